@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -218,6 +219,47 @@ def test_a_killed_run_is_finished_by_the_next_one(broker: Tarry, tmp_path: Path,
     assert recount(broker, tmp_path).faults == []
 
 
+class FullDirectory(ArchiveDirectory):
+    """A directory on a disk that is full at one step, for a process that lives on."""
+
+    def __init__(self, path: Path, step: str) -> None:
+        super().__init__(path)
+        self.step = step
+
+    def commit(self, manifest: Manifest) -> bool:
+        if self.step == "before the manifest":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        done = super().commit(manifest)
+        if self.step == "after the manifest":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return done
+
+    def publish(self, manifest: Manifest) -> None:
+        if self.step == "before the files":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super().publish(manifest)
+
+
+@pytest.mark.parametrize("step", ["before the manifest", "after the manifest", "before the files"])
+def test_a_round_that_counts_keeps_its_files_on_a_full_disk(
+    broker: Tarry, tmp_path: Path, step: str
+) -> None:
+    fill(broker, 10)
+    made = options(broker)
+    with closing(LiveCluster(made.reading())) as cluster:
+        full = Archiver(OwnWorker(), cluster, FullDirectory(tmp_path, step), made)
+        with pytest.raises(OSError, match="No space left"):
+            list(full.run(ORDERS))
+    staged = list((tmp_path / STAGED).iterdir())
+
+    run(broker, tmp_path)
+
+    # What counts for nothing takes no room on a disk that has none.
+    assert len(staged) == (0 if step == "before the manifest" else 1)
+    assert rows(tmp_path) == expected(10)
+    assert recount(broker, tmp_path).faults == []
+
+
 class SlowWorker(OwnWorker):
     """A worker while which another run takes the same round."""
 
@@ -306,7 +348,7 @@ def test_a_record_that_was_left_out_is_found(broker: Tarry, tmp_path: Path) -> N
     tasks = [[ReadRange("orders", 0, 0, 4), ReadRange("orders", 1, 0, 5)]]
     files = archive_files(OwnWorker(), task, tasks)
     ranges = [ReadRange("orders", 0, 0, 5), ReadRange("orders", 1, 0, 5)]
-    manifest = make_manifest(None, {"orders": topic_id}, ranges, files, 0)
+    manifest = make_manifest(None, {"orders": topic_id}, ranges, files, {}, 0)
     assert directory.commit(manifest)
     directory.publish(manifest)
 
@@ -359,6 +401,26 @@ def test_records_that_retention_took_are_refused_or_counted(broker: Tarry, tmp_p
     assert (summary.records, summary.lost) == (7, 3)
     recounted = recount(broker, tmp_path)
     assert (recounted.faults, recounted.lost) == ([], 3)
+
+
+def test_records_are_missed_that_a_partition_lost_before_any_of_it_was_archived(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        producer.send("orders", b"first", partition=0)
+    run(broker, tmp_path)
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        for number in range(3):
+            producer.send("orders", b"%d" % number, partition=1)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.delete_records({("orders", 1): 2})
+
+    with pytest.raises(DataLost, match=r"orders \[1\] from offset 0 to 2"):
+        run(broker, tmp_path)
+    summary = run(broker, tmp_path, fail_on_data_loss=False)
+
+    assert (summary.records, summary.lost) == (1, 2)
+    assert recount(broker, tmp_path).faults == []
 
 
 def test_an_unreadable_manifest_is_refused(broker: Tarry, tmp_path: Path) -> None:
@@ -418,7 +480,7 @@ def test_rounds_follow_one_another_without_gap_or_overlap(
         ranges = within_limit(next_ranges(manifest, starts, ends), limit)
         if not ranges:
             continue
-        manifest = make_manifest(manifest, {"a": "1", "b": "2"}, ranges, [], 0)
+        manifest = make_manifest(manifest, {"a": "1", "b": "2"}, ranges, [], starts, 0)
         for one in manifest.ranges:
             place = one.topic, one.partition
             assert one.first >= starts[place]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -263,6 +264,26 @@ def test_a_killed_run_leaves_the_archive_whole(
     assert rows(lake)[: len(before)] == before or who == "archive"
     assert set(before) <= set(rows(lake))
     assert len(rows(lake)) == len(set(rows(lake)))
+
+
+class FullCompactions(FileCompactions):
+    """Compactions on a disk that has no room for another directory."""
+
+    def build_twin(self, *arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_compaction_that_counts_keeps_its_files_on_a_full_disk(lake: Path) -> None:
+    before = rows(lake)
+    full = ArchiveDirectory(lake)
+    full.compactions = FullCompactions(lake)
+    with pytest.raises(OSError, match="No space left"):
+        list(Compactor(OwnWorker(), full, CompactOptions()).run())
+
+    run(lake)
+
+    assert rows(lake) == before
+    assert recount(lake).faults == []
 
 
 def test_directories_change_names_at_one_moment(tmp_path: Path) -> None:

@@ -147,15 +147,32 @@ class ArchiveDirectory:
         return name
 
     def drop(self, run: str) -> None:
-        """Remove what is left of a round's directory."""
-        shutil.rmtree(self.path / run, ignore_errors=True)
+        """Remove what is left of a round's directory, unless files in it count and are not in
+        their place yet: the run failed between manifest and files, and the next one moves them.
+        """
+        if not self._is_needed(run):
+            shutil.rmtree(self.path / run, ignore_errors=True)
+
+    def _is_needed(self, run: str) -> bool:
+        """Return whether the newest round or compaction may still take files from there."""
+        try:
+            rounds = self.numbers()[-1:]
+            compactions = [] if self.compactions.is_settled() else self.compactions.numbers()[-1:]
+            counting = [file for number in rounds for file in self.manifest(number).files]
+            for number in compactions:
+                counting += self.compactions.read(number).files
+        except (OSError, ArchiveRefused):
+            # A directory too much is removed in a day.
+            return True
+        staged = [file.staged for file in counting if file.staged.startswith(f"{run}/")]
+        return any((self.path / name).exists() for name in staged)
 
     def _remove_left_over(self) -> None:
         with suppress(FileNotFoundError):
             for each in (self.path / STAGED).iterdir():
                 with suppress(OSError):
                     if time.time() - each.stat().st_mtime > LEFT_OVER_SECONDS:
-                        shutil.rmtree(each, ignore_errors=True)
+                        self.drop(f"{STAGED}/{each.name}")
 
 
 def _name(number: int) -> str:
