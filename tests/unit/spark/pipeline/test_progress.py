@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
 from urllib.request import urlopen
 
 import pytest
@@ -74,6 +76,30 @@ def test_a_file_that_is_large_makes_room(tmp_path):
     numbers = [json.loads(line)["batch"] for line in [*older, *path.read_text().splitlines()]]
     assert numbers == list(range(6))[-len(numbers) :]
     assert len(numbers) > 2
+
+
+def test_lines_that_a_full_disk_does_not_take_are_left_out_whole(tmp_path, caplog):
+    path = tmp_path / "progress.jsonl"
+    size = len(progress_line(batch("clean"))) + 1
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # What grows beyond it is refused, as it is on a full disk.
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size * 5 // 2, limits[1]))
+    try:
+        file = ProgressFile(path)
+        for _ in range(4):
+            file.add(batch("clean"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        file.add(batch("clean", batch=9))
+        file.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+
+    assert [json.loads(line)["batch"] for line in path.read_text().splitlines()] == [1, 1, 9]
+    assert [one.getMessage() for one in caplog.records] == [
+        f"{path} does not take the progress: File too large. Make room"
+    ]
 
 
 def test_prometheus_reads_the_metrics():
