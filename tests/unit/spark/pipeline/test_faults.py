@@ -54,8 +54,8 @@ CASES = [
         False,
     ),
     (
-        "An error occurred while calling o41.start.\n: org.apache.spark.SparkClassNotFoundException:"
-        " [DATA_SOURCE_NOT_FOUND] Failed to find the data source: tarry. SQLSTATE: 42K02\n\tat x",
+        "An error occurred while calling o41.start.\n: org.apache.spark.ClassNotFoundException: "
+        "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: tarry. SQLSTATE: 42K02\n\tat x",
         "Failed to find the data source: tarry.",
         False,
     ),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
-import resource
-import signal
+import os
+from io import FileIO
 from urllib.request import urlopen
 
 import pytest
@@ -78,27 +79,36 @@ def test_a_file_that_is_large_makes_room(tmp_path):
     assert len(numbers) > 2
 
 
+class NearlyFull(FileIO):
+    """File on a disk that has room for so many bytes."""
+
+    room = 0
+
+    def write(self, data):
+        if not self.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = super().write(bytes(data)[: self.room])
+        self.room -= taken
+        return taken
+
+
 def test_lines_that_a_full_disk_does_not_take_are_left_out_whole(tmp_path, caplog):
     path = tmp_path / "progress.jsonl"
-    size = len(progress_line(batch("clean"))) + 1
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # What grows beyond it is refused, as it is on a full disk.
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size * 5 // 2, limits[1]))
-    try:
-        file = ProgressFile(path)
-        for _ in range(4):
-            file.add(batch("clean"))
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        file.add(batch("clean", batch=9))
-        file.close()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, before)
+    file = ProgressFile(path)
+    file.add(batch("clean", batch=1))
+    file.close()
+    file._file = NearlyFull(path, "ab")
+    file._file.room = path.stat().st_size * 3 // 2
 
-    assert [json.loads(line)["batch"] for line in path.read_text().splitlines()] == [1, 1, 9]
+    for number in (2, 3, 4):
+        file.add(batch("clean", batch=number))
+    file._file.room = 10_000
+    file.add(batch("clean", batch=5))
+    file.close()
+
+    assert [json.loads(line)["batch"] for line in path.read_text().splitlines()] == [1, 2, 5]
     assert [one.getMessage() for one in caplog.records] == [
-        f"{path} does not take the progress: File too large. Make room"
+        f"{path} does not take the progress: No space left on device. Make room"
     ]
 
 
