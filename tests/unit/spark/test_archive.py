@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,11 +14,23 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from tarry.client import Admin, Producer
+from tarry.client import Admin, NewTopic, Producer
 from tarry.spark.archive.archive import ArchiveOptions, Archiver, ArchiveSummary, archive
+from tarry.spark.archive.contents import read_contents, times_of
 from tarry.spark.archive.directory import MANIFESTS, STAGED, ArchiveDirectory
-from tarry.spark.archive.manifest import ArchiveRefused, Manifest, make_manifest
-from tarry.spark.archive.parquet_files import ArchiveTask, slot_directory
+from tarry.spark.archive.manifest import (
+    ArchivedFile,
+    ArchiveRefused,
+    Manifest,
+    make_manifest,
+)
+from tarry.spark.archive.parquet_files import (
+    LAST_MS,
+    SLOT_MS,
+    ArchiveTask,
+    _slots,
+    slot_directory,
+)
 from tarry.spark.archive.round_plan import lost_offsets, next_ranges, within_limit
 from tarry.spark.archive.verify import VerifiedArchive, verify
 from tarry.spark.archive.workers import OwnWorker, archive_files
@@ -286,6 +299,102 @@ def test_a_round_is_that_of_one_of_two_runs(broker: Tarry, tmp_path: Path) -> No
     assert rows(tmp_path) == expected(10)
     assert recount(broker, tmp_path).faults == []
     assert list((tmp_path / STAGED).iterdir()) == []
+
+
+class LateWorker(OwnWorker):
+    """A worker while which another run takes the round, and one more that is younger."""
+
+    def __init__(self, broker: Tarry, path: Path) -> None:
+        self.broker = broker
+        self.path = path
+
+    def each(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
+        told = super().each(work, count)
+        fill(self.broker, 4)
+        run(self.broker, self.path)
+        return told
+
+
+def test_a_run_that_a_younger_one_has_passed_comes_to_its_end(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    fill(broker, 10)
+    made = options(broker)
+    with closing(LiveCluster(made.reading())) as cluster:
+        slow = Archiver(LateWorker(broker, tmp_path), cluster, ArchiveDirectory(tmp_path), made)
+        taken = list(slow.run(ORDERS))
+
+    assert taken == []
+    assert len(rows(tmp_path)) == 14
+    assert recount(broker, tmp_path).faults == []
+
+
+def test_a_round_that_counts_is_whole_before_its_files_are_in_their_place(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    fill(broker, 10)
+    made = options(broker)
+    with closing(LiveCluster(made.reading())) as cluster:
+        killed = Archiver(
+            OwnWorker(), cluster, KilledDirectory(tmp_path, "after the manifest"), made
+        )
+        with pytest.raises(Killed):
+            list(killed.run(ORDERS))
+
+    assert recount(broker, tmp_path).faults == []
+    assert rows(tmp_path) == expected(10)
+
+
+@pytest.mark.parametrize("topic", ["t" * 249, "t" * 151])
+def test_a_topic_of_any_name_is_archived(shared: Tarry, tmp_path: Path, topic: str) -> None:
+    shared.topic(topic, partitions=1, retention_ms=-1)
+    with Producer(bootstrap_servers=shared.bootstrap) as producer:
+        producer.send(topic, b"0", timestamp=NOON_MS)
+
+    list(archive(None, TopicChoice(names=(topic,)), tmp_path, options(shared)))
+
+    assert rows(tmp_path) == [(0, 0, b"0")]
+    assert recount(shared, tmp_path).faults == []
+
+
+TIMES_OF_ALL_KINDS_MS = (NOON_MS, NOON_MS * 1000, 2**63 - 1, 0, LAST_MS, LAST_MS + 1)
+
+
+@pytest.mark.parametrize("by", ["hour", "day", "none"])
+def test_records_of_any_time_are_archived(shared: Tarry, tmp_path: Path, by: str) -> None:
+    topic = f"times.{by}"
+    any_time = {f"message.timestamp.{side}.max.ms": str(2**63 - 1) for side in ("before", "after")}
+    with Admin(bootstrap_servers=shared.bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, 1, configs={**any_time, "retention.ms": "-1"})])
+    with Producer(bootstrap_servers=shared.bootstrap) as producer:
+        for time_ms in TIMES_OF_ALL_KINDS_MS:
+            producer.send(topic, b"x", timestamp=time_ms)
+
+    list(archive(None, TopicChoice(names=(topic,)), tmp_path, options(shared, by=by)))
+
+    directory = ArchiveDirectory(tmp_path)
+    files = read_contents(directory).files[topic, 0]
+    assert recount(shared, tmp_path).faults == []
+    assert sum(file.rows for file in files) == len(TIMES_OF_ALL_KINDS_MS)
+    for file in files:
+        within = times_of(file, by) or (-(2**63), 2**63)
+        table = pq.read_table(tmp_path / file.path, partitioning=None)
+        found = table["timestamp"].cast("int64").to_pylist()
+        assert all(within[0] <= one < within[1] for one in found)
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.sampled_from(["hour", "day"]))
+def test_the_directory_of_any_time_is_one_that_readers_know(time_ms: int, by: str) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    batch = arrow.record_batch({"timestamp": arrow.array([time_ms], arrow.timestamp("ms", "UTC"))})
+
+    ((begin_ms, _),) = _slots(batch, SLOT_MS[by])
+
+    directory = slot_directory(("orders", 0, begin_ms), by)
+    assert re.fullmatch(r"topic=orders/date=\d{4}-\d\d-\d\d(/hour=\d\d)?", directory)
+    file = ArchivedFile(f"{directory}/x.parquet", "", "orders", 0, 0, 1, 1, 1, "")
+    first_ms, end_ms = times_of(file, by) or (0, 0)
+    assert first_ms <= time_ms < end_ms
 
 
 # --- What a recount finds.

@@ -18,9 +18,10 @@ from tarry.spark.archive import compactions as compactions_module
 from tarry.spark.archive.archive import ArchiveOptions, ArchiveSummary, archive
 from tarry.spark.archive.compact import CompactOptions, Compactor, CompactSummary, compact
 from tarry.spark.archive.compactions import COMPACTIONS, TWINS, FileCompaction, FileCompactions
+from tarry.spark.archive.contents import read_contents
 from tarry.spark.archive.directory import STAGED, ArchiveDirectory
 from tarry.spark.archive.exchange import exchange
-from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused
+from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused, Manifest
 from tarry.spark.archive.merging import mergeable
 from tarry.spark.archive.verify import VerifiedArchive, verify
 from tarry.spark.archive.workers import OwnWorker
@@ -101,6 +102,29 @@ def rows(path: Path) -> list[tuple[Any, ...]]:
         for row in pq.read_table(file, partitioning=None).to_pylist()
     ]
     return sorted(found)
+
+
+class GrowingDirectory(ArchiveDirectory):
+    """A directory to which a round comes, and is compacted, while somebody reads its rounds."""
+
+    def __init__(self, path: Path, broker: Tarry) -> None:
+        super().__init__(path)
+        self.broker = broker
+        self.read = 0
+
+    def manifest(self, number: int) -> Manifest:
+        self.read += 1
+        if self.read == 2:
+            grow(self.broker, self.path)
+            run(self.path)
+        return super().manifest(number)
+
+
+def test_contents_are_read_while_another_run_compacts(lake: Path, broker: Tarry) -> None:
+    contents = read_contents(GrowingDirectory(lake, broker))
+
+    assert sorted(contents.ranges) == [("orders", 0), ("orders", 1)]
+    assert read_contents(ArchiveDirectory(lake)).ranges["orders", 0][1] > A_ROUND
 
 
 def test_small_files_become_one_and_readers_see_the_same_rows(lake: Path) -> None:

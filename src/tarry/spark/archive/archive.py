@@ -19,6 +19,7 @@ from tarry.spark.archive.round_plan import (
     check_topics,
     lost_offsets,
     next_ranges,
+    passed_by,
     within_limit,
 )
 from tarry.spark.archive.workers import OwnWorker, SparkWorkers, Workers, archive_files
@@ -143,6 +144,10 @@ class Archiver:
             check_topics(newest, topics)
             starts = cluster.starts(places)
             self._check_lost(lost_offsets(newest, starts))
+            passed = passed_by(newest, targets)
+            if passed:
+                # Another run, which began later, has archived more: only this run's ends are old.
+                targets.update(cluster.ends(passed))
             ranges = next_ranges(newest, starts, targets)
             if not ranges:
                 return

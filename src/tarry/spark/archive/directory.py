@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from tarry.spark.archive.compactions import FileCompactions, holders_of
 from tarry.spark.archive.delta import ArchiveTable
 from tarry.spark.archive.manifest import (
     Archived,
+    ArchivedFile,
     ArchiveRefused,
     Manifest,
     decode_manifest,
@@ -105,15 +107,19 @@ class ArchiveDirectory:
         return create_if_absent(self.path / MANIFESTS / _name(manifest.number), encode(manifest))
 
     def publish(self, manifest: Manifest) -> None:
+        """Let readers see the files of a round, in the Delta table too if there is one."""
+        self.place(manifest)
+        table = self.table()
+        if table is not None:
+            table.bring_up_to(manifest.number, self.manifest)
+
+    def place(self, manifest: Manifest) -> None:
         """Move the files of a round to where readers see them; those that are there stay."""
         is_there = all((self.path / file.path).exists() for file in manifest.files)
         if not is_there or not self.compactions.is_settled():
             with self.compactions.lock(is_needed=False):
                 self.compactions.settle()
                 self._move(manifest)
-        table = self.table()
-        if table is not None:
-            table.bring_up_to(manifest.number, self.manifest)
 
     def table(self) -> ArchiveTable | None:
         """Return the Delta table; None if this is an archive of plain files."""
@@ -122,6 +128,8 @@ class ArchiveDirectory:
 
     def _move(self, manifest: Manifest) -> None:
         directories: dict[Path, None] = {}
+        # Read once: there may be as many compactions as files.
+        replaced: Mapping[str, ArchivedFile] | None = None
         for file in manifest.files:
             path = self.path / file.path
             if not path.exists():
@@ -129,7 +137,11 @@ class ArchiveDirectory:
                 with suppress(FileNotFoundError):
                     os.rename(self.path / file.staged, path)
                     directories[path.parent] = None
-            if not path.exists() and file.path not in holders_of(self.compactions.since(0)):
+            if path.exists():
+                continue
+            if replaced is None:
+                replaced = holders_of(self.compactions.since(0))
+            if file.path not in replaced:
                 raise ArchiveRefused(
                     f"{path} is missing, which round {manifest.number} of the archive has written: "
                     "bring it back from a backup"

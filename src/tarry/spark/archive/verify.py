@@ -107,14 +107,20 @@ def _verify_sums(directory: ArchiveDirectory, files: FilesNow, found: VerifiedAr
 
 
 def _manifests(directory: ArchiveDirectory, found: VerifiedArchive) -> Iterator[Manifest]:
-    """Yield the manifests in order."""
+    """Yield the manifests in order, the files of the newest one in their place."""
     expected = 1
-    for number in directory.numbers():
+    numbers = directory.numbers()
+    for number in numbers:
         if number != expected:
             found.faults.append(f"the manifests of rounds {expected} to {number - 1} are missing")
         expected = number + 1
         found.rounds += 1
-        yield directory.manifest(number)
+        manifest = directory.manifest(number)
+        if number == numbers[-1]:
+            # A run is at it just now, or was killed; who may only read cannot mend that.
+            with suppress(OSError, ArchiveRefused):
+                directory.place(manifest)
+        yield manifest
 
 
 def _verify_round(
