@@ -12,6 +12,7 @@ one in an *amended* plan, which counts instead.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -107,7 +108,7 @@ class Share(msgspec.Struct, frozen=True):
         return None
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Plan(msgspec.Struct, frozen=True, dict=True):
     """Plan of one micro-batch."""
 
     batch_id: int
@@ -132,7 +133,11 @@ class Plan(msgspec.Struct, frozen=True):
         return sum(share.count for share in self.shares)
 
     def share_of(self, place: TopicPartition) -> Share:
-        return next(share for share in self.shares if share.place == place)
+        return self._by_place[place]
+
+    @cached_property
+    def _by_place(self) -> dict[TopicPartition, Share]:
+        return {share.place: share for share in self.shares}
 
 
 def encode_plan(plan: Plan) -> bytes:
