@@ -47,6 +47,23 @@ CASES = [
         "another driver runs it on this checkpoint: end one of the two.",
         True,
     ),
+    (
+        "An error occurred while calling o59.start.\n: org.apache.hadoop.fs.FSError: "
+        "java.io.IOException: No space left on device\n\tat org.apache.hadoop.fs.x",
+        "No space left on device. Make room; the next start goes on where it stopped.",
+        False,
+    ),
+    (
+        "An error occurred while calling o41.start.\n: org.apache.spark.ClassNotFoundException: "
+        "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: tarry. SQLSTATE: 42K02\n\tat x",
+        "Failed to find the data source: tarry.",
+        False,
+    ),
+    (
+        f"{FAILED}Job aborted.\njava.io.IOException\n\tCaused by: No space left on device\n\tat x",
+        "Job aborted. No space left on device. Make room; the next start goes on where it stopped.",
+        False,
+    ),
     ("", "RuntimeError.", False),
 ]
 
