@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import accumulate
 from typing import Final
 
 import msgspec
@@ -68,7 +69,7 @@ class TaskOutput(msgspec.Struct, frozen=True):
     parts: tuple[TaskPart, ...] = ()
 
 
-class Share(msgspec.Struct, frozen=True):
+class Share(msgspec.Struct, frozen=True, dict=True):
     """Share of one partition in a plan."""
 
     topic: str
@@ -92,8 +93,12 @@ class Share(msgspec.Struct, frozen=True):
     def sequence_of(self, ordinal: int) -> int:
         """Return the sequence of the batch with this number, counted from 0; behind the last
         batch: where the next plan goes on."""
-        before = sum(batch.count for batch in self.batches[:ordinal])
-        return (self.first_sequence + before) & SEQUENCE_MAX
+        return (self.first_sequence + self._counts_before[ordinal]) & SEQUENCE_MAX
+
+    @cached_property
+    def _counts_before(self) -> list[int]:
+        """Count of records before each batch, and of all of them."""
+        return list(accumulate((batch.count for batch in self.batches), initial=0))
 
     def ordinal_behind(self, last_sequence: int) -> int | None:
         """Return how many batches are in the log if this is the last sequence there; None: it is
