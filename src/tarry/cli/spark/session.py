@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail
+import click
+from click.core import ParameterSource
+
+from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail, key_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,8 +20,28 @@ if TYPE_CHECKING:
 
 def settings_of(cluster: Cluster, owner: str = CONSUMER) -> dict[str, str]:
     """Return the settings of a kind of clients, under Kafka's keys."""
-    given = client_arguments(cluster.bootstrap, cluster.client_settings, owner=owner)
-    return {key: str(value) for key, value in given.items()}
+    settings = client_arguments(cluster.bootstrap, (), owner=owner)
+    settings.update(given_settings(cluster))
+    return {key: str(value) for key, value in settings.items()}
+
+
+def given_settings(cluster: Cluster) -> dict[str, str]:
+    """Return what the command line itself says, without profile and defaults: -b, -m and -X.
+
+    A job waits as long as its client does unless -m says otherwise: it reads for longer than a
+    question takes.
+    """
+    settings: dict[str, str] = {}
+    if _is_given("bootstrap"):
+        settings["bootstrap.servers"] = cluster.bootstrap
+    if _is_given("timeout"):
+        settings["default.api.timeout.ms"] = str(max(1, round(cluster.timeout * 1000)))
+    return {**settings, **key_values(cluster.client_settings, "setting")}
+
+
+def _is_given(name: str) -> bool:
+    source = click.get_current_context().get_parameter_source(name)
+    return source is ParameterSource.COMMANDLINE
 
 
 @contextmanager
