@@ -107,6 +107,9 @@ def parse_write_options(options: Mapping[str, str], *, is_stream: bool) -> Write
             f"{DELIVERY}={EXACTLY_ONCE} needs the option {SINK_LOCATION}: a directory of this "
             "write that driver and workers share. The same directory means the same write"
         )
+    if is_stream and checkpoint is not None:
+        # The query's id is read there.
+        local_path(checkpoint, CHECKPOINT_LOCATION)
     if is_exactly_once and location is not None:
         # Workers may have another working directory than the driver.
         location = str(local_path(location).absolute())
