@@ -80,12 +80,10 @@ def _is_submitted() -> bool:
 
 
 def _started(builder: Any) -> SparkSession:
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     try:
         session: SparkSession = builder.getOrCreate()
-    except (PySparkException, Py4JError) as error:
+    except Exception as error:
+        # PySpark and its bridge to Java each have classes of their own.
         reason = str(error).strip().splitlines()
         fail(f"Spark did not start: {' '.join(reason[:2])[:500]}")
     return session
