@@ -56,6 +56,11 @@ CHECK_LIMITS: Final = {"default.api.timeout.ms": "5000", "request.timeout.ms": "
     help="Faults of a stage in a row after which it is started again.",
 )
 @click.option(
+    "--skip-lost",
+    is_flag=True,
+    help="Go on with what is there where records are gone before they were read.",
+)
+@click.option(
     "--progress",
     "progress_path",
     metavar="PATH",
@@ -160,6 +165,7 @@ def _run(pipeline: Pipeline, given: dict[str, Any], *, as_json: bool) -> None:
             once=given["once"],
             only=given["only"],
             restarts_max=given["restarts"],
+            skips_lost=given["skip_lost"],
             listeners=listeners,
             tell=lambda sentence: click.echo(f"tarry: {sentence}", err=True),
             stopping=stopping,

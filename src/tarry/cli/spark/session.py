@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,22 +25,21 @@ def settings_of(cluster: Cluster, owner: str = CONSUMER) -> dict[str, str]:
 
 
 def given_settings(cluster: Cluster) -> dict[str, str]:
-    """Return what the command line itself says, without profile and defaults: -b, -m and -X.
-
-    A job waits as long as its client does unless -m says otherwise: it reads for longer than a
-    question takes.
-    """
+    """Return what the command line itself says, without profile and defaults: -b and -X."""
     settings: dict[str, str] = {}
-    if _is_given("bootstrap"):
+    source = click.get_current_context().get_parameter_source("bootstrap")
+    if source is ParameterSource.COMMANDLINE:
         settings["bootstrap.servers"] = cluster.bootstrap
-    if _is_given("timeout"):
-        settings["default.api.timeout.ms"] = str(max(1, round(cluster.timeout * 1000)))
     return {**settings, **key_values(cluster.client_settings, "setting")}
 
 
-def _is_given(name: str) -> bool:
-    source = click.get_current_context().get_parameter_source(name)
-    return source is ParameterSource.COMMANDLINE
+def reach(cluster: Cluster) -> None:
+    """End with a sentence where no broker answers in time, before any work begins.
+
+    A job itself waits longer, because a broker may start again while it runs.
+    """
+    with closing(cluster.admin()) as admin:
+        admin.describe_cluster(cluster.timeout)
 
 
 @contextmanager
@@ -50,24 +48,53 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
     if is_local:
         yield None
         return
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        fail('PySpark is not installed: pip install "tarry[spark]", or use --local')
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        fail("Spark needs Java 17 or newer, and there is no java: install it, or use --local")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _check_installed()
+    from pyspark.sql import SparkSession
+
     builder: Any = SparkSession.builder
     builder = builder.appName("tarry spark")
     # On a busy machine a worker needs longer than Spark's 15 s to come up.
     builder = builder.config("spark.python.authenticate.socketTimeout", "120s")
     # Under spark-submit the master is given already.
-    if master is not None or "PYSPARK_GATEWAY_PORT" not in os.environ:
+    if master is not None or not _is_submitted():
         builder = builder.master(master or "local[*]").config("spark.ui.enabled", "false")
         builder = builder.config("spark.ui.showConsoleProgress", "false")
-    session = builder.getOrCreate()
+    session = _started(builder)
     session.sparkContext.setLogLevel("ERROR")
     try:
         yield session
     finally:
         session.stop()
+
+
+def _check_installed() -> None:
+    """End with a sentence where PySpark, Java or the Python of workers will not do."""
+    given = click.get_current_context().params
+    instead = ", or use --local" if "is_local" in given else ""
+    try:
+        from tarry.spark.installed import check_java, check_pyspark, check_python
+    except ImportError:
+        fail(f'PySpark is not installed: pip install "tarry[spark]"{instead}')
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        check_pyspark()
+        if not _is_submitted():
+            check_java()
+        check_python(os.environ["PYSPARK_PYTHON"])
+    except (ImportError, RuntimeError) as error:
+        fail(f"{error}{instead}")
+
+
+def _is_submitted() -> bool:
+    """Tell if spark-submit runs this process: its Java is there already, and so is its master."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _started(builder: Any) -> SparkSession:
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        # PySpark and its bridge to Java each have classes of their own.
+        reason = str(error).strip().splitlines()
+        fail(f"Spark did not start: {' '.join(reason[:2])[:500]}")
+    return session

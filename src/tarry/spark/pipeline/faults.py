@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from tarry.spark.reading.loss import GO_ON
+
 # Last line of a traceback of this package, which Spark tells as text.
 OURS: Final = re.compile(r"\btarry(?:\.\w+)*\.(\w+): (\S.*)")
 # Last line of any traceback.
@@ -28,6 +30,9 @@ HOPELESS: Final = (
     "SinkRefused",
     "StepRefused",
 )
+
+# What a run has in place of an option of the source.
+SKIP_LOST: Final = "Start the run once with --skip-lost to go on with what is there"
 
 NO_ROOM: Final = ("No space left on device", "Disk quota exceeded")
 TWO_DRIVERS: Final = "CONCURRENT_STREAM_LOG_UPDATE"
@@ -59,7 +64,7 @@ def fault_of(error: BaseException) -> StageFault:
         name, told = ours[-1]
     elif raised := RAISED.findall(told):
         told = raised[-1]
-    sentence = _sentence(told) or f"{name}."
+    sentence = (_sentence(told) or f"{name}.").replace(GO_ON, SKIP_LOST)
     for text in NO_ROOM:
         if text in told:
             sentence = sentence if text in sentence else f"{sentence} {text}."

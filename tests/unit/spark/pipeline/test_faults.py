@@ -7,6 +7,7 @@ import pytest
 from tarry.client import ClientError
 from tarry.spark.archive.manifest import ArchiveRefused
 from tarry.spark.pipeline.faults import fault_of
+from tarry.spark.reading.loss import GO_ON
 
 FAILED = "[STREAM_FAILED] Query [id = 5d, runId = 7f] terminated with exception: "
 IN_PYTHON = "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed to read: Traceback:\n  File"
@@ -63,6 +64,11 @@ CASES = [
         f"{FAILED}Job aborted.\njava.io.IOException\n\tCaused by: No space left on device\n\tat x",
         "Job aborted. No space left on device. Make room; the next start goes on where it stopped.",
         False,
+    ),
+    (
+        f"{FAILED}{IN_PYTHON}\ntarry.spark.reading.loss.DataLost: a [0] is gone. {GO_ON}\n at x",
+        "a [0] is gone. Start the run once with --skip-lost to go on with what is there.",
+        True,
     ),
     ("", "RuntimeError.", False),
 ]
