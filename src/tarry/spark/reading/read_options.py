@@ -10,6 +10,8 @@ from typing import Final
 
 from tarry.base.errors import InvalidSetting
 from tarry.client.settings import ConsumerSettings
+from tarry.spark import option_table
+from tarry.spark.option_table import names_of
 from tarry.spark.options import KAFKA_PREFIX, OptionRefused, OptionTexts
 from tarry.spark.reading.bounds import (
     AT_EARLIEST,
@@ -39,25 +41,12 @@ COLUMNS: Final = (
     "headers",
 )
 
-STRATEGIES: Final = ("assign", "subscribe", "subscribePattern")
-
-# Of a batch and of a stream.
-BATCH_ONLY: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
-STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
-
-BOTH: Final = (
-    *STRATEGIES,
-    "startingOffsets",
-    "startingTimestamp",
-    "startingOffsetsByTimestamp",
-    "startingOffsetsByTimestampStrategy",
-    "failOnDataLoss",
-    "minPartitions",
-    "maxRecordsPerPartition",
-    "includeHeaders",
+STRATEGIES: Final = names_of(option_table.STRATEGIES)
+STREAM_ONLY: Final = names_of(option_table.STREAM_ONLY)
+BATCH_ONLY: Final = names_of(option_table.BATCH_ONLY)
+OPTIONS: Final = names_of(
+    option_table.BOTH, option_table.BATCH_ONLY, option_table.STREAM_ONLY, option_table.OURS
 )
-
-OURS: Final = ("groupId", "columns", "filters", "tasks")
 
 # Spark's options for what this source does by other means, and these means.
 WITHOUT_EFFECT: Final = {
@@ -110,7 +99,7 @@ class ReadOptions:
 def parse_read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
     """Return the options of a batch or of a stream; refuse what cannot be meant."""
     texts = OptionTexts(given)
-    texts.check_known((*BOTH, *BATCH_ONLY, *STREAM_ONLY, *OURS, *WITHOUT_EFFECT))
+    texts.check_known((*OPTIONS, *WITHOUT_EFFECT))
     if is_stream:
         _refuse_ends(texts)
     default = AT_LATEST if is_stream else AT_EARLIEST
