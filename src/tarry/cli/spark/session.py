@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail
@@ -47,4 +48,6 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
     try:
         yield session
     finally:
-        session.stop()
+        # A process of Java's that is gone has nothing left to stop; what ended it was told.
+        with suppress(Exception), warnings.catch_warnings(action="ignore"):
+            session.stop()
