@@ -124,3 +124,25 @@ def test_an_archive_is_compacted(broker: Tarry, tmp_path: Path) -> None:
     assert json.loads(told.stdout)["directories"] == 0
     assert (wrong.exit_code, "invalid time '-1s'" in wrong.stderr) == (2, True)
     assert run(broker, "verify", str(tmp_path)).stdout.startswith("whole  2 rounds, 1 file")
+
+
+@pytest.mark.parametrize("words", ["archive orders --to lake --local", "waits", "lag"])
+def test_a_broker_that_is_away_is_told_after_the_timeout(words: str) -> None:
+    result = CliRunner().invoke(spark, [*words.split(), "-b", "127.0.0.1:1", "-m", "100ms"])
+
+    assert result.exit_code == 1
+    # The program itself prints what ended a command.
+    assert "cannot connect to 127.0.0.1:1" in f"{result.stderr}{result.exception}"
+
+
+def test_what_is_not_installed_is_told_before_spark_starts(
+    broker: Tarry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    result = run(broker, "archive", "orders", "--to", str(tmp_path / "lake"))
+
+    assert result.exit_code == 1
+    assert "cannot be run (No such file or directory): set JAVA_HOME to" in result.stderr
+    assert result.stderr.endswith(", or use --local\n")
