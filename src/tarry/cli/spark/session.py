@@ -10,8 +10,9 @@ from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail
+from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail, key_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,8 +20,18 @@ if TYPE_CHECKING:
 
 def settings_of(cluster: Cluster, owner: str = CONSUMER) -> dict[str, str]:
     """Return the settings of a kind of clients, under Kafka's keys."""
-    given = client_arguments(cluster.bootstrap, cluster.client_settings, owner=owner)
-    return {key: str(value) for key, value in given.items()}
+    settings = client_arguments(cluster.bootstrap, (), owner=owner)
+    settings.update(given_settings(cluster))
+    return {key: str(value) for key, value in settings.items()}
+
+
+def given_settings(cluster: Cluster) -> dict[str, str]:
+    """Return what the command line itself says, without profile and defaults: -b and -X."""
+    settings: dict[str, str] = {}
+    source = click.get_current_context().get_parameter_source("bootstrap")
+    if source is ParameterSource.COMMANDLINE:
+        settings["bootstrap.servers"] = cluster.bootstrap
+    return {**settings, **key_values(cluster.client_settings, "setting")}
 
 
 def reach(cluster: Cluster) -> None:
