@@ -6,10 +6,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
+from tarry.cli.running import Cluster, cluster_options
 from tarry.cli.spark.commands import spark
+from tarry.cli.spark.session import settings_of
 from tarry.testing import Tarry
 
 pytest.importorskip("pyarrow")
@@ -54,6 +57,42 @@ def test_what_is_not_whole_fails_with_a_sentence(broker: Tarry, tmp_path: Path) 
     assert verified.exit_code == 1
     assert "is missing" in verified.stderr
     assert "not whole" in verified.stdout
+
+
+PIPELINE = """\
+name = "orders"
+checkpoint = "checkpoint"
+source = { topics = ["orders"], bootstrap = "127.0.0.1:1" }
+archive = { path = "lake" }
+"""
+
+
+def test_the_archive_of_a_pipeline_is_recounted_beside_the_cluster_that_is_named(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    (tmp_path / "orders.toml").write_text(PIPELINE)
+    archive(broker, tmp_path / "lake")
+
+    told = run(broker, "verify", str(tmp_path / "orders.toml"), "--json")
+
+    assert json.loads(told.stdout)["compared"] == 3
+
+
+def test_settings_of_a_job_are_those_of_the_command_line() -> None:
+    @click.command()
+    @cluster_options
+    def tell(cluster: Cluster) -> None:
+        click.echo(json.dumps(settings_of(cluster)))
+
+    def told(*words: str) -> dict[str, str]:
+        found: dict[str, str] = json.loads(CliRunner().invoke(tell, list(words)).stdout)
+        return found
+
+    assert told("-b", "one:1") == {"bootstrap.servers": "one:1"}
+    assert told("-b", "one:1", "-X", "client.id=a") == {
+        "bootstrap.servers": "one:1",
+        "client.id": "a",
+    }
 
 
 def test_a_topic_that_is_not_there_is_told(broker: Tarry, tmp_path: Path) -> None:

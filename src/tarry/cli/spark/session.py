@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail
+from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail, key_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,8 +20,18 @@ if TYPE_CHECKING:
 
 def settings_of(cluster: Cluster, owner: str = CONSUMER) -> dict[str, str]:
     """Return the settings of a kind of clients, under Kafka's keys."""
-    given = client_arguments(cluster.bootstrap, cluster.client_settings, owner=owner)
-    return {key: str(value) for key, value in given.items()}
+    settings = client_arguments(cluster.bootstrap, (), owner=owner)
+    settings.update(given_settings(cluster))
+    return {key: str(value) for key, value in settings.items()}
+
+
+def given_settings(cluster: Cluster) -> dict[str, str]:
+    """Return what the command line itself says, without profile and defaults: -b and -X."""
+    settings: dict[str, str] = {}
+    source = click.get_current_context().get_parameter_source("bootstrap")
+    if source is ParameterSource.COMMANDLINE:
+        settings["bootstrap.servers"] = cluster.bootstrap
+    return {**settings, **key_values(cluster.client_settings, "setting")}
 
 
 def reach(cluster: Cluster) -> None:
@@ -53,7 +65,9 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
     try:
         yield session
     finally:
-        session.stop()
+        # A process of Java's that is gone has nothing left to stop; what ended it was told.
+        with suppress(Exception), warnings.catch_warnings(action="ignore"):
+            session.stop()
 
 
 def _check_installed() -> None:
