@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -64,7 +65,9 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
     try:
         yield session
     finally:
-        session.stop()
+        # A process of Java's that is gone has nothing left to stop; what ended it was told.
+        with suppress(Exception), warnings.catch_warnings(action="ignore"):
+            session.stop()
 
 
 def _check_installed() -> None:
