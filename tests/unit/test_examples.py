@@ -39,6 +39,7 @@ BROKER_PAGES = (
     "docs/how-to/produce-safely.md",
     "docs/how-to/replay-after-a-bug.md",
     # Its examples need Spark too: tests/spark/test_examples.py runs them.
+    "docs/how-to/late-data-and-backfill.md",
     "docs/how-to/pipeline-steps.md",
     "docs/how-to/read-with-spark.md",
     "docs/how-to/run-a-pipeline.md",
