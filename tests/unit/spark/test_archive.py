@@ -397,7 +397,76 @@ def test_the_directory_of_any_time_is_one_that_readers_know(time_ms: int, by: st
     assert first_ms <= time_ms < end_ms
 
 
+# --- Mistakes that are planted in a round, and what finds them.
+
+
+class FilesFirst(ArchiveDirectory):
+    """Directory whose files come to their place before their round counts."""
+
+    def commit(self, manifest: Manifest) -> bool:
+        for file in manifest.files:
+            path = self.path / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(self.path / file.staged, path)
+        raise Killed
+
+
+class FilesLast(ArchiveDirectory):
+    """Directory whose manifests name files that are not written yet."""
+
+    def commit(self, manifest: Manifest) -> bool:
+        for file in manifest.files:
+            (self.path / file.staged).unlink()
+        super().commit(manifest)
+        raise Killed
+
+
+class ManifestsChange(ArchiveDirectory):
+    """Directory in which the last of two manifests of a round counts."""
+
+    def commit(self, manifest: Manifest) -> bool:
+        for path in (self.path / MANIFESTS).glob(f"*{manifest.number}.json"):
+            path.unlink()
+        return super().commit(manifest)
+
+
+def found_by(broker: Tarry, path: Path) -> list[str]:
+    """Return what the next run and a recount find."""
+    try:
+        run(broker, path)
+    except ArchiveRefused as refusal:
+        return [str(refusal)]
+    return recount(broker, path).faults
+
+
+@pytest.mark.parametrize("planted", [FilesFirst, FilesLast])
+def test_a_planted_order_of_manifest_and_files_is_found(
+    broker: Tarry, tmp_path: Path, planted: type[ArchiveDirectory]
+) -> None:
+    fill(broker, 10)
+    made = options(broker)
+    with closing(LiveCluster(made.reading())) as cluster, pytest.raises(Killed):
+        list(Archiver(OwnWorker(), cluster, planted(tmp_path), made).run(ORDERS))
+    fill(broker, 10)
+
+    assert found_by(broker, tmp_path) != []
+
+
+def test_a_round_that_is_written_over_is_found(broker: Tarry, tmp_path: Path) -> None:
+    fill(broker, 10)
+    made = options(broker, round_records_max=4)
+    with closing(LiveCluster(made.reading())) as cluster:
+        slow = SlowWorker(broker, tmp_path)
+        list(Archiver(slow, cluster, ManifestsChange(tmp_path), made).run(ORDERS))
+
+    assert found_by(broker, tmp_path) != []
+
+
 # --- What a recount finds.
+
+
+def add_file(path: Path) -> None:
+    shutil.copy(one_file(path), one_file(path).with_name("copy.parquet"))
 
 
 def one_file(path: Path) -> Path:
@@ -430,6 +499,7 @@ def lose_manifest(path: Path) -> None:
         (lose_file, "is missing"),
         (damage_file, "is damaged"),
         (cut_file, "bytes, not"),
+        (add_file, "is of no round, and readers see its rows"),
         (lose_manifest, "manifests of rounds 1 to 1 are missing"),
     ],
 )

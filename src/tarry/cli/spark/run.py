@@ -36,6 +36,8 @@ A run that is killed goes on where it was, and nothing is written twice.  The fi
 docs/reference/pipeline-file.md.
 """
 
+PORT_MAX: Final = 65_535
+
 # How long --check waits for the cluster.
 CHECK_LIMITS: Final = {"default.api.timeout.ms": "5000", "request.timeout.ms": "5000"}
 
@@ -210,7 +212,7 @@ def _metrics(address: str) -> Iterator[Callable[[BatchProgress], None]]:
     except ImportError:
         fail('prometheus-client is not installed: pip install "tarry[spark]"')
     host, _, port = address.rpartition(":")
-    if not port.isdigit():
+    if not (port.isascii() and port.isdigit() and int(port) <= PORT_MAX):
         raise click.BadParameter(f"{address!r} is not HOST:PORT", param_hint="--metrics")
     metrics = PipelineMetrics()
     with served(metrics, host.strip("[]"), int(port)) as chosen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -108,7 +108,9 @@ def _listening(
     try:
         yield listener
     finally:
-        session.streams.removeListener(listener)
+        # A Spark whose process is gone takes its listeners along.
+        with suppress(Exception):
+            session.streams.removeListener(listener)
 
 
 @dataclass(frozen=True)
