@@ -15,6 +15,7 @@ from tarry.client.arrow import scan
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.arrow.tables import positions_behind
 from tarry.client.core.consumer.scan import OffsetRange
+from tarry.spark.options import OptionRefused
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.loss import LostRange, raise_or_tell, within_logs
@@ -101,8 +102,18 @@ class RowReader:
             else:
                 # A timestamp is in microseconds there.
                 is_equal = column.type.equals(field.type)
-                arrays.append(column if is_equal else column.cast(field.type))
+                arrays.append(column if is_equal else _cast(column, field))
         return load_pyarrow().RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _cast(column: Any, field: Any) -> Any:
+    try:
+        return column.cast(field.type)
+    except load_pyarrow().ArrowInvalid as error:
+        raise OptionRefused(
+            f"a record's {field.name} is not one that Spark's type can hold ({error}): read the "
+            f"other columns alone, by the option columns without {field.name}"
+        ) from None
 
 
 def _null_where_empty(headers: Any) -> Any:
