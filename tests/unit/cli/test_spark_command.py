@@ -12,8 +12,7 @@ from click.testing import CliRunner, Result
 
 from tarry.cli.running import Cluster, cluster_options
 from tarry.cli.spark.commands import spark
-from tarry.cli.spark.session import LOGGING, java_options
-from tarry.cli.spark.session import settings_of
+from tarry.cli.spark.session import LOGGING, java_options, settings_of
 from tarry.testing import Tarry
 
 pytest.importorskip("pyarrow")
