@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from tarry.cli.running import Cluster, cluster_options
 from tarry.cli.spark.commands import spark
-from tarry.cli.spark.session import settings_of
+from tarry.cli.spark.session import LOGGING, java_options, settings_of
 from tarry.testing import Tarry
 
 pytest.importorskip("pyarrow")
@@ -208,3 +208,12 @@ def test_what_is_not_installed_is_told_before_spark_starts(
     assert result.exit_code == 1
     assert "cannot be run (No such file or directory): set JAVA_HOME to" in result.stderr
     assert result.stderr.endswith(", or use --local\n")
+
+
+def test_the_start_of_java_is_quiet_unless_somebody_configured_spark() -> None:
+    (option,) = java_options({}).values()
+
+    assert option == f"-Dlog4j2.configurationFile=file:{LOGGING}"
+    assert LOGGING.is_file()
+    assert java_options({"SPARK_HOME": "/opt/spark"}) == {}
+    assert java_options({"SPARK_CONF_DIR": "/etc/spark"}) == {}

@@ -26,7 +26,8 @@ Examples:
 
 \b
 Readers see each record once before, while and after it runs; a run that is killed leaves the
-archive whole.  Replaced files are kept out of sight for an hour, for readers that had listed them.
+archive whole.  Replaced files are kept out of sight for an hour, for readers that had listed them;
+in a Delta table, for readers of its older versions.
 """
 
 

@@ -36,6 +36,8 @@ SKIP_LOST: Final = "Start the run once with --skip-lost to go on with what is th
 
 NO_ROOM: Final = ("No space left on device", "Disk quota exceeded")
 TWO_DRIVERS: Final = "CONCURRENT_STREAM_LOG_UPDATE"
+# Spark waits 10 s for a Python process of its own, whatever its settings say.
+NOT_IN_TIME: Final = "Python worker failed to connect back"
 # Errors of the bridge to Java when its process is gone.
 JAVA_GONE: Final = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
@@ -60,6 +62,10 @@ def fault_of(error: BaseException) -> StageFault:
     if TWO_DRIVERS in told:
         return StageFault("another driver runs it on this checkpoint: end one of the two.", True)
     ours = OURS.findall(told)
+    if NOT_IN_TIME in told and not ours:
+        return StageFault(
+            "Spark gave up on a Python process that did not start in 10 s: the machine is too busy."
+        )
     if ours:
         name, told = ours[-1]
     elif raised := RAISED.findall(told):

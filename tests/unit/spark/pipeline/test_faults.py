@@ -70,6 +70,11 @@ CASES = [
         "a [0] is gone. Start the run once with --skip-lost to go on with what is there.",
         True,
     ),
+    (
+        f"{FAILED}Python worker failed to connect back.\n\tat org.apache.spark.x",
+        "Spark gave up on a Python process that did not start in 10 s: the machine is too busy.",
+        False,
+    ),
     ("", "RuntimeError.", False),
 ]
 
