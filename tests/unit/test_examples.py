@@ -39,6 +39,7 @@ BROKER_PAGES = (
     "docs/how-to/produce-safely.md",
     "docs/how-to/replay-after-a-bug.md",
     # Its examples need Spark too: tests/spark/test_examples.py runs them.
+    "docs/how-to/late-data-and-backfill.md",
     # tests/unit/spark/pipeline/test_monitor_page.py runs it beside the file that it reads.
     "docs/how-to/monitor-a-pipeline.md",
     "docs/how-to/move-from-sparks-kafka-connector.md",

@@ -67,7 +67,7 @@ class RowReader:
         for batch in scan(left, self._settings, columns=self._names):
             for place, offset in positions_behind(batch).items():
                 left[place] = (offset, max(offset, left[place][1]))
-            yield self._as_spark_has_it(batch)
+            yield as_spark_has_it(batch, self._schema)
 
     def _still_there(self, left: Ranges, error: ClientError) -> Ranges:
         """Return what the logs have of these ranges now; the error where nothing else is left."""
@@ -93,17 +93,18 @@ class RowReader:
         raise_or_tell([*gone, *lost], is_failure=False)
         return {(one.topic, one.partition): (one.first, one.end) for one in readable if one.size}
 
-    def _as_spark_has_it(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch with Spark's names and types."""
-        arrays: list[Any] = []
-        for column, field in zip(batch.columns, self._schema, strict=True):
-            if field.name == "headers":
-                arrays.append(_null_where_empty(column).cast(field.type))
-            else:
-                # A timestamp is in microseconds there.
-                is_equal = column.type.equals(field.type)
-                arrays.append(column if is_equal else _cast(column, field))
-        return load_pyarrow().RecordBatch.from_arrays(arrays, schema=self._schema)
+
+def as_spark_has_it(batch: pa.RecordBatch, schema: Any) -> pa.RecordBatch:
+    """Return a batch of these columns, in their order, with Spark's names and types."""
+    arrays: list[Any] = []
+    for column, field in zip(batch.columns, schema, strict=True):
+        if field.name == "headers":
+            arrays.append(_null_where_empty(column).cast(field.type))
+        else:
+            # A timestamp is in microseconds there.
+            is_equal = column.type.equals(field.type)
+            arrays.append(column if is_equal else _cast(column, field))
+    return load_pyarrow().RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _cast(column: Any, field: Any) -> Any:
