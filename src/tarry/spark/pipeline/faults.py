@@ -34,6 +34,13 @@ HOPELESS: Final = (
 # What a run has in place of an option of the source.
 SKIP_LOST: Final = "Start the run once with --skip-lost to go on with what is there"
 
+# What a consumer may do about a damaged log, and what a run may.
+SEEK: Final = re.compile(r"; to go on behind what is damaged, seek\('(\S+)', (\d+), (\d+)\)")
+GIVE_UP: Final = (
+    r". Bring the log back from a replica or a copy; or give up all before offset \3 by `tarry "
+    r"topics delete-records \1 -p \2 --before \3`, and start the run once with --skip-lost"
+)
+
 NO_ROOM: Final = ("No space left on device", "Disk quota exceeded")
 TWO_DRIVERS: Final = "CONCURRENT_STREAM_LOG_UPDATE"
 # Spark waits 10 s for a Python process of its own, whatever its settings say.
@@ -71,6 +78,7 @@ def fault_of(error: BaseException) -> StageFault:
     elif raised := RAISED.findall(told):
         told = raised[-1]
     sentence = (_sentence(told) or f"{name}.").replace(GO_ON, SKIP_LOST)
+    sentence = SEEK.sub(GIVE_UP, sentence)
     for text in NO_ROOM:
         if text in told:
             sentence = sentence if text in sentence else f"{sentence} {text}."
