@@ -193,8 +193,10 @@ def test_a_broker_that_is_away_is_told_after_the_timeout(words: str) -> None:
     result = CliRunner().invoke(spark, [*words.split(), "-b", "127.0.0.1:1", "-m", "100ms"])
 
     assert result.exit_code == 1
-    # The program itself prints what ended a command.
-    assert "cannot connect to 127.0.0.1:1" in f"{result.stderr}{result.exception}"
+    # The program itself prints what ended a command.  On a busy machine the time is over before the
+    # first refusal comes.
+    told = f"{result.stderr}{result.exception}"
+    assert "cannot connect to 127.0.0.1:1" in told or "not answered by 127.0.0.1:1" in told
 
 
 def test_what_is_not_installed_is_told_before_spark_starts(
