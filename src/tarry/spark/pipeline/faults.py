@@ -27,6 +27,7 @@ HOPELESS: Final = (
     "InvalidSetting",
     "OptionRefused",
     "ParseException",
+    "RecordTooLarge",
     "SinkRefused",
     "StepRefused",
 )
