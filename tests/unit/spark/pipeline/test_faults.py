@@ -47,6 +47,12 @@ CASES = [
         "another driver runs it on this checkpoint: end one of the two.",
         True,
     ),
+    (
+        f"{FAILED}[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match.",
+        "the state in its checkpoint was written by another version of Tarry, or for other "
+        "columns: go on with what wrote it, or name another checkpoint in the file.",
+        True,
+    ),
     ("", "RuntimeError.", False),
 ]
 
