@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.support.interop.both_brokers import RUN, Ask, Both, KafkaConnection
+from tests.support.patience import tries
 
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
@@ -62,9 +63,6 @@ from tarry.wire.reader import window_of
 
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 TOPIC, BROKER, LOGGER, GROUP = 2, 4, 8, 32
-
-# So often Kafka is asked again, a few milliseconds each.
-ASKED_AGAIN_MAX = 1_000
 
 # The past for every clock: a record of the future is refused.
 PAST_MS = 1_600_000_000_000
@@ -138,7 +136,7 @@ def in_the_end_alike(both: Both, shape: Callable[[Ask], object]) -> None:
     """What Kafka says after a while is what Tarry says at once."""
     tarry = shape(both.tarry)
     kafka = shape(both.kafka)
-    for _ in range(ASKED_AGAIN_MAX):
+    for _ in tries():
         if kafka == tarry:
             break
         kafka = shape(both.kafka)
@@ -538,7 +536,7 @@ def fill(both: Both, name: str) -> None:
 
     for ask in (both.kafka, both.tarry):
         # Kafka's broker hears of a new topic a moment after its answer.
-        assert any(is_done(ask) for _ in range(ASKED_AGAIN_MAX))
+        assert any(is_done(ask) for _ in tries())
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.interop.both_brokers import RUN, Ask, Both, KafkaConnection
+from tests.support.patience import tries
 
 from tarry.protocol import api_keys
 from tarry.protocol.messages.create_topics import (
@@ -41,8 +42,7 @@ CODECS = range(len(NAMES))
 # Of records that no limit of time refuses, whatever a broker's clock says.
 TIME_MS = 1_700_000_000_000
 
-# Refused by no broker that was just started: its leader may not be there yet.
-TRIES_MAX = 200
+# A broker answers so while it has not heard of a new topic or of its leader.
 NOT_YET = (3, 5, 6)
 
 
@@ -78,7 +78,7 @@ def produce(ask: Ask, name: str, batch: bytes, version: int = 9) -> PartitionPro
     data = TopicProduceData(f"{RUN}-{name}", partition_data=[])
     data.partition_data = [PartitionProduceData(index=0, records=window_of(batch))]
     request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data])
-    for _ in range(TRIES_MAX):
+    for _ in tries():
         answer = ask(api_keys.PRODUCE, version, request)
         assert isinstance(answer, ProduceResponse)
         (partition,) = answer.responses[0].partition_responses

@@ -50,6 +50,20 @@ def test_a_stale_build_is_not_run_and_a_line_says_so(compiled: Project) -> None:
 
 
 @pytest.mark.skipif(not has_compiler, reason="there is no C compiler")
+def test_sources_that_were_only_touched_are_not_read_at_every_start(compiled: Project) -> None:
+    wheel = compiled.directory / "src/tarry/timer/wheel.py"
+    program = "import sys, tarry; print(tarry.FORM, '_hashlib' in sys.modules)"
+    wheel.touch()
+    touched = compiled.run([sys.executable, "-c", program])
+
+    compiled.run([sys.executable, "tools/compile_hot.py"])
+    settled = compiled.run([sys.executable, "-c", program])
+
+    assert touched.stdout == "compiled True\n"
+    assert settled.stdout == "compiled False\n"
+
+
+@pytest.mark.skipif(not has_compiler, reason="there is no C compiler")
 def test_the_interpreted_form_runs_beside_a_build_when_asked_for(compiled: Project) -> None:
     assert which(compiled, TARRY_PURE="1") == ("interpreted .py", "")
 

@@ -294,8 +294,8 @@ def test_bytes_behind_a_request_are_passed_over_with_one_line(honest: Honest) ->
 
     assert isinstance(answer, ApiVersionsResponse)
     assert answer.error_code == errors.NONE
-    (line,) = honest.warnings()
-    assert "4 bytes follow a request" in line
+    honest.wait_for_log("4 bytes follow a request")
+    assert len(honest.warnings()) == 1
 
 
 def test_librdkafkas_three_bytes_too_many_are_no_fault(honest: Honest) -> None:
@@ -322,9 +322,9 @@ def test_a_wrong_crc_is_answered_and_one_line_says_so(honest: Honest) -> None:
     assert refused.error_code == errors.CORRUPT_MESSAGE
     assert (kept.error_code, kept.base_offset) == (errors.NONE, honest.count)
     honest.count += 1
+    honest.wait_for_log("CRC")
     (line,) = honest.warnings()
     assert "orders-0" in line
-    assert "CRC" in line
 
 
 @pytest.mark.parametrize("name", ["../../escaped", "", ".", "a b", "a/b", "x" * 250, "a\0b"])
@@ -348,8 +348,8 @@ def test_an_invalid_topic_name_is_refused_and_one_line_says_so(honest: Honest, n
     assert created.topics[0].error_code == errors.INVALID_TOPIC_EXCEPTION
     assert asked.topics[0].error_code == errors.INVALID_TOPIC_EXCEPTION
     assert list(honest.broker.directory.parent.rglob("*escaped*")) == []
-    (line,) = honest.warnings()
-    assert "invalid topic name" in line
+    honest.wait_for_log("invalid topic name")
+    assert len(honest.warnings()) == 1
 
 
 def test_a_frame_that_trickles_is_put_together(honest: Honest) -> None:
@@ -399,7 +399,8 @@ def test_repeated_faults_of_a_peer_are_one_line_a_second(honest: Honest) -> None
     honest.goes_on()
     seconds = time.monotonic() - began
 
-    assert 1 <= len(honest.warnings()) <= seconds + 1
+    honest.wait_for_log("these are HTTP bytes on a Kafka port")
+    assert len(honest.warnings()) <= seconds + 1
 
 
 def test_a_peer_that_never_reads_what_it_fetches(honest: Honest) -> None:

@@ -244,8 +244,9 @@ def test_a_server_properties_of_kafka_serves_and_is_told_what_it_does_not_do(
 
     assert (node.host, node.port, node.node_id) == ("localhost", broker.port, 7)
     assert (broker.directory / "kraft-combined-logs").is_dir()
-    warnings = [line for line in broker.log().splitlines() if " WARNING " in line]
-    unused, is_open = warnings
+    # A thread of the broker writes the lines.
+    log = broker.wait_for_log("this broker is open to everybody who can reach")
+    unused, is_open = [line for line in log.splitlines() if " WARNING " in line]
     for name in ("process.roles", "num.io.threads", "CONTROLLER"):
         assert name in unused
     assert "this broker is open to everybody who can reach" in is_open
@@ -322,7 +323,8 @@ def test_log_lines_can_be_json(make_broker: MakeBroker) -> None:
     broker = make_broker()
     broker.start({"logging.format": "json", "num.io.threads": "8"})
 
-    lines = [json.loads(line) for line in broker.log().splitlines() if line.startswith("{")]
+    log = broker.wait_for_log("num.io.threads")
+    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
 
     assert lines[0]["level"] == "warning"
     assert "num.io.threads" in lines[0]["message"]

@@ -127,7 +127,7 @@ def test_a_consumer_stays_a_member_though_its_broker_was_stopped(
     assert members_after == members
     assert heartbeat == errors.NONE
     assert seen == [b"before", b"after"]
-    log = broker.log()
+    log = broker.wait_for_log("was removed: it left")
     assert log.count("was removed: it left") == 1
     assert f"member {members[0]} of client" in log
     assert not [

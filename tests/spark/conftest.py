@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -98,6 +99,17 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tarry]:
     # Records of these tests are of all times: none is too old to be kept.
     with Tarry({"log.retention.ms": "-1"}) as tarry:
         yield tarry
+
+
+@pytest.fixture
+def commands_share_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `tarry spark run` take the session of the tests, and leave it running."""
+
+    @contextlib.contextmanager
+    def shared(*given: object, **named: object) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("tarry.cli.spark.run.spark_session", shared)
 
 
 @pytest.fixture

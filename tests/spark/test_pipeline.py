@@ -9,7 +9,7 @@ import pytest
 from tests.support.spark.audit import make_topic, values_of
 from tests.support.spark.trap import Trap, snapped, trapped_source
 
-from tarry.client import Admin, Producer
+from tarry.client import LATEST, Admin, Producer
 from tarry.spark.archive.verify import verify
 from tarry.spark.pipeline import queries, run
 from tarry.spark.pipeline.expressions import expression_mistakes
@@ -117,6 +117,25 @@ def test_a_pipeline_goes_on_where_it_was_and_tells_its_lag(spark, broker, pipeli
     with Admin(bootstrap_servers=broker.bootstrap) as admin:
         (offsets,) = admin.group_offsets(["twice-pipe-pipe"]).values()
     assert sum(one.offset for one in offsets.values()) == RECORDS
+
+
+def test_records_that_are_gone_end_a_run_that_may_go_on_without_them(spark, broker, pipeline):
+    made = pipeline("gone-pipe")
+    fill(broker.bootstrap, "gone-pipe")
+    run_pipeline(spark, made, RunOptions(once=True, restarts_max=20))
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        for number in range(10):
+            producer.send("gone-pipe", value_of(1_002 + 2 * number), partition=0)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        (end,) = admin.offsets({("gone-pipe", 0): LATEST}).values()
+        admin.delete_records({("gone-pipe", 0): end.offset - 7})
+
+    with pytest.raises(StageFailed, match=r"gone-pipe \[0\] from .* once with --skip-lost"):
+        run_pipeline(spark, made, RunOptions(once=True))
+    sums = run_pipeline(spark, made, RunOptions(once=True, skips_lost=True, restarts_max=20))
+
+    assert sums["clean"].records == 7
+    assert verify(made.archive.path, made.reading()).lost == 3
 
 
 def test_stages_run_on_until_they_are_stopped(spark, broker, pipeline):

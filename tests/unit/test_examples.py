@@ -44,6 +44,7 @@ BROKER_PAGES = (
     "docs/how-to/run-a-pipeline.md",
     "docs/how-to/spark-on-a-cluster.md",
     "docs/how-to/write-with-spark.md",
+    "docs/tutorial-spark.md",
     "docs/tutorial.md",
 )
 PAGES = [

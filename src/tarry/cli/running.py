@@ -68,6 +68,11 @@ def quietly(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
             fail(str(error))
         except TarryError as error:
             fail(str(error), EXIT_FAILED)
+        except ImportError as error:
+            if error.name is not None:
+                raise
+            # Raised by our own code: a sentence about what to install.
+            fail(str(error))
         except OSError as error:
             if error.filename is None:
                 forget_stdout()

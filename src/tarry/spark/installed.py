@@ -1,11 +1,13 @@
-"""Installed PySpark and the Python of Spark's workers: a sentence for what is wrong with them."""
+"""Installed PySpark, Java and the Python of workers: a sentence for what is wrong with them."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import pyspark
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 VERSION_MIN: Final = (4, 2)
+JAVA_VERSION_MIN: Final = 17
+
+# In what `java -version` tells: `openjdk version "17.0.15"`; up to Java 8 it was `"1.8.0_392"`.
+JAVA_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 
 # What a worker needs, run by its Python.
 WORKER_PROGRAM: Final = (
@@ -33,6 +39,33 @@ def check_pyspark(version: str = pyspark.__version__) -> None:
         raise ImportError(
             f"the format tarry needs PySpark {needed} or newer, and this is {version}: "
             'pip install "tarry[spark]"'
+        )
+
+
+def check_java(environment: Mapping[str, str] = os.environ) -> None:
+    """Refuse a machine whose Java, as Spark's scripts find it, is missing or too old."""
+    home = environment.get("JAVA_HOME")
+    java = f"{home}/bin/java" if home else shutil.which("java", path=environment.get("PATH"))
+    needed = f"Spark needs Java {JAVA_VERSION_MIN} or newer"
+    if java is None:
+        raise RuntimeError(
+            f"{needed}, and there is no program java: install one, or set JAVA_HOME to the "
+            "directory of one"
+        )
+    try:
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+        )
+    except OSError as error:
+        raise RuntimeError(
+            f"{needed}, and {java} cannot be run ({error.strerror}): set JAVA_HOME to the "
+            "directory of a Java, or unset it where java is on the PATH"
+        ) from None
+    found = JAVA_VERSION.search(done.stderr + done.stdout)
+    if found is not None and int(found[1]) < JAVA_VERSION_MIN:
+        raise RuntimeError(
+            f"{needed}, and {java} is Java {found[1]}: set JAVA_HOME to the "
+            "directory of a newer one"
         )
 
 

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 
 class Trap(NamedTuple):
-    """Trap in a micro-batch: before or behind the `nth` effect of this name.  `what` is "kill" (of
-    this Python process), "stop", or the id of a process group that is killed."""
+    """Trap in a micro-batch (None: the first that gets there): before or behind the `nth` effect of
+    this name.  `what` is "kill" (of this Python process), "stop", or the id of a process group that
+    is killed."""
 
-    batch_id: int
+    batch_id: int | None
     effect: str
     is_behind: bool
     nth: int = 1
@@ -55,8 +56,8 @@ def trapped_source(traps: list[Trap], folder: str) -> type[Any]:
                 found = None
                 for number, (batch_id, effect_name, is_behind, nth, what) in enumerate(plain):
                     flag = Path(folder) / f"trap-{number}"
-                    is_here = (batch_id, effect_name, nth) == (batchId, name, counts[name])
-                    if is_here and not flag.exists():
+                    is_here = (effect_name, nth) == (name, counts[name])
+                    if is_here and batch_id in (None, batchId) and not flag.exists():
                         found = what, flag, is_behind
                 if found and not found[2]:
                     snap(found[0], found[1])

@@ -133,6 +133,14 @@ def test_a_time_of_sampling_without_samples_is_wrong_usage(broker: Tarry) -> Non
     assert "--for needs --sample" in told.stderr
 
 
+@pytest.mark.parametrize("words", [("--since", "-1h"), ("--until", "-1m"), ("--archive", "lake")])
+def test_a_sample_of_another_time_is_wrong_usage(broker: Tarry, words: tuple[str, str]) -> None:
+    told = run(broker, "lag", "--sample", "10ms", *words)
+
+    assert told.exit_code == 2
+    assert "--sample asks the cluster how it is now: leave out --since" in told.stderr
+
+
 def test_an_archive_of_the_events_tells_the_same(broker: Tarry, tmp_path: Path) -> None:
     lake = str(tmp_path / "lake")
     made = run(broker, "archive", EVENTS_TOPIC, "--to", lake, "--local")

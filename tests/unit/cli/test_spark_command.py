@@ -6,10 +6,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
+from tarry.cli.running import Cluster, cluster_options
 from tarry.cli.spark.commands import spark
+from tarry.cli.spark.session import settings_of
 from tarry.testing import Tarry
 
 pytest.importorskip("pyarrow")
@@ -54,6 +57,42 @@ def test_what_is_not_whole_fails_with_a_sentence(broker: Tarry, tmp_path: Path) 
     assert verified.exit_code == 1
     assert "is missing" in verified.stderr
     assert "not whole" in verified.stdout
+
+
+PIPELINE = """\
+name = "orders"
+checkpoint = "checkpoint"
+source = { topics = ["orders"], bootstrap = "127.0.0.1:1" }
+archive = { path = "lake" }
+"""
+
+
+def test_the_archive_of_a_pipeline_is_recounted_beside_the_cluster_that_is_named(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    (tmp_path / "orders.toml").write_text(PIPELINE)
+    archive(broker, tmp_path / "lake")
+
+    told = run(broker, "verify", str(tmp_path / "orders.toml"), "--json")
+
+    assert json.loads(told.stdout)["compared"] == 3
+
+
+def test_settings_of_a_job_are_those_of_the_command_line() -> None:
+    @click.command()
+    @cluster_options
+    def tell(cluster: Cluster) -> None:
+        click.echo(json.dumps(settings_of(cluster)))
+
+    def told(*words: str) -> dict[str, str]:
+        found: dict[str, str] = json.loads(CliRunner().invoke(tell, list(words)).stdout)
+        return found
+
+    assert told("-b", "one:1") == {"bootstrap.servers": "one:1"}
+    assert told("-b", "one:1", "-X", "client.id=a") == {
+        "bootstrap.servers": "one:1",
+        "client.id": "a",
+    }
 
 
 def test_a_topic_that_is_not_there_is_told(broker: Tarry, tmp_path: Path) -> None:
@@ -124,3 +163,25 @@ def test_an_archive_is_compacted(broker: Tarry, tmp_path: Path) -> None:
     assert json.loads(told.stdout)["directories"] == 0
     assert (wrong.exit_code, "invalid time '-1s'" in wrong.stderr) == (2, True)
     assert run(broker, "verify", str(tmp_path)).stdout.startswith("whole  2 rounds, 1 file")
+
+
+@pytest.mark.parametrize("words", ["archive orders --to lake --local", "waits", "lag"])
+def test_a_broker_that_is_away_is_told_after_the_timeout(words: str) -> None:
+    result = CliRunner().invoke(spark, [*words.split(), "-b", "127.0.0.1:1", "-m", "100ms"])
+
+    assert result.exit_code == 1
+    # The program itself prints what ended a command.
+    assert "cannot connect to 127.0.0.1:1" in f"{result.stderr}{result.exception}"
+
+
+def test_what_is_not_installed_is_told_before_spark_starts(
+    broker: Tarry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    result = run(broker, "archive", "orders", "--to", str(tmp_path / "lake"))
+
+    assert result.exit_code == 1
+    assert "cannot be run (No such file or directory): set JAVA_HOME to" in result.stderr
+    assert result.stderr.endswith(", or use --local\n")

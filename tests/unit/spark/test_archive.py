@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -12,11 +14,23 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from tarry.client import Admin, Producer
+from tarry.client import Admin, NewTopic, Producer
 from tarry.spark.archive.archive import ArchiveOptions, Archiver, ArchiveSummary, archive
+from tarry.spark.archive.contents import read_contents, times_of
 from tarry.spark.archive.directory import MANIFESTS, STAGED, ArchiveDirectory
-from tarry.spark.archive.manifest import ArchiveRefused, Manifest, make_manifest
-from tarry.spark.archive.parquet_files import ArchiveTask, slot_directory
+from tarry.spark.archive.manifest import (
+    ArchivedFile,
+    ArchiveRefused,
+    Manifest,
+    make_manifest,
+)
+from tarry.spark.archive.parquet_files import (
+    LAST_MS,
+    SLOT_MS,
+    ArchiveTask,
+    _slots,
+    slot_directory,
+)
 from tarry.spark.archive.round_plan import lost_offsets, next_ranges, within_limit
 from tarry.spark.archive.verify import VerifiedArchive, verify
 from tarry.spark.archive.workers import OwnWorker, archive_files
@@ -218,6 +232,47 @@ def test_a_killed_run_is_finished_by_the_next_one(broker: Tarry, tmp_path: Path,
     assert recount(broker, tmp_path).faults == []
 
 
+class FullDirectory(ArchiveDirectory):
+    """A directory on a disk that is full at one step, for a process that lives on."""
+
+    def __init__(self, path: Path, step: str) -> None:
+        super().__init__(path)
+        self.step = step
+
+    def commit(self, manifest: Manifest) -> bool:
+        if self.step == "before the manifest":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        done = super().commit(manifest)
+        if self.step == "after the manifest":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return done
+
+    def publish(self, manifest: Manifest) -> None:
+        if self.step == "before the files":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super().publish(manifest)
+
+
+@pytest.mark.parametrize("step", ["before the manifest", "after the manifest", "before the files"])
+def test_a_round_that_counts_keeps_its_files_on_a_full_disk(
+    broker: Tarry, tmp_path: Path, step: str
+) -> None:
+    fill(broker, 10)
+    made = options(broker)
+    with closing(LiveCluster(made.reading())) as cluster:
+        full = Archiver(OwnWorker(), cluster, FullDirectory(tmp_path, step), made)
+        with pytest.raises(OSError, match="No space left"):
+            list(full.run(ORDERS))
+    staged = list((tmp_path / STAGED).iterdir())
+
+    run(broker, tmp_path)
+
+    # What counts for nothing takes no room on a disk that has none.
+    assert len(staged) == (0 if step == "before the manifest" else 1)
+    assert rows(tmp_path) == expected(10)
+    assert recount(broker, tmp_path).faults == []
+
+
 class SlowWorker(OwnWorker):
     """A worker while which another run takes the same round."""
 
@@ -246,7 +301,172 @@ def test_a_round_is_that_of_one_of_two_runs(broker: Tarry, tmp_path: Path) -> No
     assert list((tmp_path / STAGED).iterdir()) == []
 
 
+class LateWorker(OwnWorker):
+    """A worker while which another run takes the round, and one more that is younger."""
+
+    def __init__(self, broker: Tarry, path: Path) -> None:
+        self.broker = broker
+        self.path = path
+
+    def each(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
+        told = super().each(work, count)
+        fill(self.broker, 4)
+        run(self.broker, self.path)
+        return told
+
+
+def test_a_run_that_a_younger_one_has_passed_comes_to_its_end(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    fill(broker, 10)
+    made = options(broker)
+    with closing(LiveCluster(made.reading())) as cluster:
+        slow = Archiver(LateWorker(broker, tmp_path), cluster, ArchiveDirectory(tmp_path), made)
+        taken = list(slow.run(ORDERS))
+
+    assert taken == []
+    assert len(rows(tmp_path)) == 14
+    assert recount(broker, tmp_path).faults == []
+
+
+def test_a_round_that_counts_is_whole_before_its_files_are_in_their_place(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    fill(broker, 10)
+    made = options(broker)
+    with closing(LiveCluster(made.reading())) as cluster:
+        killed = Archiver(
+            OwnWorker(), cluster, KilledDirectory(tmp_path, "after the manifest"), made
+        )
+        with pytest.raises(Killed):
+            list(killed.run(ORDERS))
+
+    assert recount(broker, tmp_path).faults == []
+    assert rows(tmp_path) == expected(10)
+
+
+@pytest.mark.parametrize("topic", ["t" * 249, "t" * 151])
+def test_a_topic_of_any_name_is_archived(shared: Tarry, tmp_path: Path, topic: str) -> None:
+    shared.topic(topic, partitions=1, retention_ms=-1)
+    with Producer(bootstrap_servers=shared.bootstrap) as producer:
+        producer.send(topic, b"0", timestamp=NOON_MS)
+
+    list(archive(None, TopicChoice(names=(topic,)), tmp_path, options(shared)))
+
+    assert rows(tmp_path) == [(0, 0, b"0")]
+    assert recount(shared, tmp_path).faults == []
+
+
+TIMES_OF_ALL_KINDS_MS = (NOON_MS, NOON_MS * 1000, 2**63 - 1, 0, LAST_MS, LAST_MS + 1)
+
+
+@pytest.mark.parametrize("by", ["hour", "day", "none"])
+def test_records_of_any_time_are_archived(shared: Tarry, tmp_path: Path, by: str) -> None:
+    topic = f"times.{by}"
+    any_time = {f"message.timestamp.{side}.max.ms": str(2**63 - 1) for side in ("before", "after")}
+    with Admin(bootstrap_servers=shared.bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, 1, configs={**any_time, "retention.ms": "-1"})])
+    with Producer(bootstrap_servers=shared.bootstrap) as producer:
+        for time_ms in TIMES_OF_ALL_KINDS_MS:
+            producer.send(topic, b"x", timestamp=time_ms)
+
+    list(archive(None, TopicChoice(names=(topic,)), tmp_path, options(shared, by=by)))
+
+    directory = ArchiveDirectory(tmp_path)
+    files = read_contents(directory).files[topic, 0]
+    assert recount(shared, tmp_path).faults == []
+    assert sum(file.rows for file in files) == len(TIMES_OF_ALL_KINDS_MS)
+    for file in files:
+        within = times_of(file, by) or (-(2**63), 2**63)
+        table = pq.read_table(tmp_path / file.path, partitioning=None)
+        found = table["timestamp"].cast("int64").to_pylist()
+        assert all(within[0] <= one < within[1] for one in found)
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.sampled_from(["hour", "day"]))
+def test_the_directory_of_any_time_is_one_that_readers_know(time_ms: int, by: str) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    batch = arrow.record_batch({"timestamp": arrow.array([time_ms], arrow.timestamp("ms", "UTC"))})
+
+    ((begin_ms, _),) = _slots(batch, SLOT_MS[by])
+
+    directory = slot_directory(("orders", 0, begin_ms), by)
+    assert re.fullmatch(r"topic=orders/date=\d{4}-\d\d-\d\d(/hour=\d\d)?", directory)
+    file = ArchivedFile(f"{directory}/x.parquet", "", "orders", 0, 0, 1, 1, 1, "")
+    first_ms, end_ms = times_of(file, by) or (0, 0)
+    assert first_ms <= time_ms < end_ms
+
+
+# --- Mistakes that are planted in a round, and what finds them.
+
+
+class FilesFirst(ArchiveDirectory):
+    """Directory whose files come to their place before their round counts."""
+
+    def commit(self, manifest: Manifest) -> bool:
+        for file in manifest.files:
+            path = self.path / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(self.path / file.staged, path)
+        raise Killed
+
+
+class FilesLast(ArchiveDirectory):
+    """Directory whose manifests name files that are not written yet."""
+
+    def commit(self, manifest: Manifest) -> bool:
+        for file in manifest.files:
+            (self.path / file.staged).unlink()
+        super().commit(manifest)
+        raise Killed
+
+
+class ManifestsChange(ArchiveDirectory):
+    """Directory in which the last of two manifests of a round counts."""
+
+    def commit(self, manifest: Manifest) -> bool:
+        for path in (self.path / MANIFESTS).glob(f"*{manifest.number}.json"):
+            path.unlink()
+        return super().commit(manifest)
+
+
+def found_by(broker: Tarry, path: Path) -> list[str]:
+    """Return what the next run and a recount find."""
+    try:
+        run(broker, path)
+    except ArchiveRefused as refusal:
+        return [str(refusal)]
+    return recount(broker, path).faults
+
+
+@pytest.mark.parametrize("planted", [FilesFirst, FilesLast])
+def test_a_planted_order_of_manifest_and_files_is_found(
+    broker: Tarry, tmp_path: Path, planted: type[ArchiveDirectory]
+) -> None:
+    fill(broker, 10)
+    made = options(broker)
+    with closing(LiveCluster(made.reading())) as cluster, pytest.raises(Killed):
+        list(Archiver(OwnWorker(), cluster, planted(tmp_path), made).run(ORDERS))
+    fill(broker, 10)
+
+    assert found_by(broker, tmp_path) != []
+
+
+def test_a_round_that_is_written_over_is_found(broker: Tarry, tmp_path: Path) -> None:
+    fill(broker, 10)
+    made = options(broker, round_records_max=4)
+    with closing(LiveCluster(made.reading())) as cluster:
+        slow = SlowWorker(broker, tmp_path)
+        list(Archiver(slow, cluster, ManifestsChange(tmp_path), made).run(ORDERS))
+
+    assert found_by(broker, tmp_path) != []
+
+
 # --- What a recount finds.
+
+
+def add_file(path: Path) -> None:
+    shutil.copy(one_file(path), one_file(path).with_name("copy.parquet"))
 
 
 def one_file(path: Path) -> Path:
@@ -279,6 +499,7 @@ def lose_manifest(path: Path) -> None:
         (lose_file, "is missing"),
         (damage_file, "is damaged"),
         (cut_file, "bytes, not"),
+        (add_file, "is of no round, and readers see its rows"),
         (lose_manifest, "manifests of rounds 1 to 1 are missing"),
     ],
 )
@@ -306,7 +527,7 @@ def test_a_record_that_was_left_out_is_found(broker: Tarry, tmp_path: Path) -> N
     tasks = [[ReadRange("orders", 0, 0, 4), ReadRange("orders", 1, 0, 5)]]
     files = archive_files(OwnWorker(), task, tasks)
     ranges = [ReadRange("orders", 0, 0, 5), ReadRange("orders", 1, 0, 5)]
-    manifest = make_manifest(None, {"orders": topic_id}, ranges, files, 0)
+    manifest = make_manifest(None, {"orders": topic_id}, ranges, files, {}, 0)
     assert directory.commit(manifest)
     directory.publish(manifest)
 
@@ -359,6 +580,26 @@ def test_records_that_retention_took_are_refused_or_counted(broker: Tarry, tmp_p
     assert (summary.records, summary.lost) == (7, 3)
     recounted = recount(broker, tmp_path)
     assert (recounted.faults, recounted.lost) == ([], 3)
+
+
+def test_records_are_missed_that_a_partition_lost_before_any_of_it_was_archived(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        producer.send("orders", b"first", partition=0)
+    run(broker, tmp_path)
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        for number in range(3):
+            producer.send("orders", b"%d" % number, partition=1)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.delete_records({("orders", 1): 2})
+
+    with pytest.raises(DataLost, match=r"orders \[1\] from offset 0 to 2"):
+        run(broker, tmp_path)
+    summary = run(broker, tmp_path, fail_on_data_loss=False)
+
+    assert (summary.records, summary.lost) == (1, 2)
+    assert recount(broker, tmp_path).faults == []
 
 
 def test_an_unreadable_manifest_is_refused(broker: Tarry, tmp_path: Path) -> None:
@@ -418,7 +659,7 @@ def test_rounds_follow_one_another_without_gap_or_overlap(
         ranges = within_limit(next_ranges(manifest, starts, ends), limit)
         if not ranges:
             continue
-        manifest = make_manifest(manifest, {"a": "1", "b": "2"}, ranges, [], 0)
+        manifest = make_manifest(manifest, {"a": "1", "b": "2"}, ranges, [], starts, 0)
         for one in manifest.ranges:
             place = one.topic, one.partition
             assert one.first >= starts[place]

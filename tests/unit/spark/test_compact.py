@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -17,9 +18,10 @@ from tarry.spark.archive import compactions as compactions_module
 from tarry.spark.archive.archive import ArchiveOptions, ArchiveSummary, archive
 from tarry.spark.archive.compact import CompactOptions, Compactor, CompactSummary, compact
 from tarry.spark.archive.compactions import COMPACTIONS, TWINS, FileCompaction, FileCompactions
+from tarry.spark.archive.contents import read_contents
 from tarry.spark.archive.directory import STAGED, ArchiveDirectory
 from tarry.spark.archive.exchange import exchange
-from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused
+from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused, Manifest
 from tarry.spark.archive.merging import mergeable
 from tarry.spark.archive.verify import VerifiedArchive, verify
 from tarry.spark.archive.workers import OwnWorker
@@ -100,6 +102,29 @@ def rows(path: Path) -> list[tuple[Any, ...]]:
         for row in pq.read_table(file, partitioning=None).to_pylist()
     ]
     return sorted(found)
+
+
+class GrowingDirectory(ArchiveDirectory):
+    """A directory to which a round comes, and is compacted, while somebody reads its rounds."""
+
+    def __init__(self, path: Path, broker: Tarry) -> None:
+        super().__init__(path)
+        self.broker = broker
+        self.read = 0
+
+    def manifest(self, number: int) -> Manifest:
+        self.read += 1
+        if self.read == 2:
+            grow(self.broker, self.path)
+            run(self.path)
+        return super().manifest(number)
+
+
+def test_contents_are_read_while_another_run_compacts(lake: Path, broker: Tarry) -> None:
+    contents = read_contents(GrowingDirectory(lake, broker))
+
+    assert sorted(contents.ranges) == [("orders", 0), ("orders", 1)]
+    assert read_contents(ArchiveDirectory(lake)).ranges["orders", 0][1] > A_ROUND
 
 
 def test_small_files_become_one_and_readers_see_the_same_rows(lake: Path) -> None:
@@ -263,6 +288,26 @@ def test_a_killed_run_leaves_the_archive_whole(
     assert rows(lake)[: len(before)] == before or who == "archive"
     assert set(before) <= set(rows(lake))
     assert len(rows(lake)) == len(set(rows(lake)))
+
+
+class FullCompactions(FileCompactions):
+    """Compactions on a disk that has no room for another directory."""
+
+    def build_twin(self, *arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_compaction_that_counts_keeps_its_files_on_a_full_disk(lake: Path) -> None:
+    before = rows(lake)
+    full = ArchiveDirectory(lake)
+    full.compactions = FullCompactions(lake)
+    with pytest.raises(OSError, match="No space left"):
+        list(Compactor(OwnWorker(), full, CompactOptions()).run())
+
+    run(lake)
+
+    assert rows(lake) == before
+    assert recount(lake).faults == []
 
 
 def test_directories_change_names_at_one_moment(tmp_path: Path) -> None:

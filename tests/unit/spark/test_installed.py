@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from tarry.spark.installed import check_pyspark, check_python
+from tarry.spark.installed import check_java, check_pyspark, check_python
 
 
 @pytest.mark.parametrize("version", ["4.2.0", "4.3.0", "4.10.1", "5.0.0.dev1"])
@@ -41,3 +41,37 @@ def test_workers_whose_python_lacks_the_package_are_refused(tmp_path: Path) -> N
 
     with pytest.raises(RuntimeError, match="No module named 'tarry'"):
         check_python(str(other))
+
+
+def java_home(directory: Path, version: str) -> str:
+    """Make a directory whose java tells a version."""
+    program = directory / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    program.chmod(0o755)
+    return str(directory)
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21.0.2", "25", "17-ea"])
+def test_a_new_java_is_taken(tmp_path: Path, version: str) -> None:
+    check_java({"JAVA_HOME": java_home(tmp_path / "jdk", version)})
+
+
+@pytest.mark.parametrize(("version", "told"), [("1.8.0_392", "8"), ("11.0.2", "11")])
+def test_an_old_java_is_refused(tmp_path: Path, version: str, told: str) -> None:
+    home = java_home(tmp_path / "jdk", version)
+
+    with pytest.raises(RuntimeError, match=rf"bin/java is Java {told}: set JAVA_HOME to"):
+        check_java({"PATH": f"{home}/bin"})
+
+
+def test_a_machine_without_java_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="needs Java 17 or newer, and there is no program java"):
+        check_java({"PATH": str(tmp_path)})
+
+
+def test_java_home_counts_before_the_path(tmp_path: Path) -> None:
+    home = java_home(tmp_path / "jdk", "17.0.15")
+
+    with pytest.raises(RuntimeError, match=r"/nowhere/bin/java cannot be run .*set JAVA_HOME to"):
+        check_java({"JAVA_HOME": "/nowhere", "PATH": f"{home}/bin"})

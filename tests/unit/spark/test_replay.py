@@ -111,6 +111,15 @@ def test_everything_is_kept_and_a_finished_replay_does_nothing(
     assert (again.records, again.was_finished) == (COUNT, True)
 
 
+def test_topics_of_any_name_have_a_directory_of_their_own(tmp_path: Path) -> None:
+    paths = [
+        ReplayOptions({}, "a" * 249, f"{'b' * 248}{last}").state_path(tmp_path) for last in "cd"
+    ]
+
+    assert all(len(path.name) <= 255 for path in paths)
+    assert paths[0] != paths[1]
+
+
 def test_records_of_a_time_are_replayed(broker: Tarry, lake: Path, tmp_path: Path) -> None:
     begin, end = NOON_MS + HOUR_MS, NOON_MS + HOUR_MS + 31
 

@@ -10,11 +10,14 @@ import pytest
 
 from tarry.base.errors import NOT_ENOUGH_REPLICAS
 from tarry.client import NewTopic
+from tarry.spark import durable_files
 from tarry.spark.options import OptionRefused
+from tarry.spark.writing import directory as sink_directory, publishing
 from tarry.spark.writing.batch_files import TaskWriter
 from tarry.spark.writing.commit import commit, commit_batch, drop, query_id_of
 from tarry.spark.writing.directory import SinkDirectory, local_path, refusal
-from tarry.spark.writing.plan import SinkRefused
+from tarry.spark.writing.plan import Noted, SinkInterrupted, SinkRefused, amended
+from tarry.spark.writing.publishing import Publishing
 from tarry.spark.writing.write_options import parse_write_options
 
 COLUMNS = ["value", "key", "topic", "partition", "headers", "timestamp"]
@@ -265,6 +268,77 @@ def test_a_batch_write_is_done_once_for_its_directory(tarry, options):
     assert values_of(tarry) == [b"x", b"y"]
 
 
+def test_a_batch_write_that_was_amended_is_known_when_it_is_done_again(tarry, options, tmp_path):
+    made = options()
+    rows = [b"x", b"y"], {"partition": pyarrow.array([0, 0], pyarrow.int32())}
+    commit_batch(made, [written(made, *rows[0], **rows[1])])
+    directory = SinkDirectory(tmp_path / "sink")
+    plan = directory.read_plan(0).plan
+    noted = Noted({("a", 0): 2}, {}, plan.cluster_id)
+    assert directory.create_plan(amended(plan, (plan.producer_id + 1, 0), {("a", 0): 1}, noted))
+
+    commit_batch(made, [written(made, *rows[0], **rows[1])])
+
+    assert values_of(tarry) == [b"x", b"y"]
+
+
+def test_more_files_than_a_process_may_open_are_sent(tarry, options, monkeypatch):
+    made = options()
+    opened = []
+    open_file = Publishing._open
+
+    def counted(self, file):
+        opened.append(len(self._files))
+        return open_file(self, file)
+
+    monkeypatch.setattr(publishing, "OPEN_FILES_MAX", 2)
+    monkeypatch.setattr(Publishing, "_open", counted)
+    places = [pyarrow.array([0, 1], pyarrow.int32()), pyarrow.array([1, 0], pyarrow.int32())]
+
+    commit(
+        made,
+        "q",
+        0,
+        [written(made, b"%d a" % n, b"%d b" % n, partition=places[n % 2]) for n in range(6)],
+    )
+
+    assert values_of(tarry) == sorted(
+        b"%d %s" % (n, part) for n in range(6) for part in (b"a", b"b")
+    )
+    assert len(opened) >= 6
+    assert max(opened) < 2
+
+
+def test_a_file_that_cannot_be_read_is_told(tarry, options, monkeypatch):
+    made = frozen(tarry, options)
+
+    def full(*_):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Publishing, "_open", full)
+        with pytest.raises(SinkInterrupted, match="cannot be read: Too many open files"):
+            commit(made, "q", 0, [])
+    commit(made, "q", 0, [])
+
+    assert len(values_of(tarry)) == 2
+
+
+def test_the_directory_of_plans_has_a_durable_name(options, tmp_path, monkeypatch):
+    flushed = []
+    for module in (durable_files, sink_directory):
+        monkeypatch.setattr(module, "flush_directory", flushed.append)
+
+    written(options(), b"x")
+    by_task = list(flushed)
+    flushed.clear()
+    SinkDirectory(tmp_path / "sink").bind("q")
+    SinkDirectory(tmp_path / "sink").bind("q")
+
+    assert tmp_path in by_task
+    assert flushed.count(tmp_path) == 1
+
+
 def test_old_plans_and_files_of_nobody_go(options, tmp_path):
     plan = commit(options(), "q", 0, [])
     directory = SinkDirectory(tmp_path / "sink", plans_kept=2)
@@ -293,9 +367,17 @@ def test_the_query_is_read_from_its_checkpoint(tmp_path):
 
 
 def test_a_location_that_is_no_directory_is_refused():
-    assert str(local_path("file:///a%20b/c")) == "/a b/c"
-    with pytest.raises(SinkRefused, match="needs a directory of a file system"):
-        local_path("s3a://bucket/sink")
+    # As Spark itself takes the location of a checkpoint.
+    for given, path in (
+        ("file:///a%20b/c", "/a%20b/c"),
+        ("file:/a#b?c d/", "/a#b?c d"),
+        ("file://localhost/a", "/a"),
+        ("/a b#c", "/a b#c"),
+    ):
+        assert str(local_path(given)) == path
+    for location in ("s3a://bucket/sink", "hdfs:/sink", "file://host/sink"):
+        with pytest.raises(SinkRefused, match="needs a directory of a file system"):
+            local_path(location)
 
 
 def test_a_full_disk_and_one_without_links_are_told(tmp_path):

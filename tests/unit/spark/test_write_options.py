@@ -68,8 +68,12 @@ def test_options_of_a_stream_that_are_refused(options, sentence):
 
 
 def test_a_checkpoint_in_an_object_store_is_refused_before_the_query_starts():
+    for more in ({}, {"sinklocation": "/shared/sink"}):
+        given = {**SERVERS, "checkpointlocation": "s3a://b/c", **more}
+        with pytest.raises(SinkRefused, match="such a directory as the option checkpointLocation"):
+            parse_write_options(given, is_stream=True)
     with pytest.raises(SinkRefused, match="give such a directory as the option sinkLocation"):
-        parse_write_options({**SERVERS, "checkpointlocation": "s3a://b/c"}, is_stream=True)
+        parse_write_options({**STREAM, "sinklocation": "s3a://b/c"}, is_stream=True)
 
 
 def test_a_setting_of_no_producer_is_refused():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tarry.cli.running import Cluster, cluster_options, fail, json_option, quietly
-from tarry.cli.spark.session import settings_of, spark_session
+from tarry.cli.spark.session import reach, settings_of, spark_session
 from tarry.cli.tables import count_of, print_json
 from tarry.cli.units import Count, size_text
 
@@ -93,6 +93,7 @@ def archive_command(
         round_records_max=given["round_records"],
         fail_on_data_loss=not given["skip_lost"],
     )
+    reach(cluster)
     choice = TopicChoice(names=names, pattern=given["pattern"] or "")
     summary = ArchiveSummary()
     try:

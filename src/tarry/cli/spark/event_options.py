@@ -12,7 +12,7 @@ import click
 
 from tarry.cli.places import BadPlace, parse_time_ms
 from tarry.cli.running import Cluster, cluster_options, fail, json_option
-from tarry.cli.spark.session import settings_of
+from tarry.cli.spark.session import reach, settings_of
 from tarry.cli.units import BadUnit, parse_time_length_ms
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ def event_options(command: Callable[..., None]) -> Callable[..., None]:
 
         if since is not None and until is not None and since >= until:
             raise click.UsageError("--since is not before --until: there is no time between them")
+        if archive_path is None:
+            reach(cluster)
         source = EventSource(
             settings_of(cluster),
             None if archive_path is None else Path(archive_path).absolute(),

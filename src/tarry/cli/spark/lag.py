@@ -67,6 +67,11 @@ def lag_command(source: EventSource, as_json: bool, html_path: str | None, **giv
 
     if given["for_ms"] is not None and given["sample_ms"] is None:
         raise click.UsageError("--for needs --sample: say how long to wait between two samples")
+    if given["sample_ms"] is not None and (source.archive is not None or source.span.is_bounded):
+        raise click.UsageError(
+            "--sample asks the cluster how it is now: leave out --since, --until and --archive, "
+            "which choose what is read of an event log"
+        )
     options = LagOptions(given["groups"], given["topics"], given["interval"])
     try:
         if given["sample_ms"] is None:

@@ -10,7 +10,7 @@ import click
 
 from tarry.cli.places import BadPlace, parse_time_ms
 from tarry.cli.running import PRODUCER, Cluster, cluster_options, json_option, quietly
-from tarry.cli.spark.session import settings_of, spark_session
+from tarry.cli.spark.session import reach, settings_of, spark_session
 from tarry.cli.tables import count_of, print_json
 from tarry.cli.units import OFFSET_MAX, PARTITION_MAX, Count, whole_number
 
@@ -81,6 +81,7 @@ def replay_command(path: str, *, cluster: Cluster, as_json: bool, **given: Any) 
         round_records_max=given["round_records"],
         state=Path(given["state"]) if given["state"] else None,
     )
+    reach(cluster)
     summary = ReplaySummary()
     with spark_session(given["master"], is_local=given["is_local"]) as session:
         for summary in replay(session, Path(path).absolute(), options):

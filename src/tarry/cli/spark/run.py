@@ -36,6 +36,8 @@ A run that is killed goes on where it was, and nothing is written twice.  The fi
 docs/reference/pipeline-file.md.
 """
 
+PORT_MAX: Final = 65_535
+
 # How long --check waits for the cluster.
 CHECK_LIMITS: Final = {"default.api.timeout.ms": "5000", "request.timeout.ms": "5000"}
 
@@ -52,6 +54,11 @@ CHECK_LIMITS: Final = {"default.api.timeout.ms": "5000", "request.timeout.ms": "
     show_default=True,
     metavar="COUNT",
     help="Faults of a stage in a row after which it is started again.",
+)
+@click.option(
+    "--skip-lost",
+    is_flag=True,
+    help="Go on with what is there where records are gone before they were read.",
 )
 @click.option(
     "--progress",
@@ -158,6 +165,7 @@ def _run(pipeline: Pipeline, given: dict[str, Any], *, as_json: bool) -> None:
             once=given["once"],
             only=given["only"],
             restarts_max=given["restarts"],
+            skips_lost=given["skip_lost"],
             listeners=listeners,
             tell=lambda sentence: click.echo(f"tarry: {sentence}", err=True),
             stopping=stopping,
@@ -204,7 +212,7 @@ def _metrics(address: str) -> Iterator[Callable[[BatchProgress], None]]:
     except ImportError:
         fail('prometheus-client is not installed: pip install "tarry[spark]"')
     host, _, port = address.rpartition(":")
-    if not port.isdigit():
+    if not (port.isascii() and port.isdigit() and int(port) <= PORT_MAX):
         raise click.BadParameter(f"{address!r} is not HOST:PORT", param_hint="--metrics")
     metrics = PipelineMetrics()
     with served(metrics, host.strip("[]"), int(port)) as chosen:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail
+import click
+from click.core import ParameterSource
+
+from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail, key_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,8 +20,27 @@ if TYPE_CHECKING:
 
 def settings_of(cluster: Cluster, owner: str = CONSUMER) -> dict[str, str]:
     """Return the settings of a kind of clients, under Kafka's keys."""
-    given = client_arguments(cluster.bootstrap, cluster.client_settings, owner=owner)
-    return {key: str(value) for key, value in given.items()}
+    settings = client_arguments(cluster.bootstrap, (), owner=owner)
+    settings.update(given_settings(cluster))
+    return {key: str(value) for key, value in settings.items()}
+
+
+def given_settings(cluster: Cluster) -> dict[str, str]:
+    """Return what the command line itself says, without profile and defaults: -b and -X."""
+    settings: dict[str, str] = {}
+    source = click.get_current_context().get_parameter_source("bootstrap")
+    if source is ParameterSource.COMMANDLINE:
+        settings["bootstrap.servers"] = cluster.bootstrap
+    return {**settings, **key_values(cluster.client_settings, "setting")}
+
+
+def reach(cluster: Cluster) -> None:
+    """End with a sentence where no broker answers in time, before any work begins.
+
+    A job itself waits longer, because a broker may start again while it runs.
+    """
+    with closing(cluster.admin()) as admin:
+        admin.describe_cluster(cluster.timeout)
 
 
 @contextmanager
@@ -27,24 +49,55 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
     if is_local:
         yield None
         return
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        fail('PySpark is not installed: pip install "tarry[spark]", or use --local')
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        fail("Spark needs Java 17 or newer, and there is no java: install it, or use --local")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _check_installed()
+    from pyspark.sql import SparkSession
+
     builder: Any = SparkSession.builder
     builder = builder.appName("tarry spark")
     # On a busy machine a worker needs longer than Spark's 15 s to come up.
     builder = builder.config("spark.python.authenticate.socketTimeout", "120s")
     # Under spark-submit the master is given already.
-    if master is not None or "PYSPARK_GATEWAY_PORT" not in os.environ:
+    if master is not None or not _is_submitted():
         builder = builder.master(master or "local[*]").config("spark.ui.enabled", "false")
         builder = builder.config("spark.ui.showConsoleProgress", "false")
-    session = builder.getOrCreate()
+    session = _started(builder)
     session.sparkContext.setLogLevel("ERROR")
     try:
         yield session
     finally:
-        session.stop()
+        # A process of Java's that is gone has nothing left to stop; what ended it was told.
+        with suppress(Exception), warnings.catch_warnings(action="ignore"):
+            session.stop()
+
+
+def _check_installed() -> None:
+    """End with a sentence where PySpark, Java or the Python of workers will not do."""
+    given = click.get_current_context().params
+    instead = ", or use --local" if "is_local" in given else ""
+    try:
+        from tarry.spark.installed import check_java, check_pyspark, check_python
+    except ImportError:
+        fail(f'PySpark is not installed: pip install "tarry[spark]"{instead}')
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        check_pyspark()
+        if not _is_submitted():
+            check_java()
+        check_python(os.environ["PYSPARK_PYTHON"])
+    except (ImportError, RuntimeError) as error:
+        fail(f"{error}{instead}")
+
+
+def _is_submitted() -> bool:
+    """Tell if spark-submit runs this process: its Java is there already, and so is its master."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _started(builder: Any) -> SparkSession:
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        # PySpark and its bridge to Java each have classes of their own.
+        reason = str(error).strip().splitlines()
+        fail(f"Spark did not start: {' '.join(reason[:2])[:500]}")
+    return session

@@ -19,7 +19,7 @@ from tarry.cli.running import (
     quietly,
 )
 from tarry.cli.spark.pipeline_files import load_pipeline
-from tarry.cli.spark.session import settings_of
+from tarry.cli.spark.session import given_settings, reach, settings_of
 from tarry.cli.tables import bad, count_of, good, print_json
 from tarry.cli.units import size_text
 
@@ -64,7 +64,11 @@ def verify_command(
         pipeline = load_pipeline(directory)
         if pipeline.archive is None:
             fail(f"{path} has no [archive], so there is nothing to recount", EXIT_USAGE)
-        directory, settings = pipeline.archive.path, pipeline.reading()
+        directory = pipeline.archive.path
+        # The file names its cluster, unless the command line does.
+        settings = {**pipeline.reading(), **given_settings(cluster)}
+    elif not offline:
+        reach(cluster)
     found = verify(directory, None if offline else settings, checksums=not no_checksums)
     if as_json:
         print_json({"is_whole": not found.faults, **asdict(found)})

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tarry.base.ids import TopicPartition
 from tarry.spark.archive.delta import load_deltalake
 from tarry.spark.archive.directory import DELTA, PARQUET, TABLES, ArchiveDirectory
 from tarry.spark.archive.manifest import ArchiveRefused, Manifest, make_manifest
@@ -18,6 +19,7 @@ from tarry.spark.archive.round_plan import (
     check_topics,
     lost_offsets,
     next_ranges,
+    passed_by,
     within_limit,
 )
 from tarry.spark.archive.workers import OwnWorker, SparkWorkers, Workers, archive_files
@@ -142,10 +144,15 @@ class Archiver:
             check_topics(newest, topics)
             starts = cluster.starts(places)
             self._check_lost(lost_offsets(newest, starts))
+            passed = passed_by(newest, targets)
+            if passed:
+                # Another run, which began later, has archived more: only this run's ends are old.
+                targets.update(cluster.ends(passed))
             ranges = next_ranges(newest, starts, targets)
             if not ranges:
                 return
-            manifest = self._round(newest, within_limit(ranges, self._options.round_records_max))
+            ranges = within_limit(ranges, self._options.round_records_max)
+            manifest = self._round(newest, ranges, starts)
             if manifest is not None:
                 summary.add(manifest)
                 yield summary
@@ -157,7 +164,12 @@ class Archiver:
         ]
         raise_or_tell(told, self._options.fail_on_data_loss, GO_ON, "not archived")
 
-    def _round(self, newest: Manifest | None, ranges: list[ReadRange]) -> Manifest | None:
+    def _round(
+        self,
+        newest: Manifest | None,
+        ranges: list[ReadRange],
+        starts: Mapping[TopicPartition, int],
+    ) -> Manifest | None:
         """Read and write one round; None if another run has written it."""
         directory, options = self._directory, self._options
         run = directory.new_run()
@@ -168,7 +180,7 @@ class Archiver:
             tasks = plan_tasks(ranges, TaskLimits(cores=self._workers.count()))
             files = archive_files(self._workers, task, tasks)
             now_ms = int(time.time() * 1000)
-            manifest = make_manifest(newest, self._topic_ids, ranges, files, now_ms)
+            manifest = make_manifest(newest, self._topic_ids, ranges, files, starts, now_ms)
             if not directory.commit(manifest):
                 log.warning("round %d was written by another run", manifest.number)
                 return None

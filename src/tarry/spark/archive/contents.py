@@ -9,10 +9,14 @@ from typing import Final
 from tarry.base.ids import TopicPartition
 from tarry.spark.archive.directory import ArchiveDirectory
 from tarry.spark.archive.manifest import ArchivedFile
-from tarry.spark.archive.parquet_files import SLOT_MS
+from tarry.spark.archive.parquet_files import FIRST_MS, LAST_MS, SLOT_MS
 
 DATE: Final = "date="
 HOUR: Final = "hour="
+
+# Of a record's timestamp.
+TIME_MS_MIN: Final = -(2**63)
+TIME_MS_MAX: Final = 2**63 - 1
 
 
 @dataclass
@@ -32,17 +36,21 @@ class ArchiveContents:
 def read_contents(directory: ArchiveDirectory) -> ArchiveContents:
     """Read all manifests.  Raises ArchiveRefused where no archive is, or one is damaged."""
     contents = ArchiveContents(directory.bound().by)
-    # Files of a round whose run was killed come to their place.
-    directory.newest()
+    # Before the rounds: one that is compacted meanwhile is known then.
+    compactions = directory.compactions.since(0)
+    numbers = directory.numbers()
     files: dict[str, ArchivedFile] = {}
-    for number in directory.numbers():
+    for number in numbers:
         manifest = directory.manifest(number)
+        if number == numbers[-1]:
+            # Files of a round whose run was killed, or is at it just now, come to their place.
+            directory.publish(manifest)
         files.update((file.path, file) for file in manifest.files)
         for one in manifest.ranges:
             place = one.topic, one.partition
             first, _ = contents.ranges.get(place, (one.first, one.end))
             contents.ranges[place] = first, one.end
-    for compaction in directory.compactions.since(0):
+    for compaction in compactions:
         for file in compaction.replaced:
             del files[file.path]
         files.update((file.path, file) for file in compaction.files)
@@ -60,4 +68,9 @@ def times_of(file: ArchivedFile, by: str) -> tuple[int, int] | None:
     hour = next((part.removeprefix(HOUR) for part in parts if part.startswith(HOUR)), "00")
     begin = datetime.fromisoformat(f"{date}T{hour}:00:00").replace(tzinfo=UTC)
     begin_ms = round((begin - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
-    return begin_ms, begin_ms + SLOT_MS[by]
+    end_ms = begin_ms + SLOT_MS[by]
+    # The first and the last slot have all times before and behind them too.
+    return (
+        TIME_MS_MIN if begin_ms <= FIRST_MS else begin_ms,
+        TIME_MS_MAX + 1 if end_ms > LAST_MS else end_ms,
+    )

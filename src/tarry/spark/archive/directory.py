@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,7 @@ from tarry.spark.archive.compactions import FileCompactions, holders_of
 from tarry.spark.archive.delta import ArchiveTable
 from tarry.spark.archive.manifest import (
     Archived,
+    ArchivedFile,
     ArchiveRefused,
     Manifest,
     decode_manifest,
@@ -105,15 +107,19 @@ class ArchiveDirectory:
         return create_if_absent(self.path / MANIFESTS / _name(manifest.number), encode(manifest))
 
     def publish(self, manifest: Manifest) -> None:
+        """Let readers see the files of a round, in the Delta table too if there is one."""
+        self.place(manifest)
+        table = self.table()
+        if table is not None:
+            table.bring_up_to(manifest.number, self.manifest)
+
+    def place(self, manifest: Manifest) -> None:
         """Move the files of a round to where readers see them; those that are there stay."""
         is_there = all((self.path / file.path).exists() for file in manifest.files)
         if not is_there or not self.compactions.is_settled():
             with self.compactions.lock(is_needed=False):
                 self.compactions.settle()
                 self._move(manifest)
-        table = self.table()
-        if table is not None:
-            table.bring_up_to(manifest.number, self.manifest)
 
     def table(self) -> ArchiveTable | None:
         """Return the Delta table; None if this is an archive of plain files."""
@@ -122,6 +128,8 @@ class ArchiveDirectory:
 
     def _move(self, manifest: Manifest) -> None:
         directories: dict[Path, None] = {}
+        # Read once: there may be as many compactions as files.
+        replaced: Mapping[str, ArchivedFile] | None = None
         for file in manifest.files:
             path = self.path / file.path
             if not path.exists():
@@ -129,7 +137,11 @@ class ArchiveDirectory:
                 with suppress(FileNotFoundError):
                     os.rename(self.path / file.staged, path)
                     directories[path.parent] = None
-            if not path.exists() and file.path not in holders_of(self.compactions.since(0)):
+            if path.exists():
+                continue
+            if replaced is None:
+                replaced = holders_of(self.compactions.since(0))
+            if file.path not in replaced:
                 raise ArchiveRefused(
                     f"{path} is missing, which round {manifest.number} of the archive has written: "
                     "bring it back from a backup"
@@ -147,15 +159,32 @@ class ArchiveDirectory:
         return name
 
     def drop(self, run: str) -> None:
-        """Remove what is left of a round's directory."""
-        shutil.rmtree(self.path / run, ignore_errors=True)
+        """Remove what is left of a round's directory, unless files in it count and are not in
+        their place yet: the run failed between manifest and files, and the next one moves them.
+        """
+        if not self._is_needed(run):
+            shutil.rmtree(self.path / run, ignore_errors=True)
+
+    def _is_needed(self, run: str) -> bool:
+        """Return whether the newest round or compaction may still take files from there."""
+        try:
+            rounds = self.numbers()[-1:]
+            compactions = [] if self.compactions.is_settled() else self.compactions.numbers()[-1:]
+            counting = [file for number in rounds for file in self.manifest(number).files]
+            for number in compactions:
+                counting += self.compactions.read(number).files
+        except (OSError, ArchiveRefused):
+            # A directory too much is removed in a day.
+            return True
+        staged = [file.staged for file in counting if file.staged.startswith(f"{run}/")]
+        return any((self.path / name).exists() for name in staged)
 
     def _remove_left_over(self) -> None:
         with suppress(FileNotFoundError):
             for each in (self.path / STAGED).iterdir():
                 with suppress(OSError):
                     if time.time() - each.stat().st_mtime > LEFT_OVER_SECONDS:
-                        shutil.rmtree(each, ignore_errors=True)
+                        self.drop(f"{STAGED}/{each.name}")
 
 
 def _name(number: int) -> str:

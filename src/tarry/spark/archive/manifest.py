@@ -90,9 +90,14 @@ def make_manifest(
     topic_ids: Mapping[str, str],
     ranges: Iterable[ReadRange],
     files: Iterable[ArchivedFile],
+    starts: Mapping[TopicPartition, int],
     now_ms: int,
 ) -> Manifest:
-    """Return the manifest of the round behind `previous`."""
+    """Return the manifest of the round behind `previous`.
+
+    A partition without a record yet has its log's start noted: what retention takes before the
+    next round is missed.
+    """
     kept = sorted(files, key=lambda file: (file.topic, file.partition, file.first))
     rows: dict[TopicPartition, int] = {}
     for file in kept:
@@ -108,6 +113,8 @@ def make_manifest(
             ArchivedRange(*place, one.first, one.end, rows.get(place, 0), one.first - begin)
         )
         before[one.partition] = one.end
+    for (topic, partition), start in sorted(starts.items()):
+        ends.setdefault(topic, {}).setdefault(partition, start)
     ids = {**({} if previous is None else previous.topic_ids), **topic_ids}
     number = 1 if previous is None else previous.number + 1
     return Manifest(number, now_ms, ids, told, kept, ends)

@@ -33,6 +33,13 @@ WAITING_BYTES_MAX: Final = 256 * 1024 * 1024
 OPEN_FILES_MAX: Final = 64
 FILE_BYTES_MAX: Final = 512 * 1024 * 1024
 
+# The first ms of the year 1000 and the last one of 9999: readers know dates of four digits.
+FIRST_MS: Final = -30_610_224_000_000
+LAST_MS: Final = 253_402_300_799_999
+
+# Letters of a topic's name in that of a file, which has room for 255.
+NAME_LETTERS_MAX: Final = 150
+
 # Topic, partition, begin of the hour or day in ms.
 Slot = tuple[str, int, int]
 
@@ -132,7 +139,9 @@ class SlotFile:
         self._writer.close()
         self._file.close()
         topic, partition = place
-        name = f"{topic}-{partition}-{self.first:020}-{self.end:020}.parquet"
+        # The whole name of the topic is in that of the directory.
+        short = topic[:NAME_LETTERS_MAX]
+        name = f"{short}-{partition}-{self.first:020}-{self.end:020}.parquet"
         return ArchivedFile(
             path=f"{directory}/{name}",
             staged=f"{run}/{self.path.name}",
@@ -217,7 +226,10 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[str, int, pa.RecordBatch]]:
 
 
 def _slots(rows: pa.RecordBatch, slot_ms: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield the rows of one hour or day each, with its begin in ms."""
+    """Yield the rows of one hour or day each, with its begin in ms.
+
+    Times that no date tells, such as one in microseconds, lie in the first or the last slot.
+    """
     import pyarrow.compute as pc
 
     if slot_ms == 0:
@@ -225,6 +237,7 @@ def _slots(rows: pa.RecordBatch, slot_ms: int) -> Iterator[tuple[int, pa.RecordB
         return
     pa = load_pyarrow()
     times = rows.column("timestamp").cast(pa.int64())
+    times = pc.max_element_wise(pc.min_element_wise(times, LAST_MS), FIRST_MS)
     # Rounded down, before 1970 too.
     slots = pc.floor(pc.divide(times.cast(pa.float64()), float(slot_ms))).cast(pa.int64())
     lowest_highest = pc.min_max(slots).as_py()

@@ -22,6 +22,18 @@ def check_topics(previous: Manifest | None, topics: Mapping[str, FoundTopic]) ->
             )
 
 
+def passed_by(
+    previous: Manifest | None, ends: Mapping[TopicPartition, int]
+) -> list[TopicPartition]:
+    """Return the partitions that are archived beyond these ends."""
+    known = {} if previous is None else previous.ends
+    return [
+        (topic, partition)
+        for (topic, partition), end in sorted(ends.items())
+        if known.get(topic, {}).get(partition, end) > end
+    ]
+
+
 def next_ranges(
     previous: Manifest | None,
     starts: Mapping[TopicPartition, int],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,12 +57,15 @@ def verify(
     directory = ArchiveDirectory(path)
     directory.bound()
     found = VerifiedArchive()
+    # Before the manifests are read: the file of a round that comes meanwhile has a manifest then.
+    seen = _seen_by_readers(path)
     files = FilesNow(directory, found, checksums)
     ends: dict[TopicPartition, int] = {}
     if settings is None:
         for manifest in _manifests(directory, found):
             _verify_round(files, manifest, ends, found)
         _verify_sums(directory, files, found)
+        _verify_seen(directory, seen, found)
         return found
     with closing(LiveCluster(settings)) as cluster:
         broker = BrokerRows(cluster, settings)
@@ -70,7 +73,30 @@ def verify(
             offsets = _verify_round(files, manifest, ends, found)
             broker.compare(manifest, offsets, found)
     _verify_sums(directory, files, found)
+    _verify_seen(directory, seen, found)
     return found
+
+
+def _seen_by_readers(path: Path) -> list[str]:
+    """Return the files that readers of the directory take for rows of topics."""
+    names = [str(one.relative_to(path)) for one in path.glob("topic=*/**/*") if one.is_file()]
+    # What begins so is hidden.
+    return sorted(
+        name for name in names if not any(part.startswith(("_", ".")) for part in name.split("/"))
+    )
+
+
+def _verify_seen(directory: ArchiveDirectory, seen: Sequence[str], found: VerifiedArchive) -> None:
+    """Check that readers see files of rounds only; no manifest knows what others hold."""
+    known = {
+        file.path for number in directory.numbers() for file in directory.manifest(number).files
+    }
+    known.update(file.path for one in directory.compactions.since(0) for file in one.files)
+    found.faults += [
+        f"{directory.path / name} is of no round, and readers see its rows: move it away"
+        for name in seen
+        if name not in known
+    ]
 
 
 def _verify_sums(directory: ArchiveDirectory, files: FilesNow, found: VerifiedArchive) -> None:
@@ -107,14 +133,20 @@ def _verify_sums(directory: ArchiveDirectory, files: FilesNow, found: VerifiedAr
 
 
 def _manifests(directory: ArchiveDirectory, found: VerifiedArchive) -> Iterator[Manifest]:
-    """Yield the manifests in order."""
+    """Yield the manifests in order, the files of the newest one in their place."""
     expected = 1
-    for number in directory.numbers():
+    numbers = directory.numbers()
+    for number in numbers:
         if number != expected:
             found.faults.append(f"the manifests of rounds {expected} to {number - 1} are missing")
         expected = number + 1
         found.rounds += 1
-        yield directory.manifest(number)
+        manifest = directory.manifest(number)
+        if number == numbers[-1]:
+            # A run is at it just now, or was killed; who may only read cannot mend that.
+            with suppress(OSError, ArchiveRefused):
+                directory.place(manifest)
+        yield manifest
 
 
 def _verify_round(

@@ -55,6 +55,11 @@ class TimeSpan:
     since_ms: int | None = None
     until_ms: int | None = None
 
+    @property
+    def is_bounded(self) -> bool:
+        """Return true if it is less than all time."""
+        return self.since_ms is not None or self.until_ms is not None
+
     def has(self, at_ms: int) -> bool:
         """Return true if a time lies in the span."""
         if self.since_ms is not None and at_ms < self.since_ms:

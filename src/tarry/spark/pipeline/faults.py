@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from tarry.spark.reading.loss import GO_ON
+
 # Last line of a traceback of this package, which Spark tells as text.
 OURS: Final = re.compile(r"\btarry(?:\.\w+)*\.(\w+): (\S.*)")
 # Last line of any traceback.
 RAISED: Final = re.compile(r"^(?:\w+\.)*[A-Z]\w+(?:Error|Exception): (.+)$", re.MULTILINE)
-# What Spark says before the reason.
+# What Spark and its bridge to Java say before the reason.
 BEFORE: Final = re.compile(
-    r"^(?:\[STREAM_FAILED\] Query \[[^]]*\] terminated with exception: )?(?:\[[A-Z_.]+\] )?"
+    r"^(?:An error occurred while calling \S+\s+: )?"
+    r"(?:\[STREAM_FAILED\] Query \[[^]]*\] terminated with exception: )?"
+    r"(?:[\w.$]+(?:Error|Exception): )*(?:\[[A-Z_.]+\] )?"
 )
 BEHIND: Final = " SQLSTATE:"
 
@@ -26,6 +30,9 @@ HOPELESS: Final = (
     "SinkRefused",
     "StepRefused",
 )
+
+# What a run has in place of an option of the source.
+SKIP_LOST: Final = "Start the run once with --skip-lost to go on with what is there"
 
 NO_ROOM: Final = ("No space left on device", "Disk quota exceeded")
 TWO_DRIVERS: Final = "CONCURRENT_STREAM_LOG_UPDATE"
@@ -68,13 +75,16 @@ def fault_of(error: BaseException) -> StageFault:
         name, told = ours[-1]
     elif raised := RAISED.findall(told):
         told = raised[-1]
-    if any(text in told for text in NO_ROOM):
-        told += ". Make room; the next start goes on where it stopped"
-    return StageFault(_sentence(told) or f"{name}.", name in HOPELESS)
+    sentence = (_sentence(told) or f"{name}.").replace(GO_ON, SKIP_LOST)
+    for text in NO_ROOM:
+        if text in told:
+            sentence = sentence if text in sentence else f"{sentence} {text}."
+            if "ake room" not in sentence:
+                sentence += " Make room; the next start goes on where it stopped."
+    return StageFault(sentence, name in HOPELESS)
 
 
 def _sentence(told: str) -> str:
     """Return the first line without Spark's codes, with a full stop."""
-    line = told.strip().split("\n", 1)[0].partition(BEHIND)[0]
-    line = BEFORE.sub("", line).strip()
+    line = BEFORE.sub("", told.strip()).split("\n", 1)[0].partition(BEHIND)[0].strip()
     return line if not line or line.endswith((".", "!", "?")) else line + "."

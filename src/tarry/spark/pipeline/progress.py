@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from tarry.spark.reading.advance import ranges_between
 from tarry.spark.reading.offsets import QueryOffsets
+
+log = logging.getLogger("tarry.spark")
 
 # Name of what a stage observes of its rows, and of its columns.
 OBSERVED: Final = "tarry"
@@ -149,21 +153,44 @@ class Progress:
 
 
 class ProgressFile:
-    """File with a line for each micro-batch; it makes room for a new one when it is large."""
+    """File with a line for each micro-batch; it makes room for a new one when it is large.
+
+    A line that a full disk does not take is left out and told: the micro-batch is done.
+    """
 
     def __init__(self, path: Path, bytes_max: int = FILE_BYTES_MAX) -> None:
         self._path = path
         self._bytes_max = bytes_max
-        self._file: IO[bytes] = path.open("ab")
+        self._is_failing = False
+        # Without a buffer: what was not taken is not tried again by `close`.
+        self._file: FileIO = path.open("ab", buffering=0)
 
     def add(self, one: BatchProgress) -> None:
         """Write a line."""
-        if self._file.tell() >= self._bytes_max:
-            self._file.close()
-            self._path.replace(self._path.with_name(self._path.name + ".1"))
-            self._file = self._path.open("ab")
-        self._file.write(progress_line(one) + b"\n")
-        self._file.flush()
+        try:
+            if self._file.tell() >= self._bytes_max:
+                self._file.close()
+                self._path.replace(self._path.with_name(self._path.name + ".1"))
+                self._file = self._path.open("ab", buffering=0)
+            self._write(progress_line(one) + b"\n")
+        except OSError as error:
+            if not self._is_failing:
+                reason = error.strerror
+                log.warning("%s does not take the progress: %s. Make room", self._path, reason)
+            self._is_failing = True
+        else:
+            self._is_failing = False
+
+    def _write(self, line: bytes) -> None:
+        """Write all of a line, or nothing of it."""
+        left = memoryview(line)
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError:
+            if len(left) < len(line):
+                self._file.truncate(self._file.tell() - (len(line) - len(left)))
+            raise
 
     def close(self) -> None:
         """Close the file."""

@@ -23,11 +23,14 @@ DUPLICATE: Final = "duplicate"
 LATE: Final = "late"
 
 
-def records_of(spark: SparkSession, pipeline: Pipeline, stage: Stage) -> DataFrame:
-    """Read the topics of a stage."""
+def records_of(
+    spark: SparkSession, pipeline: Pipeline, stage: Stage, *, skips_lost: bool = False
+) -> DataFrame:
+    """Read the topics of a stage; with `skips_lost`, what is there where records are lost."""
     source = pipeline.source
     reader = spark.readStream.format(FORMAT).options(**_kafka(pipeline.reading()))
     reader = reader.options(subscribe=",".join(stage.reads), includeHeaders="true")
+    reader = reader.option("failOnDataLoss", str(not skips_lost).lower())
     if stage.kind != CLEAN:
         # What another stage has written is read from its begin.
         reader = reader.option("startingOffsets", "earliest")

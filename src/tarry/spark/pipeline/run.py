@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -43,6 +43,8 @@ class RunOptions:
     only: str | None = None
     # Faults of a stage in a row after which it is started again.
     restarts_max: int = RESTARTS_MAX
+    # True: records that are gone before they were read are told and left out, instead of a fault.
+    skips_lost: bool = False
     # What hears of each micro-batch.
     listeners: tuple[Callable[[BatchProgress], None], ...] = ()
     # Sentences for people.
@@ -76,7 +78,8 @@ def run_pipeline(
         file = held.enter_context(closing(ProgressFile(own_directory(pipeline) / PROGRESS)))
         progress = Progress((file.add, *options.listeners))
         listener = held.enter_context(_listening(session, pipeline, stages, progress))
-        runs = [_run_of(session, pipeline, stage, listener, progress) for stage in stages]
+        make = _Runs(session, pipeline, options, listener, progress)
+        runs = [make.run_of(stage) for stage in stages]
         supervisor = Supervisor(progress, options.stopping, options.restarts_max, options.tell)
         if options.once:
             supervisor.run_once(runs)
@@ -105,21 +108,28 @@ def _listening(
     try:
         yield listener
     finally:
-        session.streams.removeListener(listener)
+        # A Spark whose process is gone takes its listeners along.
+        with suppress(Exception):
+            session.streams.removeListener(listener)
 
 
-def _run_of(
-    session: SparkSession,
-    pipeline: Pipeline,
-    stage: Stage,
-    listener: StageListener,
-    progress: Progress,
-) -> StageRun:
-    if stage.kind == ARCHIVE:
-        return ArchiveRun(session, pipeline, stage, progress)
+@dataclass(frozen=True)
+class _Runs:
+    """Maker of the runs of stages."""
 
-    def start(once: bool) -> StreamingQuery:
-        frame = frame_of(pipeline, stage, records_of(session, pipeline, stage))
-        return start_query(pipeline, stage, frame, once=once)
+    session: SparkSession
+    pipeline: Pipeline
+    options: RunOptions
+    listener: StageListener
+    progress: Progress
 
-    return QueryRun(stage.name, start, listener)
+    def run_of(self, stage: Stage) -> StageRun:
+        session, pipeline, skips_lost = self.session, self.pipeline, self.options.skips_lost
+        if stage.kind == ARCHIVE:
+            return ArchiveRun(session, pipeline, stage, self.progress, skips_lost=skips_lost)
+
+        def start(once: bool) -> StreamingQuery:
+            records = records_of(session, pipeline, stage, skips_lost=skips_lost)
+            return start_query(pipeline, stage, frame_of(pipeline, stage, records), once=once)
+
+        return QueryRun(stage.name, start, self.listener)

@@ -80,13 +80,20 @@ class ArchiveRun:
     """Run of an archive: rounds up to the ends of the topics, and again after a pause."""
 
     def __init__(
-        self, spark: SparkSession, pipeline: Pipeline, stage: Stage, progress: Progress
+        self,
+        spark: SparkSession,
+        pipeline: Pipeline,
+        stage: Stage,
+        progress: Progress,
+        *,
+        skips_lost: bool = False,
     ) -> None:
         self.name = stage.name
         self._spark = spark
         self._pipeline = pipeline
         self._stage = stage
         self._progress = progress
+        self._skips_lost = skips_lost
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._fault: BaseException | None = None
@@ -112,7 +119,10 @@ class ArchiveRun:
         wanted = self._pipeline.archive
         assert wanted is not None
         options = ArchiveOptions(
-            settings=self._pipeline.reading(), by=wanted.by, table=wanted.table
+            settings=self._pipeline.reading(),
+            by=wanted.by,
+            table=wanted.table,
+            fail_on_data_loss=not self._skips_lost,
         )
         choice = TopicChoice(names=tuple(sorted(wanted.topics)))
         try:

@@ -167,7 +167,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         topics = self._cluster.topics(self.options.choice)
         lost = losses_of_topics(reached, topics)
-        gone = [(one.topic, one.partition) for one in lost]
+        gone = dict.fromkeys((one.topic, one.partition) for one in lost)
         there = [one for one in ranges if (one.topic, one.partition) not in gone]
         places = [(one.topic, one.partition) for one in there]
         readable, missing = within_logs(

@@ -50,6 +50,9 @@ REPLAYS: Final = f"{OWN}/replays"
 # Offsets that a round reads at most, unless the user says otherwise.
 ROUND_RECORDS_MAX: Final = 1_000_000
 
+# Letters of each topic in the name of a state directory.
+NAME_LETTERS_MAX: Final = 100
+
 
 @dataclass(frozen=True)
 class ReplayOptions:
@@ -97,7 +100,9 @@ class ReplayOptions:
         if self.state is not None:
             return self.state.absolute()
         digest = hashlib.sha256(msgspec.json.encode(self.asked())).hexdigest()[:12]
-        return path.absolute() / REPLAYS / f"{self.topic}-to-{self.to}-{digest}"
+        # The digest tells replays apart; names of topics are cut to what a name of a file holds.
+        names = f"{self.topic[:NAME_LETTERS_MAX]}-to-{self.to[:NAME_LETTERS_MAX]}"
+        return path.absolute() / REPLAYS / f"{names}-{digest}"
 
 
 @dataclass

@@ -42,7 +42,7 @@ class BatchFile:
         size = len(batch.data)
         try:
             if self._file is None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._directory.make()
                 self._file = open(self.path, "xb")  # noqa: SIM115  # `finish` or `drop` closes it
             self._file.write(batch.data)
         except OSError as error:

@@ -14,7 +14,7 @@ from tarry.spark.writing.directory import SinkDirectory, local_path
 from tarry.spark.writing.plan import Plan, SinkInterrupted, SinkRefused, TaskOutput
 from tarry.spark.writing.publishing import Publishing, expiration_ms_of
 from tarry.spark.writing.steps import SinkSteps
-from tarry.spark.writing.write_options import WriteOptions
+from tarry.spark.writing.write_options import CHECKPOINT_LOCATION, WriteOptions
 
 log = logging.getLogger("tarry.spark")
 
@@ -25,7 +25,7 @@ BATCH_ID: Final = 0
 
 def query_id_of(checkpoint: str) -> str:
     """Read the id of the query that a checkpoint belongs to."""
-    path = local_path(checkpoint) / "metadata"
+    path = local_path(checkpoint, CHECKPOINT_LOCATION) / "metadata"
     try:
         text = path.read_bytes()
         return str(msgspec.json.decode(text, type=dict[str, object])["id"])
@@ -39,7 +39,8 @@ def query_id_of(checkpoint: str) -> str:
 def commit(
     options: WriteOptions, query_id: str, batch_id: int, outputs: Sequence[TaskOutput]
 ) -> Plan:
-    """Bring a micro-batch into the topics, once; return the plan that counted."""
+    """Bring a micro-batch into the topics, once; return the plan that counted, as it was before
+    anything of it was amended."""
     assert options.location is not None
     directory = SinkDirectory(local_path(options.location))
     limit_ms = options.producer_settings.delivery_timeout_ms
@@ -50,6 +51,8 @@ def commit(
             plan = Publishing(directory, publisher, limit_ms).run(
                 steps.commit(batch_id, tuple(outputs))
             )
+            # An amended plan lacks what was sent before it.
+            plan = directory.read_first_plan(batch_id) or plan
     except Exception as error:
         # What is frozen waits for the next start; the rest is written anew.
         drop(options, batch_id, outputs)

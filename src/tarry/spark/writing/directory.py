@@ -14,17 +14,22 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlparse
 
 import msgspec
 
-from tarry.spark.durable_files import TEMPORARY, create_if_absent, flush_directory
+from tarry.spark.durable_files import (
+    TEMPORARY,
+    create_if_absent,
+    flush_directory,
+    make_directories,
+)
 from tarry.spark.writing.effects import StoredPlan
 from tarry.spark.writing.plan import Plan, SinkInterrupted, SinkRefused, decode_plan, encode_plan
 
@@ -40,6 +45,9 @@ PLANS_KEPT: Final = 100
 LEFT_OVER_SECONDS: Final = 24 * 3600
 
 
+URL: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(//(?P<host>[^/]*))?(?P<path>.*)")
+
+
 class Binding(msgspec.Struct, frozen=True):
     """Content of `sink.json`."""
 
@@ -47,19 +55,22 @@ class Binding(msgspec.Struct, frozen=True):
     version: int = 1
 
 
-def local_path(location: str) -> Path:
+def local_path(location: str, option: str = "sinkLocation") -> Path:
     """Return the path of a location.  Raises SinkRefused for what is no directory of a file
-    system."""
-    parts = urlparse(location)
-    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
-        return Path(unquote(parts.path))
-    if parts.scheme:
-        raise SinkRefused(
-            f"sinkLocation is {location}, and the sink needs a directory of a file system that "
-            "driver and workers share (local, NFS, a mounted volume), where a file is created by "
-            "one of two only: give such a directory as the option sinkLocation"
-        )
-    return Path(location)
+    system.
+
+    A path in a URL stands for itself, "%20" too: Spark reads its checkpoint's location so.
+    """
+    found = URL.fullmatch(location)
+    if found is None:
+        return Path(location)
+    if found["scheme"].lower() == "file" and found["host"] in (None, "", "localhost"):
+        return Path(found["path"])
+    raise SinkRefused(
+        f"{option} is {location}, and the sink needs a directory of a file system that driver and "
+        "workers share (local, NFS, a mounted volume), where a file is created by one of two only: "
+        f"give such a directory as the option {option}"
+    )
 
 
 class SinkDirectory:
@@ -73,9 +84,10 @@ class SinkDirectory:
 
     def bind(self, query_id: str) -> None:
         """Take the directory for a query.  Raises SinkRefused if it is another one's."""
-        with self._telling("cannot be made"):
-            self.path.mkdir(parents=True, exist_ok=True)
-        self._create(BINDING, msgspec.json.encode(Binding(query_id)))
+        self.make()
+        if self._create(BINDING, msgspec.json.encode(Binding(query_id))):
+            # A task that was killed may have made the directory, and not its durable name.
+            flush_directory(self.path.parent)
         text = self._read(BINDING) or b""
         try:
             bound = msgspec.json.decode(text, type=Binding)
@@ -86,6 +98,11 @@ class SinkDirectory:
                 f"the sink's directory {self.path} belongs to query {bound.query_id}, and this is "
                 f"query {query_id}: give this query a sinkLocation of its own"
             )
+
+    def make(self) -> None:
+        """Make the directory, with a durable name: plans in it are of no use without that."""
+        with self._telling("cannot be made"):
+            make_directories(self.path)
 
     # --- Plans
 

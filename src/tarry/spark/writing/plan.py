@@ -12,6 +12,8 @@ one in an *amended* plan, which counts instead.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
+from itertools import accumulate
 from typing import Final
 
 import msgspec
@@ -67,7 +69,7 @@ class TaskOutput(msgspec.Struct, frozen=True):
     parts: tuple[TaskPart, ...] = ()
 
 
-class Share(msgspec.Struct, frozen=True):
+class Share(msgspec.Struct, frozen=True, dict=True):
     """Share of one partition in a plan."""
 
     topic: str
@@ -91,8 +93,12 @@ class Share(msgspec.Struct, frozen=True):
     def sequence_of(self, ordinal: int) -> int:
         """Return the sequence of the batch with this number, counted from 0; behind the last
         batch: where the next plan goes on."""
-        before = sum(batch.count for batch in self.batches[:ordinal])
-        return (self.first_sequence + before) & SEQUENCE_MAX
+        return (self.first_sequence + self._counts_before[ordinal]) & SEQUENCE_MAX
+
+    @cached_property
+    def _counts_before(self) -> list[int]:
+        """Count of records before each batch, and of all of them."""
+        return list(accumulate((batch.count for batch in self.batches), initial=0))
 
     def ordinal_behind(self, last_sequence: int) -> int | None:
         """Return how many batches are in the log if this is the last sequence there; None: it is
@@ -107,7 +113,7 @@ class Share(msgspec.Struct, frozen=True):
         return None
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Plan(msgspec.Struct, frozen=True, dict=True):
     """Plan of one micro-batch."""
 
     batch_id: int
@@ -132,7 +138,11 @@ class Plan(msgspec.Struct, frozen=True):
         return sum(share.count for share in self.shares)
 
     def share_of(self, place: TopicPartition) -> Share:
-        return next(share for share in self.shares if share.place == place)
+        return self._by_place[place]
+
+    @cached_property
+    def _by_place(self) -> dict[TopicPartition, Share]:
+        return {share.place: share for share in self.shares}
 
 
 def encode_plan(plan: Plan) -> bytes:

@@ -16,7 +16,7 @@ from tarry.client.sync.publisher import Publisher
 from tarry.link.errors import ClientError
 from tarry.records.numbering import numbered
 from tarry.spark.writing import effects
-from tarry.spark.writing.directory import SinkDirectory
+from tarry.spark.writing.directory import SinkDirectory, refusal
 from tarry.spark.writing.effects import LookedBack, SentRound, Steps
 from tarry.spark.writing.plan import (
     Noted,
@@ -36,6 +36,9 @@ EXPIRATION: Final = "producer.id.expiration.ms"
 ROUND_BYTES_MAX: Final = 32 * 1024 * 1024
 
 READ_BYTES: Final = 4 * 1024 * 1024
+
+# Files of tasks that are open at a time: a micro-batch may have more than a process may open.
+OPEN_FILES_MAX: Final = 64
 
 PAUSE_MS: Final = 100
 PAUSE_MS_MAX: Final = 5_000
@@ -62,7 +65,9 @@ class Publishing:
         self._directory = directory
         self._publisher = publisher
         self._limit_ms = limit_ms
+        # Those that are open, and the names of those whose content was checked.
         self._files: dict[str, int] = {}
+        self._checked: dict[str, None] = {}
         self._stands_since_ms = 0
 
     def run(self, steps: Steps[R]) -> R:
@@ -183,6 +188,8 @@ class Publishing:
                 batches[place] = self._batch(plan, share, ordinal)
         except FileNotFoundError:
             return SentRound({}, are_files_gone=True)
+        except OSError as error:
+            raise refusal(self._directory.path, "cannot be read", error) from error
         if wall_ms() > effect.not_after_ms:
             return SentRound({}, is_late=True)
         return SentRound(self._publisher.send_batches(batches, topic_ids_of(plan)))
@@ -192,6 +199,8 @@ class Publishing:
         file = plan.files[batch.file]
         descriptor = self._files.get(file.name)
         if descriptor is None:
+            if len(self._files) >= OPEN_FILES_MAX:
+                os.close(self._files.pop(next(iter(self._files))))
             descriptor = self._files[file.name] = self._open(file)
         data = os.pread(descriptor, batch.size, batch.position)
         sequence = share.sequence_of(ordinal)
@@ -201,6 +210,8 @@ class Publishing:
         """Open a file of a task, if its content is what the task wrote."""
         path = self._directory.path / file.name
         descriptor = os.open(path, os.O_RDONLY)
+        if file.name in self._checked:
+            return descriptor
         crc = size = 0
         while data := os.pread(descriptor, READ_BYTES, size):
             crc = crc32c(data, crc)
@@ -212,6 +223,7 @@ class Publishing:
                 f"{file.size} bytes with {file.crc:#010x}: the file is damaged. Bring it back "
                 "from a copy, or begin the query with a checkpoint of its own"
             )
+        self._checked[file.name] = None
         return descriptor
 
     def _pause(self, effect: effects.PauseSending) -> None:

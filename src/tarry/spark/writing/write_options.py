@@ -75,13 +75,18 @@ class WriteOptions(NamedTuple):
         return BATCH_BYTES
 
 
+def is_decided_so(key: str, text: str) -> bool:
+    """Return true if a setting asks for what the sink does anyway."""
+    return key == "acks" and text in ("all", "-1")
+
+
 def parse_write_options(options: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
     """Read the options of a write.  Raises OptionRefused, or the client's InvalidSetting."""
     texts = OptionTexts(options)
     texts.check_known(NAMES)
     settings = texts.kafka_settings()
     for key, reason in DECIDED.items():
-        if key in settings and not (key == "acks" and settings[key] in ("all", "-1")):
+        if key in settings and not is_decided_so(key, settings[key]):
             raise OptionRefused(f"{KAFKA_PREFIX}{key} cannot be set: {reason}")
     ProducerSettings(settings)
     delivery = texts.text(DELIVERY) or (EXACTLY_ONCE if is_stream else AT_LEAST_ONCE)
@@ -107,6 +112,9 @@ def parse_write_options(options: Mapping[str, str], *, is_stream: bool) -> Write
             f"{DELIVERY}={EXACTLY_ONCE} needs the option {SINK_LOCATION}: a directory of this "
             "write that driver and workers share. The same directory means the same write"
         )
+    if is_stream and checkpoint is not None:
+        # The query's id is read there.
+        local_path(checkpoint, CHECKPOINT_LOCATION)
     if is_exactly_once and location is not None:
         # Workers may have another working directory than the driver.
         location = str(local_path(location).absolute())

@@ -7,6 +7,7 @@ import pytest
 from tarry.client import ClientError
 from tarry.spark.archive.manifest import ArchiveRefused
 from tarry.spark.pipeline.faults import fault_of
+from tarry.spark.reading.loss import GO_ON
 
 FAILED = "[STREAM_FAILED] Query [id = 5d, runId = 7f] terminated with exception: "
 IN_PYTHON = "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed to read: Traceback:\n  File"
@@ -51,6 +52,28 @@ CASES = [
         f"{FAILED}[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match.",
         "the state in its checkpoint was written by another version of Tarry, or for other "
         "columns: go on with what wrote it, or name another checkpoint in the file.",
+        True,
+    ),
+    (
+        "An error occurred while calling o59.start.\n: org.apache.hadoop.fs.FSError: "
+        "java.io.IOException: No space left on device\n\tat org.apache.hadoop.fs.x",
+        "No space left on device. Make room; the next start goes on where it stopped.",
+        False,
+    ),
+    (
+        "An error occurred while calling o41.start.\n: org.apache.spark.ClassNotFoundException: "
+        "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: tarry. SQLSTATE: 42K02\n\tat x",
+        "Failed to find the data source: tarry.",
+        False,
+    ),
+    (
+        f"{FAILED}Job aborted.\njava.io.IOException\n\tCaused by: No space left on device\n\tat x",
+        "Job aborted. No space left on device. Make room; the next start goes on where it stopped.",
+        False,
+    ),
+    (
+        f"{FAILED}{IN_PYTHON}\ntarry.spark.reading.loss.DataLost: a [0] is gone. {GO_ON}\n at x",
+        "a [0] is gone. Start the run once with --skip-lost to go on with what is there.",
         True,
     ),
     ("", "RuntimeError.", False),

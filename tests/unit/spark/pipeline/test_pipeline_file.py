@@ -8,6 +8,7 @@ import pytest
 
 from tarry.spark.pipeline.file.mistakes import PipelineRefused
 from tarry.spark.pipeline.file.reader import read_pipeline
+from tarry.spark.pipeline.file.values import Start
 from tarry.spark.pipeline.stages import UnknownStage, choose, stages_of
 from tarry.spark.pipeline.told_plan import plan_lines
 from tarry.spark.pipeline.topics import PipelineTopics, plan_missing
@@ -133,7 +134,31 @@ MISTAKES = [
     ("[archive]", "[archive", ":19 not TOML: "),
     ("[archive]", "[settings]\nlinger = 1\n[archive]", ":19 settings: "),
     ("[archive]", '[settings]\n"bootstrap.servers" = "a:1"\n[archive]', ":19 settings: bootstrap"),
+    ("[archive]", '[settings]\n"acks" = "1"\n[archive]', ":19 settings: acks is not taken: the s"),
+    (
+        "[archive]",
+        '[settings]\n"auto.offset.reset" = "earliest"\n[archive]',
+        ":19 settings: auto.offset.reset is not taken: the option startingOffsets",
+    ),
+    (
+        "[archive]",
+        '[settings]\n"client.id" = ["p"]\n[archive]',
+        ":19 settings: has client.id = a l",
+    ),
+    ("[archive]", '[settings]\n"linger.ms" = 0.5\n[archive]', ":19 settings: "),
+    ("rate = 50_000", "from = 1969-12-31T23:59:59Z", ":6 source.from: is before 1970"),
+    ('path = "lake/orders"', 'path = "o"\nevery = "36501d"', ":21 archive.every: is '36501d'"),
 ]
+
+
+def test_a_time_is_kept_to_the_millisecond(file):
+    # As a float its milliseconds would come out one too small.
+    changed(file, "rate = 50_000", "from = 2026-11-22T08:00:00.001Z")
+    for milliseconds in range(1, 1_000, 83):
+        text = f"2026-11-22T08:00:00.{milliseconds:03}Z"
+        assert Start().read(text, file.parent) == 1_795_334_400_000 + milliseconds
+
+    assert read_pipeline(file, {}).source.start == 1_795_334_400_001
 
 
 @pytest.mark.parametrize(("old", "new", "told"), MISTAKES)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+from io import FileIO
 from urllib.request import urlopen
 
 import pytest
@@ -74,6 +77,39 @@ def test_a_file_that_is_large_makes_room(tmp_path):
     numbers = [json.loads(line)["batch"] for line in [*older, *path.read_text().splitlines()]]
     assert numbers == list(range(6))[-len(numbers) :]
     assert len(numbers) > 2
+
+
+class NearlyFull(FileIO):
+    """File on a disk that has room for so many bytes."""
+
+    room = 0
+
+    def write(self, data):
+        if not self.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = super().write(bytes(data)[: self.room])
+        self.room -= taken
+        return taken
+
+
+def test_lines_that_a_full_disk_does_not_take_are_left_out_whole(tmp_path, caplog):
+    path = tmp_path / "progress.jsonl"
+    file = ProgressFile(path)
+    file.add(batch("clean", batch=1))
+    file.close()
+    file._file = NearlyFull(path, "ab")
+    file._file.room = path.stat().st_size * 3 // 2
+
+    for number in (2, 3, 4):
+        file.add(batch("clean", batch=number))
+    file._file.room = 10_000
+    file.add(batch("clean", batch=5))
+    file.close()
+
+    assert [json.loads(line)["batch"] for line in path.read_text().splitlines()] == [1, 2, 5]
+    assert [one.getMessage() for one in caplog.records] == [
+        f"{path} does not take the progress: No space left on device. Make room"
+    ]
 
 
 def test_prometheus_reads_the_metrics():

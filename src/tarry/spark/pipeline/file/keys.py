@@ -94,7 +94,8 @@ SECTIONS: Final = (
                 "from",
                 Start(),
                 "earliest",
-                "Where a stage that is new begins. One that has run goes on where it was.",
+                "Where the stage `clean` begins when it is new. One that has run goes on where it "
+                "was, and the other stages take all that their topics hold.",
             ),
             FileKey(
                 "rate",

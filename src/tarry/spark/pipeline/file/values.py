@@ -21,10 +21,15 @@ from tarry.client.settings import (
 )
 from tarry.spark.options import DURATIONS_MS
 from tarry.spark.reading.bounds import AT_EARLIEST, AT_LATEST
+from tarry.spark.reading.read_options import REFUSED_SETTINGS
+from tarry.spark.writing.write_options import DECIDED, is_decided_so
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+")
 TOPIC_LETTERS_MAX: Final = 249
+EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+# A hundred years: what Spark reckons with in microseconds.
+DURATION_MS_MAX: Final = 36_500 * DURATIONS_MS["d"]
 DURATION: Final = re.compile(r"(\d+) ?(ms|s|m|min|h|d)")
 COLUMN: Final = re.compile(r"[^`]+")
 
@@ -126,7 +131,10 @@ class Duration(Kind):
         found = DURATION.fullmatch(value) if isinstance(value, str) else None
         if found is None or int(found[1]) == 0:
             raise ValueError(f"is {value!r:.60}, and it must be a duration such as 30s, 5m or 24h")
-        return f"{int(found[1])}{found[2]}"
+        text = f"{int(found[1])}{found[2]}"
+        if duration_ms(text) > DURATION_MS_MAX:
+            raise ValueError(f"is {value!r:.60}, and it must not be longer than 36500d")
+        return text
 
 
 class WholeNumber(Kind):
@@ -188,7 +196,10 @@ class Start(Kind):
             raise ValueError(
                 "must be earliest, latest or a time with its zone, such as 2026-11-22T08:00:00Z"
             )
-        return int(value.timestamp() * 1_000)
+        if value < EPOCH:
+            raise ValueError("is before 1970, when no record was: write earliest")
+        # In whole numbers: a float may be a millisecond too small.
+        return (value - EPOCH) // datetime.timedelta(milliseconds=1)
 
 
 class Expression(Kind):
@@ -221,11 +232,18 @@ class KafkaSettings(Kind):
             raise ValueError(f"is {toml_word(value)}, and it must be a table of Kafka's keys")
         settings: dict[str, str] = {}
         for key, each in value.items():
-            if not isinstance(each, (str, int, bool)):
+            if isinstance(each, dict):
                 raise ValueError(f'write the key in quotes: "{key}..." = ...')
+            if not isinstance(each, (str, int, float)):
+                raise ValueError(
+                    f"has {key} = {toml_word(each)}, and it must be one text or number"
+                )
             settings[key] = str(each).lower() if isinstance(each, bool) else str(each)
         if "bootstrap.servers" in settings:
             raise ValueError("bootstrap.servers stands in [source], as bootstrap")
+        for key, reason in {**REFUSED_SETTINGS, **DECIDED}.items():
+            if key in settings and not is_decided_so(key, settings[key]):
+                raise ValueError(f"{key} is not taken: {reason}")
         try:
             ConsumerSettings(of_owner(settings, CONSUMER))
             ProducerSettings(of_owner(settings, PRODUCER))
