@@ -3,6 +3,10 @@
 An event is a double of one that came earlier and whose event time is at most `within` away.  On a
 stream an event older than `within` behind the newest is marked `late`: what came before is no
 longer known, and a double that passed is worse than an event that is rejected and can be replayed.
+
+On a stream what was seen is kept in buckets, see `steps.buckets.tree`: a micro-batch of M events
+among N live ones reads and writes the roots of 64 buckets and at most min(M, 64 + N / 128) leaves,
+each of at most 256 events and ten kilobytes.
 """
 
 from __future__ import annotations
@@ -84,11 +88,13 @@ def _mark_batch(df: DataFrame, by: Sequence[str], within_us: int, told: str) -> 
     record = of.col(RECORD)
     arrival = of.struct(*[record[name] for name in ("timestamp", *ORIGIN)])
     # Rows without an event are shared out by their partition.
-    group = of.coalesce(of.col("_event"), record["partition"].cast("string"))
+    group = of.coalesce(of.col("_tarry_event"), record["partition"].cast("string"))
     near = Window.partitionBy(group).orderBy(MICROS).rangeBetween(-within_us, within_us)
-    keyed = df.withColumns({"_event": _event(by), MICROS: _micros(), "_came": arrival})
-    seen = keyed.withColumn("_first", of.min("_came").over(near))
-    is_double = of.col("_event").isNotNull() & (of.col("_first") < of.col("_came"))
+    keyed = df.withColumns({"_tarry_event": _event(by), MICROS: _micros(), "_tarry_came": arrival})
+    seen = keyed.withColumn("_tarry_first", of.min("_tarry_came").over(near))
+    is_double = of.col("_tarry_event").isNotNull() & (
+        of.col("_tarry_first") < of.col("_tarry_came")
+    )
     marked = seen.withColumns(
         {
             RULE: of.when(is_double, of.lit(DUPLICATE)).otherwise(of.col(RULE)),

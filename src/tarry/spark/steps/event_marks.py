@@ -18,8 +18,8 @@ LATE: Final = "late"
 
 # Columns beside those of the row: the digest of the event, null for a row that needs no state, and
 # the event time in microseconds.
-DIGEST: Final = "_digest"
-MICROS: Final = "_micros"
+DIGEST: Final = "_tarry_digest"
+MICROS: Final = "_tarry_micros"
 
 
 class EventMarks:

@@ -9,8 +9,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 # Column of the bucket, and that of its rows.
-BUCKET: Final = "_bucket"
-CHUNK: Final = "_chunk"
+BUCKET: Final = "_tarry_bucket"
+CHUNK: Final = "_tarry_chunk"
 CHUNK_SCHEMA: Final = f"{BUCKET} int, {CHUNK} binary"
 
 # Rows of a batch that goes back to Spark, as its own batches have them at most.

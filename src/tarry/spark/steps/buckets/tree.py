@@ -5,9 +5,10 @@ lists where each leaf begins, and the time at which it wants to be visited.  A l
 ENTRIES_MAX entries is split; one that has become small joins the leaf before it.
 
 What it costs: a micro-batch reads the root of each bucket that it touches, and reads and writes
-each leaf that holds one of its keys, never the others.  With N live keys and a micro-batch of M
-these are at most min(M, N / 128) leaves of at most 256 entries: M = 100 among ten million keys
-writes 100 leaves (about a megabyte), M = 10,000 among 200,000 keys writes 1,600 of them.
+each leaf that holds one of its keys, never the others.  A micro-batch with M of N live keys writes
+at most min(M, N / 128) leaves and one for each bucket: M = 100 among ten million keys writes 100
+leaves (about a megabyte), M = 10,000 among 200,000 keys about 1,600 of them.  A key's leaf is
+visited a few times besides until the key is forgotten.
 """
 
 from __future__ import annotations
