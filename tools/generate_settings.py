@@ -7,7 +7,8 @@ The tables are those that the program reads: `base/settings_table` and `base/set
 the broker, `base/topic_settings_table` of topics, `client/settings_table` of our own clients.
 Written are `docs/reference/settings.md`, `base/setting_attributes.py` (the broker's settings as
 attributes) and `client/setting_arguments.py` (a client's settings as keyword arguments); and
-`docs/reference/pipeline-file.md` from the keys of `spark/pipeline/file/keys`.
+`docs/reference/pipeline-file.md` from the keys of `spark/pipeline/file/keys`, and
+`docs/reference/spark-format.md` from the options of `spark/option_table`.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ if str(ROOT / "tools") not in sys.path:
     sys.path.insert(0, str(ROOT / "tools"))
 
 from pipeline_page import pipeline_page  # noqa: E402
+from spark_options_page import spark_options_page  # noqa: E402
 
 PAGE: Final = ROOT / "docs" / "reference" / "settings.md"
 ATTRIBUTES: Final = ROOT / "src" / "tarry" / "base" / "setting_attributes.py"
 PIPELINE_PAGE: Final = ROOT / "docs" / "reference" / "pipeline-file.md"
+SPARK_PAGE: Final = ROOT / "docs" / "reference" / "spark-format.md"
 ARGUMENTS: Final = ROOT / "src" / "tarry" / "client" / "setting_arguments.py"
 
 NOTICE: Final = "<!-- Written by tools/generate_settings.py from the tables; change those. -->"
@@ -308,6 +311,7 @@ def main() -> int:
     for path, text in (
         (PAGE, page_text()),
         (PIPELINE_PAGE, pipeline_page(NOTICE)),
+        (SPARK_PAGE, spark_options_page(NOTICE)),
         (ATTRIBUTES, attributes_text()),
         (ARGUMENTS, arguments_text()),
     ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import duckdb
 import pyarrow.dataset as ds
 
 from tarry.spark.archive.archive import ArchiveOptions, archive
@@ -23,15 +24,16 @@ COUNT = 30_000
 def test_workers_archive_and_any_reader_reads(
     spark: SparkSession, broker: Tarry, tmp_path: Path
 ) -> None:
-    broker.topic("archived", partitions=3)
+    # Readers pass over files whose names begin like this one.
+    broker.topic("_archived", partitions=3)
     for partition in range(3):
         broker.send(
-            "archived", *(b"%d" % number for number in range(COUNT // 3)), partition=partition
+            "_archived", *(b"%d" % number for number in range(COUNT // 3)), partition=partition
         )
     settings = {"bootstrap.servers": broker.bootstrap}
 
     (summary,) = list(
-        archive(spark, TopicChoice(names=("archived",)), tmp_path, ArchiveOptions(settings))
+        archive(spark, TopicChoice(names=("_archived",)), tmp_path, ArchiveOptions(settings))
     )
 
     assert (summary.rounds, summary.records) == (1, COUNT)
@@ -40,7 +42,9 @@ def test_workers_archive_and_any_reader_reads(
     table = ds.dataset(tmp_path, format="parquet", partitioning="hive").to_table()
     places = set(zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True))
     assert len(places) == table.num_rows == COUNT
-    assert set(table["topic"].to_pylist()) == {"archived"}
+    assert set(table["topic"].to_pylist()) == {"_archived"}
+    query = f"SELECT count(*) FROM read_parquet('{tmp_path}/topic=*/**/*.parquet')"
+    assert duckdb.sql(query).fetchall() == [(COUNT,)]
     frame = spark.read.parquet(str(tmp_path))
     assert frame.select("topic", "partition", "offset").distinct().count() == COUNT
     assert frame.selectExpr("sum(cast(cast(value as string) as long)) as total").collect()[

@@ -39,10 +39,16 @@ BROKER_PAGES = (
     "docs/how-to/produce-safely.md",
     "docs/how-to/replay-after-a-bug.md",
     # Its examples need Spark too: tests/spark/test_examples.py runs them.
+    "docs/how-to/late-data-and-backfill.md",
+    # tests/unit/spark/pipeline/test_monitor_page.py runs it beside the file that it reads.
+    "docs/how-to/monitor-a-pipeline.md",
+    "docs/how-to/move-from-sparks-kafka-connector.md",
     "docs/how-to/pipeline-steps.md",
     "docs/how-to/read-with-spark.md",
     "docs/how-to/run-a-pipeline.md",
     "docs/how-to/spark-on-a-cluster.md",
+    # Nothing in it can be run here, and it says so.
+    "docs/how-to/spark-on-kubernetes.md",
     "docs/how-to/write-with-spark.md",
     "docs/tutorial-spark.md",
     "docs/tutorial.md",

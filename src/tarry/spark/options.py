@@ -26,6 +26,11 @@ DURATIONS_MS: Final = {
     "d": 86_400_000,
 }
 
+# Of offsets, times and counts.
+INT64_MAX: Final = 2**63 - 1
+# Python refuses to read numbers of some thousands of digits.
+DIGITS_MAX: Final = 100
+
 # What DataFrameReader.load adds when it is given a path.
 PATH: Final = "path"
 
@@ -61,6 +66,8 @@ class OptionTexts:
         number = whole_number(text)
         if number is None or number < least:
             raise OptionRefused(f"{name}={text!r:.60} is not a whole number of {least} or more")
+        if number > INT64_MAX:
+            raise OptionRefused(f"{name}={text!r:.60} is more than {INT64_MAX}")
         return number
 
     def duration_ms(self, name: str, default_ms: int) -> int:
@@ -109,7 +116,8 @@ class OptionTexts:
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number that a text of digits is."""
+    """Return the number that a text of digits is; None for more digits than any number has."""
     stripped = text.strip()
     digits = stripped.removeprefix("-")
-    return int(stripped) if digits.isascii() and digits.isdigit() else None
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= DIGITS_MAX
+    return int(stripped) if is_number else None

@@ -611,6 +611,16 @@ def test_an_unreadable_manifest_is_refused(broker: Tarry, tmp_path: Path) -> Non
         run(broker, tmp_path)
 
 
+def test_an_object_store_is_refused_and_no_directory_of_its_name_is_made(
+    broker: Tarry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ArchiveRefused, match="s3:/lake/orders is no directory of a file system"):
+        run(broker, Path("s3://lake/orders"))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_no_archive_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArchiveRefused, match="is no archive"):
         verify(tmp_path)
@@ -678,3 +688,42 @@ def test_the_directory_of_a_file_tells_its_time() -> None:
     assert slot_directory(slot, "day") == "topic=orders/date=2025-10-09"
     assert slot_directory(slot, "hour") == "topic=orders/date=2025-10-09/hour=08"
     assert slot_directory(("orders", 3, -1), "hour") == "topic=orders/date=1969-12-31/hour=23"
+
+
+# --- Names that readers pass over.
+
+
+@pytest.fixture
+def hidden(shared: Tarry, tmp_path: Path) -> Path:
+    """An archive of a topic `_hidden`."""
+    if "_hidden" not in {topic.name for topic in shared.admin.list_topics()}:
+        shared.topic("_hidden", retention_ms=-1)
+        shared.send("_hidden", b"0", b"1")
+    take_hidden(shared, tmp_path)
+    return tmp_path
+
+
+def take_hidden(broker: Tarry, path: Path) -> None:
+    list(archive(None, TopicChoice(names=("_hidden",)), path, options(broker)))
+
+
+def test_readers_take_a_topic_whose_name_begins_with_an_underscore(hidden: Path) -> None:
+    import pyarrow.dataset as ds
+
+    table = ds.dataset(hidden, format="parquet", partitioning="hive").to_table()
+
+    assert table["value"].to_pylist() == [b"0", b"1"]
+    assert set(table["topic"].to_pylist()) == {"_hidden"}
+    assert verify(hidden).faults == []
+
+
+def test_files_that_readers_pass_over_are_told(shared: Tarry, hidden: Path) -> None:
+    (file,) = hidden.glob("topic=*/**/*.parquet")
+    file.rename(file.with_name(file.name.removeprefix("topic-")))
+    manifest = hidden / MANIFESTS / "000000000001.json"
+    manifest.write_text(manifest.read_text().replace("/topic-_hidden", "/_hidden"))
+
+    (fault,) = verify(hidden).faults
+    assert 'is passed over by pyarrow and Spark, since its name begins with "_"' in fault
+    with pytest.raises(ArchiveRefused, match="archive _hidden to another path"):
+        take_hidden(shared, hidden)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,10 +14,12 @@ import pytest
 from tarry.client import Admin, Producer
 from tarry.spark.archive import delta
 from tarry.spark.archive.archive import ArchiveOptions, Archiver, ArchiveSummary, archive
-from tarry.spark.archive.compact import compact
+from tarry.spark.archive.compact import CompactOptions, Compactor, CompactSummary, compact
+from tarry.spark.archive.compactions import FileCompaction
 from tarry.spark.archive.delta import ArchiveTable
 from tarry.spark.archive.directory import ArchiveDirectory
 from tarry.spark.archive.manifest import ArchiveRefused, Manifest
+from tarry.spark.archive.table_compactions import TableCompactions
 from tarry.spark.archive.verify import VerifiedArchive, verify
 from tarry.spark.archive.workers import OwnWorker
 from tarry.spark.reading.bounds import TopicChoice
@@ -24,6 +27,8 @@ from tarry.spark.reading.cluster import LiveCluster
 from tarry.testing import Tarry
 
 pytest.importorskip("pyarrow")
+import pyarrow.parquet as pq
+
 deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
 
 HOUR_MS = 3_600_000
@@ -192,8 +197,6 @@ def test_an_archive_stays_what_it_was_first(broker: Tarry, tmp_path: Path) -> No
         run(broker, tmp_path / "delta", table="parquet")
     with pytest.raises(ArchiveRefused, match="table=parquet, not delta"):
         run(broker, tmp_path / "plain")
-    with pytest.raises(ArchiveRefused, match="only its log may change"):
-        list(compact(None, tmp_path / "delta"))
 
 
 def test_a_table_without_the_library_is_refused(
@@ -211,3 +214,135 @@ def test_a_table_without_the_library_is_refused(
 def test_another_table_is_none(broker: Tarry) -> None:
     with pytest.raises(ArchiveRefused, match="table='iceberg' is none of parquet, delta"):
         options(broker, table="iceberg")
+
+
+# --- Small files of a table become larger ones.
+
+
+@pytest.fixture
+def grown(broker: Tarry, tmp_path: Path) -> Path:
+    """A table of three rounds, of two partitions and three hours."""
+    run(broker, tmp_path)
+    for _ in range(2):
+        fill(broker)
+        run(broker, tmp_path)
+    return tmp_path
+
+
+def merge(path: Path, **changed: Any) -> CompactSummary:
+    summary = CompactSummary()
+    for summary in compact(None, path, CompactOptions(**changed)):  # noqa: B007
+        pass
+    return summary
+
+
+def test_a_table_of_merged_files_has_the_same_rows(broker: Tarry, grown: Path) -> None:
+    before = deltalake.DeltaTable(str(grown)).version()
+
+    summary = merge(grown)
+
+    assert (summary.directories, summary.files_before, summary.files_after) == (3, 18, 6)
+    table = deltalake.DeltaTable(str(grown))
+    assert (table.version(), len(table.file_uris())) == (before + 3, 6)
+    assert places(grown) == once(36)
+    assert recount(broker, grown).faults == []
+    # Who follows the table sees no new data, and who reads an older version finds its files.
+    changes = [
+        next(iter(action.values()))["dataChange"]
+        for line in (grown / delta.LOG / f"{before + 1:020}.json").read_text().splitlines()
+        if {"add", "remove"} & set(action := json.loads(line))
+    ]
+    assert changes == [False] * 8
+    older = deltalake.DeltaTable(str(grown), version=before)
+    assert older.to_pyarrow_table(columns=["offset"]).num_rows == 36
+    for file in table.file_uris():
+        offsets = pq.read_table(file, partitioning=None)["offset"].to_pylist()
+        assert offsets == sorted(offsets)
+
+
+def test_a_table_goes_on_over_merged_files(broker: Tarry, grown: Path) -> None:
+    merge(grown)
+    fill(broker)
+    run(broker, grown)
+
+    again = merge(grown, replaced_kept_seconds=0)
+
+    assert (again.files_before, again.files_after) == (12, 6)
+    assert places(grown) == once(48)
+    assert recount(broker, grown).faults == []
+    assert len(list(grown.glob("topic=*/**/*.parquet"))) == 6
+    assert merge(grown).directories == 0
+
+
+class KilledTable(ArchiveTable):
+    """A table whose process ends before or behind the commit of a compaction."""
+
+    step = ""
+
+    def merge(self, *arguments: Any) -> None:
+        if self.step == "before commit":
+            raise Killed
+        super().merge(*arguments)
+        raise Killed
+
+
+class KilledMoves(TableCompactions):
+    """Compactions whose process ends at a step."""
+
+    step = ""
+
+    def move_files(self, compaction: FileCompaction) -> None:
+        if self.step == "before move":
+            raise Killed
+        super().move_files(compaction)
+
+    def table(self) -> ArchiveTable:
+        table = KilledTable(self.path, self.by)
+        table.step = self.step
+        return table
+
+
+class DirectoryOfKilled(ArchiveDirectory):
+    """A directory of such compactions, whose process is gone before it tidies up."""
+
+    def __init__(self, path: Path, step: str) -> None:
+        super().__init__(path)
+        made = KilledMoves(path, "hour")
+        made.step = step
+        self.compactions = made
+
+    def drop(self, run: str) -> None:
+        pass
+
+
+@pytest.mark.parametrize("step", ["before move", "before commit", "behind commit"])
+@pytest.mark.parametrize("who", ["compact", "verify", "archive"])
+def test_a_killed_compaction_leaves_the_table_whole(
+    broker: Tarry, grown: Path, step: str, who: str
+) -> None:
+    with pytest.raises(Killed):
+        list(Compactor(OwnWorker(), DirectoryOfKilled(grown, step), CompactOptions()).run())
+    seen = places(grown)
+
+    if who == "compact":
+        merge(grown)
+    elif who == "archive":
+        run(broker, grown)
+    recounted = recount(broker, grown)
+
+    assert seen == once(36)
+    assert (recounted.faults, recounted.rows) == ([], 36)
+    assert places(grown) == once(36)
+    assert merge(grown).directories == (0 if who == "compact" else 2)
+    assert recount(broker, grown).faults == []
+
+
+def test_a_table_that_something_else_has_rewritten_is_left_to_it(
+    broker: Tarry, grown: Path
+) -> None:
+    deltalake.DeltaTable(str(grown)).optimize.compact()
+
+    with pytest.raises(ArchiveRefused, match="something else has rewritten it"):
+        merge(grown)
+
+    assert places(grown) == once(36)

@@ -57,3 +57,12 @@ def test_a_time_narrows_the_start_in_whole_milliseconds() -> None:
 
     assert time_least_ms(conditions) == 1_795_345_200_001
     assert time_least_ms(conditions[1:]) is None
+
+
+def test_a_time_before_1970_leaves_records_without_a_time_in() -> None:
+    moment = datetime(1960, 1, 1, tzinfo=UTC)
+
+    assert time_least_ms([pyspark.GreaterThan(("timestamp",), moment)]) is None
+    assert (
+        time_least_ms([pyspark.GreaterThan(("timestamp",), datetime(1970, 1, 1, tzinfo=UTC))]) == 0
+    )

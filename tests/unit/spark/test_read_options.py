@@ -97,6 +97,11 @@ def test_topics_are_chosen_in_one_of_three_ways(given: dict[str, str], choice: T
     [
         ({"subscrib": "a"}, "there is no option 'subscrib'; did you mean subscribe?"),
         ({"path": "orders"}, "load and save take no path here"),
+        ({"endingOffsets": '{"orders": {"0": 9223372036854775808}}'}, "is not of the form"),
+        ({"startingTimestamp": "9223372036854775808"}, "is no time in milliseconds"),
+        ({"startingTimestamp": "9" * 10_000}, "is no time in milliseconds"),
+        ({"maxRecordsPerPartition": "9223372036854775808"}, "is more than 9223372036854775807"),
+        ({"startingOffsets": "[" * 100_000}, "is not of the form"),
         ({"startingOffsets": "latest"}, "startingOffsets=latest would read nothing in a batch"),
         ({"endingOffsets": "earliest"}, "endingOffsets=earliest would read nothing in a batch"),
         ({"startingOffsets": '{"a": {"0": -1}}'}, r"startingOffsets has -1 (latest) for a [0]"),

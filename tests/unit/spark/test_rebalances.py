@@ -187,6 +187,37 @@ def test_no_order_of_notes_breaks_a_story(steps: list[str]) -> None:
     assert sum(row.died for row in found.groups) <= steps.count("die")
 
 
+spans = st.tuples(st.integers(0, 60), st.integers(0, 20))
+
+
+@given(st.lists(spans, max_size=12), st.lists(spans, min_size=1, max_size=4))
+def test_a_member_stood_still_in_every_rebalance_of_its_time(
+    rebalances: list[tuple[int, int]], members: list[tuple[int, int]]
+) -> None:
+    """The calendar may step, so rebalances may overlap and stand in any order."""
+    told: list[dict[str, object]] = [
+        event
+        for number, (at_ms, stood_ms) in enumerate(rebalances)
+        for event in stable(NOON_MS + at_ms, number, stood_ms)
+    ]
+    for number, (at_ms, stayed_ms) in enumerate(members):
+        told.append(began(NOON_MS + at_ms, 0, f"member m{number} joined"))
+        told.append(note(NOON_MS + at_ms, "BecameStable", generation_id=0, stood_ms=0))
+        told.append(removed(NOON_MS + at_ms + stayed_ms, f"m{number}", "it left"))
+
+    found = gathered(told)
+
+    for one in found.members:
+        since_ms = one.joined_ms or 0
+        ended_ms = one.ended_ms or max(int(str(event["at_ms"])) for event in told)
+        beside = [
+            min(each.ended_ms, ended_ms) - max(each.began_ms, since_ms)
+            for each in found.rebalances
+            if each.began_ms <= ended_ms and each.ended_ms >= since_ms
+        ]
+        assert (one.rebalances, one.stood_ms) == (len(beside), sum(beside))
+
+
 def test_a_table_has_its_columns_without_rows_too() -> None:
     pytest.importorskip("pyarrow")
 

@@ -28,7 +28,7 @@ from tarry.spark.reports.health_report import health_page, read_health
 from tarry.spark.reports.lag_report import lag_page
 from tarry.spark.reports.page import ROWS_MAX, Page, Section, Table
 from tarry.spark.reports.plots import length_text, ticks_for, time_text
-from tarry.spark.reports.rebalances_report import rebalances_page
+from tarry.spark.reports.rebalances_report import REBALANCES_MAX, rebalances_page
 from tarry.spark.reports.waits_report import waits_page
 
 # Elements that end with their begin.
@@ -189,6 +189,22 @@ def test_rebalances_are_drawn_by_member() -> None:
     for text in ("a", "b", "died: its session ended", "a member joined", "50 ms", "is there"):
         assert text in reader.cells
     assert "b was removed: its session ended" in " ".join(reader.cells)
+
+
+def test_a_group_that_never_rests_makes_a_page_that_a_browser_opens() -> None:
+    told: list[dict[str, object]] = [note(NOON_MS, "RebalanceBegan", reason="member a joined")]
+    told += [
+        note(NOON_MS + at_ms, "BecameStable", generation_id=at_ms, stood_ms=1)
+        for at_ms in range(1, 5 * REBALANCES_MAX)
+    ]
+
+    page = rebalances_page(gathered(told))
+
+    plots = [plot.spec for section in page.sections for plot in section.plots]
+    for layer in plots[0]["layer"]:
+        assert len(layer["data"]["values"]) <= 2 * REBALANCES_MAX
+    assert len(plots[1]["data"]["values"]) == REBALANCES_MAX
+    assert "The last 300 of 1,499 rebalances are drawn" in page.sections[1].text
 
 
 def test_lag_is_drawn_over_time_and_by_partition() -> None:

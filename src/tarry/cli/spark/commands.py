@@ -8,6 +8,7 @@ import click
 
 from tarry.cli.running import GuessingGroup
 from tarry.cli.spark.archive import archive_command
+from tarry.cli.spark.backfill import backfill_command
 from tarry.cli.spark.compact import compact_command
 from tarry.cli.spark.health import health_command
 from tarry.cli.spark.lag import lag_command
@@ -25,6 +26,7 @@ Examples:
   tarry spark verify lake                  is the archive whole?
   tarry spark compact lake                 small files of it become larger ones
   tarry spark replay lake --topic orders --to orders.again
+  tarry spark backfill orders.toml         results again, with the events that came late
   tarry spark waits --html waits.html      how long operations waited in the broker
   tarry spark rebalances --since -1d       why groups stood still
   tarry spark lag --sample 10s --for 5m    how far groups are behind
@@ -41,6 +43,7 @@ def spark() -> None:
 
 for _command in (
     archive_command,
+    backfill_command,
     compact_command,
     health_command,
     lag_command,

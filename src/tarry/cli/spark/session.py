@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
@@ -16,6 +17,9 @@ from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail, key_val
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Logging of Spark's Java below a command.
+LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
 
 def settings_of(cluster: Cluster, owner: str = CONSUMER) -> dict[str, str]:
@@ -60,6 +64,8 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
     if master is not None or not _is_submitted():
         builder = builder.master(master or "local[*]").config("spark.ui.enabled", "false")
         builder = builder.config("spark.ui.showConsoleProgress", "false")
+        for key, value in java_options(os.environ).items():
+            builder = builder.config(key, value)
     session = _started(builder)
     session.sparkContext.setLogLevel("ERROR")
     try:
@@ -86,6 +92,16 @@ def _check_installed() -> None:
         check_python(os.environ["PYSPARK_PYTHON"])
     except (ImportError, RuntimeError) as error:
         fail(f"{error}{instead}")
+
+
+def java_options(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a driver's Java that keep its start quiet.
+
+    Somebody with a configuration of Spark's own has options and a log there.
+    """
+    if "SPARK_CONF_DIR" in environment or "SPARK_HOME" in environment:
+        return {}
+    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{LOGGING}"}
 
 
 def _is_submitted() -> bool:

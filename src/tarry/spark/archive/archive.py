@@ -135,6 +135,7 @@ class Archiver:
         self._directory.bind(cluster.cluster_id(), self._options.by, self._options.table)
         topics = cluster.topics(choice)
         check_found(choice, topics)
+        self._directory.check_shown(topics)
         self._topic_ids = {name: topic.topic_id for name, topic in topics.items()}
         places = places_of(topics)
         targets = cluster.ends(places)

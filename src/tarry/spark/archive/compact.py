@@ -14,7 +14,7 @@ import msgspec
 from tarry.spark.archive.archive import COMPRESSIONS
 from tarry.spark.archive.compactions import FileCompaction, holders_of
 from tarry.spark.archive.contents import read_contents
-from tarry.spark.archive.directory import PARQUET, ArchiveDirectory
+from tarry.spark.archive.directory import ArchiveDirectory
 from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused
 from tarry.spark.archive.merging import MergeTask, directory_of, merge_files, mergeable
 from tarry.spark.archive.workers import OwnWorker, SparkWorkers, Workers
@@ -95,14 +95,13 @@ class Compactor:
     def run(self) -> Iterator[CompactSummary]:
         """Merge what is small now."""
         directory, options = self._directory, self._options
-        if directory.bound().table != PARQUET:
-            raise ArchiveRefused(
-                f"{directory.path} is a Delta table, whose files only its log may change: this job "
-                "merges files of archives without one"
-            )
+        directory.bound()
         known = max(directory.compactions.numbers(), default=0)
         contents = read_contents(directory)
+        # Rounds that came in meanwhile are brought into the table, if there is one.
+        directory.newest()
         files = [file for placed in contents.files.values() for file in placed]
+        directory.compactions.check_table(files)
         summary = CompactSummary()
         for wave in _waves(mergeable(files, options.target_bytes)):
             run = directory.new_run()

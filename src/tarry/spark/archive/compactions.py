@@ -148,6 +148,9 @@ class FileCompactions:
         """Move a directory out of readers' sight, where directories cannot be exchanged."""
         os.rename(place, old)
 
+    def check_table(self, files: Iterable[ArchivedFile]) -> None:
+        """Refuse files that the table does not have: there is none here."""
+
     def remove_replaced(self, kept_seconds: float) -> None:
         """Remove files that were replaced so long ago; the lock is held, and all is settled."""
         before_ms = (time.time() - kept_seconds) * 1000

@@ -8,7 +8,8 @@ asked for before and which lets one of two commits fail, so a round enters once,
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,8 @@ LOG: Final = "_delta_log"
 
 # Application of the transactions; their versions are the numbers of rounds.
 APPLICATION: Final = "tarry-archive"
+# The same of compactions.
+COMPACTION: Final = "tarry-compaction"
 
 # Commits of other writers may come first for so many times.
 ATTEMPTS_MAX: Final = 20
@@ -64,13 +67,36 @@ class ArchiveTable:
     def add(self, table: Any, manifest: Manifest) -> None:
         """Add the files of a round by one commit, which fails if the round came in meanwhile."""
         actions = [self._action(file) for file in manifest.files]
-        transaction = self._delta.Transaction(APPLICATION, manifest.number)
-        table.create_write_transaction(
-            actions,
-            mode="append",
-            schema=table.schema(),
-            partition_by=self._columns,
-            commit_properties=self._delta.CommitProperties(app_transactions=[transaction]),
+        self._commit(table, actions, APPLICATION, manifest.number)
+
+    def merge(
+        self, number: int, replaced: Sequence[ArchivedFile], files: Sequence[ArchivedFile]
+    ) -> None:
+        """Put files in the place of others, with the same rows, if this compaction did not yet."""
+        remove = getattr(self._delta.transaction, "RemoveAction", None)
+        if remove is None:
+            raise ArchiveRefused(
+                "this deltalake cannot replace files of a Delta table: pip install -U deltalake"
+            )
+        now_ms = int(time.time() * 1000)
+        actions = [
+            *(
+                remove(file.path, False, now_ms, file.bytes, _partition_of(file))
+                for file in replaced
+            ),
+            *(self._action(file, changes_data=False) for file in files),
+        ]
+        for _ in range(ATTEMPTS_MAX):
+            table = self.snapshot()
+            if self.compaction_of(table) >= number:
+                return
+            try:
+                self._commit(table, actions, COMPACTION, number)
+            except self._delta.exceptions.CommitFailedError as error:
+                log.info("compaction %d is tried again: %s", number, error)
+        raise ArchiveRefused(
+            f"the Delta table {self.path} could not take the files of compaction {number}, since "
+            "others commit to it all the time: run the same command again"
         )
 
     def snapshot(self) -> Any:
@@ -87,11 +113,34 @@ class ArchiveTable:
         version = None if table is None else table.transaction_version(APPLICATION)
         return int(version or 0)
 
+    def compaction_of(self, table: Any) -> int:
+        """Return the number of the newest compaction that a snapshot has; 0 before the first."""
+        version = None if table is None else table.transaction_version(COMPACTION)
+        return int(version or 0)
+
+    def paths(self, table: Any) -> dict[str, None]:
+        """Return the files of a snapshot, by their paths below the table's."""
+        if table is None:
+            return {}
+        found = load_pyarrow().table(table.get_add_actions()).column("path").to_pylist()
+        return dict.fromkeys(found)
+
     def offsets(self, table: Any, topic: str) -> Any:
         """Return partition and offset of every row of a topic, as a reader of a snapshot does."""
         compute: Any = import_module("pyarrow.compute")
         rows = table.to_pyarrow_dataset()
         return rows.to_table(["partition", "offset"], filter=compute.field("topic") == topic)
+
+    def _commit(self, table: Any, actions: list[Any], application: str, number: int) -> None:
+        """Commit actions under a number, which fails if that came in meanwhile."""
+        transaction = self._delta.Transaction(application, number)
+        table.create_write_transaction(
+            actions,
+            mode="append",
+            schema=table.schema(),
+            partition_by=self._columns,
+            commit_properties=self._delta.CommitProperties(app_transactions=[transaction]),
+        )
 
     def _create(self, file: ArchivedFile) -> Any:
         """Make the table with the columns of a file; one that is there stays."""
@@ -108,8 +157,7 @@ class ArchiveTable:
             mode="ignore",
         )
 
-    def _action(self, file: ArchivedFile) -> Any:
-        parts = dict(part.split("=", 1) for part in file.path.split("/")[:-1])
+    def _action(self, file: ArchivedFile, *, changes_data: bool = True) -> Any:
         modified_ms = (self.path / file.path).stat().st_mtime_ns // 1_000_000
         statistics = {
             "numRecords": file.rows,
@@ -119,8 +167,13 @@ class ArchiveTable:
         }
         text = msgspec.json.encode(statistics).decode()
         return self._delta.transaction.AddAction(
-            file.path, file.bytes, parts, modified_ms, True, text
+            file.path, file.bytes, _partition_of(file), modified_ms, changes_data, text
         )
+
+
+def _partition_of(file: ArchivedFile) -> dict[str, str]:
+    """Return the values of the columns that are in the path of a file."""
+    return dict(part.split("=", 1) for part in file.path.split("/")[:-1])
 
 
 def load_deltalake() -> Any:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,8 @@ from tarry.spark.archive.manifest import (
     decode_manifest,
     encode,
 )
+from tarry.spark.archive.parquet_files import HIDDEN, NAME_LETTERS_MAX
+from tarry.spark.archive.table_compactions import TableCompactions
 from tarry.spark.durable_files import create_if_absent, flush_directory, make_directories
 
 OWN: Final = "_tarry"
@@ -34,6 +37,9 @@ PARQUET: Final = "parquet"
 DELTA: Final = "delta"
 TABLES: Final = (PARQUET, DELTA)
 
+# Begin of a URL, as a path has it.
+SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
 # What a driver left behind that was killed; no round takes a day.
 LEFT_OVER_SECONDS: Final = 24 * 3600
 
@@ -42,8 +48,17 @@ class ArchiveDirectory:
     """Directory at `path`."""
 
     def __init__(self, path: Path) -> None:
+        if path.parts and SCHEME.fullmatch(path.parts[0]):
+            # Such a path would be a directory with this name, below the working one.
+            raise ArchiveRefused(
+                f"{path} is no directory of a file system: give the path of one that driver and "
+                "workers share (local, NFS, a mounted volume)"
+            )
         self.path = path
         self.compactions = FileCompactions(path)
+        with suppress(ArchiveRefused):
+            # There is no archive yet, or it cannot be read: whoever needs it is told.
+            self._take_table()
 
     def bind(self, cluster_id: str, by: str, table: str = PARQUET) -> None:
         """Make the directory for a cluster and a layout; ArchiveRefused if it has others."""
@@ -66,6 +81,24 @@ class ArchiveDirectory:
                 f"{self.path} is an archive with table={bound.table}, not {table}: go on with "
                 "that, or give another path"
             )
+        self._take_table()
+
+    def _take_table(self) -> None:
+        bound = self.bound()
+        if bound.table == DELTA:
+            self.compactions = TableCompactions(self.path, bound.by)
+
+    def check_shown(self, topics: Iterable[str]) -> None:
+        """Refuse to go on beside files that readers pass over, as early archives have them."""
+        for topic in topics:
+            if topic.startswith(HIDDEN):
+                for file in (self.path / f"topic={topic}").rglob(
+                    f"{topic[:NAME_LETTERS_MAX]}-*.parquet"
+                ):
+                    raise ArchiveRefused(
+                        f"{self.path} was begun by a Tarry that gave files names which pyarrow and "
+                        f"Spark pass over, such as {file.name}: archive {topic} to another path"
+                    )
 
     def bound(self) -> Archived:
         """Return the cluster and layout.  Raises ArchiveRefused where no archive is."""

@@ -33,6 +33,9 @@ WAITING_BYTES_MAX: Final = 256 * 1024 * 1024
 OPEN_FILES_MAX: Final = 64
 FILE_BYTES_MAX: Final = 512 * 1024 * 1024
 
+# pyarrow, Spark and others pass over files whose names begin so, and say nothing.
+HIDDEN: Final = ("_", ".")
+
 # The first ms of the year 1000 and the last one of 9999: readers know dates of four digits.
 FIRST_MS: Final = -30_610_224_000_000
 LAST_MS: Final = 253_402_300_799_999
@@ -139,9 +142,7 @@ class SlotFile:
         self._writer.close()
         self._file.close()
         topic, partition = place
-        # The whole name of the topic is in that of the directory.
-        short = topic[:NAME_LETTERS_MAX]
-        name = f"{short}-{partition}-{self.first:020}-{self.end:020}.parquet"
+        name = f"{shown_name(topic)}-{partition}-{self.first:020}-{self.end:020}.parquet"
         return ArchivedFile(
             path=f"{directory}/{name}",
             staged=f"{run}/{self.path.name}",
@@ -153,6 +154,13 @@ class SlotFile:
             bytes=self._file.size,
             sha256=self._file.hexdigest(),
         )
+
+
+def shown_name(topic: str) -> str:
+    """Return what the name of a topic's file begins with, such that every reader takes it."""
+    # The whole name is in that of the directory.
+    short = topic[:NAME_LETTERS_MAX]
+    return f"topic-{short}" if topic.startswith(HIDDEN) else short
 
 
 def write_files(task: ArchiveTask, number: int, ranges: Iterable[ReadRange]) -> list[ArchivedFile]:

@@ -20,6 +20,7 @@ from tarry.client.arrow.installed import load_pyarrow
 from tarry.spark.archive.compactions import holders_of
 from tarry.spark.archive.directory import ArchiveDirectory
 from tarry.spark.archive.manifest import ArchivedFile, ArchivedRange, ArchiveRefused, Manifest
+from tarry.spark.archive.parquet_files import HIDDEN
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
 
@@ -284,6 +285,11 @@ def _verify_file(
     import pyarrow.parquet as pq
 
     found.files += 1
+    if path.name.startswith(HIDDEN):
+        found.faults.append(
+            f"{path} is passed over by pyarrow and Spark, since its name begins with "
+            f'"{path.name[0]}": archive {file.topic} to another path'
+        )
     if not path.is_file():
         found.faults.append(f"{path} is missing")
         return None

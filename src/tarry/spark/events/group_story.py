@@ -8,8 +8,11 @@ read by the words that the broker uses.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import Final
 
 from tarry.broker.events.kinds import GroupNoteEvent
@@ -244,14 +247,27 @@ class GroupStory:
             )
         )
 
+    def _beside(self, since_ms: int | None, ended_ms: int) -> list[GroupRebalance]:
+        """Return the rebalances that began before a time and may reach into it: a group may have
+        had as many members as rebalances, and none of them is looked at for all."""
+        ordered, latest = self._ordered
+        first = 0 if since_ms is None else bisect_left(latest, since_ms)
+        return ordered[first : bisect_right(ordered, ended_ms, key=lambda one: one.began_ms)]
+
+    @cached_property
+    def _ordered(self) -> tuple[list[GroupRebalance], list[int]]:
+        """Rebalances by their begins, and by when all up to each of them had ended."""
+        ordered = sorted(self.rebalances, key=lambda one: one.began_ms)
+        return ordered, list(accumulate((one.ended_ms for one in ordered), max))
+
     def _member_time(
         self, name: str, member: _Member, ended_ms: int, end: str, reason: str
     ) -> MemberTime:
         since_ms = member.joined_ms
         shares = [
             min(one.ended_ms, ended_ms) - max(one.began_ms, since_ms or 0)
-            for one in self.rebalances
-            if one.began_ms <= ended_ms and (since_ms is None or one.ended_ms >= since_ms)
+            for one in self._beside(since_ms, ended_ms)
+            if since_ms is None or one.ended_ms >= since_ms
         ]
         return MemberTime(
             group=self.group,

@@ -34,6 +34,13 @@ HOPELESS: Final = (
 # What a run has in place of an option of the source.
 SKIP_LOST: Final = "Start the run once with --skip-lost to go on with what is there"
 
+# What a consumer may do about a damaged log, and what a run may.
+SEEK: Final = re.compile(r"; to go on behind what is damaged, seek\('(\S+)', (\d+), (\d+)\)")
+GIVE_UP: Final = (
+    r". Bring the log back from a replica or a copy; or give up all before offset \3 by `tarry "
+    r"topics delete-records \1 -p \2 --before \3`, and start the run once with --skip-lost"
+)
+
 NO_ROOM: Final = ("No space left on device", "Disk quota exceeded")
 TWO_DRIVERS: Final = "CONCURRENT_STREAM_LOG_UPDATE"
 # Classes of errors of a state store whose state has other columns.
@@ -41,6 +48,8 @@ OTHER_STATE: Final = (
     "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
     "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
 )
+# Spark waits 10 s for a Python process of its own, whatever its settings say.
+NOT_IN_TIME: Final = "Python worker failed to connect back"
 # Errors of the bridge to Java when its process is gone.
 JAVA_GONE: Final = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
@@ -71,11 +80,16 @@ def fault_of(error: BaseException) -> StageFault:
             True,
         )
     ours = OURS.findall(told)
+    if NOT_IN_TIME in told and not ours:
+        return StageFault(
+            "Spark gave up on a Python process that did not start in 10 s: the machine is too busy."
+        )
     if ours:
         name, told = ours[-1]
     elif raised := RAISED.findall(told):
         told = raised[-1]
     sentence = (_sentence(told) or f"{name}.").replace(GO_ON, SKIP_LOST)
+    sentence = SEEK.sub(GIVE_UP, sentence)
     for text in NO_ROOM:
         if text in told:
             sentence = sentence if text in sentence else f"{sentence} {text}."

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tarry.base.ids import TopicPartition
-from tarry.spark.options import OptionRefused, whole_number
+from tarry.spark.options import INT64_MAX, OptionRefused, whole_number
 
 # Kinds of bounds.
 AT_EARLIEST: Final = "earliest"
@@ -66,7 +66,7 @@ def parse_times(name: str, text: str) -> Bound:
 def parse_time(name: str, text: str) -> Bound:
     """Parse one time for all partitions, in milliseconds."""
     time_ms = whole_number(text)
-    if time_ms is None or time_ms < 0:
+    if time_ms is None or not 0 <= time_ms <= INT64_MAX:
         raise OptionRefused(f"{name}={text!r:.60} is no time in milliseconds since 1970")
     return Bound(AT_TIME, time_ms=time_ms)
 
@@ -82,7 +82,9 @@ def parse_numbers(name: str, text: str, least: int) -> dict[TopicPartition, int]
             if partition == ID_KEY:
                 continue
             index = whole_number(partition)
-            if index is None or index < 0 or type(number) is not int or number < least:
+            if index is None or index < 0 or type(number) is not int:
+                raise refused
+            if not least <= number <= INT64_MAX:
                 raise refused
             numbers[topic, index] = number
     return dict(sorted(numbers.items()))
@@ -106,7 +108,7 @@ def parse_assigned(name: str, text: str) -> dict[str, tuple[int, ...]]:
 def _parsed_object(text: str, refused: OptionRefused) -> dict[str, object]:
     try:
         parsed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise refused from None
     if not isinstance(parsed, dict):
         raise refused

@@ -104,7 +104,8 @@ def _bounds(each: Filter) -> tuple[int | None, int | None]:
 
 
 def time_least_ms(filters: Iterable[Filter]) -> int | None:
-    """Return the earliest time that meets the conditions; None if they name none."""
+    """Return the earliest time that meets the conditions; None if they name none, or one before
+    1970, which logs are not asked for: a record without a time is of the millisecond before."""
     times = [
         int(each.value.timestamp() * 1_000)
         for each in filters
@@ -113,4 +114,5 @@ def time_least_ms(filters: Iterable[Filter]) -> int | None:
         and isinstance(each.value, datetime)
         and each.value.tzinfo is not None
     ]
-    return max((0, *times)) if times else None
+    least = max(times, default=-1)
+    return least if least >= 0 else None

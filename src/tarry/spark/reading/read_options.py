@@ -10,6 +10,7 @@ from typing import Final
 
 from tarry.base.errors import InvalidSetting
 from tarry.client.settings import ConsumerSettings
+from tarry.spark.option_table import BATCH_ONLY, BOTH, OURS, STRATEGIES, STREAM_ONLY, names_of
 from tarry.spark.options import KAFKA_PREFIX, OptionRefused, OptionTexts
 from tarry.spark.reading.bounds import (
     AT_EARLIEST,
@@ -39,25 +40,10 @@ COLUMNS: Final = (
     "headers",
 )
 
-STRATEGIES: Final = ("assign", "subscribe", "subscribePattern")
-
-# Of a batch and of a stream.
-BATCH_ONLY: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
-STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
-
-BOTH: Final = (
-    *STRATEGIES,
-    "startingOffsets",
-    "startingTimestamp",
-    "startingOffsetsByTimestamp",
-    "startingOffsetsByTimestampStrategy",
-    "failOnDataLoss",
-    "minPartitions",
-    "maxRecordsPerPartition",
-    "includeHeaders",
-)
-
-OURS: Final = ("groupId", "columns", "filters", "tasks")
+STRATEGY_NAMES: Final = names_of(STRATEGIES)
+STREAM_NAMES: Final = names_of(STREAM_ONLY)
+BATCH_NAMES: Final = names_of(BATCH_ONLY)
+NAMES: Final = names_of(BOTH, BATCH_ONLY, STREAM_ONLY, OURS)
 
 # Spark's options for what this source does by other means, and these means.
 WITHOUT_EFFECT: Final = {
@@ -110,7 +96,7 @@ class ReadOptions:
 def parse_read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
     """Return the options of a batch or of a stream; refuse what cannot be meant."""
     texts = OptionTexts(given)
-    texts.check_known((*BOTH, *BATCH_ONLY, *STREAM_ONLY, *OURS, *WITHOUT_EFFECT))
+    texts.check_known((*NAMES, *WITHOUT_EFFECT))
     if is_stream:
         _refuse_ends(texts)
     default = AT_LATEST if is_stream else AT_EARLIEST
@@ -124,7 +110,7 @@ def parse_read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOpti
         raise OptionRefused(
             f"minOffsetsPerTrigger={least} is more than maxOffsetsPerTrigger={most}"
         )
-    _warn(texts, () if is_stream else STREAM_ONLY)
+    _warn(texts, () if is_stream else STREAM_NAMES)
     strategy = (texts.text("startingOffsetsByTimestampStrategy") or STRATEGY_ERROR).strip().lower()
     if strategy not in (STRATEGY_ERROR, STRATEGY_LATEST):
         raise OptionRefused(
@@ -168,10 +154,10 @@ def columns_of(texts: OptionTexts) -> tuple[str, ...]:
 
 
 def _choice(texts: OptionTexts) -> TopicChoice:
-    given = [name for name in STRATEGIES if texts.text(name) is not None]
+    given = [name for name in STRATEGY_NAMES if texts.text(name) is not None]
     if len(given) != 1:
         found = " and ".join(given) + " are given" if given else "none is given"
-        raise OptionRefused(f"give one of the options {', '.join(STRATEGIES)}; {found}")
+        raise OptionRefused(f"give one of the options {', '.join(STRATEGY_NAMES)}; {found}")
     name = given[0]
     text = texts.text(name) or ""
     if name == "assign":
@@ -209,7 +195,7 @@ def _bound(texts: OptionTexts, side: str, default: str) -> Bound:
 
 
 def _refuse_ends(texts: OptionTexts) -> None:
-    for name in BATCH_ONLY:
+    for name in BATCH_NAMES:
         if texts.text(name) is not None:
             raise OptionRefused(
                 f"{name} is no option of a stream, which has no end; read a batch, or stop the "

@@ -15,6 +15,7 @@ from tarry.client.arrow import scan
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.arrow.tables import positions_behind
 from tarry.client.core.consumer.scan import OffsetRange
+from tarry.spark.options import OptionRefused
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.loss import LostRange, raise_or_tell, within_logs
@@ -66,7 +67,7 @@ class RowReader:
         for batch in scan(left, self._settings, columns=self._names):
             for place, offset in positions_behind(batch).items():
                 left[place] = (offset, max(offset, left[place][1]))
-            yield self._as_spark_has_it(batch)
+            yield as_spark_has_it(batch, self._schema)
 
     def _still_there(self, left: Ranges, error: ClientError) -> Ranges:
         """Return what the logs have of these ranges now; the error where nothing else is left."""
@@ -92,17 +93,28 @@ class RowReader:
         raise_or_tell([*gone, *lost], is_failure=False)
         return {(one.topic, one.partition): (one.first, one.end) for one in readable if one.size}
 
-    def _as_spark_has_it(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch with Spark's names and types."""
-        arrays: list[Any] = []
-        for column, field in zip(batch.columns, self._schema, strict=True):
-            if field.name == "headers":
-                arrays.append(_null_where_empty(column).cast(field.type))
-            else:
-                # A timestamp is in microseconds there.
-                is_equal = column.type.equals(field.type)
-                arrays.append(column if is_equal else column.cast(field.type))
-        return load_pyarrow().RecordBatch.from_arrays(arrays, schema=self._schema)
+
+def as_spark_has_it(batch: pa.RecordBatch, schema: Any) -> pa.RecordBatch:
+    """Return a batch of these columns, in their order, with Spark's names and types."""
+    arrays: list[Any] = []
+    for column, field in zip(batch.columns, schema, strict=True):
+        if field.name == "headers":
+            arrays.append(_null_where_empty(column).cast(field.type))
+        else:
+            # A timestamp is in microseconds there.
+            is_equal = column.type.equals(field.type)
+            arrays.append(column if is_equal else _cast(column, field))
+    return load_pyarrow().RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cast(column: Any, field: Any) -> Any:
+    try:
+        return column.cast(field.type)
+    except load_pyarrow().ArrowInvalid as error:
+        raise OptionRefused(
+            f"a record's {field.name} is not one that Spark's type can hold ({error}): read the "
+            f"other columns alone, by the option columns without {field.name}"
+        ) from None
 
 
 def _null_where_empty(headers: Any) -> Any:

@@ -35,6 +35,8 @@ from tarry.spark.reports.plots import (
 # Groups that are drawn, those that stood still longest, and members of each of them.
 GROUPS_MAX: Final = 12
 MEMBERS_MAX: Final = 40
+# Rebalances of a group that are drawn, the last ones: each is a mark on the bar of each member.
+REBALANCES_MAX: Final = 300
 
 # Row of a timeline that has the rebalances of the whole group.
 WHOLE: Final = "the group"
@@ -134,12 +136,16 @@ def _group(found: RebalanceSums, group: str) -> Section:
     span = (found.tally.first_ms, found.tally.last_ms)
     rebalances = [one for one in found.rebalances if one.group == group]
     members = [one for one in found.members if one.group == group]
-    plots = [_timeline(members, rebalances, span)]
+    drawn = rebalances[-REBALANCES_MAX:]
+    plots = [_timeline(members, drawn, span)]
     if rebalances:
-        plots += [_standstills(rebalances, span), _causes(rebalances)]
+        plots += [_standstills(drawn, span), _causes(rebalances)]
+    text = ""
+    if len(drawn) < len(rebalances):
+        text = f"The last {len(drawn):,} of {len(rebalances):,} rebalances are drawn over time."
     return Section(
         f"Group {group}",
-        "",
+        text,
         plots=plots,
         tables=[_rebalance_table(rebalances), _member_table(members)],
     )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 START: Final = "start"
 END: Final = "end"
+# Column of the window, with `start` and `end`, before it becomes JSON.
+WINDOW: Final = "_window"
 
 # Times in results, whatever the session's zone.
 JSON_OPTIONS: Final = {
@@ -47,6 +49,25 @@ def aggregate(
     """
     from pyspark.sql import functions as of
 
+    made = windows_of(
+        df, window=window, slide=slide, session=session, late=late, by=by, values=values
+    )
+    return made.select(of.lit(topic).alias("topic"), *result_columns(by, values))
+
+
+def windows_of(
+    df: DataFrame,
+    *,
+    window: str | None,
+    slide: str | None,
+    session: str | None,
+    late: str,
+    by: Sequence[str],
+    values: Mapping[str, str],
+) -> DataFrame:
+    """Return a row for each window and group: `_window`, the columns of the group, the values."""
+    from pyspark.sql import functions as of
+
     check_decoded(df, "aggregate")
     late_ms = duration_ms("late", late)
     span = _span(window, slide, session)
@@ -55,15 +76,21 @@ def aggregate(
     if df.isStreaming:
         well = well.withWatermark(TIME, f"{late_ms} milliseconds")
     groups = [of.col(f"`{name}`") for name in by]
-    made = well.groupBy(span.alias("_window"), *groups).agg(
+    return well.groupBy(span.alias(WINDOW), *groups).agg(
         *[of.expr(text).alias(name) for name, text in values.items()]
     )
-    ends = [of.col("_window.start").alias(START), of.col("_window.end").alias(END)]
+
+
+def result_columns(by: Sequence[str], values: Mapping[str, str]) -> tuple[Column, Column]:
+    """Return the columns `key` and `value` of the rows that `windows_of` makes."""
+    from pyspark.sql import functions as of
+
+    names = [of.col(f"`{name}`") for name in by]
+    ends = [of.col(f"{WINDOW}.start").alias(START), of.col(f"{WINDOW}.end").alias(END)]
     results = [of.col(f"`{name}`") for name in values]
-    return made.select(
-        of.lit(topic).alias("topic"),
-        of.to_json(of.struct(*ends, *groups), JSON_OPTIONS).alias("key"),
-        of.to_json(of.struct(*ends, *groups, *results), JSON_OPTIONS).alias("value"),
+    return (
+        of.to_json(of.struct(*ends, *names), JSON_OPTIONS).alias("key"),
+        of.to_json(of.struct(*ends, *names, *results), JSON_OPTIONS).alias("value"),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from tarry.client.settings import CLIENT_SETTINGS, COMMON, ProducerSettings
+from tarry.spark.option_table import WRITING, names_of
 from tarry.spark.options import KAFKA_PREFIX, OptionRefused, OptionTexts
 from tarry.spark.writing.directory import local_path
 
@@ -13,7 +14,6 @@ TOPIC: Final = "topic"
 SINK_LOCATION: Final = "sinkLocation"
 CHECKPOINT_LOCATION: Final = "checkpointLocation"
 DELIVERY: Final = "delivery"
-INCLUDE_HEADERS: Final = "includeHeaders"
 
 AT_LEAST_ONCE: Final = "at-least-once"
 EXACTLY_ONCE: Final = "exactly-once"
@@ -21,15 +21,7 @@ EXACTLY_ONCE: Final = "exactly-once"
 # What `DataStreamWriter.queryName` leaves among the options.
 QUERY_NAME: Final = "queryName"
 
-# Spark's own Kafka sink takes includeHeaders too, and has headers whenever the column is there.
-NAMES: Final = (
-    TOPIC,
-    SINK_LOCATION,
-    CHECKPOINT_LOCATION,
-    DELIVERY,
-    INCLUDE_HEADERS,
-    QUERY_NAME,
-)
+NAMES: Final = (*names_of(WRITING), QUERY_NAME)
 
 # Settings that the sink decides: another value would not do what it says.
 DECIDED: Final = {

@@ -76,6 +76,19 @@ CASES = [
         "a [0] is gone. Start the run once with --skip-lost to go on with what is there.",
         True,
     ),
+    (
+        f"{FAILED}Python worker failed to connect back.\n\tat org.apache.spark.x",
+        "Spark gave up on a Python process that did not start in 10 s: the machine is too busy.",
+        False,
+    ),
+    (
+        f"{FAILED}Job\ntarry.client.errors.CorruptRecords: a [3] cannot be read at offset 156: no "
+        "CRC; to go on behind what is damaged, seek('a', 3, 157)\n\tat x",
+        "a [3] cannot be read at offset 156: no CRC. Bring the log back from a replica or a copy; "
+        "or give up all before offset 157 by `tarry topics delete-records a -p 3 --before 157`, "
+        "and start the run once with --skip-lost.",
+        False,
+    ),
     ("", "RuntimeError.", False),
 ]
 

@@ -1,0 +1,129 @@
+"""Command `tarry spark backfill`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tarry.cli.places import BadPlace, parse_time_ms
+from tarry.cli.running import fail, json_option, quietly
+from tarry.cli.spark.pipeline_files import load_pipeline, tell_mistakes
+from tarry.cli.spark.session import spark_session
+from tarry.cli.tables import count_of, print_json
+
+if TYPE_CHECKING:
+    from tarry.spark.backfill.backfill import BackfillSummary
+
+BACKFILL_EXAMPLES: Final = """
+\b
+Examples:
+  tarry spark backfill orders.toml revenue
+  tarry spark backfill orders.toml revenue --from 2026-11-22T00:00Z --until 2026-11-23T00:00Z
+  tarry spark backfill orders.toml --archive /old/lake
+
+\b
+A result that the topic has already is not written again.  A backfill that is killed goes on when
+the same command is started again.
+"""
+
+
+@click.command("backfill", epilog=BACKFILL_EXAMPLES)
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("aggregate", metavar="[AGGREGATE]", required=False)
+@click.option(
+    "--from",
+    "begin",
+    metavar="TIME",
+    help="Event time, such as 2026-11-22T08:00Z: windows that end later count.",
+)
+@click.option("--until", metavar="TIME", help="Event time: windows that begin earlier count.")
+@click.option(
+    "--archive",
+    "archive_path",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="Directory of the archive, if it is not that of the file.",
+)
+@click.option(
+    "--skip-lost",
+    is_flag=True,
+    help="Go on where neither archive nor topic have all records, with those that are there.",
+)
+@click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
+@json_option
+@quietly
+def backfill_command(path: Path, *, as_json: bool, **given: Any) -> None:
+    """Compute windows of a pipeline's aggregate again, from an archive, with all late events."""
+    from tarry.spark.backfill.backfill import BackfillOptions, backfill
+    from tarry.spark.backfill.plan import choose_aggregate
+    from tarry.spark.pipeline.faults import StageFailed
+    from tarry.spark.pipeline.file.mistakes import PipelineRefused
+
+    pipeline = load_pipeline(path)
+    options = BackfillOptions(
+        aggregate=given["aggregate"],
+        from_ms=_time("--from", given["begin"]),
+        until_ms=_time("--until", given["until"]),
+        archive=given["archive_path"],
+        fail_on_data_loss=not given["skip_lost"],
+    )
+    choose_aggregate(pipeline, options.aggregate)
+    summary: BackfillSummary | None = None
+    try:
+        with spark_session(given["master"], is_local=False) as session:
+            assert session is not None
+            session.sparkContext.setLogLevel("OFF")
+            for summary in backfill(session, pipeline, options):
+                if not as_json and not summary.is_finished:
+                    click.echo(_round(summary), err=True)
+    except PipelineRefused as refused:
+        tell_mistakes(refused)
+    except StageFailed as error:
+        fail(str(error))
+    assert summary is not None
+    if as_json:
+        print_json(asdict(summary))
+    else:
+        click.echo(_done(summary))
+
+
+def _time(option: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if text.startswith("-"):
+        raise click.UsageError(
+            f"invalid {option} {text!r}: write the time itself, such as 2026-11-22T08:00Z, so that "
+            "the same command means the same windows when it is started again"
+        )
+    try:
+        # Only a time that counts from now would need it.
+        return parse_time_ms(text, now_wall_ms=0)
+    except BadPlace as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _round(summary: BackfillSummary) -> str:
+    return (
+        f"round {summary.rounds} of {summary.rounds_total}: "
+        f"{count_of(summary.records, 'record')}, {count_of(summary.windows, 'window')}"
+    )
+
+
+def _done(summary: BackfillSummary) -> str:
+    if not summary.windows:
+        return f"{summary.aggregate}: no window of this time is over"
+    written = summary.new + summary.changed
+    parts = [f"{summary.new} new", f"{summary.changed} changed"]
+    parts += [f"{summary.removed} removed"] if summary.removed else []
+    until = datetime.fromtimestamp(summary.closed_ms / 1000, UTC)
+    told = (
+        f"{summary.aggregate}: {count_of(summary.windows, 'result')} of "
+        f"{count_of(summary.records, 'record')}, up to {until:%Y-%m-%dT%H:%M:%SZ}; "
+    )
+    if not written and not summary.removed:
+        return f"{told}all of them are in {summary.topic} already"
+    return f"{told}{', '.join(parts)} in {summary.topic}"

@@ -1,0 +1,95 @@
+"""Records of a backfill: archived rows, and what the log has behind them, as one DataFrame.
+
+Workers read the files themselves, so rows are those of the manifests whatever else lies beside
+them, and each offset comes from one place: the archive, or the broker where the archive ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tarry.client.arrow.installed import load_pyarrow
+from tarry.spark.archive.manifest import ArchivedFile
+from tarry.spark.archive.ordered_rows import ordered_rows
+from tarry.spark.backfill.plan import FrozenSpan
+from tarry.spark.reading.plan import ReadRange
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+# Those of the source, as the stages of a pipeline read it.
+COLUMNS: Final = (
+    "key",
+    "value",
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+    "timestampType",
+    "headers",
+)
+
+
+@dataclass(frozen=True)
+class RecordTask:
+    """Task of a worker: files of the archive at `path`, or ranges of the log; Spark pickles it."""
+
+    path: str
+    topic: str
+    files: Sequence[tuple[ArchivedFile, FrozenSpan]] = ()
+    ranges: Sequence[ReadRange] = ()
+
+
+class RecordReading:
+    """Function that Spark's workers run on the numbers of tasks."""
+
+    def __init__(self, tasks: Sequence[RecordTask], settings: Mapping[str, str]) -> None:
+        self.tasks = tasks
+        self.settings = settings
+
+    def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from self._rows(self.tasks[number])
+
+    def _rows(self, task: RecordTask) -> Iterator[pa.RecordBatch]:
+        from tarry.spark.reading.rows import RowReader
+
+        for file, span in task.files:
+            yield from _archived(Path(task.path), file, span)
+        if task.ranges:
+            reader = RowReader(self.settings, COLUMNS, fails_on_loss=True)
+            ranges = {(one.topic, one.partition): (one.first, one.end) for one in task.ranges}
+            yield from reader.batches(ranges)
+
+
+def _archived(path: Path, file: ArchivedFile, span: FrozenSpan) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file as the source gives them."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from tarry.spark.reading.rows import CLIENT_NAMES, as_spark_has_it
+    from tarry.spark.reading.schema import spark_schema
+
+    arrow = load_pyarrow()
+    schema: Any = to_arrow_schema(spark_schema(COLUMNS), timezone="UTC")
+    names = [CLIENT_NAMES.get(name, name) for name in COLUMNS]
+    for rows in ordered_rows(path, [file], span.first, span.end):
+        topics = arrow.repeat(arrow.scalar(file.topic, arrow.string()), rows.num_rows)
+        yield as_spark_has_it(rows.append_column("topic", topics).select(names), schema)
+
+
+def records_frame(
+    spark: SparkSession, tasks: Sequence[RecordTask], settings: Mapping[str, str]
+) -> DataFrame:
+    """Return the records of all tasks, with the columns of the source."""
+    from tarry.spark.reading.schema import spark_schema
+
+    schema = spark_schema(COLUMNS)
+    if not tasks:
+        return spark.createDataFrame([], schema)
+    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    return numbers.mapInArrow(RecordReading(list(tasks), dict(settings)), schema)

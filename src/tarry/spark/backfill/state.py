@@ -1,0 +1,134 @@
+"""State of backfills: a directory for what is asked, and below it one for each run.
+
+| name | holds |
+|---|---|
+| `NUMBER/backfill.json` | what the run stands for |
+| `NUMBER/round-NUMBER.json` | what a round counted, written before its plan |
+| `NUMBER/finished.json` | the sums, when all is in the topic |
+| `NUMBER/sink.json`, `plan-…`, `done-…`, `task-…` | plans and files of the sink |
+
+A run that is not finished is gone on with; behind a finished one the next start begins another, of
+what archive and log hold then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from tarry.spark.backfill.plan import (
+    AskedBackfill,
+    BackfillRefused,
+    FrozenBackfill,
+    FrozenSpan,
+)
+from tarry.spark.durable_files import TEMPORARY, create_if_absent, flush_directory, make_directories
+from tarry.spark.writing.directory import SinkDirectory
+
+FROZEN: Final = "backfill.json"
+FINISHED: Final = "finished.json"
+ROUND: Final = "round-"
+
+T = TypeVar("T")
+
+
+class RoundCounts(msgspec.Struct, frozen=True):
+    """Counts of a round: records that were read, and results by what became of them."""
+
+    records: int = 0
+    windows: int = 0
+    new: int = 0
+    changed: int = 0
+    removed: int = 0
+
+    def plus(self, other: RoundCounts) -> RoundCounts:
+        """Return the sums."""
+        return RoundCounts(
+            self.records + other.records,
+            self.windows + other.windows,
+            self.new + other.new,
+            self.changed + other.changed,
+            self.removed + other.removed,
+        )
+
+
+def state_path(directory: Path, asked: AskedBackfill) -> Path:
+    """Return the directory of the runs of what is asked."""
+    digest = hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()[:12]
+    return directory / f"{asked.aggregate['name']}-{digest}"
+
+
+def numbers_of(path: Path) -> list[int]:
+    """Return the numbers of the runs that were begun, in order."""
+    with suppress(FileNotFoundError):
+        return sorted(int(name) for name in os.listdir(path) if name.isdigit())
+    return []
+
+
+class BackfillState:
+    """Directory of the run of a number, below `path`."""
+
+    def __init__(self, path: Path, number: int) -> None:
+        self.number = number
+        self.path = path / str(number)
+        self.sink = SinkDirectory(self.path)
+
+    def frozen(self) -> FrozenBackfill | None:
+        """Return what the run stands for; None before its start."""
+        return self._read(FROZEN, FrozenBackfill)
+
+    def freeze(
+        self, asked: AskedBackfill, spans: list[FrozenSpan], closed_ms: int
+    ) -> FrozenBackfill:
+        """Write down what the run stands for; what another process has written counts."""
+        make_directories(self.path)
+        made = FrozenBackfill(uuid.uuid4().hex, asked, spans, closed_ms)
+        create_if_absent(self.path / FROZEN, _encode(made))
+        frozen = self.frozen()
+        assert frozen is not None
+        return frozen
+
+    def note(self, number: int, counts: RoundCounts) -> None:
+        """Write down what a round counted, in place of what a killed run had."""
+        temporary = self.path / f"{TEMPORARY}{uuid.uuid4().hex}"
+        temporary.write_bytes(_encode(counts))
+        os.replace(temporary, self.path / _name(number))
+        flush_directory(self.path)
+
+    def counts(self, number: int) -> RoundCounts:
+        """Return what a round counted."""
+        return self._read(_name(number), RoundCounts) or RoundCounts()
+
+    def finished(self) -> RoundCounts | None:
+        """Return the sums of a run that is done."""
+        return self._read(FINISHED, RoundCounts)
+
+    def finish(self, sums: RoundCounts) -> None:
+        """Write down that all is in the topic."""
+        create_if_absent(self.path / FINISHED, _encode(sums))
+
+    def _read(self, name: str, kind: type[T]) -> T | None:
+        path = self.path / name
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=kind)
+        except FileNotFoundError:
+            return None
+        except msgspec.MsgspecError as error:
+            raise BackfillRefused(
+                f"{path} cannot be read: {error}. Remove {self.path.parent}, and the next start "
+                "begins this backfill anew"
+            ) from None
+
+
+def _name(number: int) -> str:
+    return f"{ROUND}{number:06}.json"
+
+
+def _encode(made: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n"

@@ -1,0 +1,174 @@
+"""Options of the format `tarry`: the table that parsers and the reference are made from.
+
+What begins with `kafka.` is no row: it is a setting of our client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+
+class SourceOption(NamedTuple):
+    """Option of a read or of a write."""
+
+    name: str
+    # What its value looks like.
+    value: str
+    # Empty: none.
+    default: str
+    about: str
+
+
+# Exactly one of them is given.
+STRATEGIES: Final = (
+    SourceOption(
+        "assign",
+        "JSON",
+        "",
+        'Partitions that are read, by topic: `{"orders": [0, 2]}`.',
+    ),
+    SourceOption("subscribe", "topics", "", "Topics that are read, with commas between."),
+    SourceOption(
+        "subscribePattern",
+        "regular expression",
+        "",
+        "All topics in whose name this is found; a stream finds new ones while it runs.",
+    ),
+)
+
+BOTH: Final = (
+    *STRATEGIES,
+    SourceOption(
+        "startingOffsets",
+        "earliest, latest, JSON",
+        "batch `earliest`, stream `latest`",
+        'Where a batch or a new stream begins. JSON is `{"orders": {"0": 12}}`, with -2 for '
+        "earliest and -1 for latest. A stream that is started again goes on where it was.",
+    ),
+    SourceOption(
+        "startingTimestamp",
+        "milliseconds since 1970",
+        "",
+        "The same, by the time of records; it goes before `startingOffsetsByTimestamp`, and that "
+        "before `startingOffsets`.",
+    ),
+    SourceOption(
+        "startingOffsetsByTimestamp",
+        "JSON",
+        "",
+        'The same by partition: `{"orders": {"0": 1763800000000}}`.',
+    ),
+    SourceOption(
+        "startingOffsetsByTimestampStrategy",
+        "error, latest",
+        "`error`",
+        "What a start by time is where no record is that young: an error, or the end.",
+    ),
+    SourceOption(
+        "failOnDataLoss",
+        "true, false",
+        "`true`",
+        "Whether a query fails where records are gone that it has not read.",
+    ),
+    SourceOption("minPartitions", "number", "", "Least number of tasks."),
+    SourceOption("maxRecordsPerPartition", "number", "", "Most records of one task."),
+    SourceOption("includeHeaders", "true, false", "`false`", "Adds the column `headers`."),
+)
+
+BATCH_ONLY: Final = (
+    SourceOption(
+        "endingOffsets",
+        "latest, JSON",
+        "`latest`",
+        "Where a batch ends, before this offset. In JSON -1 is latest.",
+    ),
+    SourceOption("endingOffsetsByTimestamp", "JSON", "", "The same by times, by partition."),
+    SourceOption("endingTimestamp", "milliseconds since 1970", "", "The same by one time."),
+)
+
+STREAM_ONLY: Final = (
+    SourceOption(
+        "maxOffsetsPerTrigger",
+        "number",
+        "",
+        "Most records of a micro-batch, shared by what is left of each partition.",
+    ),
+    SourceOption(
+        "minOffsetsPerTrigger",
+        "number",
+        "",
+        "Records that a micro-batch waits for, `maxTriggerDelay` at most.",
+    ),
+    SourceOption(
+        "maxTriggerDelay",
+        "time such as 30s or 15m",
+        "`15m`",
+        "How long a micro-batch waits for `minOffsetsPerTrigger`.",
+    ),
+)
+
+# Of reading; Spark's own source does not have them.
+OURS: Final = (
+    SourceOption(
+        "groupId",
+        "group",
+        "",
+        "Group to which a stream commits its offsets, so that lag can be seen. Nobody joins it, "
+        "and nothing is read from it.",
+    ),
+    SourceOption(
+        "columns",
+        "names with commas between",
+        "all",
+        "Columns that are decoded. Spark does not tell a Python source which ones a query uses.",
+    ),
+    SourceOption(
+        "filters",
+        "true, false",
+        "`false`",
+        "Lets conditions on `topic`, `partition`, `offset` and a least `timestamp` narrow a batch; "
+        "needs `spark.sql.python.filterPushdown.enabled`.",
+    ),
+    SourceOption("tasks", "number", "cores of the driver", "Number of tasks, where there is work."),
+)
+
+WRITING: Final = (
+    SourceOption(
+        "topic",
+        "topic",
+        "",
+        "Topic of all rows. Without it a column `topic` says where each row goes.",
+    ),
+    SourceOption(
+        "delivery",
+        "exactly-once, at-least-once",
+        "stream `exactly-once`, batch `at-least-once`",
+        "What a batch promises: `exactly-once` needs `sinkLocation`. A stream is always written "
+        "exactly once.",
+    ),
+    SourceOption(
+        "sinkLocation",
+        "directory",
+        "stream `CHECKPOINT/sink`",
+        "Directory of plans and files, which driver and workers share. The same directory means "
+        "the same write.",
+    ),
+    SourceOption(
+        "checkpointLocation",
+        "directory",
+        "",
+        "Checkpoint of a stream; it must be an option of the writer itself.",
+    ),
+    SourceOption(
+        "includeHeaders",
+        "true, false",
+        "",
+        "Taken, since Spark's sink has it; headers are written where there is a column `headers`.",
+    ),
+)
+
+
+def names_of(*tables: Iterable[SourceOption]) -> tuple[str, ...]:
+    """Return the names of the options of these tables."""
+    return tuple(option.name for table in tables for option in table)
