@@ -294,10 +294,11 @@ def events(spark, folder):
 
 @pytest.fixture
 def rocksdb(spark):
+    partitions = spark.conf.get(PARTITIONS_KEY)
     spark.conf.set(PROVIDER_KEY, ROCKSDB)
     yield
     spark.conf.unset(PROVIDER_KEY)
-    spark.conf.unset(PARTITIONS_KEY)
+    spark.conf.set(PARTITIONS_KEY, partitions)
 
 
 PARTITIONS_KEY = "spark.sql.shuffle.partitions"
