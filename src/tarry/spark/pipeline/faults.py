@@ -51,6 +51,7 @@ OTHER_STATE: Final = (
 # Spark waits 10 s for a Python process of its own, whatever its settings say.
 NOT_IN_TIME: Final = "Python worker failed to connect back"
 # Errors of the bridge to Java when its process is gone.
+NO_ANSWER: Final = re.compile(r"An error occurred while calling \S+\s*")
 JAVA_GONE: Final = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
 
@@ -69,7 +70,7 @@ def fault_of(error: BaseException) -> StageFault:
     """Return the sentence of what ended a stage."""
     told = str(error)
     name = type(error).__name__
-    if name in JAVA_GONE:
+    if name in JAVA_GONE or (name == "Py4JError" and NO_ANSWER.fullmatch(told)):
         return StageFault("Spark's Java process has ended: start the run again.", True)
     if TWO_DRIVERS in told:
         return StageFault("another driver runs it on this checkpoint: end one of the two.", True)
