@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
@@ -68,12 +69,18 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
             builder = builder.config(key, value)
     session = _started(builder, master)
     session.sparkContext.setLogLevel("ERROR")
+    logging.getLogger().addFilter(_is_news)
     try:
         yield session
     finally:
         # A process of Java's that is gone has nothing left to stop; what ended it was told.
         with suppress(Exception), warnings.catch_warnings(action="ignore"):
             session.stop()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Return false for what the bridge to Java logs, at the root, beside the error it raises."""
+    return "while sending command" not in record.getMessage()
 
 
 def _check_installed() -> None:

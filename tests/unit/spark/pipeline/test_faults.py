@@ -13,8 +13,12 @@ FAILED = "[STREAM_FAILED] Query [id = 5d, runId = 7f] terminated with exception:
 IN_PYTHON = "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed to read: Traceback:\n  File"
 
 
-class Py4JNetworkError(Exception):
+class Py4JError(Exception):
     """Error of the bridge to Java, known by its name."""
+
+
+class Py4JNetworkError(Py4JError):
+    """Error of its connection."""
 
 
 CASES = [
@@ -46,6 +50,12 @@ CASES = [
     (
         f"{FAILED}[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.",
         "another driver runs it on this checkpoint: end one of the two.",
+        True,
+    ),
+    (
+        f"{FAILED}[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match.",
+        "the state in its checkpoint was written by another version of Tarry, or for other "
+        "columns: go on with what wrote it, or name another checkpoint in the file.",
         True,
     ),
     (
@@ -96,3 +106,5 @@ def test_errors_of_this_process_are_known_by_their_class():
     assert fault_of(ArchiveRefused("lake is laid out by day")) == ("lake is laid out by day.", True)
     assert fault_of(ClientError("no broker answers")) == ("no broker answers.", False)
     assert fault_of(Py4JNetworkError("Answer from Java side is empty")).is_hopeless
+    assert fault_of(Py4JError("An error occurred while calling o375.isActive")).is_hopeless
+    assert not fault_of(Py4JError("An error occurred while calling o1.x. Trace:\nno")).is_hopeless
