@@ -67,7 +67,7 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
         builder = builder.config("spark.ui.showConsoleProgress", "false")
         for key, value in java_options(os.environ).items():
             builder = builder.config(key, value)
-    session = _started(builder)
+    session = _started(builder, master)
     session.sparkContext.setLogLevel("ERROR")
     logging.getLogger().addFilter(_is_news)
     try:
@@ -116,11 +116,12 @@ def _is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _started(builder: Any) -> SparkSession:
+def _started(builder: Any, master: str | None) -> SparkSession:
     try:
         session: SparkSession = builder.getOrCreate()
     except Exception as error:
         # PySpark and its bridge to Java each have classes of their own.
-        reason = str(error).strip().splitlines()
-        fail(f"Spark did not start: {' '.join(reason[:2])[:500]}")
+        reason = str(error).strip().rpartition("\n: ")[2].split("\n", 1)[0][:500]
+        at = f" with --master {master}" if master else ""
+        fail(f"Spark did not start{at}: {reason.rstrip('.')}. Its own lines above say more")
     return session

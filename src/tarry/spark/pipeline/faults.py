@@ -44,6 +44,11 @@ GIVE_UP: Final = (
 
 NO_ROOM: Final = ("No space left on device", "Disk quota exceeded")
 TWO_DRIVERS: Final = "CONCURRENT_STREAM_LOG_UPDATE"
+# Classes of errors of a state store whose state has other columns.
+OTHER_STATE: Final = (
+    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
+    "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+)
 # Spark waits 10 s for a Python process of its own, whatever its settings say.
 NOT_IN_TIME: Final = "Python worker failed to connect back"
 # Errors of the bridge to Java when its process is gone.
@@ -70,6 +75,12 @@ def fault_of(error: BaseException) -> StageFault:
         return StageFault("Spark's Java process has ended: start the run again.", True)
     if TWO_DRIVERS in told:
         return StageFault("another driver runs it on this checkpoint: end one of the two.", True)
+    if any(text in told for text in OTHER_STATE):
+        return StageFault(
+            "the state in its checkpoint was written by another version of Tarry, or for other "
+            "columns: go on with what wrote it, or name another checkpoint in the file.",
+            True,
+        )
     ours = OURS.findall(told)
     if NOT_IN_TIME in told and not ours:
         return StageFault(

@@ -53,6 +53,12 @@ CASES = [
         True,
     ),
     (
+        f"{FAILED}[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match.",
+        "the state in its checkpoint was written by another version of Tarry, or for other "
+        "columns: go on with what wrote it, or name another checkpoint in the file.",
+        True,
+    ),
+    (
         "An error occurred while calling o59.start.\n: org.apache.hadoop.fs.FSError: "
         "java.io.IOException: No space left on device\n\tat org.apache.hadoop.fs.x",
         "No space left on device. Make room; the next start goes on where it stopped.",
