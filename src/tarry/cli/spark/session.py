@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
@@ -16,6 +17,10 @@ from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail, key_val
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# How often a person is told.
+TELL_SECONDS: Final = 10.0
 
 
 def settings_of(cluster: Cluster, owner: str = CONSUMER) -> dict[str, str]:
@@ -41,6 +46,31 @@ def reach(cluster: Cluster) -> None:
     """
     with closing(cluster.admin()) as admin:
         admin.describe_cluster(cluster.timeout)
+
+
+@contextmanager
+def telling_tasks(spark: SparkSession, *, is_silent: bool) -> Iterator[None]:
+    """Tell on stderr how far Spark's tasks are, while a job runs that has no rounds."""
+    if is_silent:
+        yield
+        return
+    ended = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+
+    def tell() -> None:
+        while not ended.wait(TELL_SECONDS):
+            for stage in tracker.getActiveStageIds():
+                told = tracker.getStageInfo(stage)
+                if told is not None:
+                    click.echo(f"{told.numCompletedTasks} of {told.numTasks} tasks", err=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextmanager
