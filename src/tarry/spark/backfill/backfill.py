@@ -112,8 +112,8 @@ def backfill(
     """Compute windows of an aggregate again, and write what differs.
 
     A backfill that is killed goes on when it is started again with the same options.  Raises
-    BackfillRefused, PipelineRefused for mistakes in the file, and ClientError if the cluster is
-    away.
+    BackfillRefused or ArchiveRefused, PipelineRefused for mistakes in the file, StageFailed for a
+    checkpoint of another pipeline, and ClientError if the cluster is away.
     """
     options = options or BackfillOptions()
     one = choose_aggregate(pipeline, options.aggregate)
