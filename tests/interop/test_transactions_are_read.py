@@ -7,6 +7,7 @@ import sys
 import time
 import uuid
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -145,3 +146,61 @@ def test_transactions_of_java_are_read_as_the_isolation_level_says(
     ]
     first.producer.close()
     second.producer.close()
+
+
+@pytest.mark.skipif(find_spec("pyspark") is None, reason="pyspark is not installed")
+def test_transactions_of_java_are_read_by_tasks_and_archived(
+    apache_kafka: str, java_program: JavaProgram, tmp_path: Path
+) -> None:
+    from tarry.spark.archive.archive import ArchiveOptions, archive
+    from tarry.spark.archive.verify import verify
+    from tarry.spark.reading.batch import BatchReader
+    from tarry.spark.reading.bounds import TopicChoice
+    from tarry.spark.reading.read_options import parse_read_options
+
+    topic = f"transactions-{uuid.uuid4().hex[:8]}"
+    JavaFace(apache_kafka, java_program).create_topic(topic, 1, {})
+    writer = Transactions(java_program, apache_kafka, topic, "none")
+    committed: list[bytes] = []
+    for number in range(4):
+        writer.step("begin")
+        values = [b"%d %d " % (number, row) + b"x" * 100 for row in range(60)]
+        writer.write(*values)
+        # A task begins in the middle of an aborted transaction: seven of them share the topic.
+        writer.end("commit" if number % 2 else "abort")
+        committed += values if number % 2 else []
+    writer.step("begin")
+    writer.write(b"open")
+
+    given = {
+        "kafka.bootstrap.servers": apache_kafka,
+        "kafka.isolation.level": "read_committed",
+        "subscribe": topic,
+        "tasks": "7",
+    }
+    reader = BatchReader(parse_read_options(given, is_stream=False))
+    tasks = reader.partitions()
+    read = [
+        bytes(row["value"])
+        for task in tasks
+        for rows in reader.read(task)
+        for row in rows.to_pylist()
+    ]
+
+    assert len(tasks) == 7
+    assert read == committed
+    settings = {"bootstrap.servers": apache_kafka}
+    choice = TopicChoice(names=(topic,))
+
+    def archived() -> tuple[int, int]:
+        """Archive what is there; return the rows and the offsets without one."""
+        list(archive(None, choice, tmp_path, ArchiveOptions(settings)))
+        found = verify(tmp_path, settings)
+        assert found.faults == []
+        return found.rows, found.gaps
+
+    # Aborted records and markers are no rows; what is open waits.
+    assert archived() == (120, 120 + 4)
+    writer.end("commit")
+    assert archived() == (121, 120 + 5)
+    writer.producer.close()

@@ -611,6 +611,16 @@ def test_an_unreadable_manifest_is_refused(broker: Tarry, tmp_path: Path) -> Non
         run(broker, tmp_path)
 
 
+def test_an_object_store_is_refused_and_no_directory_of_its_name_is_made(
+    broker: Tarry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ArchiveRefused, match="s3:/lake/orders is no directory of a file system"):
+        run(broker, Path("s3://lake/orders"))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_no_archive_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArchiveRefused, match="is no archive"):
         verify(tmp_path)

@@ -1,55 +1,214 @@
-"""The reader of a stream, asked as Spark asks it, without Spark."""
+"""Reader of a stream, asked as Spark asks it, against a broker and without a Java process."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tarry.client import Admin, Producer
-from tarry.testing import Tarry
+pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-pytest.importorskip("pyspark")
-from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from tarry.client import Admin
+from tarry.spark.options import OptionRefused
+from tarry.spark.reading.batch import batch_ranges
+from tarry.spark.reading.cluster import LiveCluster
+from tarry.spark.reading.loss import DataLost
 from tarry.spark.reading.read_options import parse_read_options
 from tarry.spark.reading.stream import StreamReader
+from tarry.testing import Tarry
+
+TOPIC = "orders"
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[Tarry]:
+def shared() -> Iterator[Tarry]:
     with Tarry() as tarry:
         yield tarry
 
 
-def test_offsets_of_a_group_are_told_and_never_taken(broker: Tarry) -> None:
-    broker.topic("orders", partitions=1)
-    with Producer(bootstrap_servers=broker.bootstrap) as producer:
-        for number in range(10):
-            producer.send("orders", b"%d" % number)
-    given = {
-        "kafka.bootstrap.servers": broker.bootstrap,
-        "subscribe": "orders",
-        "startingOffsets": "earliest",
-        "groupId": "pipe",
-    }
-    with Admin(bootstrap_servers=broker.bootstrap) as admin:
-        # Somebody has moved the group, ahead of the query and then behind it.
-        admin.commit_group_offsets("pipe", {("orders", 0): 8})
-        reader = StreamReader(parse_read_options(given, is_stream=True))
-        begun = reader.initialOffset()
-        ahead = reader.latestOffset(begun, ReadAllAvailable())
-        admin.commit_group_offsets("pipe", {("orders", 0): 2})
-        again = StreamReader(parse_read_options(given, is_stream=True))
-        behind = again.latestOffset(ahead, ReadAllAvailable())
-        (told,) = admin.group_offsets(["pipe"]).values()
-    read = [
-        task.value
-        for one in (reader.partitions(begun, ahead), again.partitions(ahead, behind))
-        for task in one
-    ]
-    reader.stop()
-    again.stop()
+@pytest.fixture
+def broker(shared: Tarry) -> Iterator[Tarry]:
+    """The broker, with a topic of two partitions that have the offsets 2 to 5 and 0 to 3."""
+    shared.topic(TOPIC, partitions=2, retention_ms=-1)
+    shared.send(TOPIC, *[b"%d" % number for number in range(5)], partition=0)
+    shared.send(TOPIC, *[b"%d" % number for number in range(3)], partition=1)
+    with Admin(bootstrap_servers=shared.bootstrap) as admin:
+        admin.delete_records({(TOPIC, 0): 2})
+    yield shared
+    with Admin(bootstrap_servers=shared.bootstrap) as admin:
+        admin.delete_topics([TOPIC])
 
-    assert read == [{"orders": [(0, 0, 10)]}]
-    assert told["orders", 0].offset == 10
+
+@pytest.fixture
+def make(broker: Tarry) -> Iterator[Any]:
+    made: list[StreamReader] = []
+
+    def reader(**options: str) -> StreamReader:
+        given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": TOPIC, **options}
+        made.append(StreamReader(parse_read_options(given, is_stream=True)))
+        return made[-1]
+
+    yield reader
+    for one in made:
+        one.stop()
+
+
+def offsets(told: Any) -> dict[str, int]:
+    """Offsets by partition, without the topic's id."""
+    return {partition: at for partition, at in told[TOPIC].items() if partition != "id"}
+
+
+def at(told: Any, zero: int, one: int) -> dict[str, Any]:
+    """The same offsets with others in place."""
+    return {TOPIC: {**told[TOPIC], "0": zero, "1": one}}
+
+
+@pytest.mark.parametrize(
+    ("options", "begin"),
+    [
+        ({}, {"0": 5, "1": 3}),
+        ({"startingOffsets": "earliest"}, {"0": 2, "1": 0}),
+        ({"startingOffsets": '{"orders": {"0": 3, "1": -1}}'}, {"0": 3, "1": 3}),
+        ({"startingOffsets": '{"orders": {"0": -2, "1": 1}}'}, {"0": 2, "1": 1}),
+        # What is not there is left out where the user said so.
+        (
+            {"startingOffsets": '{"orders": {"0": 0, "1": 9}}', "failOnDataLoss": "false"},
+            {"0": 2, "1": 3},
+        ),
+    ],
+)
+def test_a_new_query_begins_where_it_is_told(
+    make: Any, options: dict[str, str], begin: dict[str, int]
+) -> None:
+    assert offsets(make(**options).initialOffset()) == begin
+
+
+def test_a_begin_that_is_not_there_fails(make: Any) -> None:
+    reader = make(startingOffsets='{"orders": {"0": 0, "1": 9}}')
+
+    with pytest.raises(DataLost, match=r"orders \[0\] from offset 0 on .*the offsets 2 to 5"):
+        reader.initialOffset()
+
+
+def test_a_time_behind_the_last_record_is_refused_or_the_end(make: Any) -> None:
+    late = {"startingTimestamp": "4000000000000"}
+
+    with pytest.raises(OptionRefused, match="no record is as young as the start"):
+        make(**late).initialOffset()
+    at_end = make(**late, startingOffsetsByTimestampStrategy="latest").initialOffset()
+    assert offsets(at_end) == {"0": 5, "1": 3}
+
+
+def test_few_records_wait_for_more_but_not_for_too_long(broker: Tarry, make: Any) -> None:
+    reader = make(startingOffsets="earliest", minOffsetsPerTrigger="3")
+    limit = reader.getDefaultReadLimit()
+    begin = reader.initialOffset()
+    first = reader.latestOffset(begin, limit)
+    broker.send(TOPIC, b"a", b"b", partition=1)
+    waiting = reader.latestOffset(first, limit)
+    broker.send(TOPIC, b"c", partition=0)
+    enough = reader.latestOffset(first, limit)
+
+    assert offsets(first) == {"0": 5, "1": 3}
+    assert waiting == first
+    assert offsets(enough) == {"0": 6, "1": 5}
+    impatient = make(minOffsetsPerTrigger="9", maxTriggerDelay="0")
+    assert impatient.latestOffset(begin, limit) == enough
+    assert impatient.latestOffset(first, limit) == enough
+
+
+def test_available_now_ends_where_the_topics_ended_at_first(broker: Tarry, make: Any) -> None:
+    reader = make(startingOffsets="earliest", minOffsetsPerTrigger="100")
+    begin = reader.initialOffset()
+    reader.prepareForTriggerAvailableNow()
+    part = reader.latestOffset(begin, ReadMaxRows(2))
+    broker.send(TOPIC, b"late", partition=0)
+
+    reached = reader.latestOffset(part, ReadAllAvailable())
+
+    assert sum(offsets(part).values()) == sum(offsets(begin).values()) + 2
+    assert offsets(reached) == {"0": 5, "1": 3}
+    reader.prepareForTriggerAvailableNow()
+    assert offsets(reader.latestOffset(reached, ReadAllAvailable())) == {"0": 6, "1": 3}
+
+
+def test_what_a_log_has_lost_fails_or_is_left_out(make: Any) -> None:
+    strict, lax = make(), make(failOnDataLoss="false")
+    end = strict.initialOffset()
+
+    with pytest.raises(DataLost, match=r"from offset 0 to 2 \(the log starts at 2\)"):
+        strict.partitions(at(end, 0, 0), end)
+    with pytest.raises(DataLost, match=r"from offset 5 to 9 \(the log ends at 5\)"):
+        strict.latestOffset(at(end, 9, 3), ReadAllAvailable())
+    (task,) = lax.partitions(at(end, 0, 0), end)
+    assert task.value == {TOPIC: [(0, 2, 5), (1, 0, 3)]}
+    assert lax.partitions(at(end, 0, 3), at(end, 2, 3)) == []
+    assert lax.partitions(end, end) == []
+    assert lax.latestOffset(at(end, 9, 3), ReadAllAvailable()) == end
+
+
+def test_a_topic_made_anew_is_read_from_its_begin_and_never_for_the_old_one(
+    broker: Tarry, make: Any
+) -> None:
+    strict, lax = make(), make(failOnDataLoss="false")
+    old = strict.initialOffset()
+    begun = at(old, 2, 0)
+    broker.admin.delete_topics([TOPIC])
+    broker.topic(TOPIC, partitions=2, retention_ms=-1)
+    broker.send(TOPIC, b"new", partition=0)
+
+    for ask in (
+        lambda: strict.latestOffset(old, ReadAllAvailable()),
+        lambda: strict.partitions(begun, old),
+    ):
+        with pytest.raises(DataLost, match="the topic was deleted and made anew"):
+            ask()
+    # A micro-batch that is repeated after the topic is gone has nothing to read.
+    assert lax.partitions(begun, old) == []
+    reached = lax.latestOffset(old, ReadAllAvailable())
+    (task,) = lax.partitions(old, reached)
+    assert task.value == {TOPIC: [(0, 0, 1)]}
+
+
+def test_a_group_shows_how_far_the_query_is(broker: Tarry, make: Any) -> None:
+    reader = make(startingOffsets="earliest", groupId="job")
+    begin = reader.initialOffset()
+    reader.latestOffset(begin, ReadAllAvailable())
+    reader.commit(at(begin, 4, 1))
+
+    told = broker.admin.group_offsets(("job",))["job"]
+    assert {place: one.offset for place, one in told.items()} == {(TOPIC, 0): 4, (TOPIC, 1): 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            {
+                "startingOffsets": '{"orders": {"0": 5, "1": 3}}',
+                "endingOffsets": '{"orders": {"0": 4, "1": 3}}',
+            },
+            r"the start lies behind the end: orders \[0\] from 5 to 4",
+        ),
+        ({"startingOffsets": '{"orders": {"0": 2}}'}, r"leaves out orders \[1\]"),
+        (
+            {"startingOffsets": '{"orders": {"0": 2, "1": 0, "2": 0}}'},
+            r"has orders \[2\]: it takes every partition",
+        ),
+        ({"startingTimestamp": "4000000000000"}, "no record is as young as the start"),
+        ({"subscribe": "nowhere"}, "the broker has no topic nowhere"),
+    ],
+)
+def test_bounds_that_a_batch_cannot_have_are_refused(
+    broker: Tarry, options: dict[str, str], sentence: str
+) -> None:
+    given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": TOPIC, **options}
+    parsed = parse_read_options(given, is_stream=False)
+    cluster = LiveCluster(parsed.settings)
+
+    with pytest.raises(OptionRefused, match=sentence):
+        batch_ranges(parsed, cluster)
+    cluster.close()

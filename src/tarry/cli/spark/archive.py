@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tarry.cli.running import Cluster, cluster_options, fail, json_option, quietly
+from tarry.cli.spark.directories import DirectoryPath
 from tarry.cli.spark.session import reach, settings_of, spark_session
 from tarry.cli.tables import count_of, print_json
 from tarry.cli.units import Count, size_text
@@ -34,7 +35,14 @@ DuckDB and Spark read them as one table.  A run that is killed leaves nothing th
 @click.command("archive", epilog=ARCHIVE_EXAMPLES)
 @click.argument("names", nargs=-1, metavar="[TOPIC]...")
 @cluster_options
-@click.option("--to", "path", required=True, metavar="PATH", help="Directory of the archive.")
+@click.option(
+    "--to",
+    "path",
+    required=True,
+    type=DirectoryPath(),
+    metavar="PATH",
+    help="Directory of the archive.",
+)
 @click.option("--pattern", metavar="REGEX", help="All topics in whose name this is found.")
 @click.option(
     "--by",
@@ -75,7 +83,7 @@ DuckDB and Spark read them as one table.  A run that is killed leaves nothing th
 @json_option
 @quietly
 def archive_command(
-    names: tuple[str, ...], *, cluster: Cluster, path: str, as_json: bool, **given: Any
+    names: tuple[str, ...], *, cluster: Cluster, path: Path, as_json: bool, **given: Any
 ) -> None:
     """Archive what topics hold as Parquet files, from where the last run ended."""
     from tarry.spark.archive.archive import ArchiveOptions, ArchiveSummary, archive
@@ -98,7 +106,7 @@ def archive_command(
     summary = ArchiveSummary()
     try:
         with spark_session(given["master"], is_local=given["is_local"]) as session:
-            for summary in archive(session, choice, Path(path).absolute(), options):
+            for summary in archive(session, choice, path, options):
                 if not as_json:
                     click.echo(f"round {summary.rounds}: {_archived(summary)}", err=True)
     except (OptionRefused, DataLost) as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tarry.cli.running import json_option, quietly
+from tarry.cli.spark.directories import DirectoryPath
 from tarry.cli.spark.session import spark_session
 from tarry.cli.tables import count_of, print_json
 from tarry.cli.units import TIMES_TEXT, BadUnit, Size, parse_time_length_ms, size_text
@@ -48,7 +49,7 @@ class SecondsOrNone(click.ParamType[float]):
 
 
 @click.command("compact", epilog=COMPACT_EXAMPLES)
-@click.argument("path", metavar="PATH")
+@click.argument("path", type=DirectoryPath(), metavar="PATH")
 @click.option(
     "--target",
     type=Size(1),
@@ -76,7 +77,7 @@ class SecondsOrNone(click.ParamType[float]):
 @click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
 @json_option
 @quietly
-def compact_command(path: str, *, as_json: bool, **given: Any) -> None:
+def compact_command(path: Path, *, as_json: bool, **given: Any) -> None:
     """Merge small files of an archive; what readers see stays the same."""
     from tarry.spark.archive.compact import CompactOptions, CompactSummary, compact
 
@@ -87,7 +88,7 @@ def compact_command(path: str, *, as_json: bool, **given: Any) -> None:
     )
     summary = CompactSummary()
     with spark_session(given["master"], is_local=given["is_local"]) as session:
-        for summary in compact(session, Path(path).absolute(), options):
+        for summary in compact(session, path, options):
             if not as_json:
                 click.echo(f"directory {summary.directories}: {_merged(summary)}", err=True)
     if as_json:

@@ -12,6 +12,7 @@ import click
 
 from tarry.cli.places import BadPlace, parse_time_ms
 from tarry.cli.running import Cluster, cluster_options, fail, json_option
+from tarry.cli.spark.directories import DirectoryPath
 from tarry.cli.spark.session import reach, settings_of
 from tarry.cli.units import BadUnit, parse_time_length_ms
 
@@ -71,6 +72,7 @@ def event_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--archive",
         "archive_path",
+        type=DirectoryPath(),
         metavar="PATH",
         help="Read the events from an archive of __tarry_events instead of the broker.",
     )
@@ -82,7 +84,7 @@ def event_options(command: Callable[..., None]) -> Callable[..., None]:
         cluster: Cluster,
         since: int | None,
         until: int | None,
-        archive_path: str | None,
+        archive_path: Path | None,
         **options: Any,
     ) -> None:
         from tarry.spark.events.decoding import TimeSpan
@@ -94,7 +96,7 @@ def event_options(command: Callable[..., None]) -> Callable[..., None]:
             reach(cluster)
         source = EventSource(
             settings_of(cluster),
-            None if archive_path is None else Path(archive_path).absolute(),
+            archive_path,
             TimeSpan(since, until),
         )
         command(source=source, **options)

@@ -10,6 +10,7 @@ import click
 
 from tarry.cli.places import BadPlace, parse_time_ms
 from tarry.cli.running import PRODUCER, Cluster, cluster_options, json_option, quietly
+from tarry.cli.spark.directories import DirectoryPath
 from tarry.cli.spark.session import reach, settings_of, spark_session
 from tarry.cli.tables import count_of, print_json
 from tarry.cli.units import OFFSET_MAX, PARTITION_MAX, Count, whole_number
@@ -29,7 +30,7 @@ same command means the same replay; one that is finished says so and does nothin
 
 
 @click.command("replay", epilog=REPLAY_EXAMPLES)
-@click.argument("path", metavar="PATH")
+@click.argument("path", type=DirectoryPath(), metavar="PATH")
 @cluster_options
 @click.option("--topic", required=True, metavar="TOPIC", help="Archived topic.")
 @click.option("--to", required=True, metavar="TOPIC", help="Topic that the records go to.")
@@ -57,12 +58,17 @@ same command means the same replay; one that is finished says so and does nothin
     metavar="COUNT",
     help="Offsets that one round reads at most.",
 )
-@click.option("--state", metavar="PATH", help="Directory of the replay's state, which means it.")
+@click.option(
+    "--state",
+    type=DirectoryPath(),
+    metavar="PATH",
+    help="Directory of the replay's state, which means it.",
+)
 @click.option("--local", "is_local", is_flag=True, help="Do it in this process, without Spark.")
 @click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
 @json_option
 @quietly
-def replay_command(path: str, *, cluster: Cluster, as_json: bool, **given: Any) -> None:
+def replay_command(path: Path, *, cluster: Cluster, as_json: bool, **given: Any) -> None:
     """Write archived records to a topic again, each exactly once."""
     from tarry.spark.replay.replay import ReplayOptions, ReplaySummary, replay
 
@@ -79,12 +85,12 @@ def replay_command(path: str, *, cluster: Cluster, as_json: bool, **given: Any) 
         keep_partitions=given["keep_partitions"],
         rate=given["rate"],
         round_records_max=given["round_records"],
-        state=Path(given["state"]) if given["state"] else None,
+        state=given["state"],
     )
     reach(cluster)
     summary = ReplaySummary()
     with spark_session(given["master"], is_local=given["is_local"]) as session:
-        for summary in replay(session, Path(path).absolute(), options):
+        for summary in replay(session, path, options):
             if not as_json and not summary.is_finished:
                 percent = 100 * summary.offsets // max(1, summary.offsets_total)
                 click.echo(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -18,6 +20,8 @@ from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail, key_val
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Logging of Spark's Java below a command.
+LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
 # How often a person is told.
 TELL_SECONDS: Final = 10.0
@@ -90,14 +94,22 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
     if master is not None or not _is_submitted():
         builder = builder.master(master or "local[*]").config("spark.ui.enabled", "false")
         builder = builder.config("spark.ui.showConsoleProgress", "false")
-    session = _started(builder)
+        for key, value in java_options(os.environ).items():
+            builder = builder.config(key, value)
+    session = _started(builder, master)
     session.sparkContext.setLogLevel("ERROR")
+    logging.getLogger().addFilter(_is_news)
     try:
         yield session
     finally:
         # A process of Java's that is gone has nothing left to stop; what ended it was told.
         with suppress(Exception), warnings.catch_warnings(action="ignore"):
             session.stop()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Return false for what the bridge to Java logs, at the root, beside the error it raises."""
+    return "while sending command" not in record.getMessage()
 
 
 def _check_installed() -> None:
@@ -118,16 +130,27 @@ def _check_installed() -> None:
         fail(f"{error}{instead}")
 
 
+def java_options(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a driver's Java that keep its start quiet.
+
+    Somebody with a configuration of Spark's own has options and a log there.
+    """
+    if "SPARK_CONF_DIR" in environment or "SPARK_HOME" in environment:
+        return {}
+    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{LOGGING}"}
+
+
 def _is_submitted() -> bool:
     """Tell if spark-submit runs this process: its Java is there already, and so is its master."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _started(builder: Any) -> SparkSession:
+def _started(builder: Any, master: str | None) -> SparkSession:
     try:
         session: SparkSession = builder.getOrCreate()
     except Exception as error:
         # PySpark and its bridge to Java each have classes of their own.
-        reason = str(error).strip().splitlines()
-        fail(f"Spark did not start: {' '.join(reason[:2])[:500]}")
+        reason = str(error).strip().rpartition("\n: ")[2].split("\n", 1)[0][:500]
+        at = f" with --master {master}" if master else ""
+        fail(f"Spark did not start{at}: {reason.rstrip('.')}. Its own lines above say more")
     return session

@@ -18,6 +18,7 @@ from tarry.cli.running import (
     json_option,
     quietly,
 )
+from tarry.cli.spark.directories import DirectoryPath
 from tarry.cli.spark.pipeline_files import load_pipeline
 from tarry.cli.spark.session import given_settings, reach, settings_of
 from tarry.cli.tables import bad, count_of, good, print_json
@@ -47,19 +48,19 @@ the broker still has is read again and compared.
 
 
 @click.command("verify", epilog=VERIFY_EXAMPLES)
-@click.argument("path", metavar="PATH")
+@click.argument("path", type=DirectoryPath(), metavar="PATH")
 @cluster_options
 @click.option("--offline", is_flag=True, help="Do not compare with the broker.")
 @click.option("--no-checksums", is_flag=True, help="Do not read whole files for their SHA-256.")
 @json_option
 @quietly
 def verify_command(
-    path: str, *, cluster: Cluster, offline: bool, no_checksums: bool, as_json: bool
+    path: Path, *, cluster: Cluster, offline: bool, no_checksums: bool, as_json: bool
 ) -> None:
     """Recount an archive: no gap, no overlap, every file whole, nothing missing."""
     from tarry.spark.archive.verify import verify
 
-    directory, settings = Path(path).absolute(), settings_of(cluster)
+    directory, settings = path, settings_of(cluster)
     if directory.suffix == PIPELINE_SUFFIX:
         pipeline = load_pipeline(directory)
         if pipeline.archive is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 import uuid
@@ -36,6 +37,9 @@ PARQUET: Final = "parquet"
 DELTA: Final = "delta"
 TABLES: Final = (PARQUET, DELTA)
 
+# Begin of a URL, as a path has it.
+SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
 # What a driver left behind that was killed; no round takes a day.
 LEFT_OVER_SECONDS: Final = 24 * 3600
 
@@ -44,6 +48,12 @@ class ArchiveDirectory:
     """Directory at `path`."""
 
     def __init__(self, path: Path) -> None:
+        if path.parts and SCHEME.fullmatch(path.parts[0]):
+            # Such a path would be a directory with this name, below the working one.
+            raise ArchiveRefused(
+                f"{path} is no directory of a file system: give the path of one that driver and "
+                "workers share (local, NFS, a mounted volume)"
+            )
         self.path = path
         self.compactions = FileCompactions(path)
         with suppress(ArchiveRefused):

@@ -27,6 +27,7 @@ HOPELESS: Final = (
     "InvalidSetting",
     "OptionRefused",
     "ParseException",
+    "RecordTooLarge",
     "SinkRefused",
     "StepRefused",
 )
@@ -34,11 +35,24 @@ HOPELESS: Final = (
 # What a run has in place of an option of the source.
 SKIP_LOST: Final = "Start the run once with --skip-lost to go on with what is there"
 
+# What a consumer may do about a damaged log, and what a run may.
+SEEK: Final = re.compile(r"; to go on behind what is damaged, seek\('(\S+)', (\d+), (\d+)\)")
+GIVE_UP: Final = (
+    r". Bring the log back from a replica or a copy; or give up all before offset \3 by `tarry "
+    r"topics delete-records \1 -p \2 --before \3`, and start the run once with --skip-lost"
+)
+
 NO_ROOM: Final = ("No space left on device", "Disk quota exceeded")
 TWO_DRIVERS: Final = "CONCURRENT_STREAM_LOG_UPDATE"
+# Classes of errors of a state store whose state has other columns.
+OTHER_STATE: Final = (
+    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
+    "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+)
 # Spark waits 10 s for a Python process of its own, whatever its settings say.
 NOT_IN_TIME: Final = "Python worker failed to connect back"
 # Errors of the bridge to Java when its process is gone.
+NO_ANSWER: Final = re.compile(r"An error occurred while calling \S+\s*")
 JAVA_GONE: Final = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
 
@@ -57,10 +71,16 @@ def fault_of(error: BaseException) -> StageFault:
     """Return the sentence of what ended a stage."""
     told = str(error)
     name = type(error).__name__
-    if name in JAVA_GONE:
+    if name in JAVA_GONE or (name == "Py4JError" and NO_ANSWER.fullmatch(told)):
         return StageFault("Spark's Java process has ended: start the run again.", True)
     if TWO_DRIVERS in told:
         return StageFault("another driver runs it on this checkpoint: end one of the two.", True)
+    if any(text in told for text in OTHER_STATE):
+        return StageFault(
+            "the state in its checkpoint was written by another version of Tarry, or for other "
+            "columns: go on with what wrote it, or name another checkpoint in the file.",
+            True,
+        )
     ours = OURS.findall(told)
     if NOT_IN_TIME in told and not ours:
         return StageFault(
@@ -71,6 +91,7 @@ def fault_of(error: BaseException) -> StageFault:
     elif raised := RAISED.findall(told):
         told = raised[-1]
     sentence = (_sentence(told) or f"{name}.").replace(GO_ON, SKIP_LOST)
+    sentence = SEEK.sub(GIVE_UP, sentence)
     for text in NO_ROOM:
         if text in told:
             sentence = sentence if text in sentence else f"{sentence} {text}."

@@ -18,6 +18,9 @@ LOOK_SECONDS: Final = 0.2
 PAUSE_SECONDS: Final = 1.0
 PAUSE_SECONDS_MAX: Final = 60.0
 
+# A stage that has nothing to read was well if it ran for so long; a fault shows sooner.
+CALM_SECONDS: Final = 900.0
+
 
 class Supervisor:
     """Supervisor of one run.  `tell` gets a sentence for each restart."""
@@ -29,12 +32,15 @@ class Supervisor:
         restarts_max: int,
         tell: Callable[[str], None],
         pause_s: float = PAUSE_SECONDS,
+        *,
+        calm_s: float = CALM_SECONDS,
     ) -> None:
         self._progress = progress
         self._stopping = stopping
         self._restarts_max = restarts_max
         self._tell = tell
         self._pause_s = pause_s
+        self._calm_s = calm_s
 
     def run_once(self, runs: Sequence[StageRun]) -> None:
         """Run one stage after the other, each up to where its topics end."""
@@ -67,6 +73,7 @@ class Supervisor:
         try:
             if not one.is_started:
                 one.is_started = True
+                one.started_s = monotonic()
                 one.batches_at_start = self._progress.batches(one.run.name)
                 one.run.start(once=one.once)
                 return
@@ -88,8 +95,9 @@ class Supervisor:
         name = one.run.name
         if fault.is_hopeless:
             raise StageFailed(f"stage {name} has ended: {fault.sentence}") from error
-        if self._progress.batches(name) > one.batches_at_start:
-            # It came further: its faults are counted from here on.
+        was_calm = monotonic() - one.started_s >= self._calm_s
+        if was_calm or self._progress.batches(name) > one.batches_at_start:
+            # It came further, or had nothing to do: its faults are counted from here on.
             one.failures = 0
         one.failures += 1
         if one.failures > self._restarts_max:
@@ -112,5 +120,6 @@ class _Watched:
         self.is_started = False
         self.is_done = False
         self.due_s = 0.0
+        self.started_s = 0.0
         self.failures = 0
         self.batches_at_start = 0

@@ -13,8 +13,12 @@ FAILED = "[STREAM_FAILED] Query [id = 5d, runId = 7f] terminated with exception:
 IN_PYTHON = "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed to read: Traceback:\n  File"
 
 
-class Py4JNetworkError(Exception):
+class Py4JError(Exception):
     """Error of the bridge to Java, known by its name."""
+
+
+class Py4JNetworkError(Py4JError):
+    """Error of its connection."""
 
 
 CASES = [
@@ -49,6 +53,12 @@ CASES = [
         True,
     ),
     (
+        f"{FAILED}[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match.",
+        "the state in its checkpoint was written by another version of Tarry, or for other "
+        "columns: go on with what wrote it, or name another checkpoint in the file.",
+        True,
+    ),
+    (
         "An error occurred while calling o59.start.\n: org.apache.hadoop.fs.FSError: "
         "java.io.IOException: No space left on device\n\tat org.apache.hadoop.fs.x",
         "No space left on device. Make room; the next start goes on where it stopped.",
@@ -75,6 +85,14 @@ CASES = [
         "Spark gave up on a Python process that did not start in 10 s: the machine is too busy.",
         False,
     ),
+    (
+        f"{FAILED}Job\ntarry.client.errors.CorruptRecords: a [3] cannot be read at offset 156: no "
+        "CRC; to go on behind what is damaged, seek('a', 3, 157)\n\tat x",
+        "a [3] cannot be read at offset 156: no CRC. Bring the log back from a replica or a copy; "
+        "or give up all before offset 157 by `tarry topics delete-records a -p 3 --before 157`, "
+        "and start the run once with --skip-lost.",
+        False,
+    ),
     ("", "RuntimeError.", False),
 ]
 
@@ -88,3 +106,5 @@ def test_errors_of_this_process_are_known_by_their_class():
     assert fault_of(ArchiveRefused("lake is laid out by day")) == ("lake is laid out by day.", True)
     assert fault_of(ClientError("no broker answers")) == ("no broker answers.", False)
     assert fault_of(Py4JNetworkError("Answer from Java side is empty")).is_hopeless
+    assert fault_of(Py4JError("An error occurred while calling o375.isActive")).is_hopeless
+    assert not fault_of(Py4JError("An error occurred while calling o1.x. Trace:\nno")).is_hopeless

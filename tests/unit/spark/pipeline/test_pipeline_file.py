@@ -71,6 +71,15 @@ def test_paths_count_from_the_file_and_the_broker_from_the_environment(file):
     assert named.source.bootstrap == "two:2"
 
 
+def test_a_path_may_begin_at_home(file, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/data")
+    changed(file, "lake/checkpoints", "~/checkpoints")
+
+    assert read_pipeline(file, {}).checkpoint == Path("/home/data/checkpoints/orders")
+    changed(file, "~/checkpoints", "~nobody.of.this.name/checkpoints")
+    assert "names a user whose home is not known" in mistakes_of(file)[0]
+
+
 def test_avro_and_protobuf_take_a_message_and_a_registry(file):
     decode = 'format = "protobuf"\nmessage = "shop.Order"\nregistry = "http://one:8081"'
     changed(file, 'format = "json"', decode)
@@ -201,6 +210,12 @@ MORE_MISTAKES = [
     ('window = "5m"', 'session = "5m"\nslide = "1m"', ":30 aggregate.slide: needs window"),
     ('{ revenue = "sum(amount)" }', "{}", ":31 aggregate.values: must name a field"),
     ('{ revenue = "sum(amount)" }', "{ a = 1 }", ":31 aggregate.values: has 'a', which is no text"),
+    ('by = ["country"]', 'by = ["Start"]', ":30 aggregate.by: the result has the field 'Start' al"),
+    (
+        '{ revenue = "sum(amount)" }',
+        '{ sum = "sum(amount)", Country = "max(country)" }',
+        ":31 aggregate.values.Country: the result has the field 'Country' already",
+    ),
     ('"orders.revenue"', '"orders.clean"', ":32 aggregate.topic: 'orders.clean' is written by"),
     ('"unpaid"', '"revenue"', ":35 wait.name: there is a stage 'revenue' already"),
     ('"orders.unpaid"', '"orders"', ":40 wait.topic: 'orders' is a topic of source"),

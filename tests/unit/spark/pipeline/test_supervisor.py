@@ -40,10 +40,12 @@ class ScriptedRun:
         self.is_stopped = True
 
 
-def supervisor(restarts_max=3, progress=None, stopping=None, told=None):
+def supervisor(restarts_max=3, progress=None, stopping=None, told=None, **given):
     told = [] if told is None else told
     stopping = stopping or threading.Event()
-    return Supervisor(progress or Progress(), stopping, restarts_max, told.append, pause_s=0.0)
+    return Supervisor(
+        progress or Progress(), stopping, restarts_max, told.append, pause_s=0.0, **given
+    )
 
 
 def test_once_takes_stages_one_after_the_other():
@@ -79,6 +81,15 @@ def test_faults_in_a_row_end_the_run_and_what_comes_further_counts_anew():
 
     assert run.starts == 4
     assert progress.sums()["clean"].restarts == 3
+
+
+def test_faults_of_a_stage_that_ran_for_long_without_a_record_are_not_in_a_row():
+    faults = [OSError("away") for _ in range(4)]
+    run = ScriptedRun("clean", *faults, None)
+
+    supervisor(restarts_max=1, calm_s=0.0).run_once([run])
+
+    assert run.starts == 5
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,9 @@ from tarry.spark.pipeline.file.values import duration_ms
 # Rules under which the steps themselves reject records.
 OWN_RULES: Final = ("decode", "duplicate", "late")
 
+# Fields that every result of an aggregate has.
+RESULT_FIELDS: Final = ("start", "end")
+
 # Names of the stages that a file has once at most.
 STAGES: Final = ("clean", "archive")
 
@@ -25,6 +28,7 @@ def clashes_of(pipeline: Pipeline) -> list[Mistake]:
         *_rules(pipeline),
         *_names(pipeline),
         *_windows(pipeline),
+        *_results(pipeline),
         *_topics(pipeline),
         *_paths(pipeline),
     ]
@@ -94,6 +98,20 @@ def _windows(pipeline: Pipeline) -> Found:
             yield (*at, "slide"), "needs window: a session does not slide"
         elif one.slide is not None and duration_ms(one.slide) > duration_ms(one.window or "1ms"):
             yield (*at, "slide"), "is longer than window, so that some events are in none"
+
+
+def _results(pipeline: Pipeline) -> Found:
+    """Find results that would have one field twice; Spark does not tell letters' cases apart."""
+    for place, one in enumerate(pipeline.aggregates):
+        taken = list(RESULT_FIELDS)
+        named: list[tuple[KeyPath, str]] = [
+            (("aggregate", place, "by", number), name) for number, name in enumerate(one.by)
+        ]
+        named += [(("aggregate", place, "values", name), name) for name in one.values]
+        for at, name in named:
+            if name.lower() in taken:
+                yield at, f"the result has the field {name!r:.60} already: rename one"
+            taken.append(name.lower())
 
 
 def _topics(pipeline: Pipeline) -> Found:

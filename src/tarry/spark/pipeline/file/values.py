@@ -148,6 +148,14 @@ class WholeNumber(Kind):
         return value
 
 
+def _place(text: str, folder: Path) -> Path:
+    """Return a path, which counts from the folder of the file or from a user's home."""
+    try:
+        return folder / Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{text!r:.60} names a user whose home is not known") from None
+
+
 class FilePath(Kind):
     """Path of a file that is there."""
 
@@ -155,7 +163,7 @@ class FilePath(Kind):
 
     def read(self, value: Any, folder: Path) -> Path:
         text: str = super().read(value, folder)
-        path = folder / text
+        path = _place(text, folder)
         if not path.is_file():
             raise ValueError(f"there is no file {path}")
         return path
@@ -173,7 +181,7 @@ class Directory(Kind):
                 f"{text!r:.100} is no directory of a file system; driver and workers need one that "
                 "they share (local, NFS, a mounted volume)"
             )
-        path = (folder / text).absolute()
+        path = _place(text, folder).absolute()
         if path.exists() and not path.is_dir():
             raise ValueError(f"{path} is no directory")
         return path
