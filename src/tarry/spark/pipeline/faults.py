@@ -15,7 +15,7 @@ RAISED: Final = re.compile(r"^(?:\w+\.)*[A-Z]\w+(?:Error|Exception): (.+)$", re.
 BEFORE: Final = re.compile(
     r"^(?:An error occurred while calling \S+\s+: )?"
     r"(?:\[STREAM_FAILED\] Query \[[^]]*\] terminated with exception: )?"
-    r"(?:[\w.$]+(?:Error|Exception): )*(?:\[[A-Z_.]+\] )?"
+    r"(?:[\w.$]+(?:Error|Exception): )*(?:\[(?:[A-Z_.]+|Errno \d+)\] )?"
 )
 BEHIND: Final = " SQLSTATE:"
 
@@ -27,6 +27,7 @@ HOPELESS: Final = (
     "InvalidSetting",
     "OptionRefused",
     "ParseException",
+    "RecordTooLarge",
     "SinkRefused",
     "StepRefused",
 )

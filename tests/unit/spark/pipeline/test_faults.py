@@ -93,6 +93,11 @@ CASES = [
         "and start the run once with --skip-lost.",
         False,
     ),
+    (
+        f"{FAILED}Job\nOSError: [Errno 28] No space left on device\n\tat x",
+        "No space left on device. Make room; the next start goes on where it stopped.",
+        False,
+    ),
     ("", "RuntimeError.", False),
 ]
 
