@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 # Logging of Spark's Java below a command.
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+
+# How often a person is told.
+TELL_SECONDS: Final = 10.0
 
 
 def settings_of(cluster: Cluster, owner: str = CONSUMER) -> dict[str, str]:
@@ -46,6 +50,31 @@ def reach(cluster: Cluster) -> None:
     """
     with closing(cluster.admin()) as admin:
         admin.describe_cluster(cluster.timeout)
+
+
+@contextmanager
+def telling_tasks(spark: SparkSession, *, is_silent: bool) -> Iterator[None]:
+    """Tell on stderr how far Spark's tasks are, while a job runs that has no rounds."""
+    if is_silent:
+        yield
+        return
+    ended = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+
+    def tell() -> None:
+        while not ended.wait(TELL_SECONDS):
+            for stage in tracker.getActiveStageIds():
+                told = tracker.getStageInfo(stage)
+                if told is not None:
+                    click.echo(f"{told.numCompletedTasks} of {told.numTasks} tasks", err=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextmanager
