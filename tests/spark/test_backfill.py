@@ -112,8 +112,7 @@ def stamp(time_ms: int) -> str:
 
 def run(spark: SparkSession, pipeline: Pipeline, **options: object) -> BackfillSummary:
     given = BackfillOptions(**options)  # type: ignore[arg-type]
-    *_, summary = backfill(spark, pipeline, given)
-    return summary
+    return backfill(spark, pipeline, given)
 
 
 def test_a_killed_backfill_goes_on_and_every_event_is_in_its_window(
@@ -153,3 +152,27 @@ def test_a_killed_backfill_goes_on_and_every_event_is_in_its_window(
     assert (again.new + again.changed, again.went_on) == (1, False)
     with pytest.raises(ArchiveRefused, match="is no archive"):
         run(spark, made, archive=tmp_path / "nothing")
+
+
+def test_sessions_that_a_late_event_joins_become_one(
+    spark: SparkSession, broker: Tarry, tmp_path: Path
+) -> None:
+    made = prepare(broker, tmp_path, "joined", 'session = "30s"')
+    # Two sessions of each country, and what brings the watermark behind them.
+    begins = [BEGIN_MS, BEGIN_MS + 1, BEGIN_MS + 50_000, BEGIN_MS + 50_001]
+    send(broker, "joined.clean", [*begins, BEGIN_MS + 10 * MINUTE_MS])
+    take(broker, made)
+    first = run(spark, made)
+    send(broker, "joined.clean", [BEGIN_MS + 25_001])
+
+    second = run(spark, made, from_ms=BEGIN_MS, until_ms=BEGIN_MS + 1_000)
+
+    assert (first.windows, first.new, first.removed) == (4, 4, 0)
+    # The session that was joined is taken as a whole; that of the other country is as it was.
+    assert (second.windows, second.new, second.changed, second.removed) == (2, 1, 0, 2)
+    found = results_of(broker, "joined.visits")
+    assert sorted((country, *result) for (_, country), result in found.items()) == [
+        ("DE", 3, BEGIN_MS + 50_001),
+        ("FR", 1, BEGIN_MS),
+        ("FR", 1, BEGIN_MS + 50_000),
+    ]

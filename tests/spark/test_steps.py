@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -276,9 +277,9 @@ def folder(tmp_path_factory):
 def events(spark, folder):
     """Decoded events, as a stream or as a batch."""
 
-    def make(*, stream):
+    def make(*, stream, directory=folder / "in"):
         reader = spark.readStream.option("maxFilesPerTrigger", 1) if stream else spark.read
-        records = reader.text(str(folder / "in")).selectExpr(
+        records = reader.text(str(directory)).selectExpr(
             "CAST(NULL AS BINARY) AS key",
             "CAST(substring_index(value, '|', -1) AS BINARY) AS value",
             "'orders' AS topic",
@@ -293,30 +294,35 @@ def events(spark, folder):
 
 @pytest.fixture
 def rocksdb(spark):
+    partitions = spark.conf.get(PARTITIONS_KEY)
     spark.conf.set(PROVIDER_KEY, ROCKSDB)
     yield
     spark.conf.unset(PROVIDER_KEY)
+    spark.conf.set(PARTITIONS_KEY, partitions)
 
+
+PARTITIONS_KEY = "spark.sql.shuffle.partitions"
 
 # Spark gives a Python worker 10 s to come up, whatever its settings: a busy machine needs longer.
 TOO_BUSY = "Python worker failed to connect back"
 
 
-def run(frame, name, attempts=5):
+def run(frame, directory, attempts=5):
+    """Run a query up to where its files end, or on from where it stopped; return all its rows."""
+    out, checkpoint = str(directory / "out"), str(directory / "checkpoint")
     for attempt in range(attempts):
-        table = f"{name}_{attempt}"
-        writer = frame.writeStream.format("memory").queryName(table).trigger(availableNow=True)
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", checkpoint)
         try:
-            writer.start().awaitTermination()
+            writer.trigger(availableNow=True).start(out).awaitTermination()
         except StreamingQueryException as flaw:
             if TOO_BUSY not in str(flaw) or attempt == attempts - 1:
                 raise
         else:
-            return frame.sparkSession.table(table).collect()
+            return frame.sparkSession.read.schema(frame.schema).parquet(out).collect()
     raise AssertionError("no attempt")
 
 
-def test_doubles_are_marked_and_nothing_is_dropped(events, rocksdb):
+def test_doubles_are_marked_and_nothing_is_dropped(spark, events, folder, rocksdb, tmp_path):
     def marks(rows):
         assert {row["_record"].timestamp.microsecond for row in rows} == {123456}
         return {
@@ -325,9 +331,17 @@ def test_doubles_are_marked_and_nothing_is_dropped(events, rocksdb):
 
     options = {"by": ["id", "kind"], "within": "1h"}
     whole = list(range(sum(len(batch) for batch in BATCHES)))
-    frame = deduplicate(events(stream=True), **options)
+    came = tmp_path / "in"
+    came.mkdir()
+    files = sorted((folder / "in").iterdir())
 
-    streamed = run(frame, "doubles")
+    # Stopped after two micro-batches, and started again with another number of partitions.
+    for some, partitions in ((files[:2], "2"), (files[2:], "3")):
+        for file in some:
+            shutil.copy2(file, came)
+        spark.conf.set(PARTITIONS_KEY, partitions)
+        frame = deduplicate(events(stream=True, directory=came), **options)
+        streamed = run(frame, tmp_path)
     at_once = deduplicate(events(stream=False), **options).collect()
 
     assert marks(streamed) == ({3: "decode", 8: "duplicate", 11: "late"}, whole)
@@ -340,7 +354,7 @@ def test_doubles_are_marked_and_nothing_is_dropped(events, rocksdb):
     }
 
 
-def test_each_wait_ends_once_and_says_how(events, rocksdb):
+def test_each_wait_ends_once_and_says_how(events, rocksdb, tmp_path):
     frame = wait(
         events(stream=True),
         key="id",
@@ -351,7 +365,7 @@ def test_each_wait_ends_once_and_says_how(events, rocksdb):
         topic="unpaid",
     )
 
-    rows = run(frame, "waits")
+    rows = run(frame, tmp_path)
 
     assert {row.topic for row in rows} == {"unpaid"}
     assert sorted(
@@ -369,15 +383,14 @@ def test_each_wait_ends_once_and_says_how(events, rocksdb):
 
 
 @pytest.mark.parametrize("span", [{"window": "1h", "slide": "30m"}, {"session": "10m"}])
-def test_results_of_windows_are_those_computed_in_one_go(events, span):
+def test_results_of_windows_are_those_computed_in_one_go(events, span, tmp_path):
     def results(rows):
         assert {row.topic for row in rows} == {"counts"}
         return {row.key: json.loads(row.value) for row in rows}
 
     options = {"late": "10m", "by": ["kind"], "values": {"n": "count(*)"}, "topic": "counts"}
-    name = "_".join(span)
 
-    streamed = run(aggregate(events(stream=True), **span, **options), name)
+    streamed = run(aggregate(events(stream=True), **span, **options), tmp_path)
     at_once = results(aggregate(events(stream=False), **span, **options).collect())
 
     # The watermark is ten minutes behind the newest event.

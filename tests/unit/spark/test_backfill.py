@@ -26,7 +26,7 @@ from tarry.spark.backfill.plan import (
     share_out,
     spans_of,
 )
-from tarry.spark.backfill.state import BackfillState, RoundCounts, numbers_of, state_path
+from tarry.spark.backfill.state import BackfillState, ResultCounts, numbers_of, state_path
 from tarry.spark.pipeline.file.reader import read_pipeline
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.reading.plan import ReadRange
@@ -243,14 +243,13 @@ def test_the_first_start_freezes_a_run(tmp_path: Path) -> None:
     assert state_path(tmp_path, asked(window="2h")) != path
 
 
-def test_counts_of_a_round_are_those_of_its_last_computation(tmp_path: Path) -> None:
+def test_counts_are_those_of_its_last_computation(tmp_path: Path) -> None:
     state = BackfillState(tmp_path, 1)
     state.freeze(asked(), [], 0)
-    state.note(0, RoundCounts(windows=5, new=5))
-    state.note(0, RoundCounts(windows=5, new=4, changed=1))
+    state.note(ResultCounts(windows=5, new=5))
+    state.note(ResultCounts(windows=5, new=4, changed=1))
 
-    assert state.counts(0) == RoundCounts(windows=5, new=4, changed=1)
-    assert state.counts(1) == RoundCounts()
+    assert state.counts() == ResultCounts(windows=5, new=4, changed=1)
 
 
 def test_a_damaged_state_says_what_to_do(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from tarry.spark.archive.manifest import ArchiveRefused, Manifest
 from tarry.spark.archive.table_compactions import TableCompactions
 from tarry.spark.archive.verify import VerifiedArchive, verify
 from tarry.spark.archive.workers import OwnWorker
+from tarry.spark.events.reading import archived_values
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.testing import Tarry
@@ -246,6 +247,8 @@ def test_a_table_of_merged_files_has_the_same_rows(broker: Tarry, grown: Path) -
     assert (table.version(), len(table.file_uris())) == (before + 3, 6)
     assert places(grown) == once(36)
     assert recount(broker, grown).faults == []
+    values = [b"%d" % number for number in range(12)] * 3
+    assert sorted(archived_values(grown, "orders")) == sorted(values)
     # Who follows the table sees no new data, and who reads an older version finds its files.
     changes = [
         next(iter(action.values()))["dataChange"]

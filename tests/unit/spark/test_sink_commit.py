@@ -9,7 +9,7 @@ import pyarrow
 import pytest
 
 from tarry.base.errors import NOT_ENOUGH_REPLICAS
-from tarry.client import NewTopic
+from tarry.client import NewTopic, RecordTooLarge
 from tarry.spark import durable_files
 from tarry.spark.options import OptionRefused
 from tarry.spark.writing import directory as sink_directory, publishing
@@ -241,6 +241,21 @@ def test_what_no_broker_takes_fails_its_task(tarry, options, tmp_path, configs, 
         written(made, b"x" * 200, **columns)
 
     assert not (tmp_path / "sink").exists() or left(tmp_path) == []
+
+
+def test_the_topic_says_how_large_records_and_batches_are(tarry, options):
+    tarry.topic("large", max_message_bytes=4_000_000)
+    tarry.topic("narrow", max_message_bytes=2_000)
+    large, values = b"x" * 3_000_000, [b"%04d" % number * 20 for number in range(100)]
+
+    commit(options(topic="large"), "q", 0, [written(options(topic="large"), large)])
+    commit(options(topic="narrow"), "q", 1, [written(options(topic="narrow"), *values)])
+
+    assert values_of(tarry, "large") == [large]
+    assert values_of(tarry, "narrow") == sorted(values)
+    given = options(topic="large", **{"kafka.max.request.size": "1000000"})
+    with pytest.raises(RecordTooLarge, match=r"max\.request\.size is 1000000"):
+        written(given, large)
 
 
 def test_a_topic_that_is_not_there_is_told(options):

@@ -12,7 +12,7 @@ import click
 from tarry.cli.places import BadPlace, parse_time_ms
 from tarry.cli.running import fail, json_option, quietly
 from tarry.cli.spark.pipeline_files import load_pipeline, tell_mistakes
-from tarry.cli.spark.session import spark_session
+from tarry.cli.spark.session import spark_session, telling_tasks
 from tarry.cli.tables import count_of, print_json
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ the same command is started again.
 def backfill_command(path: Path, *, as_json: bool, **given: Any) -> None:
     """Compute windows of a pipeline's aggregate again, from an archive, with all late events."""
     from tarry.spark.backfill.backfill import BackfillOptions, backfill
-    from tarry.spark.backfill.plan import choose_aggregate
+    from tarry.spark.backfill.plan import archive_of, choose_aggregate
     from tarry.spark.pipeline.faults import StageFailed
     from tarry.spark.pipeline.file.mistakes import PipelineRefused
 
@@ -72,19 +72,17 @@ def backfill_command(path: Path, *, as_json: bool, **given: Any) -> None:
         fail_on_data_loss=not given["skip_lost"],
     )
     choose_aggregate(pipeline, options.aggregate)
-    summary: BackfillSummary | None = None
+    archive_of(pipeline, options.archive)
     try:
         with spark_session(given["master"], is_local=False) as session:
             assert session is not None
             session.sparkContext.setLogLevel("OFF")
-            for summary in backfill(session, pipeline, options):
-                if not as_json and not summary.is_finished:
-                    click.echo(_round(summary), err=True)
+            with telling_tasks(session, is_silent=as_json):
+                summary = backfill(session, pipeline, options)
     except PipelineRefused as refused:
         tell_mistakes(refused)
     except StageFailed as error:
         fail(str(error))
-    assert summary is not None
     if as_json:
         print_json(asdict(summary))
     else:
@@ -104,13 +102,6 @@ def _time(option: str, text: str | None) -> int | None:
         return parse_time_ms(text, now_wall_ms=0)
     except BadPlace as error:
         raise click.UsageError(str(error)) from None
-
-
-def _round(summary: BackfillSummary) -> str:
-    return (
-        f"round {summary.rounds} of {summary.rounds_total}: "
-        f"{count_of(summary.records, 'record')}, {count_of(summary.windows, 'window')}"
-    )
 
 
 def _done(summary: BackfillSummary) -> str:

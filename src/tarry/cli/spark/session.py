@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 # Logging of Spark's Java below a command.
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+
+# How often a person is told.
+TELL_SECONDS: Final = 10.0
 
 
 def settings_of(cluster: Cluster, owner: str = CONSUMER) -> dict[str, str]:
@@ -49,6 +53,31 @@ def reach(cluster: Cluster) -> None:
 
 
 @contextmanager
+def telling_tasks(spark: SparkSession, *, is_silent: bool) -> Iterator[None]:
+    """Tell on stderr how far Spark's tasks are, while a job runs that has no rounds."""
+    if is_silent:
+        yield
+        return
+    ended = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+
+    def tell() -> None:
+        while not ended.wait(TELL_SECONDS):
+            for stage in tracker.getActiveStageIds():
+                told = tracker.getStageInfo(stage)
+                if told is not None:
+                    click.echo(f"{told.numCompletedTasks} of {told.numTasks} tasks", err=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextmanager
 def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSession | None]:
     """Yield a session that ends with the command; None without Spark."""
     if is_local:
@@ -67,7 +96,7 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
         builder = builder.config("spark.ui.showConsoleProgress", "false")
         for key, value in java_options(os.environ).items():
             builder = builder.config(key, value)
-    session = _started(builder)
+    session = _started(builder, master)
     session.sparkContext.setLogLevel("ERROR")
     logging.getLogger().addFilter(_is_news)
     try:
@@ -116,11 +145,12 @@ def _is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _started(builder: Any) -> SparkSession:
+def _started(builder: Any, master: str | None) -> SparkSession:
     try:
         session: SparkSession = builder.getOrCreate()
     except Exception as error:
         # PySpark and its bridge to Java each have classes of their own.
-        reason = str(error).strip().splitlines()
-        fail(f"Spark did not start: {' '.join(reason[:2])[:500]}")
+        reason = str(error).strip().rpartition("\n: ")[2].split("\n", 1)[0][:500]
+        at = f" with --master {master}" if master else ""
+        fail(f"Spark did not start{at}: {reason.rstrip('.')}. Its own lines above say more")
     return session

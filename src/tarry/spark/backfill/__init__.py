@@ -4,6 +4,6 @@ A stream writes a window's result once and leaves out what comes later.  The job
 of the clean topic, from the archive and, where that ends, from the broker, computes the windows
 that the stream is done with, and writes those results that differ from what their topic has.
 
-A run is frozen at its start: offsets, windows, rounds.  Round N goes through `spark/writing` as
-micro-batch N, so plan, publish and mark are those of streams.
+A run is frozen at its start: offsets and windows.  Its results go through `spark/writing` as one
+micro-batch, so plan, publish and mark are those of streams.
 """

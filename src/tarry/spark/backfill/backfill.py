@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base.ids import TopicPartition
 from tarry.spark.archive.contents import ArchiveContents, read_contents
-from tarry.spark.archive.directory import ArchiveDirectory
 from tarry.spark.archive.round_plan import check_topics
 from tarry.spark.backfill.closed import watermark_ms
 from tarry.spark.backfill.plan import (
@@ -20,6 +19,7 @@ from tarry.spark.backfill.plan import (
     BackfillRefused,
     FrozenBackfill,
     WindowSpan,
+    archive_of,
     choose_aggregate,
     files_of,
     lacking,
@@ -29,12 +29,13 @@ from tarry.spark.backfill.plan import (
 )
 from tarry.spark.backfill.records import RecordTask, records_frame
 from tarry.spark.backfill.results import (
+    WrittenResults,
     compared,
     newest_results,
     within,
     write_results,
 )
-from tarry.spark.backfill.state import BackfillState, RoundCounts, numbers_of, state_path
+from tarry.spark.backfill.state import BackfillState, ResultCounts, numbers_of, state_path
 from tarry.spark.pipeline.driver_lock import bind, own_directory
 from tarry.spark.pipeline.expressions import expression_mistakes
 from tarry.spark.pipeline.faults import fault_of
@@ -50,7 +51,7 @@ from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.plan import TaskLimits, plan_tasks
 from tarry.spark.steps.aggregation import windows_of
 from tarry.spark.steps.columns import RULE, TIME
-from tarry.spark.writing.commit import commit
+from tarry.spark.writing.commit import BATCH_ID, commit
 from tarry.spark.writing.plan import SinkRefused, TaskOutput
 from tarry.spark.writing.write_options import WriteOptions
 
@@ -88,41 +89,40 @@ class BackfillOptions:
 
 @dataclass
 class BackfillSummary:
-    """Sums of a backfill over all starts of its run."""
+    """Sums of a backfill."""
 
     aggregate: str
     topic: str
     # Windows that end here or earlier are computed, in ms since 1970.
     closed_ms: int
-    rounds: int = 0
-    rounds_total: int = 1
     # Records that were read, and results by what became of them.
     records: int = 0
     windows: int = 0
     new: int = 0
     changed: int = 0
+    # Results of sessions that became parts of others.
     removed: int = 0
-    is_finished: bool = False
     # True: an earlier start was killed, and this one went on.
     went_on: bool = False
 
 
 def backfill(
     spark: SparkSession, pipeline: Pipeline, options: BackfillOptions | None = None
-) -> Iterator[BackfillSummary]:
-    """Compute windows of an aggregate again, write what differs, yield the sums after each round.
+) -> BackfillSummary:
+    """Compute windows of an aggregate again, and write what differs.
 
     A backfill that is killed goes on when it is started again with the same options.  Raises
-    BackfillRefused, PipelineRefused for mistakes in the file, and ClientError if the cluster is
-    away.
+    BackfillRefused or ArchiveRefused, PipelineRefused for mistakes in the file, StageFailed for a
+    checkpoint of another pipeline, and ClientError if the cluster is away.
     """
     options = options or BackfillOptions()
     one = choose_aggregate(pipeline, options.aggregate)
+    archive_of(pipeline, options.archive)
     session = session_of(spark)
     mistakes = expression_mistakes(session, pipeline)
     if mistakes:
         raise PipelineRefused(pipeline.path, mistakes)
-    yield from Backfiller(session, pipeline, one, options).run()
+    return Backfiller(session, pipeline, one, options).run()
 
 
 class Backfiller:
@@ -135,23 +135,16 @@ class Backfiller:
         one: AggregateSection,
         options: BackfillOptions,
     ) -> None:
-        path = options.archive or (pipeline.archive.path if pipeline.archive else None)
-        if path is None:
-            raise BackfillRefused(
-                f"{pipeline.path} has no [archive]: name the directory of one that has the topic "
-                "which the aggregate reads"
-            )
         assert pipeline.clean is not None
         self._spark = spark
         self._pipeline = pipeline
         self._one = one
         self._options = options
-        self._archive = ArchiveDirectory(path.absolute())
+        self._archive = archive_of(pipeline, options.archive)
         self._topic = pipeline.clean.topic
 
-    def run(self) -> Iterator[BackfillSummary]:
-        """Take the rounds of the run that is under way, or of a new one."""
-        self._archive.bound()
+    def run(self) -> BackfillSummary:
+        """Bring the run that is under way to its end, or a new one."""
         self._prepare()
         asked = self._asked()
         path = state_path(own_directory(self._pipeline) / BACKFILLS, asked)
@@ -163,19 +156,15 @@ class Backfiller:
         went_on = frozen is not None
         if frozen is None:
             frozen = self._freeze(state, asked)
-        sums = RoundCounts()
-        windows = WindowSpan(asked.from_ms, asked.until_ms, frozen.closed_ms)
-        self._round(state, frozen, 0, windows)
-        sums = sums.plus(state.counts(0))
-        state.finish(sums)
-        yield BackfillSummary(
+        self._write(state, frozen)
+        counts = state.counts()
+        state.finish(counts)
+        return BackfillSummary(
             self._one.name,
             self._one.topic,
             frozen.closed_ms,
-            rounds=1,
-            is_finished=True,
             went_on=went_on,
-            **{name: getattr(sums, name) for name in sums.__struct_fields__},
+            **{name: getattr(counts, name) for name in counts.__struct_fields__},
         )
 
     def _asked(self) -> AskedBackfill:
@@ -262,40 +251,34 @@ class Backfiller:
             return NEVER_MS
         return int(row.newest) - duration_ms(self._one.late)
 
-    # --- Rounds
+    # --- Results
 
-    def _round(
-        self, state: BackfillState, frozen: FrozenBackfill, number: int, windows: WindowSpan
-    ) -> None:
-        """Bring the results of some windows into their topic, once."""
+    def _write(self, state: BackfillState, frozen: FrozenBackfill) -> None:
+        """Bring the results into their topic, once."""
         options = WriteOptions(
             self._one.topic, True, str(state.path), None, self._pipeline.writing()
         )
         outputs: list[TaskOutput] = []
         try:
-            if state.sink.read_plan(number) is None:
-                outputs = self._computed(state, frozen, number, windows, options)
-            commit(options, frozen.backfill_id, number, outputs)
+            if state.sink.read_plan(BATCH_ID) is None:
+                outputs = self._computed(state, frozen, options)
+            commit(options, frozen.backfill_id, BATCH_ID, outputs)
         except SinkRefused as error:
             raise BackfillRefused(
-                f"the backfill stopped in round {number + 1}: {error}. The same command goes on "
-                "from there"
+                f"the backfill stopped while it wrote: {error}. The same command goes on from there"
             ) from error
 
     def _computed(
-        self,
-        state: BackfillState,
-        frozen: FrozenBackfill,
-        number: int,
-        windows: WindowSpan,
-        options: WriteOptions,
+        self, state: BackfillState, frozen: FrozenBackfill, options: WriteOptions
     ) -> list[TaskOutput]:
-        """Compute a round, and note its counts; return the files of its batches."""
+        """Compute the results, and note their counts; return the files of their batches."""
+        asked = frozen.asked
+        windows = WindowSpan(asked.from_ms, asked.until_ms, frozen.closed_ms)
         contents = read_contents(self._archive)
         while True:
             tasks = self._tasks(contents, frozen, windows)
             try:
-                written = write_results(self._results(tasks, windows), options)
+                written = self._written(tasks, windows, options)
                 break
             except Exception as error:
                 newer = read_contents(self._archive)
@@ -305,13 +288,16 @@ class Backfiller:
                     ) from error
                 # Files were merged while they were read.
                 contents = newer
-        counts = RoundCounts(records=records_of(tasks))
+        counts = ResultCounts(records=records_of(tasks))
         for one in written:
             counts = counts.plus(one.counts)
-        state.note(number, counts)
+        state.note(counts)
         return [one.output for one in written]
 
-    def _results(self, tasks: list[RecordTask], windows: WindowSpan) -> DataFrame:
+    def _written(
+        self, tasks: list[RecordTask], windows: WindowSpan, options: WriteOptions
+    ) -> list[WrittenResults]:
+        """Let workers compute results, and write those that differ to files."""
         one = self._one
         made = windows_of(
             self._decoded(tasks),
@@ -322,8 +308,14 @@ class Backfiller:
             by=one.by,
             values=one.values,
         )
+        if one.session is not None:
+            # Spark would filter events by the bounds of sessions before it has put these together.
+            made = made.persist()
         old = newest_results(self._spark, one.topic, self._pipeline.reading())
-        return compared(within(made, windows), one, old)
+        try:
+            return write_results(compared(within(made, windows), one, old), options)
+        finally:
+            made.unpersist()
 
     def _decoded(self, tasks: list[RecordTask]) -> DataFrame:
         records = records_frame(self._spark, tasks, self._pipeline.reading())

@@ -4,6 +4,7 @@ functions."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -12,6 +13,7 @@ from tarry.base.errors import TarryError
 from tarry.base.ids import TopicPartition
 from tarry.base.spelling import Spelling
 from tarry.spark.archive.contents import ArchiveContents, times_of
+from tarry.spark.archive.directory import ArchiveDirectory
 from tarry.spark.archive.manifest import ArchivedFile
 from tarry.spark.pipeline.file.sections import AggregateSection, Pipeline
 from tarry.spark.pipeline.file.values import duration_ms
@@ -61,7 +63,7 @@ class FrozenBackfill(msgspec.Struct, frozen=True):
 
 
 class WindowSpan(msgspec.Struct, frozen=True):
-    """Windows of a round: those that share time with this span and end by `closed_ms`."""
+    """Windows that are computed: those that share time with this span and end by `closed_ms`."""
 
     from_ms: int | None
     until_ms: int | None
@@ -83,6 +85,20 @@ def choose_aggregate(pipeline: Pipeline, name: str | None) -> AggregateSection:
     near = Spelling(names).near(name or "")
     hint = f"did you mean {near}?" if near else f"there are {', '.join(names)}"
     raise BackfillRefused(f"{pipeline.path} has no aggregate {name!r:.60}; {hint}")
+
+
+def archive_of(pipeline: Pipeline, given: Path | None) -> ArchiveDirectory:
+    """Return the archive that is given, or that of the file.  Raises BackfillRefused for none, and
+    ArchiveRefused for a directory that is none."""
+    path = given or (pipeline.archive.path if pipeline.archive is not None else None)
+    if path is None:
+        raise BackfillRefused(
+            f"{pipeline.path} has no [archive]: name the directory of one that has the topic which "
+            "the aggregate reads, as archive (--archive)"
+        )
+    directory = ArchiveDirectory(path.absolute())
+    directory.bound()
+    return directory
 
 
 def spans_of(

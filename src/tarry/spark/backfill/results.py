@@ -10,9 +10,9 @@ import msgspec
 
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.spark.backfill.plan import WindowSpan
-from tarry.spark.backfill.state import RoundCounts
+from tarry.spark.backfill.state import ResultCounts
 from tarry.spark.options import KAFKA_PREFIX
-from tarry.spark.steps.aggregation import END, START, WINDOW, result_columns
+from tarry.spark.steps.aggregation import END, JSON_OPTIONS, START, WINDOW, result_columns
 from tarry.spark.writing.batch_files import TaskWriter
 from tarry.spark.writing.plan import TaskOutput
 from tarry.spark.writing.write_options import WriteOptions
@@ -28,6 +28,7 @@ KIND: Final = "kind"
 SAME: Final = "same"
 NEW: Final = "new"
 CHANGED: Final = "changed"
+REMOVED: Final = "removed"
 
 OLD_KEY: Final = "old_key"
 OLD_VALUE: Final = "old_value"
@@ -37,7 +38,7 @@ class WrittenResults(msgspec.Struct, frozen=True):
     """Message of a task: the file of its batches, and its counts."""
 
     output: TaskOutput
-    counts: RoundCounts
+    counts: ResultCounts
 
 
 def within(windows: DataFrame, span: WindowSpan) -> DataFrame:
@@ -82,7 +83,47 @@ def compared(windows: DataFrame, one: AggregateSection, old: DataFrame) -> DataF
         .when(of.col(OLD_VALUE) == of.col("value"), SAME)
         .otherwise(CHANGED)
     )
-    return joined.select("key", "value", kind.alias(KIND))
+    found = joined.select("key", "value", kind.alias(KIND))
+    return found if one.session is None else found.union(_swallowed(windows, results, one, old))
+
+
+def _swallowed(
+    windows: DataFrame, results: DataFrame, one: AggregateSection, old: DataFrame
+) -> DataFrame:
+    """Return a row without a value for each session that has become a part of another one.
+
+    An event that comes late may join two sessions; their results have other keys than the new one.
+    """
+    from pyspark.sql import functions as of
+    from pyspark.sql.types import StructField, StructType, TimestampType
+
+    times = [StructField(name, TimestampType()) for name in (START, END)]
+    schema = StructType([*times, *[windows.schema[name] for name in one.by]])
+    key = of.from_json(OLD_KEY, schema, JSON_OPTIONS).alias("at")
+    known = old.filter(of.col(OLD_VALUE).isNotNull()).select(OLD_KEY, key)
+
+    def group(prefix: str) -> Column:
+        names = [of.col(f"{prefix}`{name}`") for name in one.by]
+        return of.to_json(of.struct(*names), JSON_OPTIONS) if names else of.lit("")
+
+    before = known.select(OLD_KEY, "at.start", "at.end", group("at.").alias("group"))
+    now = windows.select(
+        of.col(f"{WINDOW}.{START}").alias("begin"),
+        of.col(f"{WINDOW}.{END}").alias("finish"),
+        group("").alias("of"),
+    )
+    is_part = (
+        (of.col("group") == of.col("of"))
+        & (of.col(START) < of.col("finish"))
+        & (of.col("begin") < of.col(END))
+    )
+    parts = before.join(now, is_part, "left_semi")
+    gone = parts.join(results, of.col(OLD_KEY) == of.col("key"), "left_anti")
+    return gone.select(
+        of.col(OLD_KEY).alias("key"),
+        of.lit(None).cast("string").alias("value"),
+        of.lit(REMOVED).alias(KIND),
+    )
 
 
 class ResultWriting:
@@ -99,10 +140,11 @@ class ResultWriting:
         counted: dict[str, int] = {}
         writer = TaskWriter(self.options, ["key", "value"], number)
         output = writer.write(_different(batches, counted))
-        counts = RoundCounts(
-            windows=sum(counted.values()),
+        counts = ResultCounts(
+            windows=sum(counted.values()) - counted.get(REMOVED, 0),
             new=counted.get(NEW, 0),
             changed=counted.get(CHANGED, 0),
+            removed=counted.get(REMOVED, 0),
         )
         told = msgspec.json.encode(WrittenResults(output, counts))
         yield load_pyarrow().RecordBatch.from_pydict({"told": [told]})

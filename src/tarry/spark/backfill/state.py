@@ -3,7 +3,7 @@
 | name | holds |
 |---|---|
 | `NUMBER/backfill.json` | what the run stands for |
-| `NUMBER/round-NUMBER.json` | what a round counted, written before its plan |
+| `NUMBER/counts.json` | what was counted, written before the plan |
 | `NUMBER/finished.json` | the sums, when all is in the topic |
 | `NUMBER/sink.json`, `plan-…`, `done-…`, `task-…` | plans and files of the sink |
 
@@ -33,13 +33,13 @@ from tarry.spark.writing.directory import SinkDirectory
 
 FROZEN: Final = "backfill.json"
 FINISHED: Final = "finished.json"
-ROUND: Final = "round-"
+COUNTS: Final = "counts.json"
 
 T = TypeVar("T")
 
 
-class RoundCounts(msgspec.Struct, frozen=True):
-    """Counts of a round: records that were read, and results by what became of them."""
+class ResultCounts(msgspec.Struct, frozen=True):
+    """Counts of a run: records that were read, and results by what became of them."""
 
     records: int = 0
     windows: int = 0
@@ -47,9 +47,9 @@ class RoundCounts(msgspec.Struct, frozen=True):
     changed: int = 0
     removed: int = 0
 
-    def plus(self, other: RoundCounts) -> RoundCounts:
+    def plus(self, other: ResultCounts) -> ResultCounts:
         """Return the sums."""
-        return RoundCounts(
+        return ResultCounts(
             self.records + other.records,
             self.windows + other.windows,
             self.new + other.new,
@@ -94,22 +94,22 @@ class BackfillState:
         assert frozen is not None
         return frozen
 
-    def note(self, number: int, counts: RoundCounts) -> None:
-        """Write down what a round counted, in place of what a killed run had."""
+    def note(self, counts: ResultCounts) -> None:
+        """Write down what was counted, in place of what a killed start had."""
         temporary = self.path / f"{TEMPORARY}{uuid.uuid4().hex}"
         temporary.write_bytes(_encode(counts))
-        os.replace(temporary, self.path / _name(number))
+        os.replace(temporary, self.path / COUNTS)
         flush_directory(self.path)
 
-    def counts(self, number: int) -> RoundCounts:
-        """Return what a round counted."""
-        return self._read(_name(number), RoundCounts) or RoundCounts()
+    def counts(self) -> ResultCounts:
+        """Return what was counted."""
+        return self._read(COUNTS, ResultCounts) or ResultCounts()
 
-    def finished(self) -> RoundCounts | None:
+    def finished(self) -> ResultCounts | None:
         """Return the sums of a run that is done."""
-        return self._read(FINISHED, RoundCounts)
+        return self._read(FINISHED, ResultCounts)
 
-    def finish(self, sums: RoundCounts) -> None:
+    def finish(self, sums: ResultCounts) -> None:
         """Write down that all is in the topic."""
         create_if_absent(self.path / FINISHED, _encode(sums))
 
@@ -124,10 +124,6 @@ class BackfillState:
                 f"{path} cannot be read: {error}. Remove {self.path.parent}, and the next start "
                 "begins this backfill anew"
             ) from None
-
-
-def _name(number: int) -> str:
-    return f"{ROUND}{number:06}.json"
 
 
 def _encode(made: object) -> bytes:

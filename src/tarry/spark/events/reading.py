@@ -13,6 +13,8 @@ from tarry.broker.events.kinds import Event
 from tarry.client.arrow import scan
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.cluster.topic_names import EVENTS_TOPIC
+from tarry.spark.archive.contents import read_contents
+from tarry.spark.archive.directory import ArchiveDirectory
 from tarry.spark.events.decoding import Tally, TimeSpan, decode_events
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
@@ -37,7 +39,11 @@ class EventSource:
 
     def events(self, tally: Tally) -> Iterator[Event]:
         """Yield what is told now; raises EventsMissing where no event log is."""
-        values = self._of_broker() if self.archive is None else self._of_archive(self.archive)
+        values = (
+            self._of_broker()
+            if self.archive is None
+            else archived_values(self.archive, EVENTS_TOPIC)
+        )
         yield from decode_events(values, self.span, tally)
 
     def _of_broker(self) -> Iterator[bytes | None]:
@@ -67,20 +73,30 @@ class EventSource:
                 if starts[place] < ends[place]
             }
 
-    def _of_archive(self, path: Path) -> Iterator[bytes | None]:
-        load_pyarrow()
-        import pyarrow.dataset as ds
 
-        topic = path / f"topic={EVENTS_TOPIC}"
-        if not topic.is_dir():
-            raise EventsMissing(
-                f"{path} has no archive of {EVENTS_TOPIC}: tarry spark archive {EVENTS_TOPIC} "
-                f"--to {path} makes one"
-            )
-        # Names that begin with "_" are left out unless it is said otherwise.
-        files = ds.dataset(topic, format="parquet", partitioning="hive", ignore_prefixes=["."])
-        ordered = files.to_table(columns=["partition", "offset", "value"]).sort_by(
-            [("partition", "ascending"), ("offset", "ascending")]
+def archived_values(path: Path, topic: str) -> Iterator[bytes | None]:
+    """Yield the values of an archived topic; raises EventsMissing where the archive has none."""
+    load_pyarrow()
+    import pyarrow.dataset as ds
+
+    if not (path / f"topic={topic}").is_dir():
+        raise EventsMissing(
+            f"{path} has no archive of {topic}: tarry spark archive {topic} --to {path} makes one"
         )
-        for batch in ordered.select(["value"]).to_batches():
-            yield from batch.column("value").to_pylist()
+    # Manifests say which files have the rows: in a Delta table replaced ones stay for a while.
+    contents = read_contents(ArchiveDirectory(path))
+    paths = [
+        str(path / file.path)
+        for place, files in sorted(contents.files.items())
+        for file in files
+        if place[0] == topic
+    ]
+    if not paths:
+        return
+    ordered = (
+        ds.dataset(paths, format="parquet")
+        .to_table(columns=["partition", "offset", "value"])
+        .sort_by([("partition", "ascending"), ("offset", "ascending")])
+    )
+    for batch in ordered.select(["value"]).to_batches():
+        yield from batch.column("value").to_pylist()

@@ -15,7 +15,7 @@ RAISED: Final = re.compile(r"^(?:\w+\.)*[A-Z]\w+(?:Error|Exception): (.+)$", re.
 BEFORE: Final = re.compile(
     r"^(?:An error occurred while calling \S+\s+: )?"
     r"(?:\[STREAM_FAILED\] Query \[[^]]*\] terminated with exception: )?"
-    r"(?:[\w.$]+(?:Error|Exception): )*(?:\[[A-Z_.]+\] )?"
+    r"(?:[\w.$]+(?:Error|Exception): )*(?:\[(?:[A-Z_.]+|Errno \d+)\] )?"
 )
 BEHIND: Final = " SQLSTATE:"
 
@@ -27,6 +27,7 @@ HOPELESS: Final = (
     "InvalidSetting",
     "OptionRefused",
     "ParseException",
+    "RecordTooLarge",
     "SinkRefused",
     "StepRefused",
 )
@@ -43,8 +44,15 @@ GIVE_UP: Final = (
 
 NO_ROOM: Final = ("No space left on device", "Disk quota exceeded")
 TWO_DRIVERS: Final = "CONCURRENT_STREAM_LOG_UPDATE"
+# Classes of errors of a state store whose state has other columns.
+OTHER_STATE: Final = (
+    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
+    "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+)
 # Spark waits 10 s for a Python process of its own, whatever its settings say.
 NOT_IN_TIME: Final = "Python worker failed to connect back"
+# What Spark says of an end of a connection to a Python process.
+NO_REASON: Final = "Spark tells no reason: a process of it was killed, or ran out of memory."
 # Errors of the bridge to Java when its process is gone.
 NO_ANSWER: Final = re.compile(r"An error occurred while calling \S+\s*")
 JAVA_GONE: Final = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
@@ -69,6 +77,12 @@ def fault_of(error: BaseException) -> StageFault:
         return StageFault("Spark's Java process has ended: start the run again.", True)
     if TWO_DRIVERS in told:
         return StageFault("another driver runs it on this checkpoint: end one of the two.", True)
+    if any(text in told for text in OTHER_STATE):
+        return StageFault(
+            "the state in its checkpoint was written by another version of Tarry, or for other "
+            "columns: go on with what wrote it, or name another checkpoint in the file.",
+            True,
+        )
     ours = OURS.findall(told)
     if NOT_IN_TIME in told and not ours:
         return StageFault(
@@ -78,7 +92,8 @@ def fault_of(error: BaseException) -> StageFault:
         name, told = ours[-1]
     elif raised := RAISED.findall(told):
         told = raised[-1]
-    sentence = (_sentence(told) or f"{name}.").replace(GO_ON, SKIP_LOST)
+    sentence = _sentence(told) or (NO_REASON if told else f"{name}.")
+    sentence = sentence.replace(GO_ON, SKIP_LOST)
     sentence = SEEK.sub(GIVE_UP, sentence)
     for text in NO_ROOM:
         if text in told:
@@ -91,4 +106,6 @@ def fault_of(error: BaseException) -> StageFault:
 def _sentence(told: str) -> str:
     """Return the first line without Spark's codes, with a full stop."""
     line = BEFORE.sub("", told.strip()).split("\n", 1)[0].partition(BEHIND)[0].strip()
+    # What Java makes of an error without a text.
+    line = "" if line == "null" else line
     return line if not line or line.endswith((".", "!", "?")) else line + "."

@@ -30,6 +30,8 @@ from tarry.spark.reports.plots import (
 
 # Micro-batches that are drawn, the last ones: a browser takes long over more.
 DRAWN_MAX: Final = 2_000
+# Up to so many are drawn large.
+FEW: Final = 30
 
 COLOURS: Final = ("--c1", "--c2", "--c3", "--c4", "--c5", "--c8", "--c6", "--c7")
 SHAPES: Final = (
@@ -213,7 +215,7 @@ def _throughput(found: PipelineHealth) -> Section:
             one.stage,
             one.batches,
             one.records,
-            f"{one.records_per_second:,.0f}",
+            round(one.records_per_second),
             sum(one.rejected.values()),
             one.late,
             length_text(1_000 * one.longest_seconds),
@@ -290,7 +292,11 @@ def _points(
     if left > 0:
         text += f" The last {DRAWN_MAX:,} are drawn."
     line = base.mark_line(strokeWidth=1.5)
-    points = base.mark_point(filled=True, size=36, opacity=1).encode(shape=shaped("stage", shapes))
+    # The report of a first run has two marks, which are to be seen.
+    size = 36 if len(rows) > FEW else 110
+    points = base.mark_point(filled=True, size=size, opacity=1).encode(
+        shape=shaped("stage", shapes)
+    )
     return plot(line + points, title, text, 240, keys(colours, shapes))
 
 

@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tarry.spark.steps.buckets.tree import LeafKind
+
+# Spans of one event.
+Spans = list[int]
+
 
 def is_seen(spans: Sequence[int], time: int) -> bool:
     """Tell whether a time lies in a span."""
@@ -36,3 +41,23 @@ def without_old(spans: Sequence[int], time: int) -> list[int]:
         if high >= time:
             kept += (low, high)
     return kept
+
+
+def seen_leaves(within_us: int) -> LeafKind[Spans]:
+    """Return the kind of leaves: they want a visit some time after their first span has ended.
+
+    So a span is forgotten a quarter of `within` too late at most, and a visit finds many of them.
+    """
+
+    def due_of(seen: dict[bytes, Spans]) -> int:
+        return min(spans[1] for spans in seen.values()) + within_us // 4
+
+    return LeafKind(Spans, due_of)
+
+
+def forget(seen: dict[bytes, Spans], *, watermark_us: int) -> None:
+    """Leave out spans that ended before the watermark."""
+    for digest in [one for one, spans in seen.items() if spans[1] < watermark_us]:
+        spans = without_old(seen.pop(digest), watermark_us)
+        if spans:
+            seen[digest] = spans

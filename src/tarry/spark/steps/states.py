@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 PROVIDER_KEY: Final = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
+# Buckets of a step's keys: tasks that can share the work.  A checkpoint holds the state by bucket,
+# so their number never changes.
+BUCKETS: Final = 64
+
 # Microseconds of Spark's timestamps in a millisecond.
 MILLISECOND_US: Final = 1_000
 

@@ -8,7 +8,10 @@ read when the watermark has passed them, so the order in which they came makes n
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from typing import Final, NamedTuple
+
+from tarry.spark.steps.buckets.tree import BucketTree, LeafKind
 
 COMPLETED: Final = "completed"
 EXPIRED: Final = "expired"
@@ -42,6 +45,13 @@ class OpenWait(NamedTuple):
         return min(times, default=None)
 
 
+class KeyedWait(NamedTuple):
+    """State of a key, with the key itself: leaves know digests only."""
+
+    key: str
+    wait: OpenWait
+
+
 def event_code(time: int, *, starts: bool, ends: bool) -> int:
     """Return an event as a number."""
     return time * KINDS + (STARTS if starts else 0) + (ENDS if ends else 0)
@@ -73,3 +83,66 @@ def settle(
         began = None
     left: Sequence[int] = events[read:]
     return OpenWait(began, tuple(left)), outcomes
+
+
+def wait_leaves(within_us: int) -> LeafKind[KeyedWait]:
+    """Return the kind of leaves: they want a visit when the watermark may change one of them."""
+
+    def due_of(waits: dict[bytes, KeyedWait]) -> int:
+        # A key without a time is not kept.
+        times = (known.next_time(within_us) for _, known in waits.values())
+        return min(time for time in times if time is not None)
+
+    return LeafKind(KeyedWait, due_of)
+
+
+def settle_events(
+    tree: BucketTree[KeyedWait], codes: dict[str, list[int]], watermark_us: int, within_us: int
+) -> list[tuple[str, WaitOutcome]]:
+    """Read events of keys; return the waits that ended."""
+    keys = list(codes)
+    ended: list[tuple[str, WaitOutcome]] = []
+
+    def read(waits: dict[bytes, KeyedWait], near: list[int]) -> None:
+        for place in near:
+            key = keys[place]
+            ended.extend(
+                _settle_key(waits, digests[place], key, codes[key], watermark_us, within_us)
+            )
+
+    digests = [sha256(key.encode()).digest()[:16] for key in keys]
+    tree.change(digests, read)
+    return ended
+
+
+def settle_due(
+    tree: BucketTree[KeyedWait], watermark_us: int, within_us: int
+) -> list[tuple[str, WaitOutcome]]:
+    """Read on where the watermark has passed something; return the waits that ended."""
+    ended: list[tuple[str, WaitOutcome]] = []
+
+    def read(waits: dict[bytes, KeyedWait]) -> None:
+        for digest, (key, known) in list(waits.items()):
+            time = known.next_time(within_us)
+            if time is not None and time <= watermark_us:
+                ended.extend(_settle_key(waits, digest, key, [], watermark_us, within_us))
+
+    tree.change_due(watermark_us, read)
+    return ended
+
+
+def _settle_key(
+    waits: dict[bytes, KeyedWait],
+    digest: bytes,
+    key: str,
+    came: list[int],
+    watermark_us: int,
+    within_us: int,
+) -> list[tuple[str, WaitOutcome]]:
+    known = waits[digest].wait if digest in waits else OpenWait(None, ())
+    left, outcomes = settle(known, came, watermark_us, within_us)
+    if left.next_time(within_us) is None:
+        waits.pop(digest, None)
+    else:
+        waits[digest] = KeyedWait(key, left)
+    return [(key, one) for one in outcomes]

@@ -8,7 +8,7 @@ from tarry.spark.steps.aggregation import JSON_OPTIONS
 from tarry.spark.steps.checking import check_expression
 from tarry.spark.steps.columns import RULE, TIME, check_decoded
 from tarry.spark.steps.refused import StepRefused, duration_ms
-from tarry.spark.steps.states import MILLISECOND_US, check_columns, check_state
+from tarry.spark.steps.states import BUCKETS, MILLISECOND_US, check_columns, check_state
 from tarry.spark.steps.wait_outcomes import ENDS, KINDS, STARTS
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def wait(
             "goes through what is there and ends"
         )
     check_state(df, "wait")
+    from tarry.spark.steps.buckets.chunks import BUCKET
     from tarry.spark.steps.waits_on_events import OUTCOME_SCHEMA, WaitsOnEvents
 
     kind = of.when(of.expr(start), STARTS).otherwise(0) + of.when(of.expr(until), ENDS).otherwise(0)
@@ -50,9 +51,13 @@ def wait(
         TIME, f"{late_ms} milliseconds"
     )
     coded = events.select(
-        "key", TIME, (of.unix_micros(TIME) * KINDS + of.col("kind")).alias("code")
+        of.pmod(of.xxhash64("key"), of.lit(BUCKETS)).cast("int").alias(BUCKET),
+        "key",
+        # By it Spark drops what comes behind the watermark.
+        TIME,
+        (of.unix_micros(TIME) * KINDS + of.col("kind")).alias("code"),
     )
-    ended = coded.groupBy("key").transformWithState(
+    ended = coded.groupBy(BUCKET).transformWithState(
         WaitsOnEvents(within_us), OUTCOME_SCHEMA, "append", "eventTime"
     )
     told = of.struct(

@@ -1,15 +1,16 @@
-"""Processor of the step `wait`: what Spark runs for each key on a stream."""
+"""Processor of the step `wait`: what Spark runs for each bucket of keys on a stream."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from tarry.spark.steps.buckets.cells import BucketCells
 from tarry.spark.steps.states import MILLISECOND_US
-from tarry.spark.steps.wait_outcomes import OpenWait, settle
+from tarry.spark.steps.wait_outcomes import WaitOutcome, settle_due, settle_events, wait_leaves
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import (
@@ -29,35 +30,36 @@ class WaitsOnEvents(StatefulProcessor):
         self.within_us = within_us
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the state of a key."""
-        self._handle = handle
-        self._known = handle.getValueState("wait", "began bigint, events array<bigint>")
+        """Open the state of a bucket."""
+        self._cells = BucketCells(handle, wait_leaves(self.within_us))
 
     def handleInputRows(
         self, key: Any, rows: Iterator[Any], timerValues: TimerValues
     ) -> Iterator[Any]:
-        """Take the events of a key."""
-        return self._settle(key, [row["code"] for row in rows], timerValues)
+        """Take the events of the keys of a bucket."""
+        codes: dict[str, list[int]] = {}
+        for row in rows:
+            codes.setdefault(row["key"], []).append(row["code"])
+        watermark_us = timerValues.getCurrentWatermarkInMs() * MILLISECOND_US
+        tree, stored = self._cells.read()
+        ended = settle_events(tree, codes, watermark_us, self.within_us)
+        self._cells.write(tree, stored, watermark_us)
+        return rows_of_outcomes(ended)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[Any]:
         """Read on, now that the watermark has moved."""
-        return self._settle(key, [], timerValues)
+        watermark_us = timerValues.getCurrentWatermarkInMs() * MILLISECOND_US
+        tree, stored = self._cells.read()
+        ended = settle_due(tree, watermark_us, self.within_us)
+        self._cells.write(tree, stored, watermark_us)
+        return rows_of_outcomes(ended)
 
     def close(self) -> None:
         """Have nothing to close."""
 
-    def _settle(self, key: Any, came: list[int], timers: TimerValues) -> Iterator[Any]:
-        found = self._known.get()
-        known = OpenWait(found[0], tuple(found[1])) if found else OpenWait(None, ())
-        watermark_us = timers.getCurrentWatermarkInMs() * MILLISECOND_US
-        left, outcomes = settle(known, came, watermark_us, self.within_us)
-        next_us = left.next_time(self.within_us)
-        if next_us is None:
-            self._known.clear()
-        elif left != known:
-            self._known.update((left.began, list(left.events)))
-            # Whole milliseconds, not before the time itself.
-            self._handle.registerTimer(-(-next_us // MILLISECOND_US))
-        return iter([Row(key=key[0], **one._asdict()) for one in outcomes])
+
+def rows_of_outcomes(ended: Iterable[tuple[str, WaitOutcome]]) -> Iterator[Row]:
+    """Return outcomes as rows."""
+    return iter([Row(key=key, **one._asdict()) for key, one in ended])

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from tarry.client.arrow.finished_batches import BatchPacker, FinishedBatch
 from tarry.client.errors import UnknownTopic
@@ -21,6 +21,9 @@ from tarry.wire.crc32c import crc32c
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# Part of a topic's max.message.bytes that a batch is filled to: compression may add to it.
+FILLED_TENTHS: Final = 9
 
 
 class BatchFile:
@@ -82,7 +85,6 @@ class TaskWriter:
         self._options = options
         self._columns = columns
         self._first_partition = first_partition
-        self._settings = options.producer_settings
         self._packers: dict[str, BatchPacker] = {}
         self._limits: dict[str, TopicLimits] = {}
         self._file = BatchFile(SinkDirectory(local_path(options.location)))
@@ -122,8 +124,13 @@ class TaskWriter:
                 f"topic {topic!r} does not exist: make it before the query is started, such as "
                 f"with `tarry topics create {topic}`"
             ) from error
-        self._limits[topic] = read_limits(publisher, topic)
+        limits = self._limits[topic] = read_limits(publisher, topic)
+        settings, batch_bytes = self._options.producer_settings, self._options.batch_bytes
+        if limits.batch_bytes_max is not None:
+            # The topic decides: what a producer takes unless it is told otherwise is less.
+            settings = self._options.settings_of_any_size()
+            batch_bytes = min(batch_bytes, limits.batch_bytes_max * FILLED_TENTHS // 10)
         count = len(described.partitions)
-        packer = BatchPacker(topic, count, self._settings, self._options.batch_bytes)
+        packer = BatchPacker(topic, count, settings, batch_bytes)
         packer.any_partition = self._first_partition % count
         return packer

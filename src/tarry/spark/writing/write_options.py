@@ -32,6 +32,9 @@ DECIDED: Final = {
     "value.serializer": "values are bytes or text already",
 }
 
+REQUEST_SIZE: Final = "max.request.size"
+REQUEST_SIZE_MAX: Final = 2**31 - 1
+
 # Of a batch before compression, where kafka.batch.size says nothing.
 BATCH_BYTES: Final = 512 * 1024
 
@@ -58,6 +61,10 @@ class WriteOptions(NamedTuple):
     @property
     def producer_settings(self) -> ProducerSettings:
         return ProducerSettings(self.settings)
+
+    def settings_of_any_size(self) -> ProducerSettings:
+        """Return the settings of a producer that takes records of any size, unless one is given."""
+        return ProducerSettings({REQUEST_SIZE: str(REQUEST_SIZE_MAX), **self.settings})
 
     @property
     def batch_bytes(self) -> int:

@@ -53,6 +53,12 @@ CASES = [
         True,
     ),
     (
+        f"{FAILED}[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key schema does not match.",
+        "the state in its checkpoint was written by another version of Tarry, or for other "
+        "columns: go on with what wrote it, or name another checkpoint in the file.",
+        True,
+    ),
+    (
         "An error occurred while calling o59.start.\n: org.apache.hadoop.fs.FSError: "
         "java.io.IOException: No space left on device\n\tat org.apache.hadoop.fs.x",
         "No space left on device. Make room; the next start goes on where it stopped.",
@@ -85,6 +91,21 @@ CASES = [
         "a [3] cannot be read at offset 156: no CRC. Bring the log back from a replica or a copy; "
         "or give up all before offset 157 by `tarry topics delete-records a -p 3 --before 157`, "
         "and start the run once with --skip-lost.",
+        False,
+    ),
+    (
+        f"{FAILED}Job\nOSError: [Errno 28] No space left on device\n\tat x",
+        "No space left on device. Make room; the next start goes on where it stopped.",
+        False,
+    ),
+    (
+        f"{FAILED} SQLSTATE: XXKST\n=== Streaming Query ===",
+        "Spark tells no reason: a process of it was killed, or ran out of memory.",
+        False,
+    ),
+    (
+        f"{FAILED}null SQLSTATE: XXKST",
+        "Spark tells no reason: a process of it was killed, or ran out of memory.",
         False,
     ),
     ("", "RuntimeError.", False),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from hypothesis import given, strategies as st
+from tests.unit.spark.steps.test_bucket_trees import StoredLeaves
 
+from tarry.spark.steps.buckets.tree import BucketTree
 from tarry.spark.steps.seen_times import is_seen, with_time, without_old
 from tarry.spark.steps.wait_outcomes import (
     COMPLETED,
@@ -15,6 +17,9 @@ from tarry.spark.steps.wait_outcomes import (
     WaitOutcome,
     event_code,
     settle,
+    settle_due,
+    settle_events,
+    wait_leaves,
 )
 
 TIMES = st.lists(st.integers(0, 60), max_size=12)
@@ -111,3 +116,31 @@ def test_a_wait_that_expired_may_begin_anew() -> None:
     assert outcomes == [WaitOutcome(EXPIRED, 0, 10)]
     assert known == OpenWait(12, (events[-1],))
     assert settle(known, [], 20, 10) == (NOTHING, [WaitOutcome(COMPLETED, 12, 20)])
+
+
+KEYED = st.lists(
+    st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d"]), EVENTS.map(tuple)), max_size=4),
+    max_size=5,
+)
+
+
+@given(KEYED, st.integers(0, 10))
+def test_waits_of_a_bucket_end_as_those_of_each_key_alone(rounds, within) -> None:
+    leaves, root = StoredLeaves(), None
+    alone: dict[str, OpenWait] = {}
+    for watermark, came in enumerate(rounds):
+        codes = {key: list(events) for key, events in came}
+        tree = BucketTree(root, leaves, wait_leaves(within))
+        ended = settle_events(tree, codes, watermark * 10, within)
+        ended += settle_due(tree, watermark * 10, within)
+        root = tree.root
+
+        expected = []
+        for key in sorted({*alone, *codes}):
+            left, outcomes = settle(
+                alone.get(key, NOTHING), codes.get(key, []), watermark * 10, within
+            )
+            alone[key] = left
+            expected += [(key, one) for one in outcomes]
+        assert sorted(ended) == sorted(expected)
+        assert tree.is_empty == all(left == NOTHING for left in alone.values())
