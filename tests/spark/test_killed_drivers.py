@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +28,9 @@ RECORDS = 6 * A_BATCH
 # Spark's workers may fail by themselves on a machine that is very busy.
 RESTARTS_MORE = 20
 STARTS_MAX = 5
+# Spark's Java waits for ever for a worker that could not reach it in time: such a driver is killed
+# and started again.  One that is well ends within 20 s.
+DRIVER_S_MAX = 100
 # What Python returns for an exception.
 FAILED = 1
 
@@ -90,19 +94,33 @@ def driver(bootstrap, source, target, folder, *traps):
     )
 
 
-def has_stopped_or_ended(flag: Path, run: subprocess.Popen[bytes]) -> bool:
-    return flag.exists() or run.poll() is not None
+def has_stopped_or_ended(flag: Path, run: subprocess.Popen[bytes], end: float) -> bool:
+    return flag.exists() or run.poll() is not None or time.monotonic() > end
+
+
+def kill(run: subprocess.Popen[bytes]) -> None:
+    """Kill a driver with all its processes, if it still runs."""
+    if run.poll() is None:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait(PATIENCE_S)
 
 
 def end_of(here, *traps):
     """Return how a driver ends.  One that Spark could give no worker in time is started again."""
     for _ in range(STARTS_MAX):
-        status = driver(*here, *traps).wait(PATIENCE_S)
+        run = driver(*here, *traps)
+        try:
+            status = run.wait(DRIVER_S_MAX)
+        except subprocess.TimeoutExpired:
+            status = FAILED
+        finally:
+            kill(run)
         if status != FAILED:
             break
     return status
 
 
+@pytest.mark.timeout(2 * STARTS_MAX * DRIVER_S_MAX)
 def test_a_driver_that_is_killed_and_one_that_slept_double_nothing(broker, tmp_path):
     missing = what_is_missing()
     if missing is not None:
@@ -117,9 +135,11 @@ def test_a_driver_that_is_killed_and_one_that_slept_double_nothing(broker, tmp_p
     sleeper = driver(*here, sleeps)
     try:
         for _ in range(STARTS_MAX):
-            wait_until(partial(has_stopped_or_ended, flag, sleeper), "a stop")
+            end = time.monotonic() + DRIVER_S_MAX
+            wait_until(partial(has_stopped_or_ended, flag, sleeper, end), "a stop")
             if flag.exists():
                 break
+            kill(sleeper)
             sleeper = driver(*here, sleeps)
         stopped = int(wait_until(flag.read_text, "the stopped process"))
         # Trap 0 has snapped, so the second one has to be trap 1.
@@ -129,8 +149,6 @@ def test_a_driver_that_is_killed_and_one_that_slept_double_nothing(broker, tmp_p
         # Spark finds that another driver has written to the checkpoint.
         assert sleeper.wait(PATIENCE_S) != 0
     finally:
-        if sleeper.poll() is None:
-            os.killpg(sleeper.pid, signal.SIGKILL)
-            sleeper.wait()
+        kill(sleeper)
 
     assert values_of(broker.bootstrap, topics[1]) == dict.fromkeys(sent, 1)

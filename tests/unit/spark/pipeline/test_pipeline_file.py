@@ -123,6 +123,11 @@ MISTAKES = [
     ("rate = 50_000", "from = 2026-11-22T08:00:00", ":6 source.from: must be earliest"),
     ("rate = 50_000", 'time = "_time"', ":6 source.time: '_time' begins with an underscore"),
     ('format = "json"', 'format = "jsn"', ":9 decode.format: is 'jsn', and it must be one of"),
+    (
+        'format = "json"',
+        'format = "json"\nregistry = "host:8081"',
+        ":10 decode.registry: must be an address such as http://host:8081",
+    ),
     ('format = "json"', 'format = "text"', ":10 decode.schema: is of no use to text"),
     ('schema = "order.json"\n', "", ":8 decode: json needs a schema"),
     ('"order.json"', '"orders.json"', ":10 decode.schema: there is no file"),
