@@ -255,6 +255,8 @@ def test_each_aggregate_and_each_wait_is_a_stage_between_clean_and_archive(more)
     ]
     assert [stage.reads for stage in stages[1:-1]] == [("orders.clean",)] * 2
     missing = plan_missing(stages, pipeline.source.topics, {"orders": 3})
+    several = plan_missing(stages, ("orders", "returns"), {"orders": 3, "returns": 5})
+    assert [topic.partition_count for topic in several] == [5] * len(several)
     compacted = {topic.name: topic.configs for topic in missing}
     assert compacted["orders.revenue"] == {"cleanup.policy": "compact"}
     assert compacted["orders.unpaid"] == {}
