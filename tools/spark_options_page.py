@@ -48,7 +48,7 @@ WRITTEN_COLUMNS: Final = {
     "topic": "Where the row goes, unless the option `topic` says it for all.",
     "partition": "Null, or no such column: the key decides.",
     "headers": "As a read gives them.",
-    "timestamp": "Null, or no such column: now.",
+    "timestamp": "Null, or no such column: now. One without a zone is taken for UTC.",
 }
 
 

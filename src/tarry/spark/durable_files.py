@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +35,15 @@ def create_if_absent(path: Path, content: bytes) -> bool:
             temporary.unlink()
     flush_directory(path.parent)
     return is_made
+
+
+def remove_left_over(directory: Path, seconds: float) -> None:
+    """Remove what processes that were killed so long ago left of files that they created."""
+    with suppress(OSError):
+        for path in directory.glob(f"{TEMPORARY}*"):
+            with suppress(OSError):
+                if time.time() - path.stat().st_mtime > seconds:
+                    path.unlink()
 
 
 def flush_directory(path: Path) -> None:

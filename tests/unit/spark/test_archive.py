@@ -273,6 +273,21 @@ def test_a_round_that_counts_keeps_its_files_on_a_full_disk(
     assert recount(broker, tmp_path).faults == []
 
 
+def test_what_killed_runs_left_goes_in_a_day(broker: Tarry, tmp_path: Path) -> None:
+    fill(broker, 2)
+    run(broker, tmp_path)
+    old, young = (tmp_path / MANIFESTS / f"tmp-{name}" for name in "ab")
+    for file in (old, young):
+        file.write_bytes(b"{")
+    os.utime(old, (1, 1))
+    fill(broker, 2)
+
+    run(broker, tmp_path)
+
+    assert (old.exists(), young.exists()) == (False, True)
+    assert recount(broker, tmp_path).faults == []
+
+
 class SlowWorker(OwnWorker):
     """A worker while which another run takes the same round."""
 

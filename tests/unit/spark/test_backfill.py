@@ -26,7 +26,13 @@ from tarry.spark.backfill.plan import (
     share_out,
     spans_of,
 )
-from tarry.spark.backfill.state import BackfillState, ResultCounts, numbers_of, state_path
+from tarry.spark.backfill.state import (
+    BackfillState,
+    ResultCounts,
+    numbers_of,
+    remove_old,
+    state_path,
+)
 from tarry.spark.pipeline.file.reader import read_pipeline
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.reading.plan import ReadRange
@@ -250,6 +256,19 @@ def test_counts_are_those_of_its_last_computation(tmp_path: Path) -> None:
     state.note(ResultCounts(windows=5, new=4, changed=1))
 
     assert state.counts() == ResultCounts(windows=5, new=4, changed=1)
+
+
+def test_files_of_killed_starts_and_old_runs_go(tmp_path: Path) -> None:
+    for number in range(1, 13):
+        state = BackfillState(tmp_path, number)
+        state.freeze(asked(), [], 0)
+        (state.path / "task-1.batches").touch()
+        state.finish(ResultCounts())
+    remove_old(tmp_path)
+
+    assert numbers_of(tmp_path) == list(range(3, 13))
+    assert list(tmp_path.glob("*/task-*")) == []
+    assert BackfillState(tmp_path, 12).finished() == ResultCounts()
 
 
 def test_a_damaged_state_says_what_to_do(tmp_path: Path) -> None:

@@ -10,12 +10,15 @@ import pytest
 
 from tarry.base.errors import NOT_ENOUGH_REPLICAS
 from tarry.client import NewTopic, RecordTooLarge
+from tarry.client.face.clock import wall_ms
+from tarry.client.sync.publisher import Publisher
 from tarry.spark import durable_files
 from tarry.spark.options import OptionRefused
 from tarry.spark.writing import directory as sink_directory, publishing
 from tarry.spark.writing.batch_files import TaskWriter
 from tarry.spark.writing.commit import commit, commit_batch, drop, query_id_of
 from tarry.spark.writing.directory import SinkDirectory, local_path, refusal
+from tarry.spark.writing.effects import SendRound
 from tarry.spark.writing.plan import Noted, SinkInterrupted, SinkRefused, amended
 from tarry.spark.writing.publishing import Publishing
 from tarry.spark.writing.write_options import parse_write_options
@@ -225,6 +228,7 @@ def test_files_of_a_frozen_micro_batch_are_not_dropped(tarry, options, tmp_path)
     ("configs", "columns", "sentence"),
     [
         ({"cleanup_policy": "compact"}, {}, "has no key, and the topic is compacted"),
+        ({"cleanup_policy": "compact,delete"}, {}, "has no key, and the topic is compacted"),
         ({"max_message_bytes": 100}, {}, "max.message.bytes is 100: raise that"),
         (
             {"message_timestamp_after_max_ms": 60_000},
@@ -322,6 +326,33 @@ def test_more_files_than_a_process_may_open_are_sent(tarry, options, monkeypatch
     )
     assert len(opened) >= 6
     assert max(opened) < 2
+
+
+def test_a_round_is_bounded_in_bytes_and_comes_in_time_or_not_at_all(
+    tarry, options, tmp_path, monkeypatch
+):
+    made = options(**IMPATIENT)
+    places = pyarrow.array([0, 1], pyarrow.int32())
+    output = written(made, b"x", b"y", partition=places)
+    tarry.fail("Produce", code=NOT_ENOUGH_REPLICAS, times=1_000)
+    with pytest.raises(SinkInterrupted):
+        commit(made, "q", 0, [output])
+    tarry.heal()
+    directory = SinkDirectory(tmp_path / "sink")
+    plan = directory.read_plan(0).plan
+    left_over = {("a", 0): 0, ("a", 1): 0}
+    monkeypatch.setattr(publishing, "ROUND_BYTES_MAX", 1)
+
+    with Publisher(made.client_settings) as publisher:
+        sending = Publishing(directory, publisher, 1_000)
+        late = sending._send(SendRound(plan, left_over, wall_ms() - 1))
+        sent = sending._send(SendRound(plan, left_over, wall_ms() + 60_000))
+
+    assert (late.is_late, late.outcomes) == (True, {})
+    assert (sent.is_late, list(sent.outcomes)) == (False, [("a", 0)])
+    assert values_of(tarry) == [b"x"]
+    commit(made, "q", 0, [])
+    assert values_of(tarry) == [b"x", b"y"]
 
 
 def test_a_file_that_cannot_be_read_is_told(tarry, options, monkeypatch):

@@ -158,7 +158,7 @@ def test_a_topic_made_anew_is_read_from_its_begin_and_never_for_the_old_one(
     begun = at(old, 2, 0)
     broker.admin.delete_topics([TOPIC])
     broker.topic(TOPIC, partitions=2, retention_ms=-1)
-    broker.send(TOPIC, b"new", partition=0)
+    broker.send(TOPIC, *[b"new"] * 4, partition=0)
 
     for ask in (
         lambda: strict.latestOffset(old, ReadAllAvailable()),
@@ -170,7 +170,7 @@ def test_a_topic_made_anew_is_read_from_its_begin_and_never_for_the_old_one(
     assert lax.partitions(begun, old) == []
     reached = lax.latestOffset(old, ReadAllAvailable())
     (task,) = lax.partitions(old, reached)
-    assert task.value == {TOPIC: [(0, 0, 1)]}
+    assert task.value == {TOPIC: [(0, 0, 4)]}
 
 
 def test_a_group_shows_how_far_the_query_is(broker: Tarry, make: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from tarry.spark.archive.compactions import FileCompactions, holders_of
+from tarry.spark.archive.compactions import COMPACTIONS, FileCompactions, holders_of
 from tarry.spark.archive.delta import ArchiveTable
 from tarry.spark.archive.manifest import (
     Archived,
@@ -26,7 +26,12 @@ from tarry.spark.archive.manifest import (
 )
 from tarry.spark.archive.parquet_files import HIDDEN, NAME_LETTERS_MAX
 from tarry.spark.archive.table_compactions import TableCompactions
-from tarry.spark.durable_files import create_if_absent, flush_directory, make_directories
+from tarry.spark.durable_files import (
+    create_if_absent,
+    flush_directory,
+    make_directories,
+    remove_left_over,
+)
 
 OWN: Final = "_tarry"
 BINDING: Final = f"{OWN}/archive.json"
@@ -206,13 +211,15 @@ class ArchiveDirectory:
             counting = [file for number in rounds for file in self.manifest(number).files]
             for number in compactions:
                 counting += self.compactions.read(number).files
-        except (OSError, ArchiveRefused):
-            # A directory too much is removed in a day.
+        except Exception:
+            # Whatever it is, a table's errors too: a directory too much is removed in a day.
             return True
         staged = [file.staged for file in counting if file.staged.startswith(f"{run}/")]
         return any((self.path / name).exists() for name in staged)
 
     def _remove_left_over(self) -> None:
+        for directory in (OWN, MANIFESTS, COMPACTIONS):
+            remove_left_over(self.path / directory, LEFT_OVER_SECONDS)
         with suppress(FileNotFoundError):
             for each in (self.path / STAGED).iterdir():
                 with suppress(OSError):

@@ -35,7 +35,13 @@ from tarry.spark.backfill.results import (
     within,
     write_results,
 )
-from tarry.spark.backfill.state import BackfillState, ResultCounts, numbers_of, state_path
+from tarry.spark.backfill.state import (
+    BackfillState,
+    ResultCounts,
+    numbers_of,
+    remove_old,
+    state_path,
+)
 from tarry.spark.pipeline.driver_lock import bind, own_directory
 from tarry.spark.pipeline.expressions import expression_mistakes
 from tarry.spark.pipeline.faults import fault_of
@@ -159,6 +165,7 @@ class Backfiller:
         self._write(state, frozen)
         counts = state.counts()
         state.finish(counts)
+        remove_old(path)
         return BackfillSummary(
             self._one.name,
             self._one.topic,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -29,11 +30,14 @@ from tarry.spark.backfill.plan import (
     FrozenSpan,
 )
 from tarry.spark.durable_files import TEMPORARY, create_if_absent, flush_directory, make_directories
-from tarry.spark.writing.directory import SinkDirectory
+from tarry.spark.writing.directory import TASK, SinkDirectory
 
 FROZEN: Final = "backfill.json"
 FINISHED: Final = "finished.json"
 COUNTS: Final = "counts.json"
+
+# Runs whose directories are kept.
+RUNS_KEPT: Final = 10
 
 T = TypeVar("T")
 
@@ -69,6 +73,12 @@ def numbers_of(path: Path) -> list[int]:
     with suppress(FileNotFoundError):
         return sorted(int(name) for name in os.listdir(path) if name.isdigit())
     return []
+
+
+def remove_old(path: Path) -> None:
+    """Remove the directories of runs that were finished long ago."""
+    for number in numbers_of(path)[:-RUNS_KEPT]:
+        shutil.rmtree(path / str(number), ignore_errors=True)
 
 
 class BackfillState:
@@ -110,8 +120,10 @@ class BackfillState:
         return self._read(FINISHED, ResultCounts)
 
     def finish(self, sums: ResultCounts) -> None:
-        """Write down that all is in the topic."""
+        """Write down that all is in the topic; files of starts that were killed go."""
         create_if_absent(self.path / FINISHED, _encode(sums))
+        for path in self.path.glob(f"{TASK}*"):
+            path.unlink(missing_ok=True)
 
     def _read(self, name: str, kind: type[T]) -> T | None:
         path = self.path / name

@@ -51,6 +51,8 @@ OTHER_STATE: Final = (
 )
 # Spark waits 10 s for a Python process of its own, whatever its settings say.
 NOT_IN_TIME: Final = "Python worker failed to connect back"
+# What Spark says of an end of a connection to a Python process.
+NO_REASON: Final = "Spark tells no reason: a process of it was killed, or ran out of memory."
 # Errors of the bridge to Java when its process is gone.
 NO_ANSWER: Final = re.compile(r"An error occurred while calling \S+\s*")
 JAVA_GONE: Final = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
@@ -90,7 +92,8 @@ def fault_of(error: BaseException) -> StageFault:
         name, told = ours[-1]
     elif raised := RAISED.findall(told):
         told = raised[-1]
-    sentence = (_sentence(told) or f"{name}.").replace(GO_ON, SKIP_LOST)
+    sentence = _sentence(told) or (NO_REASON if told else f"{name}.")
+    sentence = sentence.replace(GO_ON, SKIP_LOST)
     sentence = SEEK.sub(GIVE_UP, sentence)
     for text in NO_ROOM:
         if text in told:
@@ -103,4 +106,6 @@ def fault_of(error: BaseException) -> StageFault:
 def _sentence(told: str) -> str:
     """Return the first line without Spark's codes, with a full stop."""
     line = BEFORE.sub("", told.strip()).split("\n", 1)[0].partition(BEHIND)[0].strip()
+    # What Java makes of an error without a text.
+    line = "" if line == "null" else line
     return line if not line or line.endswith((".", "!", "?")) else line + "."

@@ -98,6 +98,16 @@ CASES = [
         "No space left on device. Make room; the next start goes on where it stopped.",
         False,
     ),
+    (
+        f"{FAILED} SQLSTATE: XXKST\n=== Streaming Query ===",
+        "Spark tells no reason: a process of it was killed, or ran out of memory.",
+        False,
+    ),
+    (
+        f"{FAILED}null SQLSTATE: XXKST",
+        "Spark tells no reason: a process of it was killed, or ran out of memory.",
+        False,
+    ),
     ("", "RuntimeError.", False),
 ]
 

@@ -123,6 +123,11 @@ MISTAKES = [
     ("rate = 50_000", "from = 2026-11-22T08:00:00", ":6 source.from: must be earliest"),
     ("rate = 50_000", 'time = "_time"', ":6 source.time: '_time' begins with an underscore"),
     ('format = "json"', 'format = "jsn"', ":9 decode.format: is 'jsn', and it must be one of"),
+    (
+        'format = "json"',
+        'format = "json"\nregistry = "host:8081"',
+        ":10 decode.registry: must be an address such as http://host:8081",
+    ),
     ('format = "json"', 'format = "text"', ":10 decode.schema: is of no use to text"),
     ('schema = "order.json"\n', "", ":8 decode: json needs a schema"),
     ('"order.json"', '"orders.json"', ":10 decode.schema: there is no file"),
@@ -250,6 +255,8 @@ def test_each_aggregate_and_each_wait_is_a_stage_between_clean_and_archive(more)
     ]
     assert [stage.reads for stage in stages[1:-1]] == [("orders.clean",)] * 2
     missing = plan_missing(stages, pipeline.source.topics, {"orders": 3})
+    several = plan_missing(stages, ("orders", "returns"), {"orders": 3, "returns": 5})
+    assert [topic.partition_count for topic in several] == [5] * len(several)
     compacted = {topic.name: topic.configs for topic in missing}
     assert compacted["orders.revenue"] == {"cleanup.policy": "compact"}
     assert compacted["orders.unpaid"] == {}

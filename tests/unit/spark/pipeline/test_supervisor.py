@@ -67,6 +67,15 @@ def test_a_fault_starts_the_stage_again_and_is_told():
     assert told[0] == "stage clean ended: the disk is slow. It starts again in 0 s"
 
 
+def test_a_stage_waits_longer_after_each_fault():
+    told: list[str] = []
+    run = ScriptedRun("clean", OSError("one"), OSError("two"), None)
+
+    Supervisor(Progress(), threading.Event(), 3, told.append, pause_s=0.01).run_once([run])
+
+    assert [text.rpartition(" in ")[2] for text in told] == ["0.01 s", "0.02 s"]
+
+
 def test_faults_in_a_row_end_the_run_and_what_comes_further_counts_anew():
     progress = Progress()
 

@@ -17,6 +17,7 @@ from tarry.spark.pipeline.file.values import (
     Start,
     Texts,
     TopicName,
+    WebAddress,
     WholeNumber,
     Word,
 )
@@ -135,7 +136,9 @@ SECTIONS: Final = (
                 "fields become columns.",
             ),
             FileKey("message", Kind(), None, "Full name of the Protobuf message."),
-            FileKey("registry", Kind(), None, "Address of a schema registry, http://host:port."),
+            FileKey(
+                "registry", WebAddress(), None, "Address of a schema registry, http://host:port."
+            ),
         ),
     ),
     FileSection(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from tarry.base.errors import InvalidSetting
 from tarry.client.settings import (
@@ -185,6 +186,20 @@ class Directory(Kind):
         if path.exists() and not path.is_dir():
             raise ValueError(f"{path} is no directory")
         return path
+
+
+class WebAddress(Kind):
+    """Address of a service that is asked by HTTP."""
+
+    told = "address"
+
+    def read(self, value: Any, folder: Path) -> str:
+        text: str = super().read(value, folder)
+        parts = urlsplit(text)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            # Without the text, which may have a password.
+            raise ValueError("must be an address such as http://host:8081")
+        return text
 
 
 class Start(Kind):
