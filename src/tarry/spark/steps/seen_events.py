@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from tarry.spark.steps.buckets.cells import BucketCells
+from tarry.spark.steps.buckets.processor import BucketProcessor
 from tarry.spark.steps.seen_times import forget, seen_leaves
 from tarry.spark.steps.states import MILLISECOND_US
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
 
 
-class SeenEvents(StatefulProcessor):
+class SeenEvents(BucketProcessor):
     """Processor that marks events that were seen, and those too old to tell."""
 
     def __init__(self, columns: list[str], within_us: int, told: str) -> None:
@@ -58,6 +58,3 @@ class SeenEvents(StatefulProcessor):
         tree.change_due(watermark_us, partial(forget, watermark_us=watermark_us))
         self._cells.write(tree, stored, watermark_us)
         return iter(())
-
-    def close(self) -> None:
-        """Have nothing to close."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from tarry.spark.steps.buckets.cells import BucketCells
+from tarry.spark.steps.buckets.processor import BucketProcessor
 from tarry.spark.steps.states import MILLISECOND_US
 from tarry.spark.steps.wait_outcomes import WaitOutcome, settle_due, settle_events, wait_leaves
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OUTCOME_SCHEMA: Final = "key string, outcome string, began bigint, ended bigint"
 
 
-class WaitsOnEvents(StatefulProcessor):
+class WaitsOnEvents(BucketProcessor):
     """Processor that ends each wait once."""
 
     def __init__(self, within_us: int) -> None:
@@ -55,9 +55,6 @@ class WaitsOnEvents(StatefulProcessor):
         ended = settle_due(tree, watermark_us, self.within_us)
         self._cells.write(tree, stored, watermark_us)
         return rows_of_outcomes(ended)
-
-    def close(self) -> None:
-        """Have nothing to close."""
 
 
 def rows_of_outcomes(ended: Iterable[tuple[str, WaitOutcome]]) -> Iterator[Row]:
