@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow.dataset as ds
+from tests.support.spark.duck import rows_of
 
 from tarry.spark.archive.archive import ArchiveOptions, archive
 from tarry.spark.archive.compact import compact
@@ -44,7 +44,7 @@ def test_workers_archive_and_any_reader_reads(
     assert len(places) == table.num_rows == COUNT
     assert set(table["topic"].to_pylist()) == {"_archived"}
     query = f"SELECT count(*) FROM read_parquet('{tmp_path}/topic=*/**/*.parquet')"
-    assert duckdb.sql(query).fetchall() == [(COUNT,)]
+    assert rows_of(query) == [[COUNT]]
     frame = spark.read.parquet(str(tmp_path))
     assert frame.select("topic", "partition", "offset").distinct().count() == COUNT
     assert frame.selectExpr("sum(cast(cast(value as string) as long)) as total").collect()[

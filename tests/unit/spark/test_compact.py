@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.spark.duck import rows_of
 
 from tarry.client import Producer
 from tarry.spark.archive import compactions as compactions_module
@@ -149,15 +150,15 @@ def test_small_files_become_one_and_readers_see_the_same_rows(lake: Path) -> Non
 
 
 def test_duckdb_reads_an_archive_before_and_behind(lake: Path) -> None:
-    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("duckdb", reason="installed by make setup")
     query = (
         'SELECT topic, hour, count(*), count(DISTINCT (partition, "offset")) FROM read_parquet('
         f"'{lake}/topic=*/**/*.parquet', hive_partitioning=true) GROUP BY ALL ORDER BY ALL"
     )
 
-    before = duckdb.sql(query).fetchall()
+    before = rows_of(query)
     run(lake)
-    behind = duckdb.sql(query).fetchall()
+    behind = rows_of(query)
 
     half = ROUNDS * A_ROUND // 2
     assert behind == before
