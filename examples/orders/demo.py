@@ -136,15 +136,17 @@ def kill_in_the_middle(directory: Path, bootstrap: str, enough: int) -> None:
     """Kill the driver, its JVM and its workers as soon as some of the day went through."""
     process = start_pipeline(directory)
     ends_at = time.monotonic() + WAIT_SECONDS_MAX
-    while records_in(bootstrap, "orders.clean") < enough:
-        if process.poll() is not None:
-            raise SystemExit(f"the pipeline ended by itself, with {process.returncode}")
-        if time.monotonic() > ends_at:
-            raise SystemExit("the pipeline wrote nothing in time")
-        time.sleep(0.05)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    try:
+        while records_in(bootstrap, "orders.clean") < enough:
+            if process.poll() is not None:
+                raise SystemExit(f"the pipeline ended by itself, with {process.returncode}")
+            if time.monotonic() > ends_at:
+                raise SystemExit("the pipeline wrote nothing in time: is the machine very busy?")
+            time.sleep(0.05)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
     tell(f"killed with {records_in(bootstrap, 'orders.clean')} records in orders.clean")
 
 
