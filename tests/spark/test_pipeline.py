@@ -120,17 +120,17 @@ def test_a_pipeline_goes_on_where_it_was_and_tells_its_lag(spark, broker, pipeli
 
 
 def test_records_that_are_gone_end_a_run_that_may_go_on_without_them(spark, broker, pipeline):
-    made = pipeline("gone-pipe")
-    fill(broker.bootstrap, "gone-pipe")
+    made = pipeline("lost-pipe")
+    fill(broker.bootstrap, "lost-pipe")
     run_pipeline(spark, made, RunOptions(once=True, restarts_max=20))
     with Producer(bootstrap_servers=broker.bootstrap) as producer:
         for number in range(10):
-            producer.send("gone-pipe", value_of(1_002 + 2 * number), partition=0)
+            producer.send("lost-pipe", value_of(1_002 + 2 * number), partition=0)
     with Admin(bootstrap_servers=broker.bootstrap) as admin:
-        (end,) = admin.offsets({("gone-pipe", 0): LATEST}).values()
-        admin.delete_records({("gone-pipe", 0): end.offset - 7})
+        (end,) = admin.offsets({("lost-pipe", 0): LATEST}).values()
+        admin.delete_records({("lost-pipe", 0): end.offset - 7})
 
-    with pytest.raises(StageFailed, match=r"gone-pipe \[0\] from .* once with --skip-lost"):
+    with pytest.raises(StageFailed, match=r"lost-pipe \[0\] from .* once with --skip-lost"):
         run_pipeline(spark, made, RunOptions(once=True))
     sums = run_pipeline(spark, made, RunOptions(once=True, skips_lost=True, restarts_max=20))
 

@@ -97,7 +97,7 @@ def test_partitions_and_topics_that_are_added_are_read_from_their_start(
 ) -> None:
     broker.topic("added-1")
     broker.send("added-1", b"1")
-    reader = stream.option("subscribePattern", "added-.*")
+    reader = stream.option("subscribePattern", "^added-")
     run.available_now(reader)
     broker.admin.create_partitions("added-1", 2)
     broker.topic("added-2")
@@ -161,7 +161,7 @@ def test_a_topic_that_is_gone_fails_a_query_that_may_go_on_without_it(
     broker.topic("gone-2")
     broker.send("gone-1", b"1")
     broker.send("gone-2", b"2")
-    reader = stream.option("subscribePattern", "gone-.*")
+    reader = stream.option("subscribePattern", "^gone-")
     run.available_now(reader)
     broker.admin.delete_topics(["gone-1"])
     broker.send("gone-2", b"3")
