@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.interop.both_brokers import RUN, Ask, Both, KafkaConnection
+from tests.support.patience import tries
 
 from tarry.protocol import api_keys
-from tarry.protocol.message import Message
+from tarry.protocol.message import ZERO_UUID, Message
 from tarry.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -194,9 +195,14 @@ def test_a_creation_tells_the_same_settings(both: Both) -> None:
 
 
 def id_of(ask: Ask, name: str) -> bytes:
-    answer = ask(api_keys.METADATA, 12, MetadataRequest([MetadataRequestTopic(name=named(name))]))
-    assert isinstance(answer, MetadataResponse)
-    return answer.topics[0].topic_id
+    """The id of a topic; Kafka's broker hears of it a moment after the answer to its creation."""
+    request = MetadataRequest([MetadataRequestTopic(name=named(name))])
+    for _ in tries():
+        answer = ask(api_keys.METADATA, 12, request)
+        assert isinstance(answer, MetadataResponse)
+        if answer.topics[0].topic_id != ZERO_UUID:
+            return answer.topics[0].topic_id
+    raise AssertionError(f"no broker has told the id of {name}")
 
 
 # Names, "#name" for the id of that topic, "?" for an unknown id, "" for neither.

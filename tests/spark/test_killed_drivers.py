@@ -27,10 +27,11 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORDS = 6 * A_BATCH
 # Spark's workers may fail by themselves on a machine that is very busy.
 RESTARTS_MORE = 20
-STARTS_MAX = 5
+STARTS_MAX = 10
 # Spark's Java waits for ever for a worker that could not reach it in time: such a driver is killed
 # and started again.  One that is well ends within 20 s.
 DRIVER_S_MAX = 100
+DRIVERS_LOG = "drivers.log"
 # What Python returns for an exception.
 FAILED = 1
 
@@ -84,14 +85,20 @@ def driver(bootstrap, source, target, folder, *traps):
     """Start a driver in a process group of its own."""
     program = [sys.executable, "-m", "tests.support.spark.stream_program"]
     arguments = [bootstrap, source, target, str(folder), json.dumps(traps)]
-    return subprocess.Popen(
-        [*program, *arguments],
-        cwd=ROOT,
-        env={**os.environ, "SPARK_LOCAL_DIRS": str(folder)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    with (folder / DRIVERS_LOG).open("ab") as log:
+        return subprocess.Popen(
+            [*program, *arguments],
+            cwd=ROOT,
+            env={**os.environ, "SPARK_LOCAL_DIRS": str(folder)},
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def told(folder: Path) -> str:
+    """The end of what all drivers have told, for a failure."""
+    return (folder / DRIVERS_LOG).read_text(errors="replace")[-20_000:]
 
 
 def has_stopped_or_ended(flag: Path, run: subprocess.Popen[bytes], end: float) -> bool:
@@ -143,8 +150,8 @@ def test_a_driver_that_is_killed_and_one_that_slept_double_nothing(broker, tmp_p
             sleeper = driver(*here, sleeps)
         stopped = int(wait_until(flag.read_text, "the stopped process"))
         # Trap 0 has snapped, so the second one has to be trap 1.
-        assert end_of(here, sleeps, dies) == -signal.SIGKILL
-        assert end_of(here) == 0
+        assert end_of(here, sleeps, dies) == -signal.SIGKILL, told(tmp_path)
+        assert end_of(here) == 0, told(tmp_path)
         os.kill(stopped, signal.SIGCONT)
         # Spark finds that another driver has written to the checkpoint.
         assert sleeper.wait(PATIENCE_S) != 0
