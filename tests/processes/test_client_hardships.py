@@ -30,6 +30,14 @@ def test_interrupts_in_every_wait_lose_and_double_nothing(
     assert run_program("interrupted.py", shared_broker.address, topic, face) == "True 400"
 
 
+def test_a_second_interrupt_while_the_first_one_comes_out_leaves_the_client_usable(
+    shared_broker: BrokerProcess,
+) -> None:
+    topic = make_topic(shared_broker, "interrupted-twice")
+
+    assert run_program("second_interrupt.py", shared_broker.address, topic) == "2 [0, 1]"
+
+
 @by_face
 def test_without_descriptors_calls_say_so_and_go_on_when_there_are_some(
     shared_broker: BrokerProcess, face: str

@@ -115,8 +115,10 @@ class Driver(FaceDriver[Core]):
             try:
                 return self._take_steps(operation, held, call_back, tell)
             finally:
-                held.hold()
-                self._end(operation, tell)
+                try:
+                    held.hold()
+                finally:
+                    self._end(operation, tell)
         finally:
             if interrupts is None:
                 held.release()
@@ -195,9 +197,11 @@ class Driver(FaceDriver[Core]):
                 interrupts.release()
                 bell.acquire()
         finally:
-            interrupts.hold()
-            with self.lock:
-                self._bells.pop(operation, None)
+            try:
+                interrupts.hold()
+            finally:
+                with self.lock:
+                    self._bells.pop(operation, None)
 
     def drive_in_background(self) -> None:
         """Drive while turns are needed, until somebody who waits wants the role."""
@@ -269,8 +273,13 @@ class Driver(FaceDriver[Core]):
                 interrupts.hold()
                 events = self._sockets.take(ready)
         finally:
-            interrupts.hold()
-            self._leave(role)
+            # A second Ctrl-C may come out of `hold`.  The role is given up before that, and the
+            # bells ring all the same: a role that nobody has would never be free again.
+            role.release()
+            try:
+                interrupts.hold()
+            finally:
+                self._ring_waiting()
 
     def _give_notice(self, outputs: Sequence[object]) -> None:
         """Wake those whose operations may go on; with the lock held."""
@@ -279,8 +288,8 @@ class Driver(FaceDriver[Core]):
                 if isinstance(output, Notice) and output.operation in self._bells:
                     _ring(self._bells[output.operation])
 
-    def _leave(self, role: threading.Lock) -> None:
-        role.release()
+    def _ring_waiting(self) -> None:
+        """Let those who wait take over; the role was given up."""
         if self._bells:
             with self.lock:
                 self._ring_all()

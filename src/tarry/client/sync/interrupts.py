@@ -42,13 +42,25 @@ class Interrupts:
         return bool(self._came)
 
     def hold(self) -> None:
-        """Hold the signals back from now on."""
+        """Hold the signals back from now on.
+
+        What the handler of a signal raises that comes meanwhile comes out here, and all of them
+        are held back then.
+        """
         if self._is_held or threading.get_ident() != threading.main_thread().ident:
             return
+        try:
+            self._take_handlers()
+        except BaseException:
+            self._take_handlers()
+            raise
+
+    def _take_handlers(self) -> None:
+        """Take the place of each handler that is still there."""
         self._is_held = True
         for number in SIGNALS:
             handler = _plain.getsignal(number)
-            if callable(handler):
+            if callable(handler) and handler != self._note:
                 self._handlers[number] = handler
                 _plain.signal(number, self._note)
 
