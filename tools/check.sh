@@ -25,6 +25,7 @@ check reference .venv/bin/python tools/generate_reference.py --check
 check commands .venv/bin/python tools/generate_commands.py --check
 check settings .venv/bin/python tools/generate_settings.py --check
 check aio .venv/bin/python tools/generate_aio.py --check
+check etcd .venv/bin/python tools/generate_etcd.py --check
 
 if [ ${#failed[@]} -ne 0 ]; then
     echo "make check: failed: ${failed[*]}" >&2

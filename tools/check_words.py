@@ -94,6 +94,7 @@ PACKAGE_MODULES_MAX: Final = 15
 PACKAGES: Final = {
     "src/tarry": "the distribution: its rooms are the packages below it",
     "src/tarry/base": "what all share; six of its modules are settings",
+    "src/tarry/broker": "what a broker is made of; what it does lies in the packages below",
     "src/tarry/broker/apis": "one module for each API of the protocol",
     "src/tarry/cli": "one module for each command of `tarry`, and what commands share",
     "src/tarry/client/face": "what two faces share",
@@ -101,6 +102,8 @@ PACKAGES: Final = {
     "src/tarry/protocol/messages": "generated: one module for each API",
     "src/tarry/protocol/schema": "one text for each API, and the notation that reads them",
     "src/tarry/runtime": "one module for each thing of the operating system",
+    "src/tarry/simulation": "a world and what happens in it; its workloads are packages",
+    "src/tarry/simulation/cluster": "a cluster in a world",
     "src/tarry/spark/jobs": "one module for each job",
     "src/tarry/timer": "a library that is read by the names of its modules",
 }

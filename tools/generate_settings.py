@@ -45,6 +45,7 @@ NOTICE: Final = "<!-- Written by tools/generate_settings.py from the tables; cha
 BROKER_GROUPS: Final = {
     "flush.policy": "Durability and log lines",
     "node.id": "Identity",
+    "metadata.store": "Several brokers",
     "listeners": "Addresses",
     "log.dirs": "Data",
     "socket.request.max.bytes": "Connections",

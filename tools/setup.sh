@@ -3,22 +3,23 @@
 # second when nothing has changed.  What is missing is said in one sentence, and before each long
 # step how long it takes.
 #
-#     tools/setup.sh [--dev] [--bench] [--interpreted] [--patience SECONDS]
+#     tools/setup.sh [--dev] [--bench] [--cluster] [--interpreted] [--patience SECONDS]
 #
 # --dev: what tests and checks need, too.  --bench: the libraries that `make bench-timer` compares
-# with, too.  --interpreted: compile nothing.  --patience: if this has taken so long, compiling goes
-# on in the background, and a line says so.
+# with, too.  --cluster: what brokers need for etcd, too.  --interpreted: compile nothing.
+# --patience: if this has taken so long, compiling goes on in the background, and a line says so.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 PYTHON=${PYTHON:-python3}
 LOG=build/compile.log
 
-dev= bench= interpreted= patience=
+dev= bench= cluster= interpreted= patience=
 while [ $# -gt 0 ]; do
     case $1 in
     --dev) dev=yes ;;
     --bench) bench=yes ;;
+    --cluster) cluster=yes ;;
     --interpreted) interpreted=yes ;;
     --patience) patience=$2 && shift ;;
     *) echo "tools/setup.sh: what is $1?" >&2 && exit 2 ;;
@@ -77,6 +78,7 @@ install() {
 
 install compile "serving" "10 s"
 [ -z "$dev" ] || install dev "testing and checking" "two minutes, with Spark"
+[ -z "$cluster" ] || [ -n "$dev" ] || install cluster "several brokers" "10 s"
 [ -z "$bench" ] || install bench "the comparison of timers" "10 s"
 
 [ -z "$interpreted" ] || exit 0

@@ -7,22 +7,33 @@ lost, and what a start after a stop or a crash finds.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 from tarry.base.doors import LogFile
 from tarry.base.errors import StorageError
+from tarry.base.etcd import EtcdEvent, Put
+from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.cluster.change import Change
 from tarry.cluster.embedded import EmbeddedStore, open_store
+from tarry.cluster.etcd_store import EtcdStore
 from tarry.cluster.records import (
     BrokerRegistered,
     ClusterCreated,
     MetadataRecord,
 )
-from tarry.cluster.state import ClusterState
+from tarry.cluster.row_records import KnownRows
+from tarry.cluster.rows import ROW_FORMAT, BrokerRow, ClusterRow, Keys, LifeRow, encode_row
+from tarry.cluster.state import SERVING, ClusterState
 from tarry.cluster.store import MetadataStore
+from tarry.cluster.transactions import Transaction
 from tarry.log.logs import Logs
 from tarry.log.owner import LogOwner
 from tarry.simulation.disk import SimulatedDisk
+from tarry.simulation.etcd import SimulatedEtcd, SimulatedEtcdDoor
+from tarry.timer.wheel import TimingWheel
+
+SETTINGS_FOR_TESTS = Settings({})
 
 WALL_MS = 1_800_000_000_000
 
@@ -63,10 +74,11 @@ class Ends:
 
 
 class Subject:
-    """A store under test."""
+    """A store under test; `refusal` is part of what it says of a change that was lost."""
 
     store: MetadataStore
     ends: Ends
+    refusal = "nothing was changed"
 
     def settle(self) -> None:
         """Make durable what was asked for."""
@@ -231,3 +243,74 @@ class SharedSubject(Subject):
     def interfere(self, *records: MetadataRecord) -> None:
         """Let another broker change the metadata first."""
         self.log.append(list(records))
+
+
+class EtcdSubject(Subject):
+    """The store in a simulated etcd.  A transaction that etcd does not answer may be done."""
+
+    store: EtcdStore
+    refusal = "whether the change was made is not known"
+
+    def __init__(self, seed: int = 5) -> None:
+        self.random = random.Random(seed)
+        self.etcd = SimulatedEtcd(self.random)
+        self.keys = Keys("/test/")
+        self.events: list[EtcdEvent] = []
+        self.etcd.transact(
+            [],
+            [
+                Put(self.keys.cluster, encode_row(ClusterRow(ROW_FORMAT, "shared"))),
+                Put(self.keys.broker(1), encode_row(BrokerRow(ROW_FORMAT, "", "", {}, ""))),
+                Put(self.keys.life(1), encode_row(LifeRow(ROW_FORMAT, "", 0, SERVING))),
+            ],
+        )
+        self.restart()
+
+    def restart(self) -> None:
+        self.events.clear()
+        self.turn = Turn(self.etcd.now_ms, WALL_MS)
+        self.timer = TimingWheel(self.etcd.now_ms)
+        self.door = SimulatedEtcdDoor(self.etcd, self.random, self.events.append)
+        self.door.delay_ms_max = 20
+        self.failures: list[str] = []
+        self.store = EtcdStore(self.door, self.keys, self.turn, self.timer, self.failures.append)
+        self.store.begin()
+        self.run(lambda: self.store.is_ready)
+        self.ends = Ends(self.store)
+
+    def run(self, is_so: Callable[[], bool], ms_max: int = 60_000) -> None:
+        """Let time pass until this is so."""
+        end_ms = self.etcd.now_ms + ms_max
+        while not is_so():
+            assert self.etcd.now_ms < end_ms, "it did not come"
+            self.step()
+
+    def step(self) -> None:
+        self.etcd.advance(self.etcd.now_ms + 5)
+        self.door.step()
+        self.turn.now_ms = self.etcd.now_ms
+        events, self.events[:] = list(self.events), []
+        for event in events:
+            self.store.on_answer(event.answer)
+        for entry in self.timer.advance(self.turn.now_ms):
+            entry.expire()
+
+    def settle(self) -> None:
+        self.run(lambda: not self.store.is_changing)
+
+    def interfere(self, *records: MetadataRecord) -> None:
+        """Let another broker change the metadata, before this one hears of it."""
+        other = KnownRows(self.keys)
+        other.apply(self.etcd.rows(self.keys.prefix))
+        transaction = Transaction(other)
+        for record in records:
+            transaction.add(record)
+        is_done, _ = self.etcd.transact(transaction.compares, transaction.operations)
+        assert is_done
+
+    def lose(self) -> None:
+        """Be away until everything is refused; what was on its way never arrives."""
+        self.door.drop()
+        self.door.go_away()
+        self.settle()
+        self.door.come_back()

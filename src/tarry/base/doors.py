@@ -162,6 +162,8 @@ DRAINED: Final = 3
 DISCONNECTED: Final = 4
 FLUSHED: Final = 5
 STOP_REQUESTED: Final = 6
+# An answer of the store that several brokers share: `base/etcd`.
+ETCD: Final = 7
 
 
 class Event:

@@ -351,11 +351,17 @@ class ProtocolViolation(TarryError):
 
 
 class StorageError(TarryError):
-    """The disk failed (EIO), is full (`DiskFull`), or a file is not there."""
+    """The disk failed (EIO), is full (`DiskFull`), a file is not there, or cannot be opened now
+    (`TooManyOpenFiles`).
+    """
 
 
 class DiskFull(StorageError):
     """Error of a disk without room, or of a quota that is used up."""
+
+
+class TooManyOpenFiles(StorageError):
+    """Error of a process, or of a system, that may open no more files."""
 
 
 class FlushFailed(TarryError):

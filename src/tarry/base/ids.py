@@ -42,6 +42,17 @@ def id_text(id_: bytes) -> str:
     return text.replace("+", "-").replace("/", "_")
 
 
+def id_from_text(text: str) -> bytes:
+    """Return the id that `id_text` wrote so; `ValueError` if it is none."""
+    import binascii
+
+    standard = text.replace("-", "+").replace("_", "/")
+    id_ = binascii.a2b_base64(standard + "==", strict_mode=False)
+    if len(id_) != 16 or id_text(id_) != text:
+        raise ValueError(f"'{text}' is no id of 22 base64url characters")
+    return id_
+
+
 def uuid_text(uuid: bytes) -> str:
     """Write a UUID with hyphens, as member ids end."""
     text = uuid.hex()

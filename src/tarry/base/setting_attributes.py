@@ -17,6 +17,9 @@ class SettingAttributes:
     node_id: int
     broker_id: int
     broker_rack: str | None
+    metadata_store: str
+    broker_session_timeout_ms: int
+    broker_heartbeat_interval_ms: int
     listeners: str
     advertised_listeners: str | None
     listener_security_protocol_map: str

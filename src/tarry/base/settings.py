@@ -32,6 +32,7 @@ from tarry.base.setting_attributes import SettingAttributes
 from tarry.base.settings_ignored import REASONS, reason_without_effect
 from tarry.base.settings_table import DEFAULT_ONLY_TABLE, GONE_TABLE, HONOURED_TABLE
 from tarry.base.spelling import Spelling
+from tarry.base.store_address import StoreAddress, parse_store_address
 
 SETTINGS: Final[dict[str, Setting]] = {
     row.key: row
@@ -94,6 +95,10 @@ class Settings(SettingAttributes):
             self.node_id = self._node_id()
         with self._blaming("log.dirs", "log.dir"):
             self.log_directory = self._log_directory()
+        # None: the broker keeps its metadata itself.
+        self.store_address: StoreAddress | None
+        with self._blaming("metadata.store"):
+            self.store_address = parse_store_address(self.metadata_store)
         self.open_listeners: list[BrokerListener]
         with self._blaming(*_ADDRESS_KEYS):
             self.open_listeners, self.closed_listeners = parse_listeners(

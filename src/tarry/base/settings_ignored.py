@@ -17,7 +17,7 @@ _KEYS_BY_REASON: Final = (
     (
         "belongs to KRaft's controllers, Tarry keeps its metadata itself",
         """
-        auto.leader.rebalance.enable broker.heartbeat.interval.ms broker.session.timeout.ms
+        auto.leader.rebalance.enable
         controlled.shutdown.enable controller.performance.always.log.threshold.ms
         controller.performance.sample.period.ms controller.quorum.append.linger.ms
         controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms

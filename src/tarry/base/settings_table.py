@@ -31,6 +31,15 @@ broker.id                          int     -1
 broker.rack                        string  -
     Rack or zone of the broker, told to clients in the metadata.
 
+metadata.store                     string  embedded    tarry
+    Where topics, settings and leaders are kept. embedded: in the broker's own log directory, for
+    one broker. etcd://host:2379,host:2379/prefix: in etcd, for all brokers that name the same
+    prefix; they are one cluster.
+broker.session.timeout.ms          int     6000        2000..
+    Only with etcd: a broker from which etcd hears nothing for so long counts as dead.
+broker.heartbeat.interval.ms       int     1500        100..
+    Only with etcd: the broker tells etcd so often that it lives.
+
 listeners                          string  PLAINTEXT://127.0.0.1:9092
     Addresses to listen on, NAME://host:port, separated by commas; port 0 takes a free one.
 advertised.listeners               string  -

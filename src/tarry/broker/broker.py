@@ -16,6 +16,7 @@ from tarry.base.doors import (
     CONNECTED,
     DISCONNECTED,
     DRAINED,
+    ETCD,
     FLUSHED,
     RECEIVED,
     STOP_REQUESTED,
@@ -48,6 +49,7 @@ from tarry.broker.dispatch import handle_frame
 from tarry.broker.duties.peer_watch import PeerWatch
 from tarry.broker.duties.record_deletions import RecordDeletions
 from tarry.broker.flushes import Flushes
+from tarry.broker.membership import ClusterMembership
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.metadata.cluster_view import ClusterView
 from tarry.broker.metadata.hosting import Hosting
@@ -98,6 +100,7 @@ class Broker:
         logs: Logs,
         store: MetadataStore,
         turn: Turn,
+        timer: TimingWheel | None = None,
     ) -> None:
         self.disk: Disk = doors.disk
         self.transport: Transport = doors.transport
@@ -112,7 +115,9 @@ class Broker:
         self.endpoints: dict[str, tuple[str, int]] = {}
         self.this_turn = turn
         self._turn_due_ms = turn.now_ms + POLL_MS_MAX
-        self.timer = TimingWheel(turn.now_ms)
+        self.timer = TimingWheel(turn.now_ms) if timer is None else timer
+        # None where the broker has a store of its own.
+        self.membership: ClusterMembership | None = None
         self.answers = Answers(self.this_turn, self.transport, self.timer, self.probe)
         self.topics = Topics()
         # Filled by `lifecycle`: handlers are bound to parts of this broker.
@@ -154,7 +159,9 @@ class Broker:
             self.topics,
             self.logs,
             self.flushes,
-            removals=Removals(self.store, self.topics, self.logs, self.flushes, retries),
+            removals=Removals(
+                self.broker_id, self.store, self.topics, self.logs, self.flushes, retries
+            ),
             retries=retries,
             random=self.random,
             listener=self.coordinators,
@@ -187,6 +194,8 @@ class Broker:
             entry.expire()
         answers.send()
         self.shutdown.maybe_finish()
+        if self.shutdown.is_over and self.membership is not None:
+            self.membership.leave()
         # Deadlines that this turn had no room for are overdue, but no turn was due before it.
         self._turn_due_ms = max(now_ms, min(self.next_due_ms(), now_ms + POLL_MS_MAX))
 
@@ -245,6 +254,8 @@ class Broker:
                 self.answers.forget(connection)
         elif kind == STOP_REQUESTED:
             self.shutdown.begin()
+        elif kind == ETCD and self.membership is not None:
+            self.membership.on_event(event)
 
     # -- connections
 
@@ -294,6 +305,8 @@ class Broker:
 
     def _write(self) -> None:
         self.flushes.write()
+        if self.flushes.lacks_files:
+            self.flushes.give_files_back(self.topics.partitions())
         self.parts.settle()
         try:
             self.flushes.maybe_begin()
@@ -309,6 +322,11 @@ class Broker:
         self.flushes.tell_moved(self.parts)
 
     # -- the end
+
+    @property
+    def is_ready(self) -> bool:
+        """True once clients may come: in a cluster, when the others know that it serves."""
+        return self.membership is None or self.membership.is_serving
 
     @property
     def is_stopped(self) -> bool:

@@ -8,11 +8,11 @@ kernel may have dropped the dirty pages, so a second success would prove nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tarry.base.disk_trouble import DiskTrouble
 from tarry.base.doors import Disk, LogFile
-from tarry.base.errors import StorageError
+from tarry.base.errors import StorageError, TooManyOpenFiles
 from tarry.base.probe import Probe
 from tarry.broker.part import Parts
 from tarry.log.owner import LogOwner
@@ -32,6 +32,8 @@ class Flushes:
         self._moved: list[LogOwner] = []
         self._steps: dict[int, Callable[[int], None]] = {}
         self.flush_id = -1
+        # Whether this turn's write was refused a file, or its round each directory.
+        self.lacks_files = False
         # Rounds that have ended.
         self.rounds_total = 0
         self.owners: list[LogOwner] = []
@@ -45,6 +47,7 @@ class Flushes:
 
     def write(self) -> None:
         """Write every touched tail.  A write that fails concerns its own log alone."""
+        self.lacks_files = False
         touched = self.touched
         if not touched:
             return
@@ -56,6 +59,8 @@ class Flushes:
             try:
                 owner.log.write()
             except StorageError as error:
+                if isinstance(error, TooManyOpenFiles):
+                    self.lacks_files = True
                 self.trouble.report(f"write to {owner.name} failed, nothing of it is kept", error)
                 owner.on_write_failed()
                 continue
@@ -68,23 +73,63 @@ class Flushes:
             if owner.on_written():
                 self._moved.append(owner)
 
+    def give_files_back(self, owners: Iterable[LogOwner]) -> None:
+        """Have whatever is written and not flushed join the next round, so that files of logs can
+        be given back.  With `flush.policy=os` nobody else asks for it soon.
+        """
+        for owner in owners:
+            if (
+                not owner.is_closed
+                and not owner.is_flushed_at_once
+                and owner.log.has_unflushed_bytes
+            ):
+                self.dirty[owner] = None
+
     def maybe_begin(self) -> None:
-        """Begin the next round unless one is under way or nothing is dirty."""
+        """Begin the next round unless one is under way or nothing is dirty.
+
+        A round opens directories.  If the process may not open so many, the round is halved until
+        it fits, and what is left over has the rounds behind it; if not even one fits, the next
+        turn tries again.  No such round has begun, so nothing of it can be lost.
+        """
         if self.flush_id >= 0 or not self.dirty:
             return
+        owners: list[LogOwner] = []
+        for owner in self.dirty:
+            if not owner.is_closed:
+                owners.append(owner)
+        self.dirty = {}
+        left: list[LogOwner] = []
+        while True:
+            try:
+                self._begin(owners)
+                break
+            except TooManyOpenFiles as error:
+                half = len(owners) // 2
+                left = owners[half:] + left
+                owners = owners[:half]
+                if half == 0:
+                    self.trouble.report("no flush can begin", error)
+                    self.lacks_files = True
+                    break
+        for owner in left:
+            self.dirty[owner] = None
+
+    def _begin(self, owners: list[LogOwner]) -> None:
+        """Begin a round of these owners; `TooManyOpenFiles` leaves them as they were."""
         files: list[LogFile] = []
         directories: dict[str, None] = {}
-        owners: list[LogOwner] = []
         offsets: list[int] = []
-        for owner in self.dirty:
-            if owner.is_closed:
-                continue
+        for owner in owners:
             offsets.append(owner.log.collect_flush(files, directories))
-            owners.append(owner)
-        self.dirty = {}
+        try:
+            self.flush_id = self.disk.begin_flush(files, list(directories))
+        except TooManyOpenFiles:
+            for index in range(len(owners)):
+                owners[index].log.flush_refused(offsets[index])
+            raise
         self.owners = owners
         self.offsets = offsets
-        self.flush_id = self.disk.begin_flush(files, list(directories))
 
     def then(self, flush_id: int, step: Callable[[int], None]) -> None:
         """Have `step` called with the id of a single flush when the flush has ended well."""
@@ -127,7 +172,9 @@ class Flushes:
 
     def has_work_left(self) -> bool:
         """Return whether a turn without an event would write or flush something."""
-        return len(self.touched) > 0 or (self.flush_id < 0 and len(self.dirty) > 0)
+        if len(self.touched) > 0:
+            return True
+        return self.flush_id < 0 and len(self.dirty) > 0 and not self.lacks_files
 
     def is_idle(self) -> bool:
         """True when everything that waits for a flush has got it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from tarry.base.disk_trouble import INTERVAL_MS
 from tarry.base.doors import Disk, LogLevels, Random, Transport
@@ -29,12 +29,23 @@ from tarry.broker.loggers import KeptLevels
 from tarry.broker.routes import make_routes
 from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.embedded import open_store
+from tarry.cluster.identity import refuse_members_directory
+from tarry.cluster.store import MetadataStore
 from tarry.log.logs import Logs
 from tarry.log.recovery.point_writer import RECOVERY_POINT_BYTES, RECOVERY_POINT_BYTES_LAZY
+from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.broker")
 
 RECOVERY_POINT_INTERVAL_MS: Final = 5_000
+
+
+class StartMetadata(NamedTuple):
+    """A store of metadata, with the turn and the timer by which it was read and goes on."""
+
+    store: MetadataStore
+    turn: Turn
+    timer: TimingWheel
 
 
 def start_broker(
@@ -47,12 +58,14 @@ def start_broker(
     *,
     probe: Probe | None = None,
     levels: LogLevels | None = None,
+    shared: StartMetadata | None = None,
 ) -> Broker:
     """Recover what the disk holds and return a broker that is ready for its first turn.
 
     `TarryError` with a sentence if the data cannot be used: damaged metadata, a newer format,
-    data of another broker.  Without `levels` the broker is a guest, and the process's loggers stay
-    as they are.
+    data of another broker.  `shared`: the metadata that this broker has in common with others, read
+    before; without it the broker keeps its own.  Without `levels` the broker is a guest, and the
+    process's loggers stay as they are.
     """
     is_lazy = settings.flush_policy == "os"
     logs = Logs(
@@ -60,12 +73,19 @@ def start_broker(
     )
     logs.trouble.directory = settings.log_directory
     logs.load()
-    turn = Turn(now_ms, now_wall_ms)
-    store = open_store(logs, broker_id=settings.node_id, random=random, turn=turn)
+    if shared is None:
+        refuse_members_directory(disk)
+        turn = Turn(now_ms, now_wall_ms)
+        own = open_store(logs, broker_id=settings.node_id, random=random, turn=turn)
+        metadata = StartMetadata(own, turn, TimingWheel(now_ms))
+    else:
+        metadata = shared
+    store, turn = metadata.store, metadata.turn
     take_over_changes(settings, store.state)
     doors = Doors(disk, transport, random, KeptLevels() if levels is None else levels, probe)
-    broker = Broker(doors, settings, logs, store, turn)
-    store.touch = broker.flushes.touch
+    broker = Broker(doors, settings, logs, store, turn, metadata.timer)
+    if shared is None:
+        own.touch = broker.flushes.touch
     broker.routes.update(make_routes(broker))
     for listener in settings.open_listeners:
         broker.endpoints[listener.name] = (listener.advertised_host, listener.advertised_port)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from tarry.base import errors
 from tarry.partition.state import Partition
 from tarry.partition.topic import HostedTopic
+
+
+def missing_code(hosted: HostedTopic | None, index: int) -> int:
+    """Return the error for a partition that is not here, of a topic by name."""
+    if hosted is None:
+        return errors.UNKNOWN_TOPIC_OR_PARTITION
+    return hosted.missing_code(index)
 
 
 class Topics:

@@ -107,6 +107,59 @@ class TopicRemoved(MetadataRecord, frozen=True, kw_only=True):
     topic_id: bytes
 
 
+class DeletionPending(MetadataRecord, frozen=True, kw_only=True):
+    """Brokers that still have data of a deleted topic.  Only where several brokers share a store.
+
+    `broker_ids` take the place of those before.
+    """
+
+    topic_id: bytes
+    broker_ids: list[int]
+
+
+class BrokerDescribed(MetadataRecord, frozen=True, kw_only=True):
+    """Endpoints of a registered broker, by listener, and the disk whose data counts as its own.
+
+    Only where several brokers share a store.
+    """
+
+    broker_id: int
+    directory_id: str
+    rack: str
+    endpoints: dict[str, tuple[str, int]]
+
+
+class LifeChanged(MetadataRecord, frozen=True, kw_only=True):
+    """A broker lives, in this phase.  Another epoch than before is another life.
+
+    `phase` is "starting", "serving" or "leaving".  Only where several brokers share a store.
+    """
+
+    broker_id: int
+    broker_epoch: int
+    phase: str
+
+
+class LifeEnded(MetadataRecord, frozen=True, kw_only=True):
+    """A broker's life is over."""
+
+    broker_id: int
+
+
+class PartitionChanged(MetadataRecord, frozen=True, kw_only=True):
+    """A partition has another leader, epoch or other replicas; `row` takes the place of the one
+    before.
+
+    `broker_epoch` is the life to which the leadership is bound.  Only where several brokers share
+    a store.
+    """
+
+    topic_id: bytes
+    index: int
+    row: PartitionRow
+    broker_epoch: int
+
+
 class ProducerIdsReserved(MetadataRecord, frozen=True, kw_only=True):
     """Producer ids from `first_id` on, `count` of them, are given out in this life of a broker."""
 
@@ -130,6 +183,11 @@ AnyRecord = (
     | TopicRemoved
     | ProducerIdsReserved
     | StateReset
+    | DeletionPending
+    | BrokerDescribed
+    | LifeChanged
+    | LifeEnded
+    | PartitionChanged
 )
 
 # The newest version of each kind that is read here.
@@ -145,6 +203,11 @@ VERSIONS: Final[dict[str, int]] = {
     "TopicRemoved": 1,
     "ProducerIdsReserved": 1,
     "StateReset": 1,
+    "DeletionPending": 1,
+    "BrokerDescribed": 1,
+    "LifeChanged": 1,
+    "LifeEnded": 1,
+    "PartitionChanged": 1,
 }
 
 

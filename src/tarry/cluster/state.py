@@ -7,6 +7,7 @@ Applying a record that does not fit is a mistake of ours, not of a client: decis
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -14,11 +15,16 @@ from msgspec.structs import replace
 from tarry.cluster.overlay import Overlay
 from tarry.cluster.records import (
     BrokerConfigChanged,
+    BrokerDescribed,
     BrokerRegistered,
     BrokerStartedUncleanly,
     ClusterCreated,
     ConfigChanged,
+    DeletionPending,
+    LifeChanged,
+    LifeEnded,
     MetadataRecord,
+    PartitionChanged,
     PartitionRow,
     PartitionsAdded,
     ProducerIdsReserved,
@@ -28,6 +34,9 @@ from tarry.cluster.records import (
     TopicRemoved,
 )
 from tarry.cluster.topic_names import collision_key
+
+# Phase of a broker that takes part in everything.
+SERVING: Final = "serving"
 
 
 class TopicState(msgspec.Struct, frozen=True):
@@ -58,6 +67,21 @@ class DeletedTopic(msgspec.Struct, frozen=True):
     name: str
     topic_id: bytes
     partition_count: int
+    # Brokers that still have data of it; empty where one broker has all.
+    broker_ids: tuple[int, ...] = ()
+
+
+class BrokerState(msgspec.Struct, frozen=True):
+    """A broker of a cluster: where it is reached by listener, its disk, and its life if it has one.
+
+    `broker_epoch` is -1 and `phase` "" while it does not live.
+    """
+
+    directory_id: str
+    rack: str
+    endpoints: dict[str, tuple[str, int]]
+    broker_epoch: int = -1
+    phase: str = ""
 
 
 class ClusterState:
@@ -70,6 +94,8 @@ class ClusterState:
         """Forget everything: the state before the first record."""
         self._cluster_id = ""
         self._broker_ids: list[int] = []
+        # Empty where one broker has a store of its own.
+        self._brokers: MutableMapping[int, BrokerState] = {}
         self._topics: MutableMapping[str, TopicState] = {}
         self._topics_by_id: MutableMapping[bytes, TopicState] = {}
         self._deleted_topics: MutableMapping[bytes, DeletedTopic] = {}
@@ -86,6 +112,7 @@ class ClusterState:
         above = ClusterState()
         above._cluster_id = self._cluster_id
         above._broker_ids = self._broker_ids
+        above._brokers = Overlay(self._brokers)
         above._topics = Overlay(self._topics)
         above._topics_by_id = Overlay(self._topics_by_id)
         above._deleted_topics = Overlay(self._deleted_topics)
@@ -106,6 +133,20 @@ class ClusterState:
     def broker_ids(self) -> list[int]:
         """The ids of all registered brokers, sorted."""
         return self._broker_ids
+
+    @property
+    def brokers(self) -> Mapping[int, BrokerState]:
+        """The brokers that share the store, by id; empty if it is one broker's own."""
+        return self._brokers
+
+    @property
+    def placeable_ids(self) -> list[int]:
+        """The ids of the brokers that can take a new partition, sorted: those that serve."""
+        if not self._brokers:
+            return self._broker_ids
+        return sorted(
+            broker_id for broker_id, broker in self._brokers.items() if broker.phase == SERVING
+        )
 
     @property
     def topics(self) -> Mapping[str, TopicState]:
@@ -179,6 +220,24 @@ class ClusterState:
                 self._delete_topic(record.topic_id)
             case TopicRemoved():
                 del self._deleted_topics[record.topic_id]
+            case DeletionPending():
+                deleted = self._deleted_topics[record.topic_id]
+                self._deleted_topics[record.topic_id] = replace(
+                    deleted, broker_ids=tuple(record.broker_ids)
+                )
+            case PartitionChanged():
+                self._change_partition(record)
+            case LifeChanged():
+                self._brokers[record.broker_id] = replace(
+                    self._brokers[record.broker_id],
+                    broker_epoch=record.broker_epoch,
+                    phase=record.phase,
+                )
+            case LifeEnded():
+                broker = self._brokers[record.broker_id]
+                self._brokers[record.broker_id] = replace(broker, broker_epoch=-1, phase="")
+            case BrokerDescribed():
+                self._describe_broker(record)
             case ProducerIdsReserved():
                 assert record.first_id >= self._producer_id_end
                 assert record.count >= 0
@@ -220,6 +279,22 @@ class ClusterState:
         count = len(topic.partitions)
         self._partition_count -= count
         self._deleted_topics[topic_id] = DeletedTopic(topic.name, topic_id, count)
+
+    def _change_partition(self, record: PartitionChanged) -> None:
+        topic = self._topics_by_id[record.topic_id]
+        partitions = list(topic.partitions)
+        partitions[record.index] = record.row
+        self._put(replace(topic, partitions=partitions))
+
+    def _describe_broker(self, record: BrokerDescribed) -> None:
+        before = self._brokers.get(record.broker_id)
+        self._brokers[record.broker_id] = BrokerState(
+            record.directory_id,
+            record.rack,
+            record.endpoints,
+            -1 if before is None else before.broker_epoch,
+            "" if before is None else before.phase,
+        )
 
     def _raise_leader_epochs(self) -> None:
         # With one broker it leads every partition; with more, only its own would be raised.

@@ -18,13 +18,21 @@ from tarry.base.setting import shown
 from tarry.base.settings import Settings
 from tarry.cluster.change import Change, ChangeOfMany
 from tarry.cluster.records import (
+    DeletionPending,
     MetadataRecord,
     PartitionRow,
     TopicCreated,
     TopicDeleted,
     TopicRemoved,
 )
-from tarry.cluster.replica_choice import Refusal, check_replicas, spread_replicas
+from tarry.cluster.replica_choice import (
+    NO_REPLICATION,
+    REPLICAS_MAX,
+    Refusal,
+    check_replicas,
+    placeable,
+    spread_replicas,
+)
 from tarry.cluster.state import ClusterState, TopicState
 from tarry.cluster.topic_names import METADATA_TOPIC, collision_key, name_fault
 from tarry.cluster.topic_settings import checked_configs
@@ -243,11 +251,11 @@ def _spread(
     if count <= 0:
         raise Refusal(errors.INVALID_PARTITIONS, f"a topic has at least 1 partition, not {count}")
     factor = topic.replication_factor
-    brokers = view.broker_ids
+    brokers = placeable(view)
     if factor == DEFAULT:
         # Fewer brokers than the default wants make fewer replicas, as for the topic of offsets: a
         # file for three brokers serves on one.
-        factor = min(settings.default_replication_factor, len(brokers))
+        factor = min(settings.default_replication_factor, len(brokers), REPLICAS_MAX)
     if factor <= 0:
         raise Refusal(
             errors.INVALID_REPLICATION_FACTOR,
@@ -259,6 +267,8 @@ def _spread(
             f"the replication factor {factor} is above the number of brokers, {len(brokers)}: ask "
             f"for {len(brokers)}, or for -1, the broker's default",
         )
+    if factor > REPLICAS_MAX:
+        raise Refusal(errors.INVALID_REPLICATION_FACTOR, NO_REPLICATION)
     if count > partitions_left:
         raise Refusal(*_too_many_partitions())
     return spread_replicas(view, count, factor)
@@ -327,13 +337,23 @@ def _meant_ids(
 
 
 class RemoveTopic(Change):
-    """Removal of a deleted topic: nothing is under its name any more, which frees the name."""
+    """Removal of a deleted topic: a broker has nothing of it under its name any more.
 
-    def __init__(self, topic_id: bytes) -> None:
+    With the last broker that had data of it, the topic's name is free.
+    """
+
+    def __init__(self, topic_id: bytes, broker_id: int) -> None:
         super().__init__()
         self.topic_id = topic_id
+        self.broker_id = broker_id
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
-        if self.topic_id not in view.deleted_topics:
+        deleted = view.deleted_topics.get(self.topic_id)
+        if deleted is None:
             return []
+        left = [other for other in deleted.broker_ids if other != self.broker_id]
+        if len(left) == len(deleted.broker_ids) > 0:
+            return []
+        if left:
+            return [DeletionPending(topic_id=self.topic_id, broker_ids=left)]
         return [TopicRemoved(topic_id=self.topic_id)]

@@ -39,6 +39,12 @@ class LogIdentity:
         self.file = file
         self.is_missing = False
 
+    def forget(self) -> None:
+        """Forget a file that was written and not flushed: the next write makes it again."""
+        if self.file is not None:
+            self.file = None
+            self.is_missing = True
+
     def read(self, disk: Disk) -> str:
         """Read the text in the file; "" if there is none that can be read."""
         content = read_file(disk, self.path) or b""

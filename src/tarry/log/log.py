@@ -203,7 +203,10 @@ class Log:
             self.leader_epochs.restore(mark.epochs)
             self.leader_epochs.truncate_start(self.log_start_offset)
         self.log_end_offset = self.written_end_offset
-        if active.has_file:
+        if not active.has_file:
+            # It could not be made, and without bytes no flush gives back what was opened before it.
+            self._unflushed.identity.forget()
+        else:
             # What the failed write left and was cut off may come back in a crash, and recovery
             # would stop there: the cut must be durable before anything after it is acknowledged.
             self._unflushed.cuts += 1
@@ -272,6 +275,10 @@ class Log:
         """Add what must be flushed to make everything below the returned offset durable."""
         self._unflushed.begin_flush(self.end_position(), files, directories)
         return self.written_end_offset
+
+    def flush_refused(self, offset: i64) -> None:
+        """Note that the flush of what `collect_flush` named was never begun."""
+        self._unflushed.take_mark(offset)
 
     def flushed(self, offset: i64) -> None:
         """Note that the flush of what `collect_flush` named is complete."""

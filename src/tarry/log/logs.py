@@ -31,8 +31,9 @@ from tarry.log.state import LogListener
 
 logger = logging.getLogger("tarry.log")
 
-# Logs that one flush at start makes durable: their files stay open until then.
-UNSETTLED_LOGS_MAX: Final = 256
+# Logs that one flush at start makes durable: up to three descriptors each stay open until then, and
+# some hundred are all that a small process has.
+UNSETTLED_LOGS_MAX: Final = 64
 
 
 class Logs:

@@ -11,7 +11,8 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from tarry.base.doors import Disk
+from tarry.base.doors import Disk, LogFile
+from tarry.base.errors import TooManyOpenFiles
 
 # Kafka's advice for one broker is 100,000 descriptors; a soft limit of 1,024 is common on
 # desktops, and connections need theirs.
@@ -40,6 +41,16 @@ class OpenFiles:
 
     def __len__(self) -> int:
         return len(self._holders)
+
+    def open(self, path: str, create: bool = False) -> LogFile:
+        """Open a file; if the system has no descriptor left, others are given back first."""
+        try:
+            return self.disk.open(path, create=create)
+        except TooManyOpenFiles:
+            # From now on as well: what else the process has open will need its share again.
+            self.open_files_max = max(len(self._holders) // 2, 1)
+            self.trim()
+        return self.disk.open(path, create=create)
 
     def opened(self, holder: FileHolder) -> None:
         """`holder` has opened its file; perhaps others give theirs back."""

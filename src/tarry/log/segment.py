@@ -381,7 +381,7 @@ class Segment(FileHolder):
         return file
 
     def _make_file(self) -> LogFile:
-        file = self.files.disk.open(self.path + LOG_SUFFIX, create=True)
+        file = self.files.open(self.path + LOG_SUFFIX, create=True)
         self.has_file = True
         self._file = file
         self.files.opened(self)
@@ -392,7 +392,7 @@ class Segment(FileHolder):
         disk = self.files.disk
         if not self.has_file or not disk.exists(path):
             raise Flaw(f"{path} is missing", self.base_offset, 0)
-        file = disk.open(path)
+        file = self.files.open(path)
         if file.size < self.written_size:
             walk = BatchWalk(file, 0, file.size, self.base_offset)
             walk.has_gaps = self.has_gaps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tarry.base import errors
 from tarry.log.config import AS_PRODUCED
 from tarry.partition.state import Partition
 
@@ -15,10 +16,22 @@ class HostedTopic:
         # A coordinator's own: clients read it and do not write to it.
         self.is_internal = False
         self.partitions: dict[int, Partition] = {}
+        # Indexes of the partitions that only other brokers have.
+        self.elsewhere: dict[int, None] = {}
 
     def partition(self, index: int) -> Partition | None:
         """Return the partition with this index, or None."""
         return self.partitions.get(index)
+
+    def has(self, index: int) -> bool:
+        """Return whether the topic has this partition, here or at another broker."""
+        return index in self.partitions or index in self.elsewhere
+
+    def missing_code(self, index: int) -> int:
+        """Return the error for a partition that is not here: another broker has it, or none."""
+        if index in self.elsewhere:
+            return errors.NOT_LEADER_OR_FOLLOWER
+        return errors.UNKNOWN_TOPIC_OR_PARTITION
 
     def recompresses(self) -> bool:
         """Return whether `compression.type` asks for a codec of the topic's own."""

@@ -17,6 +17,9 @@ DESCRIPTORS_WANTED: Final = 1_048_576
 # macOS says "unlimited" and means this (OPEN_MAX).
 _DESCRIPTORS_MACOS: Final = 10_240
 
+# Directories that one flush opens beside the files of logs, which are open by then.
+_RESERVED_FOR_FLUSHES_MAX: Final = 4_096
+
 
 def raise_descriptor_limit() -> int:
     """Raise the soft limit as far as the hard one allows, and return it."""
@@ -37,6 +40,16 @@ def raise_descriptor_limit() -> int:
             f"limit, for instance with ulimit -n {DESCRIPTORS_MIN * 8}"
         )
     return soft
+
+
+def files_end() -> int:
+    """Return the descriptor from which on no file is opened but for a flush.
+
+    The system gives the lowest descriptor that is free, so one as high as this says that the
+    process has few left.  A flush gives descriptors back, and needs some to begin.
+    """
+    soft = _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    return soft - min(soft // 8, _RESERVED_FOR_FLUSHES_MAX)
 
 
 def connections_max(descriptors: int) -> int:

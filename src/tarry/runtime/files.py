@@ -14,7 +14,8 @@ from typing import Final
 from weakref import WeakSet
 
 from tarry.base.doors import LogFile
-from tarry.base.errors import DiskFull, StorageError
+from tarry.base.errors import DiskFull, StorageError, TooManyOpenFiles
+from tarry.runtime.descriptors import files_end
 from tarry.runtime.flusher import Flusher
 from tarry.runtime.refusal import reason_of
 
@@ -127,13 +128,18 @@ class OsDisk:
     def __init__(self, root: str, flusher: Flusher) -> None:
         self._root = root
         self._flusher = flusher
+        self._files_end = files_end()
 
     def open(self, path: str, *, create: bool = False) -> OsLogFile:
         flags = _OPEN_FLAGS | (os.O_CREAT if create else 0)
         try:
-            return OsLogFile(path, os.open(self._full(path), flags, 0o600))
+            descriptor = os.open(self._full(path), flags, 0o600)
         except OSError as error:
             raise _storage_error(path, error) from None
+        if descriptor >= self._files_end:
+            os.close(descriptor)
+            raise _too_many_open_files(path)
+        return OsLogFile(path, descriptor)
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(self._full(path))
@@ -261,5 +267,14 @@ def _ours(files: list[LogFile]) -> list[OsLogFile]:
 
 
 def _storage_error(path: str, error: OSError) -> StorageError:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return _too_many_open_files(path)
     kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else StorageError
     return kind(f"{path or 'the log directory'}: {reason_of(error)}")
+
+
+def _too_many_open_files(path: str) -> StorageError:
+    return TooManyOpenFiles(
+        f"{path or 'the log directory'}: too many files are open; raise the limit of this process "
+        "(LimitNOFILE, ulimit -n)"
+    )

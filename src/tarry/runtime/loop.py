@@ -48,6 +48,10 @@ class Turning(Protocol):
     def is_stopped(self) -> bool: ...
 
     @property
+    def is_ready(self) -> bool:
+        """True once clients may come."""
+
+    @property
     def stop_reason(self) -> str:
         """Reason of a stop that the broker chose itself; "" after a clean stop."""
 
@@ -59,6 +63,9 @@ class Turning(Protocol):
 Started = TypeVar("Started", bound=Turning)
 
 StartBroker = Callable[[Disk, Transport, Random, Settings, int, int], Started]
+
+# What comes before the start of a broker that is not alone; None: it was asked to stop meanwhile.
+Prepare = Callable[["Machine", Settings, Signals], StartBroker[Turning] | None]
 
 
 class Machine:
@@ -88,10 +95,14 @@ class Machine:
         self.wake.add_collector(self.flusher.collect)
         self.disk = make_disk(self.directory.path, self.flusher)
         self.transport = OsTransport(self.reactor, settings, connections_max)
+        # Links that were made beside the doors.
+        self.closers: list[Callable[[], None]] = []
 
     def close(self) -> None:
         """Sockets first, so that nobody waits for the files."""
         self.transport.abandon_all()
+        for close in self.closers:
+            close()
         self.flusher.close(WORKERS_END_S_MAX)
         self.reactor.close()
         self.wake.close()
@@ -117,21 +128,34 @@ def run(
     start_broker: StartBroker[Turning],
     announce: Callable[[Settings], None],
     on_hang_up: Callable[[Turning], None] | None = None,
+    prepare: Prepare | None = None,
 ) -> str:
     """Serve until asked to stop; "" after a clean stop, else why it ended.
 
     `announce` is called when connections come in, `on_hang_up` between two turns after a SIGHUP.
-    `StartRefused` says why there was no start.
+    `prepare` returns what starts the broker, in place of `start_broker`.  `StartRefused` says why
+    there was no start.
     """
     keep_freed_memory()
     machine = Machine(settings, connections_max(raise_descriptor_limit()))
     try:
         machine.transport.bind()
-        with calm_collector():
-            broker = start_on(machine, settings, start_broker)
-        machine.transport.listen()
-        signals = Signals(machine.wake)
+        if prepare is None:
+            with calm_collector():
+                broker = start_on(machine, settings, start_broker)
+            machine.transport.listen()
+            signals = Signals(machine.wake)
+        else:
+            signals = Signals(machine.wake)
         try:
+            if prepare is not None:
+                prepared = prepare(machine, settings, signals)
+                if prepared is None:
+                    return ""
+                with calm_collector():
+                    broker = start_on(machine, settings, prepared)
+                _wait_until_ready(machine, broker, signals)
+                machine.transport.listen()
             announce(settings)
             notify(READY)
             return _serve(machine, broker, signals, on_hang_up)
@@ -139,6 +163,12 @@ def run(
             signals.restore()
     finally:
         machine.close()
+
+
+def _wait_until_ready(machine: Machine, broker: Turning, signals: Signals) -> None:
+    """Give the broker turns, its port closed, until clients may come or it is to stop."""
+    while not broker.is_ready and not broker.is_stopped and not signals.is_stop_requested:
+        take_turn(machine, broker)
 
 
 def start_on(machine: Machine, settings: Settings, start_broker: StartBroker[Started]) -> Started:

@@ -34,4 +34,11 @@ def serve(
         else:
             settings_reread.take_over(broker, fresh)
 
-    return run(settings, partial(start_broker, levels=ProcessLevels()), announce, on_hang_up)
+    prepare = None
+    if settings.store_address is not None:
+        # Only who needs it pays for its imports.
+        from tarry.runtime.joining import join
+
+        prepare = join
+    start = partial(start_broker, levels=ProcessLevels())
+    return run(settings, start, announce, on_hang_up, prepare)

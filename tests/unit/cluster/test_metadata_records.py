@@ -9,12 +9,17 @@ from tarry.base.errors import CorruptData
 from tarry.cluster.records import (
     VERSIONS,
     BrokerConfigChanged,
+    BrokerDescribed,
     BrokerRegistered,
     BrokerStartedUncleanly,
     ClusterCreated,
     ConfigChanged,
+    DeletionPending,
+    LifeChanged,
+    LifeEnded,
     MetadataRecord,
     NewerFormat,
+    PartitionChanged,
     PartitionRow,
     PartitionsAdded,
     ProducerIdsReserved,
@@ -45,6 +50,13 @@ EVERY_KIND: list[MetadataRecord] = [
     TopicRemoved(topic_id=ID),
     ProducerIdsReserved(first_id=1000, count=1000),
     StateReset(),
+    DeletionPending(topic_id=ID, broker_ids=[1, 3]),
+    BrokerDescribed(
+        broker_id=1, directory_id="d", rack="a", endpoints={"PLAINTEXT": ("127.0.0.1", 9092)}
+    ),
+    LifeChanged(broker_id=1, broker_epoch=17, phase="serving"),
+    LifeEnded(broker_id=1),
+    PartitionChanged(topic_id=ID, index=2, row=PartitionRow(1, 3, 4, [1, 2], [1]), broker_epoch=17),
 ]
 
 

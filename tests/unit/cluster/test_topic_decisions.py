@@ -8,7 +8,17 @@ import pytest
 
 from tarry.base import errors
 from tarry.base.settings import Settings
-from tarry.cluster.records import BrokerRegistered, MetadataRecord, TopicCreated, TopicDeleted
+from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
+from tarry.cluster.records import (
+    BrokerDescribed,
+    BrokerRegistered,
+    LifeChanged,
+    LifeEnded,
+    MetadataRecord,
+    TopicCreated,
+    TopicDeleted,
+)
+from tarry.cluster.replica_choice import spread_replicas
 from tarry.cluster.state import ClusterState
 from tarry.cluster.topic_decisions import (
     TopicDecision,
@@ -68,11 +78,34 @@ def test_a_decision_changes_nothing():
 
 
 def test_replicas_are_spread_over_the_brokers():
-    decision = create(cluster(brokers=3), TopicWanted("orders", 4, 2))
+    decision = create(cluster(brokers=3), TopicWanted("orders", 4, 1))
 
     rows = created(decision.records[0]).partitions
-    assert [row.replicas for row in rows] == [[1, 2], [2, 3], [3, 1], [1, 2]]
     assert [row.leader_id for row in rows] == [1, 2, 3, 1]
+    assert spread_replicas(cluster(brokers=3), 4, 2) == [[1, 2], [2, 3], [3, 1], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [TopicWanted("n", 1, 2), TopicWanted("n", -1, -1, [(0, [1]), (1, [2, 3])])],
+    ids=["factor", "assignment"],
+)
+def test_more_than_one_replica_is_refused_as_long_as_brokers_do_not_follow(wanted):
+    outcome = create(cluster(brokers=3), wanted).outcomes[0]
+
+    assert outcome.error_code in (
+        errors.INVALID_REPLICATION_FACTOR,
+        errors.INVALID_REPLICA_ASSIGNMENT,
+    )
+    assert outcome.message == "brokers do not replicate yet: ask for 1 replica of each partition"
+
+
+def test_a_default_of_more_replicas_makes_one_as_long_as_brokers_do_not_follow():
+    decision = create(
+        cluster(brokers=3), TopicWanted("n", 1), settings={"default.replication.factor": "3"}
+    )
+
+    assert [row.replicas for row in created(decision.records[0]).partitions] == [[1]]
 
 
 @pytest.mark.parametrize(
@@ -127,6 +160,24 @@ def test_a_default_above_the_number_of_brokers_makes_as_many_replicas_as_there_a
     created = only(decision).created
     assert created is not None
     assert [len(row.replicas) for row in created.partitions] == [1]
+
+
+@pytest.mark.parametrize("factor", [-1, 1])
+def test_while_no_broker_serves_a_creation_and_a_growth_are_to_be_asked_for_again(factor):
+    """Lives end all at once when etcd was away: that is neither a wrong factor nor a crash."""
+    state = cluster("orders", brokers=2)
+    for broker_id in (1, 2):
+        state.apply(BrokerDescribed(broker_id=broker_id, directory_id="d", rack="", endpoints={}))
+    state.apply(LifeChanged(broker_id=1, broker_epoch=7, phase="starting"))
+    state.apply(LifeChanged(broker_id=2, broker_epoch=8, phase="serving"))
+    state.apply(LifeEnded(broker_id=2))
+
+    made = only(create(state, TopicWanted("more", replication_factor=factor)))
+    grown = only(decide_create_partitions(state, [GrowthWanted("orders", 4)]))
+
+    for outcome in (made, grown):
+        assert outcome.error_code == errors.NOT_CONTROLLER
+        assert "no broker of the cluster serves at this moment" in outcome.message
 
 
 def test_the_name_is_looked_at_before_the_settings_and_these_before_the_partitions():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tarry.base.errors import StorageError
+from tarry.base.errors import StorageError, TooManyOpenFiles
 from tarry.log.open_files import FileHolder, OpenFiles
 from tarry.simulation.disk import SimulatedDisk
 
@@ -131,3 +131,39 @@ def test_a_segment_given_back_under_a_failing_tail_is_as_it_was(world):
     assert log.active.row().encode() == before
     world.fill(log, 20)
     assert world.offsets(log) == list(range(29))
+
+
+class CrowdedDisk:
+    """A disk that opens a file only while few holders have theirs."""
+
+    def __init__(self) -> None:
+        self.disk = SimulatedDisk()
+        self.files = OpenFiles(self, 100)
+        self.holders_max = 4
+
+    def open(self, path, *, create=False):
+        if len(self.files) > self.holders_max:
+            raise TooManyOpenFiles(f"{path}: too many files are open")
+        return self.disk.open(path, create=create)
+
+
+def test_files_are_given_back_where_the_system_has_no_descriptor_left():
+    disk = CrowdedDisk()
+    holders = opened(disk.files, 8)
+
+    file = disk.files.open("a", create=True)
+
+    assert file.path == "a"
+    assert [holder.is_released for holder in holders] == [True] * 4 + [False] * 4
+    assert disk.files.open_files_max == 4
+
+
+def test_a_file_is_refused_where_all_others_are_busy():
+    disk = CrowdedDisk()
+    for holder in opened(disk.files, 8):
+        holder.is_busy = True
+
+    with pytest.raises(TooManyOpenFiles):
+        disk.files.open("a", create=True)
+
+    assert len(disk.files) == 8

@@ -14,7 +14,7 @@ import pytest
 from tests.support.patience import PATIENCE_S
 
 from tarry.base.doors import FileRegion
-from tarry.base.errors import StorageError
+from tarry.base.errors import StorageError, TooManyOpenFiles
 from tarry.runtime import flusher as flusher_module
 from tarry.runtime.files import OsDisk
 from tarry.runtime.flusher import Flusher
@@ -212,3 +212,29 @@ def test_removals_that_are_done_are_forgotten(
     disk.begin_remove("another")
 
     assert sum(map(len, flusher._waiting.values())) == 1
+
+
+@contextmanager
+def descriptors_no_more_than(count: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_the_last_descriptors_are_left_to_flushes(tmp_path: Path) -> None:
+    """Only a flush gives back what holds the others."""
+    flusher = Flusher(lambda: None)
+    opened = []
+
+    with descriptors_no_more_than(open_descriptors() + 80):
+        disk = OsDisk(str(tmp_path), flusher)
+        with pytest.raises(TooManyOpenFiles, match=r"^f\d+: too many files are open; raise"):
+            for number in range(1_000):
+                opened.append(disk.open(f"f{number}", create=True))
+        disk.flush([*opened], [""])
+
+    flusher.close(5.0)
+    assert len(opened) > 30

@@ -13,7 +13,7 @@ from tarry.broker.delayed.delete_records import (
 )
 from tarry.broker.duties.record_deletions import RecordDeletions
 from tarry.broker.request import RequestContext
-from tarry.broker.topics import Topics
+from tarry.broker.topics import Topics, missing_code
 from tarry.cluster.topic_names import is_internal
 from tarry.partition.state import Partition
 from tarry.protocol.message import Message
@@ -84,7 +84,7 @@ def _partition(topics: Topics, name: str, index: int) -> tuple[Partition | None,
     hosted = topics.get(name)
     partition = hosted.partition(index) if hosted is not None else None
     if partition is None:
-        return None, errors.UNKNOWN_TOPIC_OR_PARTITION
+        return None, missing_code(hosted, index)
     if is_internal(name):
         return None, errors.INVALID_TOPIC_EXCEPTION
     if not partition.config.has_deletion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tarry.base import errors
 from tarry.broker.request import RequestContext
-from tarry.broker.topics import Topics
+from tarry.broker.topics import Topics, missing_code
 from tarry.cluster.topic_names import name_fault
 from tarry.partition.producers import NO_COORDINATOR_EPOCH
 from tarry.protocol.message import Message
@@ -42,8 +42,8 @@ def _partition(topics: Topics, name: str, index: int) -> PartitionResponse:
     hosted = topics.get(name)
     partition = None if hosted is None else hosted.partition(index)
     if partition is None:
-        answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
-        answer.error_message = f"there is no partition {index} of a topic '{name}'"
+        answer.error_code = missing_code(hosted, index)
+        answer.error_message = f"there is no partition {index} of a topic '{name}' here"
         return answer
     answer.active_producers = [
         ProducerState(

@@ -89,8 +89,11 @@ def _described(
         is_internal=is_internal(topic.name),
         partitions=[
             DescribeTopicPartitionsResponsePartition(
+                error_code=(
+                    errors.NONE if view.is_serving(row.leader_id) else errors.LEADER_NOT_AVAILABLE
+                ),
                 partition_index=index,
-                leader_id=row.leader_id,
+                leader_id=row.leader_id if view.is_serving(row.leader_id) else -1,
                 leader_epoch=row.leader_epoch,
                 replica_nodes=row.replicas,
                 isr_nodes=row.isr,

@@ -80,7 +80,7 @@ def _resolve(known: Topics, api_version: int, request: FetchRequest) -> list[Fet
                 topic.statuses.append(FetchStatus(None, asked, unknown))
                 continue
             partition = hosted.partition(asked.partition)
-            gone_code = errors.UNKNOWN_TOPIC_OR_PARTITION if partition is None else unknown
+            gone_code = hosted.missing_code(asked.partition) if partition is None else unknown
             if partition is not None:
                 if partition.key in seen:
                     continue

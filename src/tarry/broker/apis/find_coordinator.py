@@ -15,6 +15,7 @@ from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.metadata.cluster_view import ClusterView
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
+from tarry.cluster.replica_choice import REPLICAS_MAX
 from tarry.protocol.message import Message
 from tarry.protocol.messages import find_coordinator as messages
 from tarry.protocol.messages.find_coordinator import (
@@ -51,7 +52,7 @@ def handle(
     def answer(error_code: int, sentence: str) -> Message:
         return _response(coordinator, view, context, request)
 
-    wanted = coordinator.topic_wanted(changes.settings, len(view.broker_ids))
+    wanted = coordinator.topic_wanted(changes.settings, min(len(view.broker_ids), REPLICAS_MAX))
     changes.ask(context, changes.creation([wanted]), answer, CREATE_TIMEOUT_MS)
     return None
 
@@ -95,15 +96,15 @@ def _coordinator(
             "transactions" if key_type == TRANSACTION else "",
         )
         return _none(key, _refusal_code(context, key_type), sentence)
-    shard = coordinator.shard_of(key)
-    if shard is None:
+    leader_id = coordinator.leader_of(key)
+    is_missing = leader_id == view.own_id and coordinator.shard_of(key) is None
+    if is_missing or not view.is_serving(leader_id):
         return _none(
             key,
             errors.COORDINATOR_NOT_AVAILABLE,
-            f"{coordinator.topic} is not there yet; ask again, and see the broker's log if it "
-            "stays so",
+            f"the partition of {coordinator.topic} that keeps it is not there, or nobody leads it; "
+            "ask again, and see the broker's log if it stays so",
         )
-    leader_id = shard.runtime.partition.leader_id
     found = view.endpoint(leader_id, context.connection.listener)
     return messages.Coordinator(
         key=key, node_id=found.broker_id, host=found.host, port=found.port, error_code=errors.NONE

@@ -13,7 +13,7 @@ from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
 from tarry.broker.reads import reader_of
 from tarry.broker.request import RequestContext
-from tarry.broker.topics import Topics
+from tarry.broker.topics import Topics, missing_code
 from tarry.partition.state import Partition, ReaderKind
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_offsets import (
@@ -54,7 +54,7 @@ def handle(topics: Topics, context: RequestContext, request: ListOffsetsRequest)
             if seen[asked.partition_index] > 1:
                 answer.error_code = errors.INVALID_REQUEST
             elif partition is None:
-                answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+                answer.error_code = missing_code(hosted, asked.partition_index)
             else:
                 _look_up(partition, asked, answer, reader, context.api_version)
             if context.api_version < VERSION_OF_LEADER_EPOCHS:

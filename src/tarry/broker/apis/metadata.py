@@ -180,9 +180,11 @@ def _described(view: ClusterView, topic: TopicState) -> MetadataResponseTopic:
 def _partition(
     view: ClusterView, topic: str, index: int, row: PartitionRow
 ) -> MetadataResponsePartition:
+    is_led = view.is_serving(row.leader_id)
     return MetadataResponsePartition(
+        error_code=errors.NONE if is_led else errors.LEADER_NOT_AVAILABLE,
         partition_index=index,
-        leader_id=row.leader_id,
+        leader_id=row.leader_id if is_led else -1,
         leader_epoch=row.leader_epoch,
         replica_nodes=row.replicas,
         isr_nodes=row.isr,

@@ -52,7 +52,7 @@ def handle(
     for topic in request.topics:
         hosted = topics.get(topic.name)
         for each in topic.partitions:
-            is_there = hosted is not None and hosted.partition(each.partition_index) is not None
+            is_there = hosted is not None and hosted.has(each.partition_index)
             partitions.append(
                 CommitPartition(
                     topic.name,

@@ -65,7 +65,7 @@ def handle(
     for topic in request.topics:
         hosted = topics.get(topic.name)
         for each in topic.partitions:
-            is_there = hosted is not None and hosted.partition(each.partition_index) is not None
+            is_there = hosted is not None and hosted.has(each.partition_index)
             code = errors.NONE if is_there else errors.UNKNOWN_TOPIC_OR_PARTITION
             partitions.append(CommitPartition(topic.name, each.partition_index, 0, error_code=code))
     ticket = coordinator.ticket(AskedOffsetDelete(context, request))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tarry.base import errors
 from tarry.broker.request import RequestContext
-from tarry.broker.topics import Topics
+from tarry.broker.topics import Topics, missing_code
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -27,7 +27,7 @@ def handle(
             answers.append(answer)
             partition = hosted.partition(asked.partition) if hosted is not None else None
             if partition is None:
-                answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+                answer.error_code = missing_code(hosted, asked.partition)
                 continue
             answer.error_code = partition.epoch_error(asked.current_leader_epoch)
             if answer.error_code != errors.NONE:

@@ -19,7 +19,7 @@ from tarry.broker.delayed.produce import DelayedProduce, Produces, ProduceStatus
 from tarry.broker.delayed.recompressions import RecompressedProduce, Recompressions
 from tarry.broker.flushes import Flushes
 from tarry.broker.request import RequestContext
-from tarry.broker.topics import Topics
+from tarry.broker.topics import Topics, missing_code
 from tarry.partition.leader import AppendResult, append_as_leader, may_open
 from tarry.partition.recompression import Recompression
 from tarry.partition.topic import HostedTopic
@@ -174,10 +174,7 @@ class ProduceHandler:
             return ProduceStatus(None, 0, answer)
         partition = hosted.partition(asked.index) if hosted is not None else None
         if partition is None:
-            by_id = context.api_version >= VERSION_OF_TOPIC_IDS and hosted is None
-            answer.error_code = (
-                errors.UNKNOWN_TOPIC_ID if by_id else errors.UNKNOWN_TOPIC_OR_PARTITION
-            )
+            answer.error_code = _missing_code(hosted, asked.index, context.api_version)
             return ProduceStatus(None, 0, answer)
         if hosted is not None and hosted.is_internal:
             answer.error_code = errors.INVALID_TOPIC_EXCEPTION
@@ -215,6 +212,13 @@ class ProduceHandler:
         answer.log_append_time_ms = result.log_append_time_ms
         answer.log_start_offset = partition.log.log_start_offset
         return ProduceStatus(partition, result.required_offset, answer)
+
+
+def _missing_code(hosted: HostedTopic | None, index: int, api_version: int) -> int:
+    """Return the error for a partition that is not here; newer requests name topics by id."""
+    if hosted is None and api_version >= VERSION_OF_TOPIC_IDS:
+        return errors.UNKNOWN_TOPIC_ID
+    return missing_code(hosted, index)
 
 
 class ProduceInSteps(RecompressedProduce):

@@ -59,10 +59,18 @@ class Coordinator(Part, Generic[S]):
 
     def shard_of(self, key: str) -> S | None:
         """Return the shard that holds this key, loaded or not; None while there is none."""
+        index = self.index_of(key)
+        return None if index < 0 else self.shards.get(index)
+
+    def index_of(self, key: str) -> int:
+        """Return the partition that keeps this key; -1 while the topic is not there."""
         topic = self.cluster.topics.get(self.topic)
-        if topic is None:
-            return None
-        return self.shards.get(partition_of_key(key, len(topic.partitions)))
+        return -1 if topic is None else partition_of_key(key, len(topic.partitions))
+
+    def leader_of(self, key: str) -> int:
+        """Return the id of the broker that leads the partition of this key; -1 if there is none."""
+        index = self.index_of(key)
+        return -1 if index < 0 else self.cluster.topics[self.topic].partitions[index].leader_id
 
     def find(self, key: str) -> tuple[S | None, int]:
         """Return the shard that can decide about this key, or None with the error to answer."""

@@ -21,7 +21,7 @@ from tarry.broker.request import RequestContext
 from tarry.cluster.change import Change, ChangeOfMany
 from tarry.cluster.records import MetadataRecord, TopicRemoved
 from tarry.cluster.state import ClusterState
-from tarry.cluster.store import MetadataStore
+from tarry.cluster.store import MetadataStore, StoreListener
 from tarry.cluster.topic_decisions import (
     TopicChange,
     TopicIds,
@@ -126,6 +126,8 @@ class MetadataChanges:
         self._random = random
         self._turn = turn
         self._hosting = hosting
+        # Who else hears of what is applied or refused.
+        self.also: StoreListener | None = None
         store.listener = self
 
     def creation(self, wanted: list[TopicWanted]) -> TopicChange:
@@ -198,8 +200,12 @@ class MetadataChanges:
                 self.waits.touch(REMOVALS)
         if change is not None:
             self.waits.touch(change)
+        if self.also is not None:
+            self.also.on_applied(version, records, change)
 
     def on_refused(self, change: Change) -> None:
         """Wake whoever waits for a change that is not kept."""
         self._hosting.on_refused(change)
         self.waits.touch(change)
+        if self.also is not None:
+            self.also.on_refused(change)

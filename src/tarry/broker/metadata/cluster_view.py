@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from tarry.base.settings import Settings
 from tarry.broker.topics import Topics
-from tarry.cluster.state import ClusterState
+from tarry.cluster.state import SERVING, ClusterState
 
 # Sets of operations as bits by Kafka's numbers (KIP-430).  Without access control everything
 # that the resource knows is allowed.
@@ -32,7 +32,7 @@ class BrokerEndpoint(NamedTuple):
 
 
 class ClusterView:
-    """The members of the cluster, of which this broker is the only one.
+    """The members of the cluster: those that serve, or this broker if it has a store of its own.
 
     `endpoints` gives a broker's address by listener: a client is told the address that belongs to
     the listener through which the client came.
@@ -51,14 +51,20 @@ class ClusterView:
         self._topics = topics
 
     @property
+    def own_id(self) -> int:
+        """The id of this broker."""
+        return self._settings.node_id
+
+    @property
     def broker_ids(self) -> list[int]:
         """The ids of the brokers that serve."""
-        return [self._settings.node_id]
+        return self.state.placeable_ids if self.state.brokers else [self.own_id]
 
     @property
     def controller_id(self) -> int:
         """The id of the broker that clients take for the controller: the least that serves."""
-        return self.broker_ids[0]
+        serving = self.broker_ids
+        return serving[0] if serving else -1
 
     def brokers(self, listener: str) -> list[BrokerEndpoint]:
         """Return the brokers that serve, as a client of this listener reaches them."""
@@ -66,8 +72,22 @@ class ClusterView:
 
     def endpoint(self, broker_id: int, listener: str) -> BrokerEndpoint:
         """Return one of `broker_ids` as a client of this listener reaches it."""
-        host, port = self._endpoints[listener]
-        return BrokerEndpoint(broker_id, host, port, self._settings.broker_rack)
+        if broker_id == self.own_id:
+            host, port = self._endpoints[listener]
+            return BrokerEndpoint(broker_id, host, port, self._settings.broker_rack)
+        broker = self.state.brokers[broker_id]
+        # A broker without this listener is told by the one that it has, as Kafka does not: it
+        # would be left out, and clients could not tell why.
+        host, port = broker.endpoints.get(listener) or next(iter(broker.endpoints.values()))
+        return BrokerEndpoint(broker_id, host, port, broker.rack or None)
+
+    def is_serving(self, broker_id: int) -> bool:
+        """Return whether clients can ask this broker now."""
+        brokers = self.state.brokers
+        if not brokers:
+            return broker_id == self.own_id
+        broker = brokers.get(broker_id)
+        return broker is not None and broker.phase == SERVING
 
     def offline_replicas(self, topic: str, index: int) -> list[int]:
         """Return this broker's id if its replica is damaged, which is read up to its flaw only.
@@ -76,4 +96,4 @@ class ClusterView:
         """
         partition = self._topics.partition(topic, index)
         is_damaged = partition is not None and partition.log.flaw_offset >= 0
-        return [self._settings.node_id] if is_damaged else []
+        return [self.own_id] if is_damaged else []

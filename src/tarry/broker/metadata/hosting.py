@@ -19,6 +19,7 @@ from tarry.cluster.records import (
     BrokerConfigChanged,
     ConfigChanged,
     MetadataRecord,
+    PartitionChanged,
     PartitionsAdded,
     TopicCreated,
     TopicDeleted,
@@ -89,6 +90,8 @@ class Hosting:
             # Deleted since; or not hosted yet: then its logs are all made together.
             if topic is not None and hosted is not None:
                 self._make(topic, hosted)
+        elif isinstance(record, PartitionChanged):
+            self._lead_anew(record)
         elif isinstance(record, ConfigChanged):
             self._reconfigure_topic(record.topic_id)
         elif isinstance(record, BrokerConfigChanged):
@@ -148,7 +151,10 @@ class Hosting:
         hosted.is_internal = is_internal(topic.name)
         expiration_ms = self._settings.producer_id_expiration_ms
         for index, row in enumerate(topic.partitions):
-            if index in hosted.partitions or self._settings.node_id not in row.replicas:
+            if index in hosted.partitions:
+                continue
+            if self._settings.node_id not in row.replicas:
+                hosted.elsewhere[index] = None
                 continue
             producers = ProducerStates(expiration_ms)
             log = self._logs.open(
@@ -162,6 +168,14 @@ class Hosting:
             partition.lead(row.leader_id, row.leader_epoch, row.replicas, row.isr)
             hosted.partitions[index] = partition
         self._topics.add(hosted)
+
+    def _lead_anew(self, record: PartitionChanged) -> None:
+        """Follow a partition's row: another epoch, which clients hear of with the next answer."""
+        hosted = self._topics.with_id(record.topic_id)
+        partition = None if hosted is None else hosted.partition(record.index)
+        if partition is not None:
+            row = record.row
+            partition.lead(row.leader_id, row.leader_epoch, row.replicas, row.isr)
 
     # -- settings
 

@@ -44,12 +44,14 @@ class Removals:
 
     def __init__(
         self,
+        broker_id: int,
         store: MetadataStore,
         topics: Topics,
         logs: Logs,
         flushes: Flushes,
         retries: Retries,
     ) -> None:
+        self._broker_id = broker_id
         self._store = store
         self._topics = topics
         self._logs = logs
@@ -75,7 +77,7 @@ class Removals:
     def on_refused(self, change: Change) -> None:
         """Record later that the directories of a topic are gone."""
         if isinstance(change, RemoveTopic):
-            again = RemoveTopic(change.topic_id)
+            again = RemoveTopic(change.topic_id, self._broker_id)
             self._retries.later(partial(self._store.change, again))
 
     def _remove_again(self, deleted: DeletedTopic) -> None:
@@ -100,4 +102,4 @@ class Removals:
         logger.debug("topic %s: %d directories are being removed", deleted.name, len(renamed))
 
     def _on_renamed(self, topic_id: bytes, flush_id: int) -> None:
-        self._store.change(RemoveTopic(topic_id))
+        self._store.change(RemoveTopic(topic_id, self._broker_id))

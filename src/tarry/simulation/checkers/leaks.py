@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.broker.broker import Broker
+from tarry.broker.membership import TIMER_ENTRIES_MAX
 from tarry.protocol import api_keys
 
 # What waits only for a request of a connection, by the purgatory's name.
@@ -51,6 +52,8 @@ class LeakChecker:
                 )
         retries = broker.hosting.retries.waiting
         entries_max = delayed + connections + self._duties + retries
+        if broker.membership is not None:
+            entries_max += TIMER_ENTRIES_MAX
         if len(broker.timer) > entries_max:
             sentences.append(
                 f"the wheel holds {len(broker.timer)} entries for {delayed} operations, "

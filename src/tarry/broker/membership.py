@@ -1,0 +1,28 @@
+"""Membership of this broker in a cluster, as far as the broker knows of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.doors import Event
+
+# Entries that a membership has in the broker's timer at most: its life's step; of its store a
+# call's deadline, a retry and the watch's alarm.
+TIMER_ENTRIES_MAX: Final = 4
+
+
+class ClusterMembership:
+    """A broker that shares its metadata with others.  Without a cluster there is none."""
+
+    @property
+    def is_serving(self) -> bool:
+        """True once the others know that this broker serves."""
+        raise NotImplementedError
+
+    def on_event(self, event: Event) -> None:
+        """Take an answer of the shared store."""
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        """Tell the others that this broker is gone; it does nothing more."""
+        raise NotImplementedError

@@ -1,0 +1,287 @@
+"""The metadata store that several brokers share: rows in etcd, changed by transactions.
+
+One change is under way at a time; it is decided on what the watch has brought, written if nothing
+that it rests on has changed, and ends when the watch brings it back.  Only what the watch brings is
+applied, so a broker's own changes and those of others come one way.
+
+An answer that is lost leaves open whether the deed was done.  Then a read that every earlier write
+precedes tells the revision to wait for, and the change is decided again: what it drew by chance it
+keeps, so it knows its own deed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from tarry.base.errors import CorruptData
+from tarry.base.etcd import (
+    CallFailed,
+    Etcd,
+    EtcdAnswer,
+    RevisionSeen,
+    RowsRead,
+    TransactionEnded,
+    WatchEnded,
+)
+from tarry.base.turn import Turn
+from tarry.cluster.change import Change
+from tarry.cluster.records import MetadataRecord, NewerFormat
+from tarry.cluster.row_records import KnownRows
+from tarry.cluster.rows import Keys
+from tarry.cluster.store import MetadataStore
+from tarry.cluster.transactions import GuardedChange, Transaction
+from tarry.timer.entry import TimerEntry
+from tarry.timer.wheel import TimingWheel
+
+# A call that has no answer by then is given up.
+ANSWER_MS_MAX: Final = 2_000
+# A change that was not made by then is refused.
+CHANGE_MS_MAX: Final = 10_000
+# Pause before etcd is asked again after a failure.
+RETRY_MS: Final = 250
+# Progress is asked for so often; a watch that tells nothing in the same time again is made anew.
+PROGRESS_MS: Final = 2_000
+
+AWAY: Final = "etcd does not answer; nothing was changed"
+UNKNOWN: Final = (
+    "etcd did not answer in time; whether the change was made is not known yet, look before you "
+    "ask again"
+)
+
+
+class _AskedChange:
+    """A change that somebody waits for."""
+
+    __slots__ = ("change", "deadline_ms", "decide_at", "done_at", "is_unknown", "was_decided")
+
+    def __init__(self, change: Change, deadline_ms: int) -> None:
+        self.change = change
+        self.deadline_ms = deadline_ms
+        self.was_decided = False
+        # Revision that the watch has to reach before it is decided again; -1: not known yet.
+        self.decide_at = 0
+        # Revision in which it was done; 0 before.
+        self.done_at = 0
+        # A deed of it may have been done, or may be done later.
+        self.is_unknown = False
+
+
+class EtcdStore(MetadataStore):
+    """A store in etcd, below the keys' prefix.  `begin` reads it; `on_answer` takes every answer.
+
+    `fail` is called with a sentence when the rows cannot be read by this release.
+    """
+
+    def __init__(
+        self,
+        etcd: Etcd,
+        keys: Keys,
+        turn: Turn,
+        timer: TimingWheel,
+        fail: Callable[[str], None],
+    ) -> None:
+        super().__init__()
+        self._etcd = etcd
+        self._keys = keys
+        self._turn = turn
+        self._timer = timer
+        self.fail = fail
+        self.known = KnownRows(keys)
+        self._asked: deque[_AskedChange] = deque()
+        # The call for the first change: its transaction, or the read after an unknown outcome.
+        self._call_id = 0
+        self._call_deadline = _Alarm(self._on_call_late)
+        self._retry = _Alarm(self._go_on)
+        # The watch, or the read of all rows that comes before it.
+        self._watch_id = 0
+        self._reading_id = 0
+        self._watch_alarm = _Alarm(self._on_watch_silent)
+        self._was_progress_asked = False
+        # What the watch told while a transaction was under way: its answer comes first.
+        self._held: list[RevisionSeen] = []
+
+    @property
+    def is_ready(self) -> bool:
+        """True once everything was read: the state is etcd's of some moment."""
+        return self.version > 0
+
+    @property
+    def is_changing(self) -> bool:
+        """True while a change waits or is under way."""
+        return len(self._asked) > 0
+
+    def begin(self) -> None:
+        """Read everything, then watch."""
+        self._reading_id = self._etcd.begin_read(self._keys.prefix)
+        self._arm(self._watch_alarm, ANSWER_MS_MAX)
+
+    # --- Changes.
+
+    def change(self, change: Change) -> None:
+        self._asked.append(_AskedChange(change, self._turn.now_ms + CHANGE_MS_MAX))
+        if len(self._asked) == 1:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Decide the first change, if the watch is where it has to be."""
+        while self._asked and not self._call_id and not self._retry.is_pending:
+            asked = self._asked[0]
+            if asked.done_at:
+                return
+            if self._turn.now_ms >= asked.deadline_ms:
+                self._refuse(asked)
+            elif asked.decide_at < 0:
+                self._call(self._etcd.begin_read(self._keys.cluster))
+            elif not self.is_ready or self.version < asked.decide_at:
+                self._arm(self._retry, RETRY_MS)
+            elif not self._decide(asked):
+                return
+
+    def _decide(self, asked: _AskedChange) -> bool:
+        """Decide a change; true if it has ended, false if its transaction is under way."""
+        records = asked.change.decide(self.view)
+        asked.was_decided = True
+        if not records:
+            self._asked.popleft()
+            self._applied([], asked.change, self.version)
+            return True
+        transaction = Transaction(self.known)
+        for record in records:
+            transaction.add(record)
+        if isinstance(asked.change, GuardedChange):
+            asked.change.guard(transaction)
+        self._call(self._etcd.begin_transaction(transaction.compares, transaction.operations))
+        return False
+
+    def _call(self, call_id: int) -> None:
+        self._call_id = call_id
+        self._arm(self._call_deadline, ANSWER_MS_MAX)
+
+    def _refuse(self, asked: _AskedChange) -> None:
+        self._asked.popleft()
+        if not asked.was_decided:
+            # So that it has outcomes, which the refusal then turns to the worse.
+            asked.change.decide(self.view)
+        self._refused(asked.change, UNKNOWN if asked.is_unknown else AWAY)
+
+    def _on_call_late(self) -> None:
+        self._etcd.cancel(self._call_id)
+
+    # --- Answers.
+
+    def on_answer(self, answer: EtcdAnswer) -> None:
+        """Take an answer of etcd, or what its watch tells; others' calls are passed over."""
+        if answer.call_id == self._call_id:
+            self._call_id = 0
+            self._timer.cancel(self._call_deadline)
+            self._end_call(self._asked[0], answer)
+        elif answer.call_id == self._reading_id:
+            self._reading_id = 0
+            self._end_reading(answer)
+        elif answer.call_id == self._watch_id:
+            self._hear(answer)
+
+    def _end_call(self, asked: _AskedChange, answer: EtcdAnswer) -> None:
+        match answer:
+            case TransactionEnded() if answer.is_done:
+                asked.done_at = answer.revision
+            case TransactionEnded():
+                asked.decide_at = answer.revision
+            case RowsRead():
+                asked.decide_at = answer.revision
+            case CallFailed():
+                if answer.is_unknown:
+                    asked.is_unknown = True
+                    asked.decide_at = -1
+                self._arm(self._retry, RETRY_MS)
+        held, self._held = self._held, []
+        for seen in held:
+            self._take_seen(seen)
+        self._go_on()
+
+    def _end_reading(self, answer: EtcdAnswer) -> None:
+        self._timer.cancel(self._watch_alarm)
+        if not isinstance(answer, RowsRead):
+            self._arm(self._watch_alarm, RETRY_MS)
+            return
+        changes = self.known.difference(answer.rows)
+        self._take(answer.revision, lambda: self.known.apply(changes))
+        self._watch()
+
+    def _watch(self) -> None:
+        self._watch_id = self._etcd.watch(self._keys.prefix, self.version + 1)
+        self._was_progress_asked = False
+        self._arm(self._watch_alarm, PROGRESS_MS)
+
+    def _hear(self, answer: EtcdAnswer) -> None:
+        if isinstance(answer, RevisionSeen):
+            self._was_progress_asked = False
+            self._arm(self._watch_alarm, PROGRESS_MS)
+            if self._call_id:
+                self._held.append(answer)
+            else:
+                self._take_seen(answer)
+        elif isinstance(answer, WatchEnded):
+            self._watch_id = 0
+            if answer.compact_revision:
+                self.begin()
+            else:
+                self._arm(self._watch_alarm, RETRY_MS)
+
+    def _on_watch_silent(self) -> None:
+        """Ask a silent watch how far it is; make it anew if it was asked in vain."""
+        if self._reading_id:
+            self._etcd.cancel(self._reading_id)
+        elif not self.is_ready:
+            self.begin()
+        elif not self._watch_id:
+            self._watch()
+        elif self._was_progress_asked:
+            self._etcd.cancel(self._watch_id)
+        else:
+            self._was_progress_asked = True
+            self._etcd.ask_progress()
+            self._arm(self._watch_alarm, PROGRESS_MS)
+
+    # --- What is applied.
+
+    def _take_seen(self, seen: RevisionSeen) -> None:
+        if seen.revision > self.version:
+            self._take(seen.revision, lambda: self.known.apply(seen.changes))
+
+    def _take(self, revision: int, read: Callable[[], list[MetadataRecord]]) -> None:
+        """Apply what changed up to a revision; the first change ends if it is that."""
+        try:
+            records = read()
+        except (NewerFormat, CorruptData) as error:
+            self.fail(str(error))
+            return
+        for record in records:
+            self.state.apply(record)
+        self.version = revision
+        asked = self._asked[0] if self._asked else None
+        # A revision that was read as one of many holds more than the change.
+        if asked is not None and 0 < asked.done_at <= revision:
+            self._asked.popleft()
+            self._applied(records, asked.change, revision)
+        elif records:
+            self._applied(records, None, revision)
+        self._go_on()
+
+    def _arm(self, alarm: _Alarm, delay_ms: int) -> None:
+        self._timer.cancel(alarm)
+        alarm.deadline_ms = self._turn.now_ms + delay_ms
+        self._timer.add(alarm)
+
+
+class _Alarm(TimerEntry):
+    """Timer's entry that calls a function of the store."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        super().__init__(0)
+        self._act = act
+
+    def expire(self) -> None:
+        self._act()

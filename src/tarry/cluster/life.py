@@ -1,0 +1,263 @@
+"""The life of a broker in a cluster: a key of a lease that the broker keeps alive.
+
+A life begins when the key is made and its *broker epoch* is the revision of that; it ends with the
+lease.  Whether it has ended is etcd's to say; the broker itself counts a life as over before that
+(`expires_ms`), so it never acts in a life that others may have buried.
+
+The loop itself renews the lease: a loop that hangs loses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tarry.base.etcd import (
+    CallFailed,
+    Compare,
+    Etcd,
+    EtcdAnswer,
+    LeaseGranted,
+    LeaseRenewed,
+    LeaseRevoked,
+    Operation,
+    Put,
+    TransactionEnded,
+)
+from tarry.base.turn import Turn
+from tarry.cluster.row_records import KnownRows
+from tarry.cluster.rows import ROW_FORMAT, BrokerRow, LifeRow, encode_row
+from tarry.timer.entry import TimerEntry
+from tarry.timer.wheel import TimingWheel
+
+STARTING: Final = "starting"
+SERVING: Final = "serving"
+LEAVING: Final = "leaving"
+
+# Pause before a step is tried again that etcd has refused or not answered.
+RETRY_MS: Final = 250
+# Part of the time to live that a broker gives away, at least so many ms: for answers on their way
+# and for clocks that differ.
+MARGIN_MS_MIN: Final = 1_000
+MARGIN_PART: Final = 5
+
+NO_EPOCH: Final = -1
+
+
+class Life:
+    """The lives of this broker, one after the other.  `begin` starts; `on_answer` takes answers.
+
+    `on_change` is called when a life has begun and when one has ended.
+    """
+
+    def __init__(
+        self,
+        etcd: Etcd,
+        known: KnownRows,
+        broker_id: int,
+        registration: BrokerRow,
+        turn: Turn,
+        timer: TimingWheel,
+        *,
+        ttl_ms: int,
+        renew_ms: int,
+    ) -> None:
+        self._etcd = etcd
+        self._known = known
+        self._broker_id = broker_id
+        self._registration = registration
+        self._turn = turn
+        self._timer = timer
+        self._ttl_ms = ttl_ms
+        self._renew_ms = renew_ms
+        self.on_change: Callable[[], None] = _tell_nobody
+        self._key = known.keys.life(broker_id)
+        self._phase = STARTING
+        # The phase that the key holds.
+        self._stored_phase = ""
+        self._lease_id = 0
+        # Revision in which this life's key was made.
+        self.broker_epoch = NO_EPOCH
+        # On the monotonic clock; nothing is done in this life from then on.
+        self.expires_ms = 0
+        # Why there is no life yet, for whoever waits for it; "" if there is.
+        self.obstacle = "the lease was not granted yet"
+        self._call_id = 0
+        self._sent_ms = 0
+        self._alarm = _LifeAlarm(self)
+
+    @property
+    def is_alive(self) -> bool:
+        """True while this broker may act in its life."""
+        return self.broker_epoch >= 0 and self._turn.monotonic_ms() < self.expires_ms
+
+    def begin(self) -> None:
+        """Begin a life as soon as etcd allows."""
+        self._step()
+
+    def set_phase(self, phase: str) -> None:
+        """Have others see this phase; stored as soon as possible."""
+        self._phase = phase
+        if self.broker_epoch >= 0 and not self._call_id:
+            self._step()
+
+    def leave(self) -> None:
+        """End this life: the broker stops, and others need not wait for its lease."""
+        self._timer.cancel(self._alarm)
+        if self._lease_id:
+            self._etcd.begin_revoke(self._lease_id)
+            self._lease_id = 0
+        self.broker_epoch = NO_EPOCH
+        # An answer that is still to come changes nothing.
+        self._call_id = 0
+
+    def on_time(self) -> None:
+        """Go on: the time of the next step has come, or that of an answer is over."""
+        if self._call_id:
+            call_id, self._call_id = self._call_id, 0
+            self._etcd.cancel(call_id)
+        if self.broker_epoch >= 0 and not self.is_alive:
+            self._end("the lease was not renewed in time")
+        self._step()
+
+    # --- Steps.
+
+    def _step(self) -> None:
+        """Take the next step towards a life, or to keep it."""
+        if self.broker_epoch >= 0:
+            self._keep()
+        elif not self._lease_id:
+            self._make_room()
+        else:
+            self._put_key([Compare(self._key, "mod", 0)])
+
+    def _keep(self) -> None:
+        if self._stored_phase != self._phase:
+            self._put_key([Compare(self._key, "create", self.broker_epoch)])
+        else:
+            self._call(self._etcd.begin_renew(self._lease_id))
+
+    def _make_room(self) -> None:
+        """Ask for a lease; a life of this broker before this one is ended first.
+
+        The broker holds the lock of its directory: a life with the same directory is its own, from
+        before a restart.  Another directory is another broker with this id.
+        """
+        other = self._known.get(self._key)
+        if other is None:
+            self._call(self._etcd.begin_grant(self._ttl_ms))
+            return
+        assert isinstance(other, LifeRow)
+        if other.directory_id == self._registration.directory_id:
+            self._call(self._etcd.begin_revoke(other.lease_id))
+            return
+        self.obstacle = (
+            f"broker {self._broker_id} lives in the cluster already, with another log directory: "
+            "give this one another node.id, or stop the other one"
+        )
+        self._arm(self._renew_ms)
+
+    def _put_key(self, compares: list[Compare]) -> None:
+        registration = self._known.keys.broker(self._broker_id)
+        row = LifeRow(ROW_FORMAT, self._registration.directory_id, self._lease_id, self._phase)
+        operations: list[Operation] = [Put(self._key, encode_row(row), self._lease_id)]
+        if self._known.get(registration) != self._registration:
+            revision = self._known.mod_revision(registration)
+            compares = [*compares, Compare(registration, "mod", revision)]
+            operations.append(Put(registration, encode_row(self._registration)))
+        self._stored_phase = self._phase
+        self._call(self._etcd.begin_transaction(compares, operations))
+
+    def _call(self, call_id: int) -> None:
+        self._call_id = call_id
+        self._sent_ms = self._turn.monotonic_ms()
+        self._arm(self._renew_ms)
+
+    # --- Answers.
+
+    def on_answer(self, answer: EtcdAnswer) -> bool:
+        """Take the answer of this object's call; return false if it is somebody else's."""
+        if answer.call_id != self._call_id:
+            return False
+        self._call_id = 0
+        match answer:
+            case LeaseGranted():
+                self._lease_id = answer.lease_id
+                self._renewed(answer.ttl_ms)
+                self._step()
+            case LeaseRenewed() if answer.ttl_ms > 0:
+                self._renewed(answer.ttl_ms)
+                self._arm(self._renew_ms)
+            case LeaseRenewed():
+                self._end("etcd has ended the lease")
+                self._step()
+            case LeaseRevoked():
+                # The watch tells when the key is gone.
+                self._arm(RETRY_MS)
+            case TransactionEnded():
+                self._on_put(answer)
+            case CallFailed():
+                self._on_failed(answer)
+            case _:
+                raise AssertionError(f"{type(answer).__name__} answers no call of a life")
+        return True
+
+    def _renewed(self, ttl_ms: int) -> None:
+        margin_ms = max(MARGIN_MS_MIN, ttl_ms // MARGIN_PART)
+        self.expires_ms = self._sent_ms + ttl_ms - margin_ms
+
+    def _on_put(self, answer: TransactionEnded) -> None:
+        if not answer.is_done:
+            self._stored_phase = ""
+            if self.broker_epoch >= 0:
+                self._end("the key of this life is gone")
+            # Else the key is there: from an unknown deed of this lease, or of another broker.
+            self._abandon_lease()
+        elif self.broker_epoch < 0:
+            self.broker_epoch = answer.revision
+            self.obstacle = ""
+            self.on_change()
+            self._arm(self._renew_ms)
+        else:
+            self._arm(self._renew_ms)
+
+    def _abandon_lease(self) -> None:
+        """Begin with a new lease; the watch tells what is in the way."""
+        self._lease_id = 0
+        self._arm(RETRY_MS)
+
+    def _on_failed(self, answer: CallFailed) -> None:
+        self._stored_phase = "" if self.broker_epoch < 0 else self._stored_phase
+        if self.broker_epoch < 0:
+            self.obstacle = answer.reason
+            self._lease_id = 0
+        self._arm(RETRY_MS)
+
+    def _end(self, reason: str) -> None:
+        """Count the life as over; the next one begins with a new lease."""
+        self.broker_epoch = NO_EPOCH
+        self.obstacle = reason
+        self._lease_id = 0
+        self._stored_phase = ""
+        self._phase = STARTING
+        self.on_change()
+
+    def _arm(self, delay_ms: int) -> None:
+        self._timer.cancel(self._alarm)
+        self._alarm.deadline_ms = self._turn.now_ms + delay_ms
+        self._timer.add(self._alarm)
+
+
+def _tell_nobody() -> None:
+    """Tell nobody: no one has asked to hear of lives yet."""
+
+
+class _LifeAlarm(TimerEntry):
+    """Timer's entry of a life's next step."""
+
+    def __init__(self, life: Life) -> None:
+        super().__init__(0)
+        self._life = life
+
+    def expire(self) -> None:
+        self._life.on_time()

@@ -1,0 +1,282 @@
+"""Records out of rows: what a revision of etcd means for the cluster's state.
+
+The rows that are known are kept with their revisions, since every write compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from tarry.base.etcd import Removed, Row
+from tarry.cluster.records import (
+    BrokerConfigChanged,
+    BrokerDescribed,
+    BrokerRegistered,
+    ClusterCreated,
+    ConfigChanged,
+    DeletionPending,
+    LifeChanged,
+    LifeEnded,
+    MetadataRecord,
+    PartitionChanged,
+    PartitionRow,
+    PartitionsAdded,
+    ProducerIdsReserved,
+    TopicCreated,
+    TopicDeleted,
+    TopicRemoved,
+)
+from tarry.cluster.rows import (
+    ROW_FORMAT,
+    BlockRow,
+    BrokerRow,
+    ClusterRow,
+    ConfigsRow,
+    DeletedRow,
+    Keys,
+    LifeRow,
+    PartRow,
+    ProducerIdsRow,
+    StoredRow,
+    TopicRow,
+    decode_row,
+    topic_id_of,
+)
+
+# What a revision changes is told in this order of kinds: a topic's name is free before another
+# topic takes it, and what is removed was there.
+_GONE_FIRST: Final = ("lives", "topics", "deleted")
+_KINDS_IN_ORDER: Final = (
+    "cluster",
+    "brokers",
+    "lives",
+    "configs",
+    "deleted",
+    "topics",
+    "parts",
+    "ids",
+)
+
+# The epoch of a life that is over or was never there.
+NO_EPOCH: Final = -1
+
+
+class KnownRow:
+    """A row as it was last seen."""
+
+    __slots__ = ("create_revision", "mod_revision", "row")
+
+    def __init__(self, row: StoredRow, create_revision: int, mod_revision: int) -> None:
+        self.row = row
+        self.create_revision = create_revision
+        self.mod_revision = mod_revision
+
+
+class KnownRows:
+    """Rows of a cluster, by key; `apply` takes what a revision changed."""
+
+    def __init__(self, keys: Keys) -> None:
+        self.keys = keys
+        self._rows: dict[bytes, KnownRow] = {}
+
+    def get(self, key: bytes) -> StoredRow | None:
+        """Return the row with this key, or None."""
+        known = self._rows.get(key)
+        return known.row if known is not None else None
+
+    def mod_revision(self, key: bytes) -> int:
+        """Return the revision of a key's newest value; 0 if the key is not there."""
+        known = self._rows.get(key)
+        return known.mod_revision if known is not None else 0
+
+    def create_revision(self, key: bytes) -> int:
+        """Return the revision in which a key came into being; 0 if it is not there."""
+        known = self._rows.get(key)
+        return known.create_revision if known is not None else 0
+
+    def life_epoch(self, broker_id: int) -> int:
+        """Return the epoch of a broker's life; `NO_EPOCH` if it does not live."""
+        known = self._rows.get(self.keys.life(broker_id))
+        return known.create_revision if known is not None else NO_EPOCH
+
+    def partitions(self, topic_id: bytes) -> list[PartRow]:
+        """Return the rows of a topic's partitions; those without a row of their own as made."""
+        topic = self.get(self.keys.topic(topic_id))
+        assert isinstance(topic, TopicRow)
+        made = [
+            _as_made(replicas, dict(block.epochs))
+            for block in topic.blocks
+            for replicas in block.replicas
+        ]
+        for index in range(len(made)):
+            changed = self.get(self.keys.part(topic_id, index))
+            if isinstance(changed, PartRow):
+                made[index] = changed
+        return made
+
+    def difference(self, rows: Iterable[Row]) -> list[Row | Removed]:
+        """Return what has to change for the known rows to be these."""
+        there: dict[bytes, Row] = {row.key: row for row in rows}
+        gone = [Removed(key, 0) for key in self._rows if key not in there]
+        changed = [row for row in there.values() if row.mod_revision != self.mod_revision(row.key)]
+        return [*gone, *changed]
+
+    def apply(self, changes: Iterable[Row | Removed]) -> list[MetadataRecord]:
+        """Take the changes of one revision and return the records that say the same.
+
+        `NewerFormat` or `CorruptData` if a row cannot be read: then nothing is taken.
+        """
+        by_kind: dict[str, list[tuple[list[str], Row, StoredRow]]] = {}
+        gone: dict[str, list[tuple[list[str], bytes]]] = {}
+        for change in changes:
+            place = self.keys.place(change.key)
+            if isinstance(change, Removed):
+                gone.setdefault(place[0], []).append((place, change.key))
+            else:
+                row = decode_row(place[0], change.key, change.value)
+                by_kind.setdefault(place[0], []).append((place, change, row))
+        records: list[MetadataRecord] = []
+        for kind in _GONE_FIRST:
+            for place, key in gone.get(kind, ()):
+                self._tell_gone(place, key, records)
+        for kind in _KINDS_IN_ORDER:
+            for place, change, row in by_kind.get(kind, ()):
+                self._tell(place, change, row, records)
+        for place, _ in gone.get("configs", ()):
+            records.append(BrokerConfigChanged(broker_id=int(place[1]), configs={}))
+        for each in gone.values():
+            for _, key in each:
+                self._rows.pop(key, None)
+        for put in by_kind.values():
+            for _, change, row in put:
+                self._rows[change.key] = KnownRow(row, change.create_revision, change.mod_revision)
+        return records
+
+    def _tell_gone(self, place: list[str], key: bytes, records: list[MetadataRecord]) -> None:
+        if key not in self._rows:
+            return
+        if place[0] == "lives":
+            records.append(LifeEnded(broker_id=int(place[1])))
+            return
+        topic_id = topic_id_of(place[1])
+        if place[0] == "topics":
+            records.append(TopicDeleted(topic_id=topic_id))
+        else:
+            records.append(TopicRemoved(topic_id=topic_id))
+
+    def _tell(
+        self, place: list[str], change: Row, row: StoredRow, records: list[MetadataRecord]
+    ) -> None:
+        before = self.get(change.key)
+        match row:
+            case ClusterRow() if before is None:
+                records.append(ClusterCreated(cluster_id=row.cluster_id))
+            case ConfigsRow():
+                records.append(
+                    BrokerConfigChanged(broker_id=int(place[1]), configs=dict(row.configs))
+                )
+            case ProducerIdsRow():
+                first_id = before.next_id if isinstance(before, ProducerIdsRow) else 0
+                count = row.next_id - first_id
+                records.append(ProducerIdsReserved(first_id=first_id, count=count))
+            case DeletedRow():
+                self._tell_deleted(topic_id_of(place[1]), row, before, records)
+            case TopicRow():
+                _tell_topic(topic_id_of(place[1]), row, before, records)
+            case PartRow():
+                records.append(partition_changed(topic_id_of(place[1]), int(place[2]), row))
+            case LifeRow():
+                self._tell_life(int(place[1]), change.create_revision, row, records)
+            case BrokerRow():
+                if before is None:
+                    records.append(BrokerRegistered(broker_id=int(place[1])))
+                records.append(
+                    BrokerDescribed(
+                        broker_id=int(place[1]),
+                        directory_id=row.directory_id,
+                        rack=row.rack,
+                        endpoints=row.endpoints,
+                    )
+                )
+            case _:
+                pass
+
+    def _tell_life(
+        self, broker_id: int, broker_epoch: int, row: LifeRow, records: list[MetadataRecord]
+    ) -> None:
+        if self.life_epoch(broker_id) not in (NO_EPOCH, broker_epoch):
+            # Read as a whole after a watch was lost: another life has come meanwhile.
+            records.append(LifeEnded(broker_id=broker_id))
+        records.append(LifeChanged(broker_id=broker_id, broker_epoch=broker_epoch, phase=row.phase))
+
+    def _tell_deleted(
+        self,
+        topic_id: bytes,
+        row: DeletedRow,
+        before: StoredRow | None,
+        records: list[MetadataRecord],
+    ) -> None:
+        """Tell who still has data; and of a topic that was gone before this broker heard of it."""
+        pending = DeletionPending(topic_id=topic_id, broker_ids=row.broker_ids)
+        if before is not None or self.get(self.keys.topic(topic_id)) is not None:
+            # Its own row goes in the same revision, which says it.
+            records.append(pending)
+            return
+        nowhere = PartitionRow(-1, 0, 0, [], [])
+        records.append(
+            TopicCreated(
+                topic_id=topic_id,
+                name=row.name,
+                partitions=[nowhere] * row.partition_count,
+                configs={},
+            )
+        )
+        records.append(TopicDeleted(topic_id=topic_id))
+        records.append(pending)
+
+
+def _tell_topic(
+    topic_id: bytes, row: TopicRow, before: StoredRow | None, records: list[MetadataRecord]
+) -> None:
+    if not isinstance(before, TopicRow):
+        records.append(
+            TopicCreated(
+                topic_id=topic_id,
+                name=row.name,
+                partitions=partitions_of(row.blocks),
+                configs=dict(row.configs),
+            )
+        )
+        return
+    if row.configs != before.configs:
+        records.append(ConfigChanged(topic_id=topic_id, configs=dict(row.configs)))
+    added = row.blocks[len(before.blocks) :]
+    if added:
+        records.append(PartitionsAdded(topic_id=topic_id, partitions=partitions_of(added)))
+
+
+def partition_changed(topic_id: bytes, index: int, row: PartRow) -> PartitionChanged:
+    """Return the record that says what a partition's row says."""
+    return PartitionChanged(
+        topic_id=topic_id,
+        index=index,
+        row=PartitionRow(
+            row.leader_id, row.leader_epoch, row.partition_epoch, row.replicas, row.isr
+        ),
+        broker_epoch=row.broker_epoch,
+    )
+
+
+def _as_made(replicas: list[int], epochs: dict[int, int]) -> PartRow:
+    leader_epoch = epochs.get(replicas[0], NO_EPOCH)
+    return PartRow(ROW_FORMAT, replicas[0], 0, leader_epoch, 0, replicas, replicas, [], [], -1)
+
+
+def partitions_of(blocks: list[BlockRow]) -> list[PartitionRow]:
+    """Return the partitions as they were made: led by their first replica, all in sync."""
+    return [
+        PartitionRow(replicas[0], 0, 0, replicas, replicas)
+        for block in blocks
+        for replicas in block.replicas
+    ]

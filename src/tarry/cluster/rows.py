@@ -1,0 +1,244 @@
+"""Rows of the shared metadata in etcd: their keys, their values, and what a value means.
+
+A value is a JSON array that begins with the format of its kind.  A value of a newer format is
+refused, since to guess at it could lose data; a damaged one names its key.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+import msgspec
+
+from tarry.base.errors import CorruptData
+from tarry.base.ids import id_from_text, id_text
+from tarry.cluster.records import NewerFormat
+from tarry.cluster.topic_names import collision_key
+
+# Format of each kind of row that is written here; older ones keep being read.
+ROW_FORMAT: Final = 1
+
+
+class StoredRow(msgspec.Struct, array_like=True, frozen=True):
+    """Base of all kinds; the first field is the format."""
+
+    format: int
+
+
+class ClusterRow(StoredRow, frozen=True):
+    """`cluster`: made once, by the first broker."""
+
+    cluster_id: str
+
+
+class BrokerRow(StoredRow, frozen=True):
+    """`brokers/<id>`: a registered broker, until it is unregistered.
+
+    `directory_id` is that of the disk whose data counts; endpoints are by listener name.
+    """
+
+    directory_id: str
+    rack: str
+    endpoints: dict[str, tuple[str, int]]
+    release: str
+
+
+class LifeRow(StoredRow, frozen=True):
+    """`lives/<id>`: a broker that is alive; the key goes with its lease.
+
+    `phase` is "starting", "serving" or "leaving".  The key's creation is the broker epoch.
+    """
+
+    directory_id: str
+    lease_id: int
+    phase: str
+
+
+class NameRow(StoredRow, frozen=True):
+    """`names/<collision key>`: which topic has a name that clashes with no other."""
+
+    name: str
+    topic_id: str
+
+
+class BlockRow(msgspec.Struct, array_like=True, frozen=True):
+    """Partitions of a topic that were made together: replicas of each from `first_index` on.
+
+    `epochs` are pairs of a broker's id and its epoch, of those that served then: they are in sync
+    as long as a partition has no row of its own.
+    """
+
+    first_index: int
+    replicas: list[list[int]]
+    epochs: list[tuple[int, int]]
+
+
+class TopicRow(StoredRow, frozen=True):
+    """`topics/<topic id>`: a topic, its settings as text, and how its partitions were made."""
+
+    name: str
+    configs: dict[str, str]
+    blocks: list[BlockRow]
+
+
+class PartRow(StoredRow, frozen=True):
+    """`parts/<topic id>/<index>`: a partition that is no longer as it was made."""
+
+    leader_id: int
+    leader_epoch: int
+    broker_epoch: int
+    partition_epoch: int
+    replicas: list[int]
+    isr: list[int]
+    adding: list[int]
+    removing: list[int]
+    unclean_epoch: int
+
+
+class DeletedRow(StoredRow, frozen=True):
+    """`deleted/<topic id>`: a topic that is gone; `broker_ids` still have data of it."""
+
+    name: str
+    partition_count: int
+    broker_ids: list[int]
+
+
+class ConfigsRow(StoredRow, frozen=True):
+    """`configs/<broker id>`: settings that were changed while brokers ran, as text."""
+
+    configs: dict[str, str]
+
+
+class ProducerIdsRow(StoredRow, frozen=True):
+    """`ids/producer`: the first producer id that nobody was ever given."""
+
+    next_id: int
+
+
+AnyRow = (
+    ClusterRow
+    | BrokerRow
+    | LifeRow
+    | NameRow
+    | TopicRow
+    | PartRow
+    | DeletedRow
+    | ConfigsRow
+    | ProducerIdsRow
+)
+
+# Kinds of rows by the first part of their keys.
+KINDS: Final[dict[str, type[StoredRow]]] = {
+    "cluster": ClusterRow,
+    "brokers": BrokerRow,
+    "lives": LifeRow,
+    "names": NameRow,
+    "topics": TopicRow,
+    "parts": PartRow,
+    "deleted": DeletedRow,
+    "configs": ConfigsRow,
+    "ids": ProducerIdsRow,
+}
+
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODERS: Final = {kind: msgspec.json.Decoder(row) for kind, row in KINDS.items()}
+_FORMAT_DECODER: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_INT_DECODER: Final = msgspec.json.Decoder(int)
+
+R = TypeVar("R", bound=StoredRow)
+
+
+class Keys:
+    """Keys of one cluster, all below its prefix, which begins and ends with "/"."""
+
+    def __init__(self, prefix: str) -> None:
+        assert prefix.startswith("/") and prefix.endswith("/")
+        self.prefix = prefix.encode()
+        self.cluster = self._key("cluster")
+        self.producer_ids = self._key("ids/producer")
+
+    def _key(self, rest: str) -> bytes:
+        return self.prefix + rest.encode()
+
+    def broker(self, broker_id: int) -> bytes:
+        """Return the key of a registration."""
+        return self._key(f"brokers/{broker_id}")
+
+    def life(self, broker_id: int) -> bytes:
+        """Return the key of a broker's life."""
+        return self._key(f"lives/{broker_id}")
+
+    def name(self, name: str) -> bytes:
+        """Return the key under which a topic's name is taken, with all that clash with it."""
+        return self._key(f"names/{collision_key(name)}")
+
+    def topic(self, topic_id: bytes) -> bytes:
+        """Return the key of a topic."""
+        return self._key(f"topics/{id_text(topic_id)}")
+
+    def part(self, topic_id: bytes, index: int) -> bytes:
+        """Return the key of a partition."""
+        return self._key(f"parts/{id_text(topic_id)}/{index}")
+
+    def parts(self, topic_id: bytes) -> bytes:
+        """Return what the keys of a topic's partitions begin with."""
+        return self._key(f"parts/{id_text(topic_id)}/")
+
+    def deleted(self, topic_id: bytes) -> bytes:
+        """Return the key of a topic whose data is still to be removed."""
+        return self._key(f"deleted/{id_text(topic_id)}")
+
+    def configs(self, broker_id: int) -> bytes:
+        """Return the key of a broker's changed settings, or of those that count for every one."""
+        return self._key(f"configs/{broker_id}")
+
+    def place(self, key: bytes) -> list[str]:
+        """Return the parts of a key below the prefix, the kind first."""
+        return key[len(self.prefix) :].decode().split("/")
+
+
+def encode_row(row: StoredRow) -> bytes:
+    """Encode a row's value."""
+    return _ENCODER.encode(row)
+
+
+def decode_row(kind: str, key: bytes, value: bytes) -> StoredRow:
+    """Decode a row's value; `NewerFormat` or `CorruptData` with its key if it cannot be had."""
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        raise NewerFormat(
+            f"etcd holds {shown_key(key)}, a kind of row that this Tarry does not know: a newer "
+            "release is in the cluster, start that one here too"
+        )
+    found = format_of(value)
+    if found > ROW_FORMAT:
+        raise NewerFormat(
+            f"etcd holds {shown_key(key)} in format {found}, this Tarry reads up to {ROW_FORMAT}: "
+            "a newer release is in the cluster, start that one here too"
+        )
+    try:
+        return decoder.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CorruptData(f"{shown_key(key)} in etcd cannot be read: {error}") from error
+
+
+def format_of(value: bytes) -> int:
+    """Return the format that a value names; 0 if it names none."""
+    try:
+        parts = _FORMAT_DECODER.decode(value)
+        return _INT_DECODER.decode(parts[0]) if parts else 0
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return 0
+
+
+def shown_key(key: bytes) -> str:
+    """Write a key as text, whatever its bytes are."""
+    return key.decode(errors="backslashreplace")
+
+
+def topic_id_of(text: str) -> bytes:
+    """Return the topic id that a key names; `CorruptData` if it names none."""
+    try:
+        return id_from_text(text)
+    except ValueError as error:
+        raise CorruptData(f"'{text}' in a key of etcd is no topic id") from error

@@ -1,0 +1,97 @@
+"""Calls of etcd's API: requests from the door's types, and the door's types from answers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.etcd import Compare, Operation, Put, Row
+from tarry.runtime.etcd import etcd_pb2 as pb
+
+RANGE: Final = "/etcdserverpb.KV/Range"
+TRANSACTION: Final = "/etcdserverpb.KV/Txn"
+GRANT: Final = "/etcdserverpb.Lease/LeaseGrant"
+RENEW: Final = "/etcdserverpb.Lease/LeaseKeepAlive"
+REVOKE: Final = "/etcdserverpb.Lease/LeaseRevoke"
+WATCH: Final = "/etcdserverpb.Watch/Watch"
+STATUS: Final = "/etcdserverpb.Maintenance/Status"
+AUTHENTICATE: Final = "/etcdserverpb.Auth/Authenticate"
+
+# Rows that are read in one answer; some 80 bytes each, a topic's up to 100 KB.
+ROWS_PER_PAGE: Final = 2_000
+
+NOT_FOUND: Final = 5
+UNAUTHENTICATED: Final = 16
+
+# Statuses by which etcd refuses what was asked for: arguments, permissions, space, its rate.  All
+# others may come when the transaction is on its way to the members (no leader, time-outs).
+_REFUSALS: Final = frozenset((3, NOT_FOUND, 6, 7, 8, 9, 11, 12, UNAUTHENTICATED))
+
+_TARGETS: Final = {"create": pb.Compare.CREATE, "mod": pb.Compare.MOD}
+
+
+def is_refusal(status: int) -> bool:
+    """Return whether gRPC's status says that nothing was done and nothing will be."""
+    return status in _REFUSALS
+
+
+def encode_transaction(compares: list[Compare], operations: list[Operation]) -> bytes:
+    """Encode the request of a transaction."""
+    request = pb.TxnRequest(
+        compare=[_compare(each) for each in compares],
+        success=[_operation(each) for each in operations],
+    )
+    return request.SerializeToString()
+
+
+def encode_page(prefix: bytes, begin: bytes, revision: int) -> bytes:
+    """Encode the request of the rows below `prefix` from the key `begin` on, one page of them.
+
+    `revision` 0 stands for the newest.
+    """
+    request = pb.RangeRequest(
+        key=begin, range_end=range_end_of(prefix), limit=ROWS_PER_PAGE, revision=revision
+    )
+    return request.SerializeToString()
+
+
+def encode_watch(prefix: bytes, from_revision: int) -> bytes:
+    """Encode the request that begins a watch."""
+    create = pb.WatchCreateRequest(
+        key=prefix,
+        range_end=range_end_of(prefix),
+        start_revision=from_revision,
+        fragment=True,
+    )
+    return pb.WatchRequest(create_request=create).SerializeToString()
+
+
+def row_of(pair: pb.KeyValue) -> Row:
+    """Return the row that etcd describes."""
+    return Row(pair.key, pair.value, pair.create_revision, pair.mod_revision, pair.lease)
+
+
+def range_end_of(prefix: bytes) -> bytes:
+    """Return the first key behind all that begin with `prefix`; b"\\0" if there is none."""
+    for position in reversed(range(len(prefix))):
+        if prefix[position] < 0xFF:
+            return prefix[:position] + bytes([prefix[position] + 1])
+    return b"\0"
+
+
+def _compare(compare: Compare) -> pb.Compare:
+    result = pb.Compare.EQUAL if compare.is_equal else pb.Compare.NOT_EQUAL
+    request = pb.Compare(result=result, target=_TARGETS[compare.of], key=compare.key)
+    if compare.of == "create":
+        request.create_revision = compare.revision
+    else:
+        request.mod_revision = compare.revision
+    return request
+
+
+def _operation(operation: Operation) -> pb.RequestOp:
+    if isinstance(operation, Put):
+        put = pb.PutRequest(key=operation.key, value=operation.value, lease=operation.lease_id)
+        return pb.RequestOp(request_put=put)
+    range_end = range_end_of(operation.key) if operation.is_prefix else b""
+    removal = pb.DeleteRangeRequest(key=operation.key, range_end=range_end)
+    return pb.RequestOp(request_delete_range=removal)

@@ -1,0 +1,219 @@
+"""gRPC over one HTTP/2 connection, without sockets: bytes in, calls' messages and ends out.
+
+The wire form is gRPC's (PROTOCOL-HTTP2): a message is a flag byte, a length of four bytes and
+protobuf's bytes; a call ends by trailers with `grpc-status`.  HTTP/2 is the package `h2`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+from urllib.parse import unquote
+
+import h2.config
+import h2.connection
+import h2.errors
+import h2.events
+import h2.exceptions
+import h2.settings
+import msgspec
+
+# Statuses of gRPC that say by themselves that nothing was done.
+OK: Final = 0
+
+# A peer that names a longer message is not etcd, or means ill.
+MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024
+
+# What a peer may send before it hears that it was read: all calls of a link together.
+_WINDOW_BYTES: Final = 4 * 1024 * 1024
+
+_PREFIX: Final = struct.Struct(">BI")
+
+
+class LinkBroken(Exception):
+    """The peer does not speak gRPC as it should; the text says what it did."""
+
+
+class CallMessage(msgspec.Struct, frozen=True):
+    """A message that came on a call."""
+
+    stream_id: int
+    data: bytes
+
+
+class CallEnded(msgspec.Struct, frozen=True):
+    """The end of a call: gRPC's status, 0 if it went well, and its text."""
+
+    stream_id: int
+    status: int
+    text: str
+
+
+class _Stream:
+    """State of a call under way: bytes to send, and the beginning of a message that came."""
+
+    __slots__ = ("inbox", "is_closing", "outbox", "status", "text")
+
+    def __init__(self) -> None:
+        self.outbox = b""
+        self.is_closing = False
+        self.inbox = bytearray()
+        # gRPC's status if headers or trailers have named one.
+        self.status = -1
+        self.text = ""
+
+
+class GrpcLink:
+    """Calls of one connection.  `take` gives the bytes to send after anything was asked for."""
+
+    def __init__(self, authority: str, scheme: str) -> None:
+        config = h2.config.H2Configuration(client_side=True, header_encoding="utf-8")
+        self._connection = h2.connection.H2Connection(config)
+        self._connection.local_settings = h2.settings.Settings(
+            client=True,
+            initial_values={
+                h2.settings.SettingCodes.ENABLE_PUSH: 0,
+                h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: _WINDOW_BYTES,
+            },
+        )
+        self._connection.initiate_connection()
+        self._connection.increment_flow_control_window(_WINDOW_BYTES)
+        self._authority = authority
+        self._scheme = scheme
+        self._streams: dict[int, _Stream] = {}
+        # False when the peer takes no more calls.
+        self.is_open = True
+
+    def begin(self, path: str, headers: list[tuple[str, str]]) -> int:
+        """Begin a call and return its stream's id."""
+        connection = self._connection
+        stream_id = connection.get_next_available_stream_id()
+        connection.send_headers(
+            stream_id,
+            [
+                (":method", "POST"),
+                (":scheme", self._scheme),
+                (":path", path),
+                (":authority", self._authority),
+                ("te", "trailers"),
+                ("content-type", "application/grpc"),
+                *headers,
+            ],
+        )
+        self._streams[stream_id] = _Stream()
+        return stream_id
+
+    def send(self, stream_id: int, message: bytes, *, is_last: bool) -> None:
+        """Send a message on a call, as far as the peer's window allows at once."""
+        stream = self._streams.get(stream_id)
+        if stream is None:
+            return
+        stream.outbox += _PREFIX.pack(0, len(message)) + message
+        stream.is_closing = is_last
+        self._send_rest(stream_id, stream)
+
+    def cancel(self, stream_id: int) -> None:
+        """Let the peer stop a call; nothing more comes of it."""
+        if self._streams.pop(stream_id, None) is not None:
+            self._connection.reset_stream(stream_id, h2.errors.ErrorCodes.CANCEL)
+
+    def take(self) -> bytes:
+        """Take the bytes to send now."""
+        data = self._connection.data_to_send()
+        assert isinstance(data, bytes)
+        return data
+
+    def receive(self, data: bytes) -> list[CallMessage | CallEnded]:
+        """Return what these bytes mean; `LinkBroken` if they mean nothing."""
+        try:
+            events = self._connection.receive_data(data)
+        except h2.exceptions.ProtocolError as error:
+            raise LinkBroken(f"the peer does not speak HTTP/2 as it should: {error}") from error
+        found: list[CallMessage | CallEnded] = []
+        for event in events:
+            self._handle(event, found)
+        return found
+
+    def _handle(self, event: h2.events.Event, found: list[CallMessage | CallEnded]) -> None:
+        match event:
+            case h2.events.DataReceived():
+                self._connection.acknowledge_received_data(
+                    event.flow_controlled_length, event.stream_id
+                )
+                self._gather(event.stream_id, event.data, found)
+            case h2.events.ResponseReceived() | h2.events.TrailersReceived():
+                self._read_status(event.stream_id, event.headers)
+            case h2.events.StreamEnded():
+                self._end(event.stream_id, found)
+            case h2.events.StreamReset():
+                if self._streams.pop(event.stream_id, None) is not None:
+                    text = f"the peer has reset the call (HTTP/2 error {event.error_code})"
+                    found.append(CallEnded(event.stream_id, -1, text))
+            case h2.events.WindowUpdated():
+                self._on_window(event.stream_id)
+            case h2.events.RemoteSettingsChanged():
+                self._on_window(0)
+            case h2.events.ConnectionTerminated():
+                self.is_open = False
+
+    def _gather(self, stream_id: int, data: bytes, found: list[CallMessage | CallEnded]) -> None:
+        stream = self._streams.get(stream_id)
+        if stream is None:
+            return
+        inbox = stream.inbox
+        inbox += data
+        while len(inbox) >= _PREFIX.size:
+            flag, size = _PREFIX.unpack_from(inbox)
+            if flag or size > MESSAGE_BYTES_MAX:
+                raise LinkBroken(f"the peer begins a message of {size} bytes with flag {flag}")
+            end = _PREFIX.size + size
+            if len(inbox) < end:
+                break
+            found.append(CallMessage(stream_id, bytes(inbox[_PREFIX.size : end])))
+            del inbox[:end]
+
+    def _read_status(self, stream_id: int, headers: object) -> None:
+        stream = self._streams.get(stream_id)
+        if stream is None:
+            return
+        assert isinstance(headers, list)
+        fields = dict(headers)
+        http_status = fields.get(":status", "200")
+        if "grpc-status" in fields:
+            text = fields["grpc-status"]
+            stream.status = int(text) if text.isdecimal() and len(text) < 4 else -1
+            stream.text = unquote(fields.get("grpc-message", ""))
+        elif http_status != "200":
+            stream.text = f"the peer answers with HTTP status {http_status}"
+
+    def _end(self, stream_id: int, found: list[CallMessage | CallEnded]) -> None:
+        stream = self._streams.pop(stream_id, None)
+        if stream is None:
+            return
+        text = stream.text
+        if stream.status < 0 and not text:
+            text = "the peer has ended the call without a status"
+        found.append(CallEnded(stream_id, stream.status, text))
+        if stream.outbox or not stream.is_closing:
+            # The peer is through with a call on which more could have been said.
+            self._connection.reset_stream(stream_id, h2.errors.ErrorCodes.NO_ERROR)
+
+    def _on_window(self, stream_id: int) -> None:
+        waiting = list(self._streams) if stream_id == 0 else [stream_id]
+        for each in waiting:
+            stream = self._streams.get(each)
+            if stream is not None and stream.outbox:
+                self._send_rest(each, stream)
+
+    def _send_rest(self, stream_id: int, stream: _Stream) -> None:
+        connection = self._connection
+        while stream.outbox:
+            room = min(
+                connection.local_flow_control_window(stream_id),
+                connection.max_outbound_frame_size,
+            )
+            if room <= 0:
+                return
+            part, stream.outbox = stream.outbox[:room], stream.outbox[room:]
+            is_end = stream.is_closing and not stream.outbox
+            connection.send_data(stream_id, part, end_stream=is_end)

@@ -1,0 +1,78 @@
+"""Joining of a cluster on a real machine: the link to etcd, and turns until etcd has answered."""
+
+from __future__ import annotations
+
+import logging
+import random
+import socket
+from functools import partial
+from typing import Final
+
+import tarry
+from tarry.base.errors import TarryError
+from tarry.base.limits import POLL_MS_MAX
+from tarry.base.settings import Settings
+from tarry.broker.broker import Broker
+from tarry.broker.cluster_start import start_member
+from tarry.cluster.joining import Joining
+from tarry.runtime import clock
+from tarry.runtime.log_levels import ProcessLevels
+from tarry.runtime.loop import Machine, StartBroker
+from tarry.runtime.refusal import StartRefused
+from tarry.runtime.signals import Signals
+
+logger = logging.getLogger("tarry.runtime")
+
+# While etcd does not answer, a line says so this often.
+TELL_MS: Final = 10_000
+
+
+def join(machine: Machine, settings: Settings, signals: Signals) -> StartBroker[Broker] | None:
+    """Wait for etcd and return what starts the broker then; None if it was asked to stop.
+
+    `StartRefused` says why the cluster cannot be joined.
+    """
+    address = settings.store_address
+    assert address is not None
+    try:
+        from tarry.runtime.etcd.client import EtcdClient
+        from tarry.runtime.etcd.socket_link import Endpoint
+    except ImportError as error:
+        raise StartRefused(
+            f"metadata.store names etcd, and the package {error.name} is missing: "
+            "pip install tarry[cluster]"
+        ) from None
+    members = [Endpoint(host, port) for host, port in address.members]
+    client = EtcdClient(machine.reactor, members, resolve=resolve)
+    machine.closers.append(client.close)
+    try:
+        joining = Joining(
+            client,
+            machine.disk,
+            random.SystemRandom(),
+            settings,
+            machine.clock.now_ms(),
+            machine.clock.now_wall_ms(),
+            release=tarry.__version__,
+        )
+        tell_ms = clock.now_ms() + TELL_MS
+        while not joining.is_done:
+            if signals.is_stop_requested:
+                return None
+            now_ms = machine.clock.now_ms()
+            due_ms = joining.next_due_ms()
+            wait_ms = POLL_MS_MAX if due_ms is None else min(max(due_ms - now_ms, 0), POLL_MS_MAX)
+            events = machine.reactor.wait(wait_ms)
+            joining.turn(events, machine.clock.now_ms(), machine.clock.now_wall_ms())
+            if clock.now_ms() >= tell_ms:
+                tell_ms = clock.now_ms() + TELL_MS
+                logger.warning("waiting for etcd, the port is closed: %s", joining.obstacle)
+    except TarryError as error:
+        raise StartRefused(str(error)) from None
+    return partial(start_member, joining=joining, levels=ProcessLevels())
+
+
+def resolve(host: str) -> str:
+    """Look a name up; a number stays what it is.  The loop stands still meanwhile."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return str(found[0][4][0])

@@ -1,0 +1,1 @@
+"""Several brokers and a simulated etcd in one world."""

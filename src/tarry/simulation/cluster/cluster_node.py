@@ -1,0 +1,138 @@
+"""Cluster node: a broker of a cluster, with a door to the simulated etcd for each of its lives."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.doors import Disk, Event, Random, Transport
+from tarry.base.errors import TarryError
+from tarry.base.etcd import EtcdEvent
+from tarry.base.settings import Settings
+from tarry.broker.broker import Broker
+from tarry.broker.cluster_start import start_member
+from tarry.cluster.joining import Joining
+from tarry.simulation.broker_node import BrokerNode, NodeObserver
+from tarry.simulation.cluster.etcd_node import EtcdNode
+from tarry.simulation.etcd import SimulatedEtcdDoor
+from tarry.simulation.faults import FaultPlan
+from tarry.simulation.world import World
+
+SESSION_MS: Final = 2_000
+_HEARTBEAT_MS: Final = 400
+_DELAY_MS_MAX: Final = 5
+# Without delays and losses a broker has read everything after so many steps.
+_STEPS_MAX: Final = 100
+
+
+class EtcdAway(TarryError):
+    """A start met no etcd; it is tried again, as a process that waits does."""
+
+
+class ClusterNode(BrokerNode):
+    """Broker `broker_id` of a world; clients reach it at port 9092 of the host `b<id>`."""
+
+    def __init__(
+        self,
+        world: World,
+        etcd_node: EtcdNode,
+        broker_id: int,
+        plan: FaultPlan,
+        observer: NodeObserver,
+    ) -> None:
+        self.broker_id = broker_id
+        # The door of the life that is under way, or was last.
+        self.door: SimulatedEtcdDoor | None = None
+        # Etcd cannot be reached from this broker.
+        self.is_cut_off = False
+        self._etcd_node = etcd_node
+        # Answers that come before there is a broker.
+        self._early: list[Event] | None = None
+        self._is_open = False
+        super().__init__(world, plan, observer, name=f"b{broker_id}", start=self._join)
+        self.settings = {
+            "node.id": str(broker_id),
+            "metadata.store": "etcd://etcd:2379/simulated",
+            "listeners": f"PLAINTEXT://{self.name}:9092",
+            "broker.session.timeout.ms": str(SESSION_MS),
+            "broker.heartbeat.interval.ms": str(_HEARTBEAT_MS),
+        }
+
+    @property
+    def is_ready(self) -> bool:
+        """True while clients can come."""
+        return self.broker is not None and self._is_open
+
+    def cut_off(self) -> None:
+        """Lose the link to etcd until `reconnect`; what is under way may be done or not."""
+        self.is_cut_off = True
+        if self.door is not None:
+            self.door.go_away()
+
+    def reconnect(self) -> None:
+        """Let etcd be reached again."""
+        self.is_cut_off = False
+        if self.door is not None and self.broker is not None:
+            self.door.come_back()
+
+    # --- Lives.
+
+    def _join(
+        self,
+        disk: Disk,
+        transport: Transport,
+        random: Random,
+        settings: Settings,
+        now_ms: int,
+        now_wall_ms: int,
+    ) -> Broker:
+        """Join the cluster at once, or fail: a process that waits for etcd begins anew here."""
+        if self.is_cut_off:
+            raise EtcdAway("etcd cannot be reached")
+        door = SimulatedEtcdDoor(self._etcd_node.etcd, self.world.random, self._post)
+        self.door = door
+        self._early = []
+        joining = Joining(door, disk, random, settings, now_ms, now_wall_ms, release="simulated")
+        for _ in range(_STEPS_MAX):
+            if joining.is_done:
+                break
+            door.step()
+            events, self._early = self._early, []
+            joining.turn(events, now_ms, now_wall_ms)
+        else:
+            raise EtcdAway("etcd does not answer")
+        door.delay_ms_max = _DELAY_MS_MAX
+        broker = start_member(
+            disk, transport, random, settings, now_ms, now_wall_ms, joining=joining
+        )
+        for event in self._early:
+            self.network.tell_broker(event)
+        self._early = None
+        return broker
+
+    def _post(self, event: EtcdEvent) -> None:
+        if self._early is not None:
+            self._early.append(event)
+        else:
+            self.network.tell_broker(event)
+
+    def _try_start(self) -> bool:
+        has_started = super()._try_start()
+        # The port opens when the cluster knows that this broker serves.
+        self.network.is_accepting = False
+        self._is_open = False
+        return has_started
+
+    def turn(self) -> None:
+        """Give the broker its turn, and open its port when it is ready."""
+        super().turn()
+        broker = self.broker
+        if broker is not None and not self._is_open and broker.is_ready:
+            self._is_open = True
+            self.network.is_accepting = not self.network.is_stopping
+
+    def _forget_broker(self, kind: str) -> None:
+        super()._forget_broker(kind)
+        self._early = None
+        if self.door is not None:
+            # Nobody hears of what is under way, which may be done all the same.
+            self.door.go_away()

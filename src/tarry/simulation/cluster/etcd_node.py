@@ -1,0 +1,31 @@
+"""The simulated etcd as a process of the world: its leases end and its answers come by the time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.simulation.etcd import SimulatedEtcd
+from tarry.simulation.world import World
+
+_STEP_MS: Final = 5
+
+
+class EtcdNode:
+    """Process of the one etcd that all brokers of a world share."""
+
+    def __init__(self, world: World) -> None:
+        self.clock = world.agenda.new_clock()
+        self.etcd = SimulatedEtcd(world.random, self.clock.now_ms)
+        self._due_ms = self.clock.now_ms
+        world.add(self)
+
+    def due_ms(self) -> int:
+        """Return when the next turn is due, in ms."""
+        return self._due_ms
+
+    def turn(self) -> None:
+        """Move etcd's clock, and carry what is under way between it and the brokers."""
+        self.etcd.advance(self.clock.now_ms)
+        for door in list(self.etcd.doors):
+            door.step()
+        self._due_ms = self.clock.now_ms + _STEP_MS

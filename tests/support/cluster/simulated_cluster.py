@@ -1,0 +1,223 @@
+"""A simulated cluster under producers of the product, with faults from a seed, and its checks."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from tarry.broker.broker import Broker
+from tarry.cluster.etcd_store import EtcdStore
+from tarry.cluster.row_records import KnownRows
+from tarry.cluster.rows import Keys
+from tarry.cluster.state import ClusterState
+from tarry.partition.state import Partition
+from tarry.records.batch import decode_batch_header
+from tarry.records.record import decode_records
+from tarry.simulation import faults
+from tarry.simulation.broker_node import NodeObserver
+from tarry.simulation.clients.context import KnownTopic, RunContext
+from tarry.simulation.clients.topic_admin import TopicAdmin, TopicPlan
+from tarry.simulation.cluster.cluster_node import ClusterNode
+from tarry.simulation.cluster.etcd_node import EtcdNode
+from tarry.simulation.faults import FaultPlan
+from tarry.simulation.product.history import ProductHistory
+from tarry.simulation.product.producer import ProducerNode
+from tarry.simulation.trace import Trace
+from tarry.simulation.world import World
+
+SIZE: Final = 3
+PARTITIONS: Final = 4
+# Everything is healed for so long before the end.
+QUIET_MS_MAX: Final = 60_000
+DURATION_MS: Final = 8_000
+ENDS: Final = (faults.KILL, faults.POWER, "clean", "stall", "cut off", "cut")
+
+
+class LeaderWatch(NodeObserver):
+    """Notes which broker led which partition in which epoch: never two in one."""
+
+    def __init__(self) -> None:
+        self.leaders: dict[tuple[bytes, int, int], int] = {}
+        self.violations: list[str] = []
+
+    def after_turn(self, node: object) -> None:
+        assert isinstance(node, ClusterNode)
+        if node.broker is None:
+            return
+        for partition in node.broker.topics.partitions():
+            key = (partition.topic_id, partition.index, partition.leader_epoch)
+            leader = self.leaders.setdefault(key, node.broker_id)
+            if leader != node.broker_id:
+                self.violations.append(f"{partition.name} has two leaders in one epoch")
+
+
+class SimulatedCluster:
+    """Three brokers, an etcd, an administrator and two producers."""
+
+    def __init__(self, seed: int, trace: Trace | None = None) -> None:
+        self.chance = Random(seed)
+        self.world = World(seed, trace)
+        self.etcd_node = EtcdNode(self.world)
+        self.etcd_node.etcd.late_expiry_ms_max = 500
+        self.watch = LeaderWatch()
+        self.nodes = [
+            ClusterNode(self.world, self.etcd_node, number, FaultPlan(), self.watch)
+            for number in range(1, SIZE + 1)
+        ]
+        first = self.nodes[0]
+        self.context = RunContext(first.clock, first.network, self.world.random, self.world.trace)
+        self.history = ProductHistory()
+        self.producers: list[ProducerNode] = []
+
+    def start(self) -> None:
+        """Start all brokers and make the topics."""
+        for node in self.nodes:
+            node.start()
+        self.run_until(lambda: all(node.is_ready for node in self.nodes), "ready brokers")
+        plans = [TopicPlan(f"t{number}", PARTITIONS, is_lasting=True) for number in range(2)]
+        for plan in plans:
+            plan.configs["message.timestamp.after.max.ms"] = str(1 << 62)
+        TopicAdmin(self.context, "admin", plans).start()
+        self.run_until(lambda: len(self.context.topics) == len(plans), "topics")
+        for number in range(2):
+            self.producers.append(
+                ProducerNode(
+                    self.world,
+                    self.context,
+                    f"producer{number}",
+                    {
+                        "bootstrap.servers": "b1:9092,b2:9092,b3:9092",
+                        "request.timeout.ms": 2_000,
+                        "metadata.max.age.ms": 3_000,
+                        "reconnect.backoff.max.ms": 200,
+                        "retry.backoff.max.ms": 200,
+                        "delivery.timeout.ms": 2 * QUIET_MS_MAX,
+                        "max.block.ms": QUIET_MS_MAX,
+                    },
+                    self.history,
+                    60,
+                )
+            )
+
+    def run_until(self, is_so: object, what: str) -> None:
+        assert callable(is_so)
+        world = self.world
+        world.run_until(world.agenda.now_ms + QUIET_MS_MAX, is_so)
+        assert is_so(), f"did not come: {what}"
+
+    def go_wrong(self) -> None:
+        """One fault, of a broker drawn by chance."""
+        node = self.nodes[self.chance.randrange(SIZE)]
+        kind = ENDS[self.chance.randrange(len(ENDS))]
+        node.note(f"fault: {kind}")
+        if kind in (faults.KILL, faults.POWER):
+            node.lose(kind)
+        elif kind == "clean":
+            node.request_stop(faults.CLEAN)
+        elif kind == "stall":
+            node.busy_until_ms = node.clock.now_ms + self.chance.randrange(5_000)
+        elif kind == "cut off":
+            node.cut_off()
+            node.clock.after(self.chance.randrange(5_000), node.reconnect)
+        elif node.door is not None:
+            node.door.lose_answers = self.chance.randrange(3)
+            node.door.cut()
+
+    def play(self) -> None:
+        """Let faults come for some seconds, then heal and wait until everything is settled."""
+        end_ms = self.world.agenda.now_ms + DURATION_MS
+        while self.world.agenda.now_ms < end_ms:
+            self.world.run_for(self.chance.randrange(800))
+            self.go_wrong()
+        self.context.is_quiet = True
+        for node in self.nodes:
+            node.heal()
+            node.reconnect()
+        self.run_until(self.is_settled, f"an end; {self.unsettled()}")
+        # What the watches have still to bring.
+        self.world.run_for(1_000)
+
+    def unsettled(self) -> list[str]:
+        found = [f"{node.name} is not ready" for node in self.nodes if not node.is_ready]
+        found += [f"{one.name} is not settled" for one in self.producers if not one.is_settled]
+        return found
+
+    def is_settled(self) -> bool:
+        return not self.unsettled() and all(
+            node.broker is not None and node.broker.is_ready for node in self.nodes
+        )
+
+    # --- Checks.
+
+    def partition(self, topic: KnownTopic, index: int) -> Partition:
+        """The partition at the broker that has it."""
+        found = [
+            partition
+            for broker in self.brokers()
+            if (partition := broker.topics.partition(topic.name, index)) is not None
+        ]
+        assert len(found) == 1, f"{topic.name}-{index} is at {len(found)} brokers"
+        return found[0]
+
+    def brokers(self) -> list[Broker]:
+        return [node.broker for node in self.nodes if node.broker is not None]
+
+    def values(self, topic: KnownTopic, index: int) -> list[bytes]:
+        """All values of a partition, in the order of its log."""
+        log = self.partition(topic, index).log
+        values: list[bytes] = []
+        offset: int = log.log_start_offset
+        while offset < log.written_end_offset:
+            region = log.read(offset, log.end_position(), 1 << 20, True)
+            assert region is not None
+            data = region.file.read(region.position, region.size)
+            position = 0
+            while position < len(data):
+                header = decode_batch_header(data, position)
+                values += [
+                    one.value or b""
+                    for one in decode_records(data, size_max=1 << 30, position=position)
+                ]
+                position += int(header.size)
+                offset = int(header.last_offset) + 1
+        return values
+
+    def violations(self) -> list[str]:
+        """Everything that is wrong at the end."""
+        found = [*self.watch.violations, *self.context.history.violations]
+        for node in self.nodes:
+            found += node.violations
+        for topic in self.context.topics:
+            for index in range(topic.partitions):
+                found += self._wrong_in(topic, index)
+        states = [broker.store.state.snapshot() for broker in self.brokers()]
+        states.append(self.replay().snapshot())
+        if any(state != states[0] for state in states):
+            found.append("brokers and etcd do not say the same")
+        return found
+
+    def _wrong_in(self, topic: KnownTopic, index: int) -> list[str]:
+        values = self.values(topic, index)
+        name = f"{topic.name}-{index}"
+        found = [] if len(set(values)) == len(values) else [f"{name} has a record twice"]
+        promised = self.history.promised.get((topic.topic_id, index), [])
+        found += [f"{name} lost {value!r}" for value in promised if value not in values]
+        for producer in self.producers:
+            own = [value for value in values if value.startswith(producer.name.encode() + b"-")]
+            numbers = [int(value.split(b"-")[1]) for value in own]
+            if numbers != sorted(numbers):
+                found.append(f"{name} has records of {producer.name} out of order")
+        return found
+
+    def replay(self) -> ClusterState:
+        """The state that etcd's rows give by themselves."""
+        keys = Keys("/simulated/")
+        known = KnownRows(keys)
+        state = ClusterState()
+        rows = self.etcd_node.etcd.rows(keys.prefix)
+        for record in known.apply(known.difference(rows)):
+            state.apply(record)
+        return state
+
+    def stores(self) -> list[EtcdStore]:
+        return [broker.store for broker in self.brokers() if isinstance(broker.store, EtcdStore)]

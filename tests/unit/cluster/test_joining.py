@@ -1,0 +1,164 @@
+"""Joining of a cluster: who makes it, who may not join it, and what is waited for."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.cluster.joining_scene import JoiningBroker, JoiningScene
+
+from tarry.base.errors import CorruptData, InvalidSetting
+from tarry.cluster.embedded import METADATA_DIRECTORY
+from tarry.cluster.identity import FILE, read_identity, refuse_members_directory
+from tarry.cluster.joining import JoinRefused, check_release
+
+
+@pytest.fixture
+def scene() -> JoiningScene:
+    return JoiningScene()
+
+
+def cluster_ids(*brokers: JoiningBroker) -> list[str]:
+    return [broker.joining.store.state.cluster_id for broker in brokers]
+
+
+def test_brokers_that_come_at_once_make_one_cluster(scene: JoiningScene) -> None:
+    brokers = [scene.broker(broker_id) for broker_id in (1, 2, 3)]
+    scene.join(*brokers)
+
+    assert len(set(cluster_ids(*brokers))) == 1
+    assert all(len(found) == 22 for found in cluster_ids(*brokers))
+    identities = [read_identity(broker.disk) for broker in brokers]
+    assert [each.broker_id for each in identities if each is not None] == [1, 2, 3]
+    assert len({each.directory_id for each in identities if each is not None}) == 3
+
+
+def test_clusters_of_two_prefixes_know_nothing_of_each_other(scene: JoiningScene) -> None:
+    one, other = scene.broker(1), scene.broker(1, prefix="other")
+    scene.join(one, other)
+
+    first, second = cluster_ids(one, other)
+    assert first != second
+
+
+def test_a_broker_finds_its_cluster_again(scene: JoiningScene) -> None:
+    disk = scene.disk()
+    first = scene.broker(1, disk)
+    scene.join(first)
+    first.register()
+    disk.crash()
+    again = scene.broker(1, disk)
+    scene.join(again)
+
+    assert cluster_ids(again) == cluster_ids(first)
+    assert again.joining.store.state.brokers[1].endpoints == {"PLAINTEXT": ("127.0.0.1", 9091)}
+
+
+def test_a_crash_while_the_directory_is_marked_is_harmless(scene: JoiningScene) -> None:
+    disk = scene.disk()
+    disk.open(f"{FILE}.new", create=True).append([b"half"])
+    broker = scene.broker(1, disk)
+    scene.join(broker)
+
+    identity = read_identity(disk)
+    assert identity is not None
+    assert identity.broker_id == 1
+
+
+def test_while_etcd_is_away_a_broker_waits_and_says_for_what(scene: JoiningScene) -> None:
+    broker = scene.broker(1)
+    broker.door.go_away()
+    scene.run(lambda: broker.step() or scene.etcd.now_ms > 30_000)
+    assert broker.joining.obstacle == "cannot be reached"
+    assert not broker.joining.is_done
+
+    broker.door.come_back()
+    scene.join(broker)
+
+
+def test_answers_that_are_lost_are_asked_for_again(scene: JoiningScene) -> None:
+    broker = scene.broker(1)
+    broker.door.lose_answers = 1
+    scene.join(broker)
+    other = scene.broker(2)
+    other.door.lose_requests = 2
+    scene.join(other)
+
+    assert cluster_ids(other) == cluster_ids(broker)
+
+
+def refusal_of(broker: JoiningBroker) -> str:
+    with pytest.raises(JoinRefused) as refusal:
+        broker.scene.join(broker)
+    return str(refusal.value)
+
+
+def test_a_directory_of_another_cluster_is_refused(scene: JoiningScene) -> None:
+    disk = scene.disk()
+    scene.join(scene.broker(1, disk), scene.broker(2, prefix="other"))
+
+    sentence = refusal_of(scene.broker(1, disk, prefix="other"))
+
+    assert "log.dirs belongs to cluster" in sentence
+    assert "below /other/" in sentence
+
+
+def test_a_directory_whose_cluster_is_gone_from_etcd_makes_no_new_one(scene: JoiningScene) -> None:
+    disk = scene.disk()
+    scene.join(scene.broker(1, disk))
+
+    sentence = refusal_of(scene.broker(1, disk, prefix="empty"))
+
+    assert "restore etcd" in sentence
+    assert scene.etcd.rows(b"/empty/") == []
+
+
+def test_a_directory_of_another_broker_is_refused(scene: JoiningScene) -> None:
+    disk = scene.disk()
+    scene.join(scene.broker(1, disk))
+
+    assert "write node.id=1" in refusal_of(scene.broker(2, disk))
+
+
+def test_a_new_disk_under_an_old_id_is_refused_and_not_marked(scene: JoiningScene) -> None:
+    first = scene.broker(1)
+    scene.join(first)
+    first.register()
+    new_disk = scene.disk()
+
+    assert "registered with another log directory" in refusal_of(scene.broker(1, new_disk))
+    assert read_identity(new_disk) is None
+
+
+def test_the_directory_of_a_broker_with_a_store_of_its_own_is_refused(scene: JoiningScene) -> None:
+    disk = scene.disk()
+    disk.make_directory(METADATA_DIRECTORY)
+
+    assert "keeps its metadata itself" in refusal_of(scene.broker(1, disk))
+
+
+def test_a_members_directory_is_refused_to_a_broker_with_a_store_of_its_own(
+    scene: JoiningScene,
+) -> None:
+    disk = scene.disk()
+    scene.join(scene.broker(7, disk))
+
+    with pytest.raises(InvalidSetting, match=r"broker 7 of cluster .* name it in metadata\.store"):
+        refuse_members_directory(disk)
+
+
+def test_a_damaged_mark_of_a_directory_is_named(scene: JoiningScene) -> None:
+    disk = scene.disk()
+    disk.open(FILE, create=True).append([b"{"])
+
+    with pytest.raises(CorruptData, match=r"\.tarry_cluster in log\.dirs cannot be read"):
+        read_identity(disk)
+
+
+@pytest.mark.parametrize("version", ["3.5.28", "3.5.100", "3.6.9", "3.6.16", "3.7.0", "4.0.0"])
+def test_releases_that_keep_their_promises_are_taken(version: str) -> None:
+    check_release(version)
+
+
+@pytest.mark.parametrize("version", ["3.4.40", "3.5.27", "3.6.0", "3.6.8", "2.3.8", "", "devel"])
+def test_releases_that_do_not_are_refused(version: str) -> None:
+    with pytest.raises(JoinRefused, match=r"install 3\.6\.9 or newer"):
+        check_release(version)
