@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.sql.functions import expr
 from tests.support.spark.audit import make_topic
 
 from tarry.spark.steps import StepRefused, aggregate, check, clean, decode, deduplicate, wait
@@ -164,6 +165,19 @@ def test_the_event_time_may_be_milliseconds(texts, tmp_path):
             "field ms is the event time, and it is more than a day ahead of the record's time",
         ),
     ]
+
+
+def test_a_record_without_a_usable_time_gets_that_of_its_writing(texts, schema):
+    far = "timestamp_micros(253402300800000000)"
+    times = f"CASE offset WHEN 0 THEN timestamp_millis(-1) WHEN 1 THEN {far} ELSE timestamp END"
+    records = texts(order("a"), order("b"), order("c"))
+    records = records.withColumns({"timestamp": expr(times)})
+
+    orders = decode(records, format="json", schema=schema, time="at")
+    out = clean(orders, topic="good", rejected="bad")
+
+    found = out.selectExpr("topic", "timestamp IS NULL").collect()
+    assert [tuple(row) for row in found] == [("good", True), ("good", True), ("good", False)]
 
 
 def test_text_is_a_column_where_it_is_utf8(texts):

@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 # Begin of the name of what a process left behind that was killed while it created a file.
 TEMPORARY: Final = "tmp-"
 
@@ -35,6 +37,11 @@ def create_if_absent(path: Path, content: bytes) -> bool:
             temporary.unlink()
     flush_directory(path.parent)
     return is_made
+
+
+def encode(made: msgspec.Struct) -> bytes:
+    """Return the text of a file of JSON, with line breaks for people."""
+    return msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n"
 
 
 def remove_left_over(directory: Path, seconds: float) -> None:

@@ -130,7 +130,13 @@ OURS: Final = (
         "Lets conditions on `topic`, `partition`, `offset` and a least `timestamp` narrow a batch; "
         "needs `spark.sql.python.filterPushdown.enabled`.",
     ),
-    SourceOption("tasks", "number", "cores of the driver", "Number of tasks, where there is work."),
+    SourceOption(
+        "cores",
+        "number",
+        "cores of the driver",
+        "How many tasks run at a time: there are as many, or fewer where there is little to read.",
+    ),
+    SourceOption("tasks", "number", "", "Number of tasks, however little there is to read."),
 )
 
 WRITING: Final = (

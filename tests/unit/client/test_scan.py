@@ -10,6 +10,7 @@ from tests.support.client.consumer_scene import fetched
 from tests.support.client.hand_face import perform
 from tests.support.client.scripted_cluster import Log, ScriptedCluster, Seen, seeded_random
 
+from tarry.base.ids import id_text
 from tarry.client.core.consumer.column_taker import ColumnTaker
 from tarry.client.core.consumer.scan import ScanCore, ranges_of, scan_settings
 from tarry.client.errors import (
@@ -194,6 +195,25 @@ def test_a_truncation_is_an_error():
         log.add(*[b"other"] * 10)
 
     with pytest.raises(LogTruncated):
+        all_offsets(cluster, core)
+
+
+def test_a_topic_with_another_id_than_the_one_that_is_meant_is_not_scanned():
+    cluster = ScriptedCluster()
+    filled(cluster, 1)
+    meant = id_text(cluster.topics["t"].topic_id)
+    settings = scan_settings(ConsumerSettings({"bootstrap.servers": "10.0.0.1:9092"}))
+    ranges = ranges_of({("t", 0): (0, 10)})
+
+    for topic_id in (meant, ""):
+        ids = {"t": topic_id}
+        core = ScanCore(settings, seeded_random(), cluster.now_ms, ranges, ids)
+        cluster.attach(core)
+        assert all_offsets(cluster, core) == [*range(10)]
+
+    core = ScanCore(settings, seeded_random(), cluster.now_ms, ranges, {"t": id_text(b"x" * 16)})
+    cluster.attach(core)
+    with pytest.raises(TopicRecreated, match=f"topic t has the id {meant}"):
         all_offsets(cluster, core)
 
 

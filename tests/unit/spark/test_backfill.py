@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from tarry.spark.archive.contents import ArchiveContents
-from tarry.spark.archive.manifest import ArchivedFile
+from tarry.spark.archive.manifest import ArchivedFile, OffsetSpan
 from tarry.spark.backfill.backfill import BackfillOptions
 from tarry.spark.backfill.closed import watermark_ms
 from tarry.spark.backfill.plan import (
     AskedBackfill,
     BackfillRefused,
     FrozenBackfill,
-    FrozenSpan,
     WindowSpan,
     choose_aggregate,
     files_of,
@@ -69,7 +68,7 @@ def asked(**changed: Any) -> AskedBackfill:
     return AskedBackfill("orders", given, {"time": time}, "clean", "/lake")
 
 
-def frozen(*spans: FrozenSpan, **changed: Any) -> FrozenBackfill:
+def frozen(*spans: OffsetSpan, **changed: Any) -> FrozenBackfill:
     return FrozenBackfill("id", asked(**changed), list(spans), NOON_MS)
 
 
@@ -122,7 +121,7 @@ def test_offsets_begin_with_the_archive_and_end_with_the_log() -> None:
 
     spans = spans_of("clean", held, starts, ends)
 
-    assert spans == [FrozenSpan(0, 5, 25), FrozenSpan(1, 3, 9)]
+    assert spans == [OffsetSpan(0, 5, 25), OffsetSpan(1, 3, 9)]
     assert rest_of(frozen(*spans), held) == [
         ReadRange("clean", 0, 20, 25),
         ReadRange("clean", 1, 3, 9),
@@ -140,11 +139,11 @@ def test_an_archive_of_other_topics_or_of_more_than_the_log_is_refused() -> None
 
 def test_records_that_nobody_has_are_told() -> None:
     held = contents(file(0, 5, 20))
-    spans = [FrozenSpan(0, 5, 40)]
+    spans = [OffsetSpan(0, 5, 40)]
 
     told = lacking("clean", spans, held, {("clean", 0): 30}, {("clean", 0): 7})
     whole = lacking(
-        "clean", [FrozenSpan(0, 0, 40)], contents(file(0, 0, 20)), {("clean", 0): 9}, {}
+        "clean", [OffsetSpan(0, 0, 40)], contents(file(0, 0, 20)), {("clean", 0): 9}, {}
     )
 
     assert told == [
@@ -177,7 +176,7 @@ def test_files_are_those_that_may_have_events_of_the_windows(
     ten_ms, twelve_ms = NOON_MS + 10 * HOUR_MS, NOON_MS + 12 * HOUR_MS
 
     found = files_of(
-        frozen(FrozenSpan(0, 0, 80), **changed), held, WindowSpan(ten_ms, twelve_ms, 2**60)
+        frozen(OffsetSpan(0, 0, 80), **changed), held, WindowSpan(ten_ms, twelve_ms, 2**60)
     )
 
     assert [every[one.first // 10] for one, _ in found] == hours
@@ -186,7 +185,7 @@ def test_files_are_those_that_may_have_events_of_the_windows(
 def test_windows_that_are_open_need_no_records_of_later_times() -> None:
     held = contents(file(-1, 0, 10), file(0, 10, 20))
 
-    found = files_of(frozen(FrozenSpan(0, 0, 20)), held, WindowSpan(None, None, NOON_MS))
+    found = files_of(frozen(OffsetSpan(0, 0, 20)), held, WindowSpan(None, None, NOON_MS))
 
     assert [one.first for one, _ in found] == [0]
 
@@ -194,13 +193,13 @@ def test_windows_that_are_open_need_no_records_of_later_times() -> None:
 def test_files_that_came_after_the_start_are_left_out() -> None:
     held = contents(file(-1, 0, 10), file(-1, 10, 20))
 
-    found = files_of(frozen(FrozenSpan(0, 0, 10)), held, WindowSpan(None, None, NOON_MS))
+    found = files_of(frozen(OffsetSpan(0, 0, 10)), held, WindowSpan(None, None, NOON_MS))
 
     assert [one.first for one, _ in found] == [0]
 
 
 def test_tasks_have_files_of_about_one_size() -> None:
-    files = [(file(0, number, number + 1), FrozenSpan(0, 0, 9)) for number in range(7)]
+    files = [(file(0, number, number + 1), OffsetSpan(0, 0, 9)) for number in range(7)]
 
     assert [len(task) for task in share_out(files, 250)] == [3, 3, 1]
 
@@ -241,8 +240,8 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
 
 def test_the_first_start_freezes_a_run(tmp_path: Path) -> None:
     path = state_path(tmp_path, asked())
-    first = BackfillState(path, 1).freeze(asked(), [FrozenSpan(0, 0, 9)], NOON_MS)
-    second = BackfillState(path, 1).freeze(asked(), [FrozenSpan(0, 0, 99)], NOON_MS + 1)
+    first = BackfillState(path, 1).freeze(asked(), [OffsetSpan(0, 0, 9)], NOON_MS)
+    second = BackfillState(path, 1).freeze(asked(), [OffsetSpan(0, 0, 99)], NOON_MS + 1)
 
     assert second == first
     assert numbers_of(path) == [1]

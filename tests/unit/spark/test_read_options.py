@@ -73,6 +73,7 @@ def test_defaults_are_those_of_sparks_kafka_source() -> None:
         ({"maxRecordsPerPartition": "1000"}, "partition_records_max", 1_000),
         ({"groupId": "job"}, "group_id", "job"),
         ({"tasks": "3"}, "tasks", 3),
+        ({"cores": "3"}, "cores", 3),
         ({"startingOffsetsByTimestampStrategy": "LATEST"}, "is_late_start_latest", True),
     ],
 )

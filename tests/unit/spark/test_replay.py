@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tarry.client import Admin, Consumer, Producer
+from tarry.client import SET, Admin, ConfigChange, Consumer, Producer
 from tarry.spark.archive.archive import ArchiveOptions, archive
 from tarry.spark.archive.contents import ArchiveContents, times_of
-from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused
+from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused, OffsetSpan
 from tarry.spark.archive.workers import OwnWorker
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.replay.plan import (
     AskedReplay,
     FrozenReplay,
-    OffsetSpan,
     ReplayRefused,
     next_round,
     spans_of,
@@ -300,6 +299,21 @@ def test_a_topic_that_deletes_such_old_records_is_told(
 
     assert "deletes records" not in kept
     assert "the topic short soon deletes records as old as some of these" in caplog.text
+
+
+def test_a_topic_that_takes_no_such_old_records_is_refused_before_anything_is_frozen(
+    broker: Tarry, lake: Path, tmp_path: Path
+) -> None:
+    broker.topic("young", partitions=2, message_timestamp_before_max_ms=HOUR_MS)
+
+    with pytest.raises(ReplayRefused, match="the topic young takes no records as old as some"):
+        run(broker, lake, tmp_path / "state", to="young")
+
+    assert not (tmp_path / "state").exists()
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        wanted = ConfigChange("message.timestamp.before.max.ms", SET, str(2**63 - 1))
+        admin.change_topic_configs("young", [wanted])
+    assert run(broker, lake, tmp_path / "state", to="young").records == COUNT
 
 
 # --- Refusals.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from tarry.client import Admin, NewTopic, Producer
+from tarry.client import Admin, NewTopic, Producer, TopicRecreated
 from tarry.spark.options import OptionRefused
+from tarry.spark.reading.bounds import TopicChoice
+from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.rows import RowReader
 from tarry.testing import Tarry
 
@@ -40,3 +43,28 @@ def test_a_time_that_spark_cannot_hold_is_told_and_the_rest_can_be_read(broker: 
         rows(broker, "value", "timestamp")
 
     assert [row["value"] for row in rows(broker, "value", "offset")] == [b"a", b"b"]
+
+
+def test_nothing_of_a_topic_made_anew_is_read_for_the_one_that_was_planned(broker: Tarry) -> None:
+    """It has another log: what lies at these offsets is read by the next micro-batch."""
+
+    def read(topic_id: str, *, fails_on_loss: bool) -> list[object]:
+        settings = {"bootstrap.servers": broker.bootstrap}
+        reader = RowReader(settings, ("value",), fails_on_loss=fails_on_loss)
+        batches = reader.batches({("anew", 0): (0, 2)}, {"anew": topic_id})
+        return [row["value"] for batch in batches for row in batch.to_pylist()]
+
+    def made(value: bytes) -> str:
+        broker.topic("anew")
+        broker.send("anew", value, value, value)
+        with closing(LiveCluster({"bootstrap.servers": broker.bootstrap})) as cluster:
+            return cluster.topics(TopicChoice(names=("anew",)))["anew"].topic_id
+
+    old = made(b"old")
+    broker.admin.delete_topics(["anew"])
+    new = made(b"new")
+
+    assert read(new, fails_on_loss=True) == [b"new", b"new"]
+    assert read(old, fails_on_loss=False) == []
+    with pytest.raises(TopicRecreated):
+        read(old, fails_on_loss=True)

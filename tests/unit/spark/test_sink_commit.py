@@ -235,6 +235,11 @@ def test_files_of_a_frozen_micro_batch_are_not_dropped(tarry, options, tmp_path)
             {"timestamp": pyarrow.array([2**42], pyarrow.timestamp("ms", "UTC"))},
             "has a time that lies .* ms ahead",
         ),
+        (
+            {"message_timestamp_before_max_ms": 60_000},
+            {"timestamp": pyarrow.array([10**12 * 1_000], pyarrow.timestamp("us", "UTC"))},
+            "ms back, and its message.timestamp.before.max.ms is 60000: raise that",
+        ),
     ],
 )
 def test_what_no_broker_takes_fails_its_task(tarry, options, tmp_path, configs, columns, sentence):

@@ -171,6 +171,7 @@ def test_a_topic_made_anew_is_read_from_its_begin_and_never_for_the_old_one(
     reached = lax.latestOffset(old, ReadAllAvailable())
     (task,) = lax.partitions(old, reached)
     assert task.value == {TOPIC: [(0, 0, 4)]}
+    assert task.topic_ids == {TOPIC: reached[TOPIC]["id"]}
 
 
 def test_a_group_shows_how_far_the_query_is(broker: Tarry, make: Any) -> None:

@@ -8,7 +8,7 @@ It shares nothing with other clients, so many processes may scan parts of a topi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
@@ -34,6 +34,7 @@ def scan(
     max_rows: int = ROWS_MAX,
     *,
     views: bool = False,
+    topic_ids: Mapping[str, str] | None = None,
     **arguments: Unpack[ConsumerArguments],
 ) -> Iterator[pa.RecordBatch]:
     """Yield every record whose offset lies in these ranges (the first offset, and the one behind
@@ -41,23 +42,27 @@ def scan(
 
     A range that the log does not have raises OffsetOutOfRange before the first row.  Settings are
     a consumer's; `default.api.timeout.ms` is how long the next rows may take.  `columns` and
-    `views` are those of `ArrowConsumer.batches`.
+    `views` are those of `ArrowConsumer.batches`.  `topic_ids` has ids by topic, as `tarry topics
+    describe` shows them: a topic with another id raises TopicRecreated before the first row.
     """
     check_settings("scan", settings)
     check_rows_max(max_rows)
     made = scan_settings(ConsumerSettings(settings, **arguments))
-    return _batches(ranges_of(ranges), made, Choice(columns, views=views), max_rows)
+    checked = ranges_of(ranges)
+
+    def core(driver: Driver[ScanCore]) -> ScanCore:
+        return ScanCore(made, SystemRandom(), monotonic_ms(), checked, topic_ids)
+
+    return _batches(made, core, Choice(columns, views=views), max_rows)
 
 
 def _batches(
-    ranges: dict[TopicPartition, OffsetRange],
     settings: ConsumerSettings,
+    make_core: Callable[[Driver[ScanCore]], ScanCore],
     choice: Choice,
     rows_max: int,
 ) -> Iterator[pa.RecordBatch]:
-    driver = Driver(
-        settings, lambda driver: ScanCore(settings, SystemRandom(), monotonic_ms(), ranges)
-    )
+    driver = Driver(settings, make_core)
     try:
         while True:
             taker = choice.taker(rows_max)

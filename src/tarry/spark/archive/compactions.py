@@ -23,8 +23,8 @@ from typing import Final
 import msgspec
 
 from tarry.spark.archive.exchange import exchange
-from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused, encode
-from tarry.spark.durable_files import create_if_absent, flush_directory, make_directories
+from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused
+from tarry.spark.durable_files import create_if_absent, encode, flush_directory, make_directories
 
 COMPACTIONS: Final = "_tarry/compactions"
 TWINS: Final = "_tarry/twins"
@@ -93,8 +93,15 @@ class FileCompactions:
 
     def is_settled(self) -> bool:
         """Return whether readers see what the newest compaction made."""
+        return self.unsettled() is None
+
+    def unsettled(self) -> FileCompaction | None:
+        """Return the newest compaction, unless readers see what it made, or there is none."""
         numbers = self.numbers()
-        return not numbers or self._is_done(self.read(numbers[-1]))
+        if not numbers:
+            return None
+        newest = self.read(numbers[-1])
+        return None if self._is_done(newest) else newest
 
     def commit(self, compaction: FileCompaction) -> None:
         """Make a compaction count; the lock is held, and the one before is settled."""
@@ -105,11 +112,8 @@ class FileCompactions:
     def settle(self) -> None:
         """Let readers see what the newest compaction made, wherever its run was killed; the lock
         is held."""
-        numbers = self.numbers()
-        if not numbers:
-            return
-        compaction = self.read(numbers[-1])
-        if self._is_done(compaction):
+        compaction = self.unsettled()
+        if compaction is None:
             return
         place = self.path / compaction.directory
         twin = self._twin(compaction.number)

@@ -22,12 +22,12 @@ from tarry.spark.archive.manifest import (
     ArchiveRefused,
     Manifest,
     decode_manifest,
-    encode,
 )
 from tarry.spark.archive.parquet_files import HIDDEN, NAME_LETTERS_MAX
 from tarry.spark.archive.table_compactions import TableCompactions
 from tarry.spark.durable_files import (
     create_if_absent,
+    encode,
     flush_directory,
     make_directories,
     remove_left_over,

@@ -34,6 +34,14 @@ class ArchivedFile(msgspec.Struct, frozen=True):
     sha256: str
 
 
+class OffsetSpan(msgspec.Struct, frozen=True):
+    """Offsets of one partition of an archived topic, from `first` to before `end`."""
+
+    partition: int
+    first: int
+    end: int
+
+
 class ArchivedRange(msgspec.Struct, frozen=True):
     """Offsets of one partition that a round has read, from `first` to before `end`."""
 
@@ -67,11 +75,6 @@ class Archived(msgspec.Struct, frozen=True):
     version: int = VERSION
     # parquet: plain files; delta: a Delta table over them.
     table: str = "parquet"
-
-
-def encode(made: msgspec.Struct) -> bytes:
-    """Return the JSON text of a file that the archive keeps."""
-    return msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n"
 
 
 def decode_manifest(text: bytes, name: str) -> Manifest:

@@ -1,13 +1,15 @@
 """Ordered rows: those of one partition, out of the files of an archive, by their offsets.
 
 Files of one partition may hold offsets in turns, since the time of a record decides its file.  Each
-file is sorted, so they are merged, and only batches that are in turn are in memory.
+file is sorted, so they are merged, and only batches that are in turn are in memory.  Very many such
+files are read one after the other, slice by slice.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +20,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_MAX: Final = 16_384
+# So many files that are read side by side have batches of full size.
+FULL_FILES_MAX: Final = 16
+BUFFER_BYTES: Final = 64 * 1024
+
+# Files that are open at once; a process may often open a thousand.
+OPEN_FILES_MAX: Final = 256
+# Rows of a slice, about, where more files than that have offsets in turns.
+SLICE_ROWS: Final = 262_144
 OFFSET: Final = "offset"
 
 
@@ -30,14 +40,33 @@ def ordered_rows(
     """
     waiting = [file for file in files if file.first < end and file.end > first]
     waiting.sort(key=lambda file: file.first)
+    most = most_at_once(waiting)
+    if most > OPEN_FILES_MAX:
+        return _by_slices(path, waiting, first, end)
+    # Many files have few rows each in memory.
+    rows_max = max(1, ROWS_MAX * FULL_FILES_MAX // max(most, FULL_FILES_MAX))
+    return _in_turn(path, waiting, (first, end), rows_max)
+
+
+def most_at_once(files: Iterable[ArchivedFile]) -> int:
+    """Return how many files at most have an offset in common."""
+    # An end comes before a begin at the same offset.
+    steps = sorted([(file.first, 1) for file in files] + [(file.end, -1) for file in files])
+    return max(accumulate(step for _, step in steps), default=0)
+
+
+def _in_turn(
+    path: Path, waiting: list[ArchivedFile], bounds: tuple[int, int], rows_max: int
+) -> Iterator[pa.RecordBatch]:
+    """Read files side by side, each as far as it is in turn."""
     opened: list[FileRows] = []
     try:
         while waiting or opened:
             if not opened:
-                opened.append(FileRows(path, waiting.pop(0), first, end))
+                opened.append(FileRows(path, waiting.pop(0), bounds, rows_max))
             last = min((one.last for one in opened if one.is_open), default=-1)
             while waiting and waiting[0].first <= last:
-                opened.append(FileRows(path, waiting.pop(0), first, end))
+                opened.append(FileRows(path, waiting.pop(0), bounds, rows_max))
                 if opened[-1].is_open:
                     last = min(last, opened[-1].last)
             yield from _merged([one.take(last) for one in opened if one.is_open])
@@ -45,6 +74,27 @@ def ordered_rows(
     finally:
         for one in opened:
             one.close()
+
+
+def _by_slices(
+    path: Path, files: list[ArchivedFile], first: int, end: int
+) -> Iterator[pa.RecordBatch]:
+    """Read one file after the other, for one slice of offsets after the other.
+
+    A file is read as often as it has slices, which costs time and neither files nor memory.
+    """
+    first, end = max(first, files[0].first), min(end, max(file.end for file in files))
+    span = max(file.end for file in files) - files[0].first
+    size = max(1, span * SLICE_ROWS // sum(file.rows for file in files))
+    for begin in range(first, end, size):
+        bounds = begin, min(begin + size, end)
+        parts: list[pa.RecordBatch] = []
+        for file in files:
+            if file.first < bounds[1] and file.end > begin:
+                rows = FileRows(path, file, bounds, ROWS_MAX)
+                while rows.is_open:
+                    parts.append(rows.take(rows.last))
+        yield from _merged(parts)
 
 
 def _merged(parts: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -63,16 +113,19 @@ def _merged(parts: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class FileRows:
     """Rows of one file that are still to be taken; `is_open` while there are any."""
 
-    def __init__(self, path: Path, file: ArchivedFile, first: int, end: int) -> None:
+    def __init__(
+        self, path: Path, file: ArchivedFile, bounds: tuple[int, int], rows_max: int
+    ) -> None:
         import pyarrow.parquet as pq
 
         where = path / file.path
         check_size(where, file)
-        self._file: Any = pq.ParquetFile(where)
-        self._first = first
-        self._end = end
-        groups = _groups_within(self._file.metadata, first, end)
-        self._batches: Any = self._file.iter_batches(ROWS_MAX, row_groups=groups)
+        # Without a buffer all of a row group is read with its first rows.
+        is_one_of_many = rows_max < ROWS_MAX
+        self._file: Any = pq.ParquetFile(where, buffer_size=BUFFER_BYTES if is_one_of_many else 0)
+        self._first, self._end = bounds
+        groups = _groups_within(self._file.metadata, *bounds)
+        self._batches: Any = self._file.iter_batches(rows_max, row_groups=groups)
         self._rows: Any = None
         self.is_open = True
         # Offset of the last row at hand.

@@ -30,11 +30,8 @@ class TableCompactions(FileCompactions):
     def settle(self) -> None:
         """Bring the newest compaction into the table, wherever its run was killed; the lock is
         held."""
-        numbers = self.numbers()
-        if not numbers:
-            return
-        compaction = self.read(numbers[-1])
-        if self._is_done(compaction):
+        compaction = self.unsettled()
+        if compaction is None:
             return
         self.move_files(compaction)
         self.table().merge(compaction.number, compaction.replaced, compaction.files)

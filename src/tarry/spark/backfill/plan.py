@@ -14,7 +14,7 @@ from tarry.base.ids import TopicPartition
 from tarry.base.spelling import Spelling
 from tarry.spark.archive.contents import ArchiveContents, times_of
 from tarry.spark.archive.directory import ArchiveDirectory
-from tarry.spark.archive.manifest import ArchivedFile
+from tarry.spark.archive.manifest import ArchivedFile, OffsetSpan
 from tarry.spark.pipeline.file.sections import AggregateSection, Pipeline
 from tarry.spark.pipeline.file.values import duration_ms
 from tarry.spark.reading.plan import ReadRange
@@ -43,20 +43,12 @@ class AskedBackfill(msgspec.Struct, frozen=True):
     until_ms: int | None = None
 
 
-class FrozenSpan(msgspec.Struct, frozen=True):
-    """Offsets of one partition of the clean topic, from `first` to before `end`."""
-
-    partition: int
-    first: int
-    end: int
-
-
 class FrozenBackfill(msgspec.Struct, frozen=True):
     """Content of `backfill.json`: what a run stands for, from its start on."""
 
     backfill_id: str
     asked: AskedBackfill
-    spans: list[FrozenSpan]
+    spans: list[OffsetSpan]
     # The stream is done with windows that end here or earlier, in ms since 1970.
     closed_ms: int
     version: int = VERSION
@@ -106,7 +98,7 @@ def spans_of(
     contents: ArchiveContents,
     starts: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
-) -> list[FrozenSpan]:
+) -> list[OffsetSpan]:
     """Return the offsets that are to be read: those of the archive, and what the log has behind.
 
     `starts` and `ends` are the log's.
@@ -117,7 +109,7 @@ def spans_of(
             f"the archive has no topic {topic!r}, which the aggregate reads; it has {topics}. Name "
             "it among the topics of [archive], or archive it by `tarry spark archive`"
         )
-    spans: list[FrozenSpan] = []
+    spans: list[OffsetSpan] = []
     for place in sorted(ends):
         first, archived_end = contents.ranges.get(place, (starts[place], starts[place]))
         if archived_end > ends[place]:
@@ -125,13 +117,13 @@ def spans_of(
                 f"the archive holds {topic} [{place[1]}] up to offset {archived_end}, and the log "
                 f"ends at {ends[place]}: it was truncated, or this is another cluster"
             )
-        spans.append(FrozenSpan(place[1], first, ends[place]))
+        spans.append(OffsetSpan(place[1], first, ends[place]))
     return spans
 
 
 def lacking(
     topic: str,
-    spans: Iterable[FrozenSpan],
+    spans: Iterable[OffsetSpan],
     contents: ArchiveContents,
     starts: Mapping[TopicPartition, int],
     lost: Mapping[TopicPartition, int],
@@ -154,10 +146,10 @@ def lacking(
 
 def files_of(
     frozen: FrozenBackfill, contents: ArchiveContents, windows: WindowSpan
-) -> list[tuple[ArchivedFile, FrozenSpan]]:
+) -> list[tuple[ArchivedFile, OffsetSpan]]:
     """Return the files that may have events of these windows, each with the offsets that count."""
     begin_ms, end_ms = record_times(frozen.asked, windows)
-    found: list[tuple[ArchivedFile, FrozenSpan]] = []
+    found: list[tuple[ArchivedFile, OffsetSpan]] = []
     for span in frozen.spans:
         for file in contents.files.get((frozen.asked.topic, span.partition), []):
             if file.first >= span.end or file.end <= span.first:
@@ -207,10 +199,10 @@ def rest_of(frozen: FrozenBackfill, contents: ArchiveContents) -> list[ReadRange
 
 
 def share_out(
-    files: Sequence[tuple[ArchivedFile, FrozenSpan]], bytes_max: int
-) -> list[list[tuple[ArchivedFile, FrozenSpan]]]:
+    files: Sequence[tuple[ArchivedFile, OffsetSpan]], bytes_max: int
+) -> list[list[tuple[ArchivedFile, OffsetSpan]]]:
     """Share files out among tasks, of about so many bytes each."""
-    tasks: list[list[tuple[ArchivedFile, FrozenSpan]]] = []
+    tasks: list[list[tuple[ArchivedFile, OffsetSpan]]] = []
     size = bytes_max
     for file, span in files:
         if size >= bytes_max:

@@ -9,29 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from tarry.client.arrow.installed import load_pyarrow
-from tarry.spark.archive.manifest import ArchivedFile
+from tarry.spark.archive.manifest import ArchivedFile, OffsetSpan
 from tarry.spark.archive.ordered_rows import ordered_rows
-from tarry.spark.backfill.plan import FrozenSpan
 from tarry.spark.reading.plan import ReadRange
+from tarry.spark.reading.read_options import COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-# Those of the source, as the stages of a pipeline read it.
-COLUMNS: Final = (
-    "key",
-    "value",
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-    "timestampType",
-    "headers",
-)
 
 
 @dataclass(frozen=True)
@@ -40,7 +28,7 @@ class RecordTask:
 
     path: str
     topic: str
-    files: Sequence[tuple[ArchivedFile, FrozenSpan]] = ()
+    files: Sequence[tuple[ArchivedFile, OffsetSpan]] = ()
     ranges: Sequence[ReadRange] = ()
 
 
@@ -67,7 +55,7 @@ class RecordReading:
             yield from reader.batches(ranges)
 
 
-def _archived(path: Path, file: ArchivedFile, span: FrozenSpan) -> Iterator[pa.RecordBatch]:
+def _archived(path: Path, file: ArchivedFile, span: OffsetSpan) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file as the source gives them."""
     from pyspark.sql.pandas.types import to_arrow_schema
 

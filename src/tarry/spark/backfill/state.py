@@ -23,13 +23,19 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from tarry.spark.archive.manifest import OffsetSpan
 from tarry.spark.backfill.plan import (
     AskedBackfill,
     BackfillRefused,
     FrozenBackfill,
-    FrozenSpan,
 )
-from tarry.spark.durable_files import TEMPORARY, create_if_absent, flush_directory, make_directories
+from tarry.spark.durable_files import (
+    TEMPORARY,
+    create_if_absent,
+    encode,
+    flush_directory,
+    make_directories,
+)
 from tarry.spark.writing.directory import TASK, SinkDirectory
 
 FROZEN: Final = "backfill.json"
@@ -94,12 +100,12 @@ class BackfillState:
         return self._read(FROZEN, FrozenBackfill)
 
     def freeze(
-        self, asked: AskedBackfill, spans: list[FrozenSpan], closed_ms: int
+        self, asked: AskedBackfill, spans: list[OffsetSpan], closed_ms: int
     ) -> FrozenBackfill:
         """Write down what the run stands for; what another process has written counts."""
         make_directories(self.path)
         made = FrozenBackfill(uuid.uuid4().hex, asked, spans, closed_ms)
-        create_if_absent(self.path / FROZEN, _encode(made))
+        create_if_absent(self.path / FROZEN, encode(made))
         frozen = self.frozen()
         assert frozen is not None
         return frozen
@@ -107,7 +113,7 @@ class BackfillState:
     def note(self, counts: ResultCounts) -> None:
         """Write down what was counted, in place of what a killed start had."""
         temporary = self.path / f"{TEMPORARY}{uuid.uuid4().hex}"
-        temporary.write_bytes(_encode(counts))
+        temporary.write_bytes(encode(counts))
         os.replace(temporary, self.path / COUNTS)
         flush_directory(self.path)
 
@@ -121,7 +127,7 @@ class BackfillState:
 
     def finish(self, sums: ResultCounts) -> None:
         """Write down that all is in the topic; files of starts that were killed go."""
-        create_if_absent(self.path / FINISHED, _encode(sums))
+        create_if_absent(self.path / FINISHED, encode(sums))
         for path in self.path.glob(f"{TASK}*"):
             path.unlink(missing_ok=True)
 
@@ -136,7 +142,3 @@ class BackfillState:
                 f"{path} cannot be read: {error}. Remove {self.path.parent}, and the next start "
                 "begins this backfill anew"
             ) from None
-
-
-def _encode(made: object) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n"

@@ -1,10 +1,10 @@
-"""Directory of a run: whose checkpoint it is, and which process runs a stage of it."""
+"""Directory of a run: whose checkpoint it is, what its state is of, and which process runs it."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -14,12 +14,13 @@ import msgspec
 from tarry.spark.durable_files import create_if_absent, make_directories
 from tarry.spark.pipeline.faults import StageFailed
 from tarry.spark.pipeline.file.sections import Pipeline
-from tarry.spark.pipeline.stages import Stage
+from tarry.spark.pipeline.stages import AGGREGATE, CLEAN, WAIT, Stage
 
 # Below the checkpoint, beside the stages; no stage begins with an underscore.
 OWN: Final = "_pipeline"
 BINDING: Final = "pipeline.json"
 PROGRESS: Final = "progress.jsonl"
+STATE: Final = ".state.json"
 
 
 class CheckpointOwner(msgspec.Struct, frozen=True):
@@ -57,6 +58,60 @@ def bind(pipeline: Pipeline, cluster_id: str) -> None:
             f"{pipeline.source.bootstrap} leads to the cluster {cluster_id}: {advice}, or mend "
             "bootstrap"
         )
+
+
+def bind_state(pipeline: Pipeline, stages: Sequence[Stage]) -> None:
+    """Take the checkpoints of stages that keep state for what the file says of it now.
+
+    Spark goes on with the state of other columns of the same types, and mixes both in silence.
+    Raises StageFailed for a checkpoint whose state is of something else.
+    """
+    for stage in stages:
+        wanted = _state_of(pipeline, stage)
+        if not wanted:
+            continue
+        path = own_directory(pipeline) / f"{stage.name}{STATE}"
+        if not stage.path.exists():
+            # Removed, so that the stage begins anew.
+            path.unlink(missing_ok=True)
+        text = msgspec.json.encode(wanted)
+        create_if_absent(path, text)
+        try:
+            bound = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
+        except msgspec.MsgspecError as error:
+            raise StageFailed(f"{path} cannot be read: {error}") from None
+        for key, value in msgspec.json.decode(text, type=dict[str, object]).items():
+            if bound.get(key) != value:
+                raise StageFailed(
+                    f"stage {stage.name}: the state in {stage.path} is of {_shown(key, bound)}, "
+                    f"and the file has {_shown(key, wanted)}: write what it had, or name another "
+                    "checkpoint"
+                )
+
+
+def _state_of(pipeline: Pipeline, stage: Stage) -> dict[str, object]:
+    """Return the keys of the file that the state of a stage is made of; empty without a state."""
+    once = pipeline.deduplicate
+    if stage.kind == CLEAN and once is not None:
+        return {"by": once.by}
+    for result in pipeline.aggregates:
+        if stage.kind == AGGREGATE and result.name == stage.name:
+            return {
+                "by": result.by,
+                "window": result.window,
+                "slide": result.slide,
+                "session": result.session,
+                "values": dict(result.values),
+            }
+    for ended in pipeline.waits:
+        if stage.kind == WAIT and ended.name == stage.name:
+            return {"key": ended.key}
+    return {}
+
+
+def _shown(key: str, values: Mapping[str, object]) -> str:
+    value = values.get(key)
+    return f"no {key}" if value is None else f"{key} = {msgspec.json.encode(value).decode()}"
 
 
 @contextmanager

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final
@@ -155,7 +158,8 @@ class Progress:
 class ProgressFile:
     """File with a line for each micro-batch; it makes room for a new one when it is large.
 
-    A line that a full disk does not take is left out and told: the micro-batch is done.
+    Runs of single stages may share it: who makes room holds a lock of the file.  A line that
+    a full disk does not take is left out and told: the micro-batch is done.
     """
 
     def __init__(self, path: Path, bytes_max: int = FILE_BYTES_MAX) -> None:
@@ -168,11 +172,8 @@ class ProgressFile:
     def add(self, one: BatchProgress) -> None:
         """Write a line."""
         try:
-            if self._file.tell() >= self._bytes_max:
-                self._file.close()
-                self._path.replace(self._path.with_name(self._path.name + ".1"))
-                self._file = self._path.open("ab", buffering=0)
-            self._write(progress_line(one) + b"\n")
+            with self._held():
+                self._write(progress_line(one) + b"\n")
         except OSError as error:
             if not self._is_failing:
                 reason = error.strerror
@@ -180,6 +181,48 @@ class ProgressFile:
             self._is_failing = True
         else:
             self._is_failing = False
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Hold the file that has the name now, and has room."""
+        while True:
+            is_ours = self._try_lock()
+            if not self._has_name():
+                # Another run has put a new one in its place.
+                self._open_again()
+            elif is_ours and os.fstat(self._file.fileno()).st_size >= self._bytes_max:
+                self._path.replace(self._path.with_name(self._path.name + ".1"))
+                self._open_again()
+            else:
+                break
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _try_lock(self) -> bool:
+        """Lock the file, without waiting: who holds it may be stopped, and lines are appended."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            # Not every file system has locks.
+            pass
+        return True
+
+    def _has_name(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self._path), os.fstat(self._file.fileno()))
+        except FileNotFoundError:
+            return False
+
+    def _open_again(self) -> None:
+        """Open what has the name now; the lock goes with the file that was open."""
+        opened = self._path.open("ab", buffering=0)
+        self._file.close()
+        self._file = opened
 
     def _write(self, line: bytes) -> None:
         """Write all of a line, or nothing of it."""

@@ -31,6 +31,8 @@ def records_of(
     reader = spark.readStream.format(FORMAT).options(**_kafka(pipeline.reading()))
     reader = reader.options(subscribe=",".join(stage.reads), includeHeaders="true")
     reader = reader.option("failOnDataLoss", str(not skips_lost).lower())
+    # The source is asked in a process that does not know the cluster.
+    reader = reader.option("cores", spark.sparkContext.defaultParallelism)
     if stage.kind != CLEAN:
         # What another stage has written is read from its begin.
         reader = reader.option("startingOffsets", "earliest")

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tarry.spark.pipeline.driver_lock import PROGRESS, bind, locked, own_directory
+from tarry.spark.pipeline.driver_lock import PROGRESS, bind, bind_state, locked, own_directory
 from tarry.spark.pipeline.expressions import expression_mistakes
 from tarry.spark.pipeline.file.mistakes import PipelineRefused
 from tarry.spark.pipeline.file.sections import Pipeline
@@ -75,6 +75,7 @@ def run_pipeline(
         make_topics(admin, plan.missing)
     with ExitStack() as held:
         held.enter_context(locked(pipeline, stages))
+        bind_state(pipeline, stages)
         file = held.enter_context(closing(ProgressFile(own_directory(pipeline) / PROGRESS)))
         progress = Progress((file.add, *options.listeners))
         listener = held.enter_context(_listening(session, pipeline, stages, progress))

@@ -21,18 +21,25 @@ def is_same_topic(one: str, other: str) -> bool:
     return not one or not other or one == other
 
 
+def why_gone(topic: str, partition: int, topic_id: str, topics: Mapping[str, FoundTopic]) -> str:
+    """Return why nothing can be read of a partition of this topic; empty if it is there."""
+    found = topics.get(topic)
+    if found is None:
+        return "the topic was deleted"
+    if partition not in found.partitions:
+        return "the partition is gone"
+    if not is_same_topic(topic_id, found.topic_id):
+        return "the topic was deleted and made anew"
+    return ""
+
+
 def losses_of_topics(start: QueryOffsets, topics: Mapping[str, FoundTopic]) -> list[LostRange]:
     """Return what is gone with topics and partitions that were deleted or made anew."""
     lost: list[LostRange] = []
     for (name, partition), offset in start.places():
-        found = topics.get(name)
-        if found is None or partition not in found.partitions:
-            reason = "the topic was deleted" if found is None else "the partition is gone"
-        elif not is_same_topic(start.topics[name].topic_id, found.topic_id):
-            reason = "the topic was deleted and made anew"
-        else:
-            continue
-        lost.append(LostRange(name, partition, offset, None, reason))
+        reason = why_gone(name, partition, start.topics[name].topic_id, topics)
+        if reason:
+            lost.append(LostRange(name, partition, offset, None, reason))
     return lost
 
 

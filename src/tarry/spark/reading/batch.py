@@ -69,7 +69,7 @@ def batch_ranges(options: ReadOptions, cluster: TopicLogs) -> list[ReadRange]:
 def task_limits(options: ReadOptions) -> TaskLimits:
     """Return what options and machine say about the number of tasks."""
     return TaskLimits(
-        cores=os.cpu_count() or 1,
+        cores=options.cores or os.cpu_count() or 1,
         tasks=options.tasks,
         partitions_min=options.partitions_min,
         partition_records_max=options.partition_records_max,

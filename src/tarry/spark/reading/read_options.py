@@ -1,4 +1,4 @@
-"""Options of a reader: Spark's, with Spark's defaults and refusals, and four of ours."""
+"""Options of a reader: Spark's, with Spark's defaults and refusals, and some of ours."""
 
 from __future__ import annotations
 
@@ -90,6 +90,8 @@ class ReadOptions:
     columns: tuple[str, ...]
     group_id: str
     has_filters: bool
+    # Tasks that run at a time; None: as many as the driver has cores.
+    cores: int | None
     tasks: int | None
 
 
@@ -131,6 +133,7 @@ def parse_read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOpti
         columns=columns_of(texts),
         group_id=(texts.text("groupId") or "").strip(),
         has_filters=texts.flag("filters", False),
+        cores=texts.count("cores"),
         tasks=texts.count("tasks"),
     )
 

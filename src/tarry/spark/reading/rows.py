@@ -16,6 +16,7 @@ from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.arrow.tables import positions_behind
 from tarry.client.core.consumer.scan import OffsetRange
 from tarry.spark.options import OptionRefused
+from tarry.spark.reading.advance import why_gone
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.loss import LostRange, raise_or_tell, within_logs
@@ -45,48 +46,51 @@ class RowReader:
         self._schema: Any = to_arrow_schema(spark_schema(columns), timezone="UTC")
         self._fails_on_loss = fails_on_loss
 
-    def batches(self, ranges: Ranges) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, ranges: Ranges, topic_ids: Mapping[str, str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the records of these ranges.
 
         What is lost while a task waits or reads fails it, or is left out: then reading goes on
-        behind it.
+        behind it.  Of a topic that was made anew, and has not the id that `topic_ids` has for it,
+        nothing is read: its offsets are those of another log.
         """
         left = dict(ranges)
+        ids = dict(topic_ids or {})
         while left:
             try:
-                yield from self._scanned(left)
+                yield from self._scanned(left, ids)
             except LOSSES as error:
                 if self._fails_on_loss:
                     raise
-                left = self._still_there(left, error)
+                left = self._still_there(left, ids, error)
             else:
                 return
 
-    def _scanned(self, left: Ranges) -> Iterator[pa.RecordBatch]:
+    def _scanned(self, left: Ranges, ids: dict[str, str]) -> Iterator[pa.RecordBatch]:
         """Yield what is left, and note how far that is."""
-        for batch in scan(left, self._settings, columns=self._names):
+        meant = {topic: ids[topic] for topic, _ in left if topic in ids}
+        for batch in scan(left, self._settings, columns=self._names, topic_ids=meant):
             for place, offset in positions_behind(batch).items():
                 left[place] = (offset, max(offset, left[place][1]))
             yield as_spark_has_it(batch, self._schema)
 
-    def _still_there(self, left: Ranges, error: ClientError) -> Ranges:
+    def _still_there(self, left: Ranges, ids: dict[str, str], error: ClientError) -> Ranges:
         """Return what the logs have of these ranges now; the error where nothing else is left."""
         wanted = [ReadRange(*place, first, end) for place, (first, end) in left.items()]
         with closing(LiveCluster(self._settings)) as cluster:
             names = tuple(dict.fromkeys(one.topic for one in wanted))
             topics = cluster.topics(TopicChoice(names=names))
-            there = [
-                one
-                for one in wanted
-                if one.topic in topics and one.partition in topics[one.topic].partitions
-            ]
+            there: list[ReadRange] = []
+            gone: list[LostRange] = []
+            for one in wanted:
+                reason = why_gone(one.topic, one.partition, ids.get(one.topic, ""), topics)
+                if reason:
+                    gone.append(LostRange(one.topic, one.partition, one.first, one.end, reason))
+                else:
+                    there.append(one)
             places = [(one.topic, one.partition) for one in there]
             readable, lost = within_logs(there, cluster.starts(places), cluster.ends(places))
-        gone = [
-            LostRange(one.topic, one.partition, one.first, one.end, "the topic was deleted")
-            for one in wanted
-            if one not in there
-        ]
         if not lost and not gone:
             # The logs have it all, so going on would fail in the same way.
             raise error

@@ -175,7 +175,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         raise_or_tell([*lost, *missing], self.options.fail_on_data_loss)
         tasks = plan_tasks(readable, task_limits(self.options))
-        return [TaskPartition(task) for task in tasks]
+        ids = {name: topic.topic_id for name, topic in topics.items()}
+        return [TaskPartition(task, ids) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task."""

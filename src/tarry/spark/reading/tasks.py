@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 
 
 class TaskPartition(InputPartition):
-    """Ranges of one task by topic: partition, first offset, and the one behind the last."""
+    """Ranges of one task by topic: partition, first offset, and the one behind the last.
 
-    def __init__(self, ranges: list[ReadRange]) -> None:
+    `topic_ids` has the id that each topic had when the task was planned, as far as it is known.
+    """
+
+    def __init__(self, ranges: list[ReadRange], topic_ids: Mapping[str, str] | None = None) -> None:
         by_topic: dict[str, list[tuple[int, int, int]]] = {}
         for one in ranges:
             by_topic.setdefault(one.topic, []).append((one.partition, one.first, one.end))
         super().__init__(by_topic)
+        ids = topic_ids or {}
+        self.topic_ids = {topic: ids[topic] for topic in by_topic if ids.get(topic)}
 
 
 class TaskReader:
@@ -42,4 +47,5 @@ class TaskReader:
             options = self.options
             fails_on_loss = options.fail_on_data_loss
             reader = RowReader(options.settings, options.columns, fails_on_loss=fails_on_loss)
-            yield from reader.batches(ranges)
+            assert isinstance(partition, TaskPartition)
+            yield from reader.batches(ranges, partition.topic_ids)

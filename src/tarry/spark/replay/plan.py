@@ -8,10 +8,11 @@ from typing import Final
 import msgspec
 
 from tarry.base.errors import TarryError
-from tarry.spark.archive.contents import ArchiveContents, times_of
-from tarry.spark.archive.manifest import ArchivedFile
+from tarry.spark.archive.contents import TIME_MS_MAX, ArchiveContents, times_of
+from tarry.spark.archive.manifest import ArchivedFile, OffsetSpan
 from tarry.spark.archive.round_plan import within_limit
 from tarry.spark.reading.plan import ReadRange
+from tarry.spark.writing.topic_limits import BEFORE_MAX, UNLIMITED
 
 VERSION: Final = 1
 
@@ -34,14 +35,6 @@ class AskedReplay(msgspec.Struct, frozen=True):
     until_ms: int | None = None
     from_offsets: dict[int, int] = {}
     until_offsets: dict[int, int] = {}
-
-
-class OffsetSpan(msgspec.Struct, frozen=True):
-    """Offsets of one partition of the archived topic, from `first` to before `end`."""
-
-    partition: int
-    first: int
-    end: int
 
 
 class FrozenReplay(msgspec.Struct, frozen=True):
@@ -119,18 +112,37 @@ def _is_near(asked: AskedReplay, file: ArchivedFile, by: str) -> bool:
     )
 
 
+class TargetTimes(msgspec.Struct, frozen=True):
+    """Times before which the target keeps no records, and takes none; None: any time will do.
+
+    In milliseconds since 1970.
+    """
+
+    kept_from_ms: int | None = None
+    taken_from_ms: int | None = None
+
+
 def too_old(
-    asked: AskedReplay, spans: Sequence[OffsetSpan], contents: ArchiveContents, oldest_ms: int
+    asked: AskedReplay,
+    spans: Sequence[OffsetSpan],
+    contents: ArchiveContents,
+    target: TargetTimes,
 ) -> str | None:
     """Return a sentence if the target deletes some of the records, which keep their times.
 
-    `oldest_ms` is the time before which the target keeps nothing.
+    Raises ReplayRefused if it does not take some of them.
     """
     times = [
         times_of(file, contents.by) for span in spans for file in files_of(asked, contents, span)
     ]
-    known = [end_ms for begin_ms, end_ms in (one for one in times if one is not None)]
-    if not known or min(known) > oldest_ms:
+    ends_ms = [end_ms for begin_ms, end_ms in (one for one in times if one is not None)]
+    oldest_ms = min(ends_ms, default=TIME_MS_MAX)
+    if target.taken_from_ms is not None and oldest_ms <= target.taken_from_ms:
+        raise ReplayRefused(
+            f"the topic {asked.to} takes no records as old as some of these; raise its setting "
+            f"first, `tarry configs set --topic {asked.to} {BEFORE_MAX}={UNLIMITED}`"
+        )
+    if target.kept_from_ms is None or oldest_ms > target.kept_from_ms:
         return None
     return (
         f"the topic {asked.to} soon deletes records as old as some of these (retention.ms): set "

@@ -18,6 +18,7 @@ from tarry.client.errors import BrokerError
 from tarry.client.settings import CLIENT_SETTINGS, COMMON
 from tarry.spark.archive.contents import ArchiveContents, read_contents
 from tarry.spark.archive.directory import OWN, ArchiveDirectory
+from tarry.spark.archive.manifest import OffsetSpan
 from tarry.spark.archive.workers import OwnWorker, SparkWorkers, Workers
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
@@ -25,9 +26,9 @@ from tarry.spark.reading.plan import ReadRange, TaskLimits, plan_tasks
 from tarry.spark.replay.plan import (
     AskedReplay,
     FrozenReplay,
-    OffsetSpan,
     ReplayRefused,
     ReplayRound,
+    TargetTimes,
     check_partitions,
     files_of,
     next_round,
@@ -38,6 +39,7 @@ from tarry.spark.replay.state import FinishedReplay, ReplayState
 from tarry.spark.replay.tasks import ReplayPart, ReplayTask, write_batches
 from tarry.spark.writing.commit import commit
 from tarry.spark.writing.plan import SinkRefused, TaskOutput
+from tarry.spark.writing.topic_limits import BEFORE_MAX, time_limit_ms
 from tarry.spark.writing.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -131,12 +133,12 @@ def replay(
         choice = TopicChoice(names=(options.to,))
         target = {name: topic.partitions for name, topic in cluster.topics(choice).items()}
     workers = OwnWorker() if spark is None else SparkWorkers(spark)
-    oldest_ms = _oldest_ms(options) if target else None
-    yield from Replayer(workers, path, options).run(target, oldest_ms)
+    times = _target_times(options) if target else None
+    yield from Replayer(workers, path, options).run(target, times)
 
 
-def _oldest_ms(options: ReplayOptions) -> int | None:
-    """Return the time before which the target keeps no records; None: it keeps all."""
+def _target_times(options: ReplayOptions) -> TargetTimes:
+    """Return before which times the target keeps and takes no records."""
     common = {
         key: text for key, text in options.settings.items() if CLIENT_SETTINGS[key].scope == COMMON
     }
@@ -145,12 +147,16 @@ def _oldest_ms(options: ReplayOptions) -> int | None:
             entries = admin.describe_topic_configs(options.to)
     except BrokerError:
         # Not every user may ask.
-        return None
+        return TargetTimes()
     values = {entry.name: entry.value or "" for entry in entries}
+    now_ms = int(time.time() * 1000)
     retention = values.get("retention.ms", "")
-    if not retention.isdigit() or "delete" not in values.get("cleanup.policy", "delete"):
-        return None
-    return int(time.time() * 1000) - int(retention)
+    deletes = retention.isdigit() and "delete" in values.get("cleanup.policy", "delete")
+    behind_ms = time_limit_ms(values, BEFORE_MAX)
+    return TargetTimes(
+        now_ms - int(retention) if deletes else None,
+        None if behind_ms is None else now_ms - behind_ms,
+    )
 
 
 class Replayer:
@@ -172,12 +178,12 @@ class Replayer:
         self._clock = clock
 
     def run(
-        self, target: Mapping[str, tuple[int, ...]], oldest_ms: int | None = None
+        self, target: Mapping[str, tuple[int, ...]], times: TargetTimes | None = None
     ) -> Iterator[ReplaySummary]:
         """Take rounds up to the end.
 
-        `target` has the partitions of the topic, if it is there; before `oldest_ms` it keeps
-        nothing.
+        `target` has the partitions of the topic, if it is there; `times` says how old its records
+        may be.
         """
         asked = self._options.asked()
         contents = read_contents(self._archive)
@@ -185,7 +191,7 @@ class Replayer:
         if frozen is None:
             spans = spans_of(asked, contents)
             check_partitions(asked, spans, target)
-            sentence = too_old(asked, spans, contents, oldest_ms) if oldest_ms else None
+            sentence = too_old(asked, spans, contents, times or TargetTimes())
             if sentence is not None:
                 log.warning("%s", sentence)
             frozen = self._state.freeze(asked, spans)

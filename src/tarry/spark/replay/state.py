@@ -18,11 +18,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from tarry.spark.durable_files import create_if_absent, make_directories
+from tarry.spark.archive.manifest import OffsetSpan
+from tarry.spark.durable_files import create_if_absent, encode, make_directories
 from tarry.spark.replay.plan import (
     AskedReplay,
     FrozenReplay,
-    OffsetSpan,
     ReplayRefused,
     ReplayRound,
 )
@@ -60,7 +60,7 @@ class ReplayState:
         """Write down what the replay stands for; what another process has written counts."""
         make_directories(self.path)
         made = FrozenReplay(uuid.uuid4().hex, asked, spans)
-        create_if_absent(self.path / FROZEN, _encode(made))
+        create_if_absent(self.path / FROZEN, encode(made))
         frozen = self.frozen()
         assert frozen is not None
         return frozen
@@ -81,7 +81,7 @@ class ReplayState:
 
     def write_round(self, made: ReplayRound) -> ReplayRound:
         """Write a round down; of two processes that do the first one's counts."""
-        create_if_absent(self.path / _name(made.number), _encode(made))
+        create_if_absent(self.path / _name(made.number), encode(made))
         newest = self.newest_round()
         assert newest is not None
         for number in self._numbers():
@@ -96,7 +96,7 @@ class ReplayState:
 
     def finish(self, made: FinishedReplay) -> None:
         """Write down that all is in the topic."""
-        create_if_absent(self.path / FINISHED, _encode(made))
+        create_if_absent(self.path / FINISHED, encode(made))
 
     def records_of(self, number: int) -> int:
         """Return how many records a round has written."""
@@ -126,7 +126,3 @@ class ReplayState:
 
 def _name(number: int) -> str:
     return f"{ROUND}{number:012}.json"
-
-
-def _encode(made: object) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.spark.steps.columns import ERROR, ORIGIN, RECORD, RULE, check_decoded
+from tarry.spark.steps.formats.values import TIME_US_MAX
 from tarry.spark.steps.refused import StepRefused
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ def clean(df: DataFrame, *, topic: str, rejected: str) -> DataFrame:
 
     The columns are those that the format `tarry` writes: topic, key, value, headers, timestamp.  A
     record that an earlier step marked goes to `rejected`, with headers that say the rule
-    (`x-error-rule`), the reason (`x-error`) and where it came from (`x-origin`).
+    (`x-error-rule`), the reason (`x-error`) and where it came from (`x-origin`).  A record without
+    a time, or with one behind the year 9998, gets that of its writing.
     """
     from pyspark.sql import functions as of
 
@@ -47,10 +49,13 @@ def clean(df: DataFrame, *, topic: str, rejected: str) -> DataFrame:
     headers = df.schema[RECORD].dataType["headers"].dataType.simpleString()  # type: ignore[index]
     own = of.coalesce(record["headers"], of.array().cast(headers))
     is_well = of.col(RULE).isNull()
+    time = record["timestamp"]
+    # -1 ms is that of a record without a time; no topic takes it, nor one that is far away.
+    is_time = time.between(of.timestamp_micros(of.lit(0)), of.timestamp_micros(of.lit(TIME_US_MAX)))
     return df.select(
         of.when(is_well, of.lit(topic)).otherwise(of.lit(rejected)).alias("topic"),
         record["key"].alias("key"),
         record["value"].alias("value"),
         of.when(is_well, record["headers"]).otherwise(of.concat(own, told)).alias("headers"),
-        record["timestamp"].alias("timestamp"),
+        of.when(is_time, time).alias("timestamp"),
     )

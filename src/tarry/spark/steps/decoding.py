@@ -77,7 +77,8 @@ def decode(
     address of a schema registry: values of Avro and Protobuf then begin with its frame, and Avro
     is read by its writer's schema; before JSON a frame is passed over always.
     `time` names the field that is the event time: a date-time, or an integer of milliseconds since
-    1970, not more than a day ahead of the record's timestamp; without `time` it is that timestamp.
+    1970, not more than a day ahead of the record's timestamp; without `time` it is that timestamp,
+    which must lie between the years 1970 and 9998.
     A value that cannot be decoded is not dropped: its `_rule` is `decode` and its `_error` a
     sentence.  Raises StepRefused.
     """
@@ -213,7 +214,14 @@ def decode_batch(decoder: ValueDecoder, batch: pa.RecordBatch, time: str) -> pa.
         ]
         times, errors = _without_future(times, batch.column("timestamp"), errors, time)
     else:
-        times = batch.column("timestamp")
+        times = _known_times(batch.column("timestamp"))
+        errors = [
+            "the record's time is the event time, and it has none that lies between the years 1970 "
+            "and 9998"
+            if error is None and not is_there
+            else error
+            for error, is_there in zip(errors, times.is_valid().to_pylist(), strict=True)
+        ]
     rules = [None if error is None else DECODE for error in errors]
     made: dict[str, Any] = dict(columns)
     made[RECORD] = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
@@ -221,6 +229,17 @@ def decode_batch(decoder: ValueDecoder, batch: pa.RecordBatch, time: str) -> pa.
     made[RULE] = pa.array(rules, pa.string())
     made[ERROR] = pa.array(errors, pa.string())
     return pa.RecordBatch.from_pydict(made)
+
+
+def _known_times(written: pa.Array) -> pa.Array:
+    """Return records' times, null where a record has none (-1) or one that Python cannot tell."""
+    compute: Any = import_module("pyarrow.compute")
+    times = written.cast(TIMESTAMP)
+    micros = times.cast(pa.int64())
+    is_known = compute.and_(
+        compute.greater_equal(micros, 0), compute.less_equal(micros, TIME_US_MAX)
+    )
+    return compute.if_else(is_known, times, pa.scalar(None, TIMESTAMP))
 
 
 def _event_times(column: pa.Array) -> pa.Array:
@@ -242,7 +261,8 @@ def _without_future(
     """
     # Any: pyarrow's compute functions have no types.
     compute: Any = import_module("pyarrow.compute")
-    limit = compute.add(written.cast(TIMESTAMP), pa.scalar(AHEAD_MAX))
+    # A record without a time says nothing of its event's.
+    limit = compute.add(_known_times(written), pa.scalar(AHEAD_MAX))
     is_ahead = compute.fill_null(compute.greater(times, limit), False)
     if not is_ahead.true_count:
         return times, errors

@@ -107,8 +107,9 @@ class TaskWriter:
             packer = self._packers.get(topic)
             if packer is None:
                 packer = self._packers[topic] = self._packer(topic, publisher)
-            self._limits[topic].check_rows(rows)
-            self._append(topic, packer.pack(rows, wall_ms()))
+            now_ms = wall_ms()
+            self._limits[topic].check_rows(rows, now_ms)
+            self._append(topic, packer.pack(rows, now_ms))
 
     def _append(self, topic: str, batches: Iterator[FinishedBatch]) -> None:
         limits = self._limits[topic]

@@ -6,15 +6,24 @@ no broker would take must fail their task instead.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tarry.client.arrow.finished_batches import FinishedBatch
+from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.errors import BrokerError
 from tarry.client.sync.publisher import Publisher
 from tarry.spark.writing.plan import SinkRefused
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+AFTER_MAX: Final = "message.timestamp.after.max.ms"
+BEFORE_MAX: Final = "message.timestamp.before.max.ms"
+
+# A limit of so many milliseconds is none: Kafka's default of how far behind a time may lie.
+UNLIMITED: Final = 2**63 - 1
 
 
 class TopicLimits(NamedTuple):
@@ -23,18 +32,27 @@ class TopicLimits(NamedTuple):
     topic: str
     needs_keys: bool = False
     batch_bytes_max: int | None = None
-    # How far a record's time may lie ahead.
+    # How far a record's time may lie ahead, and how far behind.
     ahead_ms_max: int | None = None
+    behind_ms_max: int | None = None
 
-    def check_rows(self, rows: pa.RecordBatch) -> None:
-        """Refuse rows without a key where compaction needs one."""
-        if not self.needs_keys:
-            return
+    def check_rows(self, rows: pa.RecordBatch, now_ms: int) -> None:
+        """Refuse rows without a key where compaction needs one, and rows that are too old."""
         names = rows.schema.names
-        if "key" not in names or rows.column("key").null_count:
+        if self.needs_keys and ("key" not in names or rows.column("key").null_count):
             raise SinkRefused(
                 f"a row for topic {self.topic!r} has no key, and the topic is compacted "
                 "(cleanup.policy): fill the column key"
+            )
+        if self.behind_ms_max is not None and "timestamp" in names:
+            self._check_oldest(oldest_ms(rows.column("timestamp")), self.behind_ms_max, now_ms)
+
+    def _check_oldest(self, time_ms: int | None, behind_ms_max: int, now_ms: int) -> None:
+        if time_ms is not None and time_ms < now_ms - behind_ms_max:
+            raise SinkRefused(
+                f"a row for topic {self.topic!r} has a time that lies {now_ms - time_ms} ms back, "
+                f"and its {BEFORE_MAX} is {behind_ms_max}: raise that, or leave the column "
+                "timestamp out"
             )
 
     def check_batch(self, batch: FinishedBatch, now_ms: int) -> None:
@@ -48,9 +66,28 @@ class TopicLimits(NamedTuple):
         if self.ahead_ms_max is not None and batch.timestamp_max > now_ms + self.ahead_ms_max:
             raise SinkRefused(
                 f"a row for topic {self.topic!r} has a time that lies "
-                f"{batch.timestamp_max - now_ms} ms ahead, and its message.timestamp.after.max.ms "
+                f"{batch.timestamp_max - now_ms} ms ahead, and its {AFTER_MAX} "
                 f"is {self.ahead_ms_max}: mend the column timestamp, or leave it out"
             )
+
+
+def oldest_ms(times: pa.Array) -> int | None:
+    """Return the first of some times in ms since 1970; None if all are null."""
+    arrow = load_pyarrow()
+    # Any: pyarrow's compute functions have no types.
+    compute: Any = import_module("pyarrow.compute")
+    if arrow.types.is_timestamp(times.type):
+        times = times.cast(arrow.timestamp("ms", times.type.tz), safe=False).cast(arrow.int64())
+    found: int | None = compute.min(times).as_py()
+    return found
+
+
+def time_limit_ms(values: Mapping[str, str], name: str) -> int | None:
+    """Return how far times of records may lie from now, by a topic's setting; None: anywhere."""
+    text = values.get(name, "")
+    if not text.isdigit() or values.get("message.timestamp.type") == "LogAppendTime":
+        return None
+    return int(text) if int(text) < UNLIMITED else None
 
 
 def read_limits(publisher: Publisher, topic: str) -> TopicLimits:
@@ -60,12 +97,11 @@ def read_limits(publisher: Publisher, topic: str) -> TopicLimits:
     except BrokerError:
         return TopicLimits(topic)
     values = {entry.name: entry.value or "" for entry in entries}
-    is_by_broker = values.get("message.timestamp.type") == "LogAppendTime"
-    ahead = values.get("message.timestamp.after.max.ms", "")
     largest = values.get("max.message.bytes", "")
     return TopicLimits(
         topic,
         "compact" in values.get("cleanup.policy", ""),
         int(largest) if largest.isdigit() else None,
-        int(ahead) if ahead.isdigit() and not is_by_broker else None,
+        time_limit_ms(values, AFTER_MAX),
+        time_limit_ms(values, BEFORE_MAX),
     )

@@ -209,7 +209,7 @@ def test_neighbours_of_the_arrow_face_load_no_pyarrow():
     )
 
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300
     )
 
     assert 'pip install "tarry[arrow]"' in done.stdout, done.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tarry.spark.pipeline.driver_lock import BINDING, bind, locked, own_directory
+from tarry.spark.pipeline.driver_lock import BINDING, bind, bind_state, locked, own_directory
 from tarry.spark.pipeline.faults import StageFailed
 from tarry.spark.pipeline.file.reader import read_pipeline
 from tarry.spark.pipeline.file.sections import Pipeline
@@ -56,3 +56,67 @@ def test_a_stage_is_run_by_one_process(tmp_path: Path) -> None:
             pass
     with locked(pipeline, stages):
         pass
+
+
+STATEFUL = """\
+name = "orders"
+checkpoint = "checkpoint"
+source = { topics = ["orders"] }
+decode = { format = "json", schema = "order.json" }
+deduplicate = { by = ["event_id"], within = "24h" }
+clean = { topic = "orders.clean", rejected = "orders.rejected" }
+[[aggregate]]
+name = "revenue"
+window = "5m"
+late = "10m"
+by = ["country"]
+values = { orders = "count(*)" }
+topic = "orders.revenue"
+[[wait]]
+name = "unpaid"
+key = "order_id"
+from = "kind = 'placed'"
+until = "kind = 'paid'"
+within = "30m"
+topic = "orders.unpaid"
+"""
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "told"),
+    [
+        ("event_id", "id", 'stage clean: .* by = \\["event_id"\\], and .* by = \\["id"\\]'),
+        ('"country"', '"city"', 'stage revenue: .* by = \\["country"\\], and .*"city"'),
+        ('"5m"', '"1h"', 'stage revenue: .* window = "5m", and .* window = "1h"'),
+        ('window = "5m"', 'session = "5m"', 'window = "5m", and the file has no window'),
+        ("count(*)", "sum(1)", "stage revenue: .* values = .*count.*sum"),
+        ("order_id", "payment_id", 'stage unpaid: .* key = "order_id"'),
+    ],
+)
+def test_what_state_is_made_of_does_not_change(
+    tmp_path: Path, was: str, becomes: str, told: str
+) -> None:
+    (tmp_path / "order.json").write_text('{"type": "object"}')
+
+    def pipeline(text: str) -> Pipeline:
+        path = tmp_path / "orders.toml"
+        path.write_text(text)
+        return read_pipeline(path, {})
+
+    first, other = pipeline(STATEFUL), pipeline(STATEFUL.replace(was, becomes, 1))
+    later = pipeline(STATEFUL.replace("24h", "48h").replace("10m", "20m").replace("30m", "40m"))
+    bind(first, "a")
+    for stage in stages_of(first):
+        stage.path.mkdir()
+    bind_state(first, stages_of(first))
+
+    with pytest.raises(StageFailed, match=told):
+        bind_state(other, stages_of(other))
+    bind_state(later, stages_of(later))
+    for stage in stages_of(first):
+        stage.path.rmdir()
+    bind_state(other, stages_of(other))
+    for stage in stages_of(first):
+        stage.path.mkdir()
+    with pytest.raises(StageFailed):
+        bind_state(first, stages_of(first))

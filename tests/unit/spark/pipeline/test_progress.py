@@ -79,6 +79,22 @@ def test_a_file_that_is_large_makes_room(tmp_path):
     assert len(numbers) > 2
 
 
+def test_runs_of_single_stages_share_a_file_and_lose_no_line_of_each_other(tmp_path):
+    path = tmp_path / "progress.jsonl"
+    size = len(progress_line(batch("clean"))) + 1
+    files = [ProgressFile(path, bytes_max=size * 4) for _ in range(2)]
+
+    # The fifth line begins a new file, while the other run has the older one open.
+    for number, run in enumerate([0, 1, 0, 0, 0, 1, 1]):
+        files[run].add(batch("clean", batch=number))
+    for file in files:
+        file.close()
+
+    older = (tmp_path / "progress.jsonl.1").read_text().splitlines()
+    assert [json.loads(line)["batch"] for line in older] == [0, 1, 2, 3]
+    assert [json.loads(line)["batch"] for line in path.read_text().splitlines()] == [4, 5, 6]
+
+
 class NearlyFull(FileIO):
     """File on a disk that has room for so many bytes."""
 
@@ -121,7 +137,7 @@ def test_prometheus_reads_the_metrics():
     metrics.add(batch("clean", rejected={}, lag=3))
 
     with served(metrics, "127.0.0.1", 0) as port:
-        text = urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30).read().decode()
+        text = urlopen(f"http://127.0.0.1:{port}/metrics", timeout=300).read().decode()
 
     stage = 'pipeline="orders",stage="clean"'
     assert f"tarry_pipeline_records_total{{{stage}}} 1000.0" in text

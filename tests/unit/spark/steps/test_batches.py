@@ -78,3 +78,31 @@ def test_spark_knows_the_types_of_the_columns() -> None:
     assert [to_arrow_type(field.dataType, timezone="UTC") for field in told] == [
         field.type for field in decoder.fields
     ]
+
+
+def test_a_record_without_a_time_has_no_event_time_and_says_so() -> None:
+    """-1 is Kafka's "no time"; the time of the last record is one that Python cannot tell."""
+    micros = [0, -1_000, 253_402_300_800_000_000]
+    batch = source(b"a", b"b", b"c").set_column(
+        2, "timestamp", pa.array(micros, pa.timestamp("us", "UTC"))
+    )
+
+    (made,) = BatchDecoding(ValueDecoding("text"))([batch])
+
+    assert made.column("_time").is_valid().to_pylist() == [True, False, False]
+    assert made.column("_rule").to_pylist() == [None, "decode", "decode"]
+    assert "the record's time is the event time" in made.column("_error")[1].as_py()
+    assert made.column("text").to_pylist() == ["a", "b", "c"]
+
+
+def test_an_event_time_of_a_field_is_not_held_against_a_record_without_a_time() -> None:
+    decoding = ValueDecoding("avro", json.dumps(EVENT).encode(), time="at")
+    micros = [-1_000, 2**63 - 1]
+    batch = source(event(WRITTEN, b"\x02"), event(WRITTEN, b"\x02")).set_column(
+        2, "timestamp", pa.array(micros, pa.timestamp("us", "UTC"))
+    )
+
+    (made,) = BatchDecoding(decoding)([batch])
+
+    assert made.column("_time").to_pylist() == [WRITTEN, WRITTEN]
+    assert made.column("_rule").null_count == 2

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tarry.base.doors import Random
-from tarry.base.ids import TopicPartition
+from tarry.base.ids import TopicPartition, id_text
 from tarry.client.core.arguments import check_offset, place_of
 from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
 from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST, Answer
 from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.metadata import ZERO_ID
 from tarry.client.core.operation import Done, Operation, Wait
-from tarry.client.errors import OffsetOutOfRange
+from tarry.client.errors import OffsetOutOfRange, TopicRecreated
 from tarry.client.offset_reset import RESET_NONE, parse_offset_reset
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError, timed_out
@@ -66,9 +67,11 @@ class ScanCore(ConsumerCore):
         random: Random,
         now_ms: int,
         ranges: dict[TopicPartition, OffsetRange],
+        topic_ids: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(settings, random, now_ms)
         self._ranges = ranges
+        self._topic_ids = topic_ids or {}
         self._first: dict[TopicPartition, Answer] = {}
         self._end: dict[TopicPartition, Answer] = {}
         self._is_checked = False
@@ -123,6 +126,13 @@ class ScanCore(ConsumerCore):
 
     def _check_ranges(self) -> None:
         wrong: list[str] = []
+        for topic, meant in self._topic_ids.items():
+            found = self.metadata.topic_id(topic)
+            if meant and found != ZERO_ID and id_text(found) != meant:
+                raise TopicRecreated(
+                    f"nothing was scanned: topic {topic} has the id {id_text(found)}, and the one "
+                    f"with the id {meant} was deleted"
+                )
         for place, (first, end) in self._ranges.items():
             log_start, log_end = self._first[place], self._end[place]
             for answer in (log_start, log_end):
