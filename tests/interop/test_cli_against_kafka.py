@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.support.broker_process import BrokerProcess
 from tests.support.cli.forked import ForkedCommand
-from tests.support.patience import PATIENCE_S
+from tests.support.interop.both_brokers import KafkaConnection, wait_until_led
+from tests.support.patience import PATIENCE_S, tries
 
 ANSWER_SECONDS_MAX = PATIENCE_S
 
@@ -54,7 +57,19 @@ class Cli:
         # Other modules make topics on the same Apache Kafka.
         name = f"{type(self).__name__.lower()}-{os.getpid()}-{self.made}"
         self.ok("topics", "create", name, *arguments)
+        # Apache Kafka's broker hears of it behind its controller's answer.
+        with contextlib.closing(KafkaConnection(self.address)) as connection:
+            wait_until_led(connection.ask, name)
         return name
+
+    def until(self, is_so: Callable[[bytes], bool], *arguments: str) -> bytes:
+        """What a command prints once that is so: Apache Kafka's broker hears of a change behind its
+        controller's answer."""
+        for _ in tries():
+            printed = self.ok(*arguments)
+            if is_so(printed):
+                break
+        return printed
 
 
 @pytest.fixture(scope="module", params=["kafka", "tarry"])
@@ -153,7 +168,8 @@ def test_a_failure_says_how_many_records_are_in_the_log(cli: Cli, tmp_path: Path
 
 
 def test_templates_forms_and_csv_go_both_ways(cli: Cli) -> None:
-    topic, other, copy = (cli.topic("-p", "2") for _ in range(3))
+    # By default the records are too old to be kept, whenever the broker looks at their age.
+    topic, other, copy = (cli.topic("-p", "2", "-c", "retention.ms=-1") for _ in range(3))
     lines = f"{topic} 1 1763712000000 7=seven\n{other} 0 1763712000001 8=a,b\n".encode()
     layout = "%t %p %T %k=%s\n"
 
@@ -249,7 +265,9 @@ def test_partitions_can_be_chosen(cli: Cli) -> None:
 
 
 def test_reading_by_time_takes_exactly_that_time(cli: Cli) -> None:
-    topic = cli.topic("-p", "1", "-c", "message.timestamp.type=CreateTime")
+    # By default the records are too old to be kept, whenever the broker looks at their age.
+    configs = ["-c", "message.timestamp.type=CreateTime", "-c", "retention.ms=-1"]
+    topic = cli.topic("-p", "1", *configs)
     lines = [
         json.dumps({"value": f"{hour}", "timestamp": 1_763_712_000_000 + hour * 3_600_000})
         for hour in range(24)
@@ -266,6 +284,11 @@ def test_reading_by_time_takes_exactly_that_time(cli: Cli) -> None:
 
 
 # --- Going on, and ending quietly
+
+
+def complaints(errors: bytes) -> list[bytes]:
+    """Lines on stderr but for those that tell of a broker that a busy machine keeps waiting."""
+    return [one for one in errors.splitlines() if not one.startswith(b"tarry: waiting: ")]
 
 
 def read_line(process: subprocess.Popen[bytes]) -> bytes:
@@ -285,7 +308,7 @@ def test_follow_shows_what_comes_and_ctrl_c_ends_it_quietly(cli: Cli) -> None:
     _, errors = process.communicate(timeout=ANSWER_SECONDS_MAX)
 
     assert (first, second) == (b"old\n", b"new\n")
-    assert (process.returncode, errors) == (130, b"")
+    assert (process.returncode, complaints(errors)) == (130, [])
 
 
 def test_a_closed_pipe_ends_quietly(cli: Cli) -> None:
@@ -300,7 +323,7 @@ def test_a_closed_pipe_ends_quietly(cli: Cli) -> None:
     _, errors = process.communicate(timeout=ANSWER_SECONDS_MAX)
 
     assert process.returncode == 0
-    assert (first, errors) == (b"x" * 99 + b"\n", b"")
+    assert (first, complaints(errors)) == (b"x" * 99 + b"\n", [])
 
 
 def test_ctrl_c_sends_what_was_read_and_ends_quietly(cli: Cli) -> None:
@@ -318,7 +341,7 @@ def test_ctrl_c_sends_what_was_read_and_ends_quietly(cli: Cli) -> None:
 
     assert process.returncode == 130
     assert b"Traceback" not in errors
-    assert errors.startswith(b"1 record,")
+    assert complaints(errors)[0].startswith(b"1 record,")
 
 
 # --- Topics and the cluster
@@ -331,13 +354,14 @@ def test_a_topic_lives_from_create_to_delete(cli: Cli) -> None:
     described = json.loads(cli.ok("topics", "describe", topic, "--json"))[0]
     listed = cli.ok("topics", "list", "-q").decode().split()
     deleted = cli.ok("topics", "delete", topic, "-y")
+    left = cli.until(lambda printed: topic not in printed.decode().split(), "topics", "list", "-q")
 
     assert topic in listed
     assert described["settings"]["retention.ms"] == "86400000"
     assert [one["end_offset"] for one in described["partitions"]] == [0, 2, 0]
     assert all(one["leader_id"] >= 0 for one in described["partitions"])
     assert deleted == f"{topic}: deleted\n".encode()
-    assert topic not in cli.ok("topics", "list", "-q").decode().split()
+    assert topic not in left.decode().split()
 
 
 def test_what_the_cluster_refuses_is_a_sentence_and_exit_code_1(cli: Cli) -> None:

@@ -12,6 +12,7 @@ from tests.support.interop.group_broker import GROUP_TEXTS, GroupBroker
 from tests.support.interop.group_members import HEARTBEAT_MS, SESSION_MS, MemberProcess
 from tests.support.interop.group_scene_of_clients import Scene
 from tests.support.interop.java_groups import JavaGroups
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(confluent_kafka is None, reason=f"confluent-kafka: {missing}")
 
@@ -42,7 +43,8 @@ def tell_groups(group_broker: GroupBroker, java_groups: JavaGroups) -> Callable[
     """Runs kafka-consumer-groups: the words of each line that it printed."""
 
     def run(*words: str) -> list[str]:
-        where = ("--bootstrap-server", group_broker.address)
+        # By itself the tool waits for five seconds.
+        where = ("--bootstrap-server", group_broker.address, "--timeout", f"{PATIENCE_S}000")
         return [
             " ".join(line.split())
             for line in java_groups.tool(GROUPS, *where, *words).splitlines()
@@ -122,12 +124,12 @@ def test_kafkas_formatters_read_the_records_of_the_offsets_topic(scene, group_br
     asked = confluent_kafka.TopicPartition(OFFSETS_TOPIC, partition)
 
     def consumed(formatter: str) -> list[Any]:
-        begin, end = scene.asker.get_watermark_offsets(asked, 30)
+        begin, end = scene.asker.get_watermark_offsets(asked, PATIENCE_S)
         printed = java_groups.tool(
             CONSOLE_CONSUMER,
             *("--bootstrap-server", group_broker.address, "--topic", OFFSETS_TOPIC),
             *("--partition", str(partition), "--offset", str(begin)),
-            *("--max-messages", str(end - begin), "--timeout-ms", "20000"),
+            *("--max-messages", str(end - begin), "--timeout-ms", "100000"),
             *("--formatter", f"{TOOLS}.consumer.{formatter}"),
         )
         found = objects_in(printed)

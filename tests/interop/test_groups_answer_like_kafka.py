@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 from tests.support.broker_process import wait_until
-from tests.support.interop.both_brokers import RUN
+from tests.support.interop.both_brokers import RUN, wait_until_led
+from tests.support.patience import PATIENCE_S
 from tests.support.raw_client import RawClient
 
 from tarry.base import errors
@@ -283,8 +284,8 @@ def join_request(
     group: str, version: int, protocols: tuple[str, ...], **terms: Any
 ) -> JoinGroupRequest:
     settled = {
-        "session_timeout_ms": 30_000,
-        "rebalance_timeout_ms": 30_000 if version >= 1 else -1,
+        "session_timeout_ms": PATIENCE_S * 1_000,
+        "rebalance_timeout_ms": PATIENCE_S * 1_000 if version >= 1 else -1,
         "protocol_type": "consumer",
         **terms,
     }
@@ -465,10 +466,11 @@ def tarry() -> TarryPeer:
 def prepare(peer: KafkaPeer | TarryPeer) -> None:
     """A topic, and a coordinator that serves all groups."""
     topic = CreatableTopic(name=ORDERS, num_partitions=4, replication_factor=1)
-    request = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=PATIENCE_S * 1_000)
     answer = peer.send(api_keys.CREATE_TOPICS, 7, request)()
     assert isinstance(answer, CreateTopicsResponse)
     assert answer.topics[0].error_code == errors.NONE
+    wait_until_led(lambda key, version, request: peer.send(key, version, request)(), ORDERS)
 
     def look() -> str:
         request = FindCoordinatorRequest(key=RUN, key_type=0)

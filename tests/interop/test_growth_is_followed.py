@@ -145,7 +145,7 @@ def test_a_member_reads_partitions_that_its_topic_has_grown_by(
     grown = admin.create_partitions(topic, 4)
     producer = confluent_kafka.Producer({"bootstrap.servers": group_broker.address})
     producer.produce(topic, b"in the new one", partition=3)
-    producer.flush(30)
+    producer.flush(PATIENCE_S)
     values = read_until(member, lambda values: bool(values) and member.owned() == [0, 1, 2, 3])
     after = member.owned()
     member.close()

@@ -134,7 +134,7 @@ def test_errors_arrive_as_javas_exceptions(java):
 def test_a_transactional_producer_is_refused_at_once(java):
     # It looks for a coordinator first, and would look again and again if it were told to wait.
     with pytest.raises(JavaError, match="this broker has no transactions yet"):
-        java.ask("begin transactions", settings={"transactional.id": "t", "max.block.ms": "20000"})
+        java.ask("begin transactions", settings={"transactional.id": "t", "max.block.ms": "300000"})
 
 
 def test_the_newest_versions_are_used_and_topics_go_by_their_ids(recorder, tmp_path, java_program):

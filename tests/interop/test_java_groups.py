@@ -16,6 +16,7 @@ from tests.support.interop.java_face import JavaError
 from tests.support.interop.java_groups import JavaGroups, JavaMember
 from tests.support.interop.kafka_server import free_port
 from tests.support.interop.request_recorder import RequestRecorder
+from tests.support.patience import PATIENCE_S
 
 from tarry.protocol import api_keys
 
@@ -116,7 +117,8 @@ def test_javas_admin_client_describes_resets_and_deletes(
 
 def test_a_static_member_is_removed_by_its_instance(ask, make_scene, group_broker, java_groups):
     scene = make_scene(group_broker.address)
-    settings = {"group.instance.id": "instance-1"}
+    # It stays for as long as the test takes.
+    settings = {"group.instance.id": "instance-1", "session.timeout.ms": f"{PATIENCE_S}000"}
     member = join(scene, java_groups, group_broker.address, **settings)
 
     named = ask("describe group", group=scene.group)["members"][0]

@@ -56,7 +56,8 @@ def test_kafka_topics_creates_describes_and_deletes(run_tool):
 
 def test_kafka_producers_offsets_and_console_consumer_agree(run_tool, shared_broker):
     count = ["--max-messages", "20"]
-    where = ["--partition", "0", "--offset", "15", "--timeout-ms", "20000", "--max-messages", "5"]
+    where = ["--partition", "0", "--offset", "15", "--max-messages", "5"]
+    where += ["--timeout-ms", f"{PATIENCE_S}000"]
 
     verified = run_tool(f"{TOOLS}.VerifiableProducer", "--topic", "verified", *count)
     offsets = run_tool(f"{TOOLS}.GetOffsetShell", "--topic", "verified")
@@ -114,7 +115,8 @@ def test_kafkas_tools_grow_a_topic_delete_its_records_and_tell_its_size(
     run_tool, shared_broker, tmp_path
 ):
     with RawClient(shared_broker.port) as client:
-        client.create_topic("shrunk")
+        # By default the records are too old to be kept, whenever the broker looks at their age.
+        client.create_topic("shrunk", retention_ms="-1")
         for _ in range(20):
             client.produce(one_batch(b"x"), "shrunk")
     offsets = tmp_path / "offsets.json"

@@ -10,11 +10,12 @@ import pytest
 from tests.support.broker_process import BrokerProcess
 from tests.support.interop.confluent_face import confluent_kafka
 from tests.support.interop.java_face import JavaError, JavaFace, JavaProgram
+from tests.support.patience import PATIENCE_S
 
 NO_TRANSACTIONS = "this broker has no transactions yet"
 
 # Longer than any of them needs; a client that is not told to stop would still be asking.
-STEP_S = 20
+STEP_S = PATIENCE_S
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

@@ -10,6 +10,7 @@ import pytest
 from tests.support.broker_process import wait_until
 from tests.support.client.faces import make_face
 from tests.support.interop.kafka_server import KafkaServer, KafkaUnavailable, free_port
+from tests.support.patience import PATIENCE_S
 
 from tarry.client import Admin, NewTopic, Producer
 
@@ -35,6 +36,8 @@ def server_of(
         "node.id": str(broker_id),
         "broker.rack": rack,
         "replica.selector.class": SELECTOR,
+        # A follower that stands still on a busy machine stays in sync.
+        "replica.lag.time.max.ms": str(PATIENCE_S * 1_000),
     }
     port = free_port()
     if first is not None:
@@ -79,8 +82,10 @@ def topic(racks: TwoRacks) -> str:
         assert outcome.error is None
 
         def in_sync() -> str:
-            (found,) = admin.describe_topics(["t"])
-            return "yes" if sorted(found.partitions[0].isr) == [LEADER, FOLLOWER] else ""
+            # The broker hears of the topic behind its controller's answer.
+            found = admin.find_topics(["t"])
+            is_so = found and sorted(found["t"].partitions[0].isr) == [LEADER, FOLLOWER]
+            return "yes" if is_so else ""
 
         wait_until(in_sync, "the follower in sync")
     return "t"

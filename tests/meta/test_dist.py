@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from tests.support.patience import PATIENCE_S
 
 import tarry
@@ -63,6 +67,51 @@ def test_the_compiled_wheel_holds_the_unit_beside_the_sources(dist: Path) -> Non
         assert f"tarry/{module}.py" in names
         assert any(name.startswith(f"tarry/{module}.c") for name in names)
     assert any("_compiled" in name for name in names)
+
+
+# --- The tutorial's lines
+
+PRINT_NEEDS = "import importlib.metadata as m; print(*m.requires('tarry'), sep='\\n')"
+
+
+def test_the_tutorial_about_spark_installs_what_make_dist_makes(dist: Path, tmp_path: Path) -> None:
+    """Without PySpark itself, which is large: what the extra asks for is compared with what the
+    tests run with."""
+    page = (ROOT / "docs" / "tutorial-spark.md").read_text(encoding="utf-8")
+    block = re.search(r"^## 1\. Install$.*?^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert block is not None
+    made, *lines = block[1].splitlines()
+    assert made == "make dist"
+    (tmp_path / "checkout").mkdir()
+    (tmp_path / "checkout" / "dist").symlink_to(dist)
+    left_out = ("PYTHONPATH", "PYTHONHOME", "TARRY_PURE")
+    environment = {key: value for key, value in os.environ.items() if key not in left_out}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment.update({"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1"})
+    # Other packages than Tarry come from the environment of the tests.
+    others = f"export PYTHONPATH={sysconfig.get_path('purelib')}"
+    looks = [f'python -c "{PRINT_NEEDS}"', others, "command -v tarry", "tarry --version"]
+
+    done = subprocess.run(
+        ["sh", "-ec", "\n".join([*lines, *looks])],
+        cwd=tmp_path / "checkout",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    *printed, command, version = done.stdout.splitlines()
+    assert command == str(tmp_path / "first" / "bin" / "tarry")
+    assert tarry.__version__ in version
+    needs = [Requirement(line) for line in printed if "extra ==" in line]
+    of_spark = [one for one in needs if one.marker and one.marker.evaluate({"extra": "spark"})]
+    assert "pyspark" in [one.name for one in of_spark]
+    if importlib.util.find_spec("pyspark") is not None:
+        for one in of_spark:
+            assert one.specifier.contains(importlib.metadata.version(one.name), prereleases=True)
 
 
 # --- A user's typed program against the installed wheel

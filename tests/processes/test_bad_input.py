@@ -93,6 +93,8 @@ class Honest:
     def warnings(self) -> list[str]:
         """Lines of the log that tell of this test's strangers, or of nobody."""
         lines = [line for line in self.log().splitlines() if " WARNING " in line]
+        # Nobody's fault: the machine was busy.
+        lines = [line for line in lines if "the process did not run for" not in line]
         return [line for line in lines if self.host in line or "127.0.1." not in line]
 
 
@@ -171,7 +173,7 @@ def test_tls_on_the_port_is_named_in_the_log(honest: Honest) -> None:
     context = ssl.create_default_context()
     with (
         socket.create_connection(
-            (HOST, honest.broker.port), 30, source_address=(honest.host, 0)
+            (HOST, honest.broker.port), PATIENCE_S, source_address=(honest.host, 0)
         ) as plain,
         pytest.raises((ssl.SSLError, ConnectionResetError)),
     ):
@@ -446,7 +448,7 @@ def fetch_frame(client: RawClient) -> bytes:
 def send_until_stuck(peer: socket.socket, frame: bytes) -> bool:
     """Send frames without reading; True when for a second the broker takes nothing more."""
     peer.settimeout(1.0)
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE_S
     with contextlib.suppress(TimeoutError):
         while time.monotonic() < end:
             peer.sendall(frame * 500)

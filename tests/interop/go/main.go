@@ -16,7 +16,7 @@ import (
 // Records of the tasks produce and consume, and how long a task may take.
 const (
 	records = 100
-	limit   = 30 * time.Second
+	limit   = 240 * time.Second
 )
 
 type answer map[string]any

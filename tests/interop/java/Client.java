@@ -116,6 +116,13 @@ public class Client {
         return settings;
     }
 
+    /** Settings of a consumer or an administrator, whose calls wait as long as a test does. */
+    static Properties patientSettings(JsonNode command) {
+        Properties settings = settings(command);
+        settings.putIfAbsent("default.api.timeout.ms", PATIENCE_S * 1_000);
+        return settings;
+    }
+
     static Object openProducer(JsonNode command) {
         producerIds += 1;
         Properties settings = settings(command);
@@ -188,13 +195,13 @@ public class Client {
     static Object subscribe(JsonNode command) {
         try (KafkaConsumer<byte[], byte[]> consumer = consumer(command)) {
             consumer.subscribe(List.of(command.get("topic").asText()));
-            return consumer.poll(Duration.ofSeconds(20)).count();
+            return consumer.poll(Duration.ofSeconds(PATIENCE_S)).count();
         }
     }
 
     static KafkaConsumer<byte[], byte[]> consumer(JsonNode command) {
         return new KafkaConsumer<>(
-            settings(command), new ByteArrayDeserializer(), new ByteArrayDeserializer());
+            patientSettings(command), new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
     static TopicPartition partition(JsonNode command) {
@@ -208,7 +215,7 @@ public class Client {
         try (KafkaConsumer<byte[], byte[]> consumer = consumer(command)) {
             consumer.assign(List.of(partition(command)));
             consumer.seek(partition(command), command.get("offset").asLong());
-            long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+            long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
             while (found.size() < count && System.nanoTime() < end) {
                 for (ConsumerRecord<byte[], byte[]> one : consumer.poll(Duration.ofMillis(200))) {
                     if (found.size() < count) {
@@ -249,7 +256,7 @@ public class Client {
     }
 
     static Object administer(JsonNode command) throws Exception {
-        try (Admin admin = Admin.create(settings(command))) {
+        try (Admin admin = Admin.create(patientSettings(command))) {
             String topic = command.path("topic").asText();
             switch (command.get("do").asText()) {
                 case "create topic":

@@ -87,7 +87,13 @@ const TASKS = { produce, consume, transactions, admin: administer };
 
 async function main() {
   const [task, address, name] = process.argv.slice(2);
-  const kafka = new Kafka({ brokers: [address], clientId: "kafkajs", logLevel: logLevel.NOTHING });
+  const kafka = new Kafka({
+    brokers: [address],
+    clientId: "kafkajs",
+    // By itself it waits for a second.
+    connectionTimeout: 60_000,
+    logLevel: logLevel.NOTHING,
+  });
   const begun = Date.now();
   let told;
   try {

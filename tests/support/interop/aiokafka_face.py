@@ -128,6 +128,8 @@ class AiokafkaFace:
             "enable_idempotence": is_idempotent,
             "max_request_size": 4_000_000,
             "linger_ms": 5,
+            # How long it keeps a record, too.
+            "request_timeout_ms": STEP_SECONDS_MAX * 1000,
         }
         return AiokafkaProducer(self.loop, settings)
 

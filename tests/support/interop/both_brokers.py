@@ -7,15 +7,30 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, tries
 
+from tarry.protocol import api_keys
 from tarry.protocol.frames import encode_request
 from tarry.protocol.headers import decode_response_header
 from tarry.protocol.message import Message
+from tarry.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from tarry.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from tarry.protocol.registry import MESSAGES
 from tarry.wire.reader import Reader
 
 Ask = Callable[[int, int, Message], Message]
+
+# What ListOffsets takes for the time of the first record.
+EARLIEST: Final = -2
 
 # Names of this run, so that a Kafka that is used again has none of them.
 RUN: Final = uuid.uuid4().hex[:8]
@@ -55,3 +70,29 @@ class Both:
             self.kafka(api_key, version, request(self.kafka)),
             self.tarry(api_key, version, request(self.tarry)),
         )
+
+
+def wait_until_led(ask: Ask, *names: str) -> None:
+    """Return once the broker serves these topics.
+
+    Kafka's controller answers their creation, and its broker hears of them a moment later.
+    """
+    assert any(_is_led(ask, names) for _ in tries()), f"no broker serves all of {names}"
+
+
+def _is_led(ask: Ask, names: tuple[str, ...]) -> bool:
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    told = ask(api_keys.METADATA, 12, MetadataRequest(topics, allow_auto_topic_creation=False))
+    assert isinstance(told, MetadataResponse)
+    if any(topic.error_code for topic in told.topics):
+        return False
+    asked = [
+        ListOffsetsTopic(
+            topic.name or "",
+            [ListOffsetsPartition(one.partition_index, -1, EARLIEST) for one in topic.partitions],
+        )
+        for topic in told.topics
+    ]
+    answer = ask(api_keys.LIST_OFFSETS, 7, ListOffsetsRequest(-1, 0, asked))
+    assert isinstance(answer, ListOffsetsResponse)
+    return not any(one.error_code for topic in answer.topics for one in topic.partitions)

@@ -30,7 +30,7 @@ SETTINGS: Final = {
     "consumer.reconnect.backoff.max.ms": "200",
     "producer.reconnect.backoff.max.ms": "200",
     # What a sink whose worker was killed leaves behind.
-    "consumer.session.timeout.ms": "3000",
+    "consumer.session.timeout.ms": "10000",
     "consumer.heartbeat.interval.ms": "300",
     "consumer.auto.offset.reset": "earliest",
 }
@@ -44,7 +44,7 @@ DISTRIBUTED: Final = {
     "status.storage.replication.factor": "1",
     "offset.storage.partitions": "3",
     "status.storage.partitions": "2",
-    "session.timeout.ms": "3000",
+    "session.timeout.ms": "10000",
     "heartbeat.interval.ms": "300",
     # A worker that comes back gets its connectors again at once.
     "scheduled.rebalance.max.delay.ms": "0",

@@ -67,7 +67,9 @@ class TarryBroker:
 
 class KafkaBroker:
     def __init__(self, directory: Path) -> None:
-        self.server = KafkaServer(directory, free_port(), properties=GROUP_TEXTS)
+        # A node that was killed may not come back before its session is over.
+        properties = {**GROUP_TEXTS, "broker.session.timeout.ms": "9000"}
+        self.server = KafkaServer(directory, free_port(), properties=properties)
         self.server.start()
 
     @property

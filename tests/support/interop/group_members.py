@@ -25,8 +25,8 @@ WAIT_SECONDS_MAX: Final = PATIENCE_S
 # How long a look at the broker may be old while nothing is heard of the members.
 LOOK_AGAIN_SECONDS: Final = 0.05
 
-# As short as Kafka's clients and brokers put up with, long enough for a machine that is busy.
-SESSION_MS: Final = 3_000
+# Long enough for a machine that is busy, short enough to wait for the end of one that was killed.
+SESSION_MS: Final = 10_000
 HEARTBEAT_MS: Final = 300
 
 PROGRAM: Final = Path(__file__).with_name("member_program.py")

@@ -5,6 +5,7 @@ The sources are compiled once; the classes are kept in `build/` by a digest of w
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -59,7 +60,10 @@ def java_classes() -> str:
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        unfinished.rename(classes)
+        # Another process may have made them meanwhile.
+        with contextlib.suppress(OSError):
+            unfinished.rename(classes)
+        assert classes.exists(), f"{unfinished} could not be renamed"
     return os.pathsep.join((str(classes), jars))
 
 

@@ -87,6 +87,8 @@ class KafkaPythonFace:
                 "enable_idempotence": is_idempotent,
                 "max_request_size": 4_000_000,
                 "linger_ms": 5,
+                "max_block_ms": STEP_SECONDS_MAX * 1000,
+                "delivery_timeout_ms": STEP_SECONDS_MAX * 1000,
             }
         )
 

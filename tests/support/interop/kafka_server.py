@@ -51,6 +51,10 @@ PROPERTIES: Final = {
     "auto.create.topics.enable": "false",
     # Deleted segments go at once, so that tests which delete topics do not fill the disk.
     "log.segment.delete.delay.ms": "1000",
+    # A node that stands still on a busy machine stays a leader in its controller's eyes.
+    "broker.session.timeout.ms": str(PATIENCE_S * 1_000),
+    # A connection that a module of tests keeps is not closed behind its back.
+    "connections.max.idle.ms": "86400000",
 }
 
 
@@ -67,17 +71,19 @@ def class_path(pom: Path = POM) -> str:
     remembered = BUILD / f"kafka-classpath-{digest}"
     if remembered.exists():
         text = remembered.read_text().strip()
-        if all(Path(jar).exists() for jar in text.split(os.pathsep)):
+        if text and all(Path(jar).exists() for jar in text.split(os.pathsep)):
             return text
     BUILD.mkdir(exist_ok=True)
+    # Another process may read the file at any time.
+    unfinished = remembered.with_name(f"{remembered.name}.{os.getpid()}")
     command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:build-classpath"]
-    command.append(f"-Dmdep.outputFile={remembered}")
+    command.append(f"-Dmdep.outputFile={unfinished}")
     for mode in (["-o"], []):
         done = subprocess.run(
             command + mode, capture_output=True, text=True, timeout=600, check=False
         )
         if done.returncode == 0:
-            return remembered.read_text().strip()
+            return unfinished.replace(remembered).read_text().strip()
     raise KafkaUnavailable(f"Maven could not fetch Kafka's jars: {done.stdout[-500:]}")
 
 

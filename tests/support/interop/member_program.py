@@ -218,6 +218,8 @@ async def aiokafka_member(membership: Membership, leaving: Leaving) -> None:
             tell("refused", repr(refusal))
         else:
             tell("committed", [[asked.partition, end] for asked, end in ends.items()])
+    # This client says nothing of it, and another member may be given them before the end is told.
+    tell_partitions("revoked", consumer.assignment())
     await consumer.stop()
 
 

@@ -7,6 +7,7 @@ A child returns into the call that it was forked in.  What that raises it writes
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -14,6 +15,9 @@ from collections.abc import Callable
 from types import FrameType
 
 from tarry.client import ClientForked, Consumer, Listener, Producer, Receipt
+
+# Warnings of what takes long are no fault, and stderr is for faults.
+logging.disable()
 
 bootstrap, topic = sys.argv[1:]
 producer = Producer(bootstrap_servers=bootstrap)

@@ -5,6 +5,7 @@ python fork_while_clients_work.py BOOTSTRAP TOPIC
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -16,6 +17,9 @@ from tarry.client import Admin, ClientForked, Consumer, Producer
 SENDERS = 8
 RECORDS = 300
 FORKS = 6
+
+# Warnings of what takes long are no fault, and stderr is for faults.
+logging.disable()
 
 bootstrap, topic = sys.argv[1:]
 place = (topic, 0)

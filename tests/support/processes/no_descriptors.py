@@ -12,8 +12,7 @@ import sys
 from collections.abc import Callable
 
 from tests.support.client.faces import make_face
-
-from tarry.client import ClientError
+from tests.support.client.late import error_when_late
 
 # Warnings of what takes long are no fault, and stderr is for faults.
 logging.disable()
@@ -36,27 +35,23 @@ except OSError:
     pass
 
 
-def complaint(call: Callable[[], object]) -> str:
-    try:
-        call()
-    except ClientError as error:
-        return str(error)
-    return "none"
+def complaint(call: Callable[[float], object]) -> str:
+    return str(error_when_late(call, "too many open files", 0.3))
 
 
-def ask_a_new_producer() -> None:
+def ask_a_new_producer(time_s: float) -> None:
     """Make a producer, which may need descriptors at once or when it is first used."""
     made = face.Producer(bootstrap_servers=bootstrap)
     try:
-        run(made.partition_count(topic, timeout=0.3))
+        run(made.partition_count(topic, timeout=time_s))
     finally:
         run(made.close())
 
 
-def ask_a_new_consumer() -> None:
+def ask_a_new_consumer(time_s: float) -> None:
     made = face.Consumer(bootstrap_servers=bootstrap)
     try:
-        run(made.partitions_of(topic, timeout=0.3))
+        run(made.partitions_of(topic, timeout=time_s))
     finally:
         run(made.close())
 
@@ -64,9 +59,9 @@ def ask_a_new_consumer() -> None:
 complaints = [
     complaint(ask_a_new_producer),
     complaint(ask_a_new_consumer),
-    complaint(lambda: run(producer.partition_count(topic, timeout=0.3))),
-    complaint(lambda: run(admin.list_topics(timeout=0.3))),
-    complaint(lambda: run(consumer.end_offsets([place], timeout=0.3))),
+    complaint(lambda time_s: run(producer.partition_count(topic, timeout=time_s))),
+    complaint(lambda time_s: run(admin.list_topics(timeout=time_s))),
+    complaint(lambda time_s: run(consumer.end_offsets([place], timeout=time_s))),
 ]
 none = run(consumer.poll(0.3))
 for number in taken:

@@ -8,6 +8,7 @@ Writes how often the handler ran, and the offsets of two records: one under way,
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import sys
 from collections.abc import Callable
@@ -20,6 +21,9 @@ from tarry.client import Producer
 from tarry.client.sync.driver import Driver
 from tarry.client.sync.interrupts import Interrupts
 from tarry.client.sync.sockets import Sockets
+
+# Warnings of what takes long are no fault, and stderr is for faults.
+logging.disable()
 
 bootstrap, topic = sys.argv[1:]
 came = 0

@@ -8,6 +8,7 @@ a producer of its own, which it forgets to close.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import sys
@@ -15,6 +16,9 @@ import threading
 import warnings
 
 from tarry.client import ClientForked, Producer
+
+# Warnings of what takes long are no fault, and stderr is for faults.
+logging.disable()
 
 bootstrap, topic = sys.argv[1:]
 inherited: Producer | None = None

@@ -35,7 +35,8 @@ def broker() -> Iterator[Tarry]:
         with tarry.consumer(
             "orders",
             group_id="billing",
-            session_timeout_ms=500,
+            # Its commit comes in time on a busy machine too.
+            session_timeout_ms=3_000,
             heartbeat_interval_ms=100,
             heartbeat_mode="poll",
             enable_auto_commit=False,

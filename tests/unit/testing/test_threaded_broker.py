@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 from tarry.client import Consumer, Listener
 from tarry.runtime.thread import BrokerStopped
@@ -144,7 +145,7 @@ def test_a_callback_that_raises_in_a_close_leaves_no_client_open() -> None:
         member = broker.consumer(topic, group_id="g", listener=Failing())
         other = broker.consumer()
         broker.send(topic, b"one")
-        assert member.poll(10)
+        assert member.poll(PATIENCE_S)
 
     for client in (producer, member, other):
         assert "closed" in repr(client)

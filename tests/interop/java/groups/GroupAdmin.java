@@ -36,6 +36,8 @@ class GroupAdmin {
             Properties settings = new Properties();
             settings.put("bootstrap.servers", address);
             settings.put("reconnect.backoff.max.ms", "200");
+            // As long as a test waits for another program.
+            settings.put("default.api.timeout.ms", "300000");
             return Admin.create(settings);
         });
         String group = command.path("group").asText();
