@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from tarry.cluster.records import MetadataRecord, PartitionChanged, PartitionRow
 from tarry.cluster.row_records import KnownRows
-from tarry.cluster.rows import PartRow
 from tarry.cluster.state import ClusterState
 from tarry.cluster.transactions import GuardedChange, Transaction
 
@@ -42,7 +43,7 @@ class ClaimPartitions(GuardedChange):
         for topic in view.topics.values():
             if not any(self._broker_id in partition.isr for partition in topic.partitions):
                 continue
-            for index, row in enumerate(known.partitions(topic.topic_id)):
+            for index, row in enumerate(topic.partitions):
                 if not self._may_claim(row):
                     continue
                 if len(claims) == CLAIMS_PER_TRANSACTION:
@@ -58,7 +59,7 @@ class ClaimPartitions(GuardedChange):
             if broker_id != self._broker_id and broker_epoch >= 0:
                 transaction.guard_end(broker_id, broker_epoch)
 
-    def _may_claim(self, row: PartRow) -> bool:
+    def _may_claim(self, row: PartitionRow) -> bool:
         """Return whether the leader's life is over and this broker comes next in the order."""
         known = self._known
         if row.leader_id >= 0 and known.life_epoch(row.leader_id) == row.broker_epoch >= 0:
@@ -72,16 +73,12 @@ class ClaimPartitions(GuardedChange):
         )
         return first == self._broker_id
 
-    def _claim(self, topic_id: bytes, index: int, row: PartRow) -> PartitionChanged:
-        return PartitionChanged(
-            topic_id=topic_id,
-            index=index,
-            row=PartitionRow(
-                self._broker_id,
-                row.leader_epoch + 1,
-                row.partition_epoch + 1,
-                row.replicas,
-                row.isr,
-            ),
+    def _claim(self, topic_id: bytes, index: int, row: PartitionRow) -> PartitionChanged:
+        claimed = replace(
+            row,
+            leader_id=self._broker_id,
+            leader_epoch=row.leader_epoch + 1,
+            partition_epoch=row.partition_epoch + 1,
             broker_epoch=self.broker_epoch,
         )
+        return PartitionChanged(topic_id=topic_id, index=index, row=claimed)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tarry.base.errors import CorruptData, TarryError
 
@@ -25,13 +26,22 @@ class NewerFormat(TarryError):
 
 
 class PartitionRow(msgspec.Struct, array_like=True, frozen=True):
-    """Row of a partition in `TopicCreated`, as an array: a topic may have thousands."""
+    """Row of a partition in `TopicCreated`, as an array: a topic may have thousands.
+
+    Leadership is bound to a life of the leader, its `broker_epoch`; -1 where one broker has a store
+    of its own.  `adding` and `removing` are the replicas that a reassignment brings and takes.
+    `unclean_epoch` is the last leader epoch that began with an unclean election, -1 if none did.
+    """
 
     leader_id: int
     leader_epoch: int
     partition_epoch: int
     replicas: list[int]
     isr: list[int]
+    broker_epoch: int = -1
+    adding: list[int] = []
+    removing: list[int] = []
+    unclean_epoch: int = -1
 
 
 class MetadataRecord(msgspec.Struct, tag=True, tag_field="kind", frozen=True, kw_only=True):
@@ -148,16 +158,12 @@ class LifeEnded(MetadataRecord, frozen=True, kw_only=True):
 
 class PartitionChanged(MetadataRecord, frozen=True, kw_only=True):
     """A partition has another leader, epoch or other replicas; `row` takes the place of the one
-    before.
-
-    `broker_epoch` is the life to which the leadership is bound.  Only where several brokers share
-    a store.
+    before.  Only where several brokers share a store.
     """
 
     topic_id: bytes
     index: int
     row: PartitionRow
-    broker_epoch: int
 
 
 class ProducerIdsReserved(MetadataRecord, frozen=True, kw_only=True):
@@ -223,8 +229,25 @@ _DECODER: Final[msgspec.json.Decoder[AnyRecord]] = msgspec.json.Decoder(AnyRecor
 _LABEL_DECODER: Final = msgspec.json.Decoder(_Label)
 
 
+class _OwnRow(msgspec.Struct, array_like=True, frozen=True):
+    """Row as a broker with a store of its own keeps it: nothing in it is about several brokers."""
+
+    leader_id: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: list[int]
+    isr: list[int]
+
+
 def encode_record(record: MetadataRecord) -> bytes:
     """Encode a record's bytes in the metadata log."""
+    if isinstance(record, TopicCreated | PartitionsAdded):
+        rows = [
+            _OwnRow(row.leader_id, row.leader_epoch, row.partition_epoch, row.replicas, row.isr)
+            for row in record.partitions
+        ]
+        # The encoder goes by what an object is, not by what its field says.
+        record = replace(record, partitions=rows)
     return _ENCODER.encode(record)
 
 

@@ -28,7 +28,6 @@ from tarry.cluster.records import (
     TopicRemoved,
 )
 from tarry.cluster.rows import (
-    ROW_FORMAT,
     BlockRow,
     BrokerRow,
     ClusterRow,
@@ -99,21 +98,6 @@ class KnownRows:
         """Return the epoch of a broker's life; `NO_EPOCH` if it does not live."""
         known = self._rows.get(self.keys.life(broker_id))
         return known.create_revision if known is not None else NO_EPOCH
-
-    def partitions(self, topic_id: bytes) -> list[PartRow]:
-        """Return the rows of a topic's partitions; those without a row of their own as made."""
-        topic = self.get(self.keys.topic(topic_id))
-        assert isinstance(topic, TopicRow)
-        made = [
-            _as_made(replicas, dict(block.epochs))
-            for block in topic.blocks
-            for replicas in block.replicas
-        ]
-        for index in range(len(made)):
-            changed = self.get(self.keys.part(topic_id, index))
-            if isinstance(changed, PartRow):
-                made[index] = changed
-        return made
 
     def difference(self, rows: Iterable[Row]) -> list[Row | Removed]:
         """Return what has to change for the known rows to be these."""
@@ -262,21 +246,29 @@ def partition_changed(topic_id: bytes, index: int, row: PartRow) -> PartitionCha
         topic_id=topic_id,
         index=index,
         row=PartitionRow(
-            row.leader_id, row.leader_epoch, row.partition_epoch, row.replicas, row.isr
+            row.leader_id,
+            row.leader_epoch,
+            row.partition_epoch,
+            row.replicas,
+            row.isr,
+            row.broker_epoch,
+            row.adding,
+            row.removing,
+            row.unclean_epoch,
         ),
-        broker_epoch=row.broker_epoch,
     )
 
 
-def _as_made(replicas: list[int], epochs: dict[int, int]) -> PartRow:
-    leader_epoch = epochs.get(replicas[0], NO_EPOCH)
-    return PartRow(ROW_FORMAT, replicas[0], 0, leader_epoch, 0, replicas, replicas, [], [], -1)
-
-
 def partitions_of(blocks: list[BlockRow]) -> list[PartitionRow]:
-    """Return the partitions as they were made: led by their first replica, all in sync."""
-    return [
-        PartitionRow(replicas[0], 0, 0, replicas, replicas)
-        for block in blocks
-        for replicas in block.replicas
-    ]
+    """Return the partitions as they were made: led by their first replica, in sync are those that
+    served then.
+    """
+    made: list[PartitionRow] = []
+    for block in blocks:
+        epochs = dict(block.epochs)
+        for replicas in block.replicas:
+            isr = [broker_id for broker_id in replicas if broker_id in epochs] or replicas
+            made.append(
+                PartitionRow(replicas[0], 0, 0, replicas, isr, epochs.get(replicas[0], NO_EPOCH))
+            )
+    return made

@@ -170,24 +170,20 @@ class Transaction:
         """Write the row of a partition; a topic that is deleted meanwhile gets none."""
         keys = self._known.keys
         topic = keys.topic(record.topic_id)
-        before = self._get(keys.part(record.topic_id, record.index))
-        adding, removing, unclean_epoch = [], [], -1
-        if isinstance(before, PartRow):
-            adding, removing, unclean_epoch = before.adding, before.removing, before.unclean_epoch
-        else:
+        if self._get(keys.part(record.topic_id, record.index)) is None:
             self._guard_there(topic)
         row = record.row
         self._rows[keys.part(record.topic_id, record.index)] = PartRow(
             ROW_FORMAT,
             row.leader_id,
             row.leader_epoch,
-            record.broker_epoch,
+            row.broker_epoch,
             row.partition_epoch,
             row.replicas,
             row.isr,
-            adding,
-            removing,
-            unclean_epoch,
+            row.adding,
+            row.removing,
+            row.unclean_epoch,
         )
 
     def _guard_there(self, key: bytes) -> None:

@@ -103,7 +103,7 @@ def test_a_leader_that_has_begun_another_life_claims_in_a_higher_epoch(rows: Row
     claim, records = rows.decide(1, epoch)
 
     assert [record.index for record in records] == [0, 2]
-    assert {record.broker_epoch for record in records} == {epoch}
+    assert {record.row.broker_epoch for record in records} == {epoch}
     assert {(record.row.leader_id, record.row.leader_epoch) for record in records} == {(1, 1)}
     assert rows.write(claim, records)
     assert rows.decide(1, epoch)[1] == []
@@ -200,5 +200,5 @@ def test_many_partitions_are_claimed_in_transactions_that_etcd_takes(rows: Rows)
 
     rows.hear()
     assert sizes == [CLAIMS_PER_TRANSACTION, CLAIMS_PER_TRANSACTION, 1]
-    assert {row.leader_epoch for row in rows.known.partitions(TOPIC_ID)} == {1}
+    assert {row.leader_epoch for row in rows.state.topics_by_id[TOPIC_ID].partitions} == {1}
     assert id_text(TOPIC_ID).encode() in rows.etcd.rows(KEYS.parts(TOPIC_ID))[0].key

@@ -36,7 +36,8 @@ def subject() -> EtcdSubject:
 
 
 def topic(name: str, count: int = 1) -> TopicCreated:
-    row = PartitionRow(1, 0, 0, [1], [1])
+    # The broker's life begins in revision 2.
+    row = PartitionRow(1, 0, 0, [1], [1], broker_epoch=2)
     topic_id = random.Random(name).randbytes(16)
     return TopicCreated(topic_id=topic_id, name=name, partitions=[row] * count, configs={})
 

@@ -56,7 +56,7 @@ EVERY_KIND: list[MetadataRecord] = [
     ),
     LifeChanged(broker_id=1, broker_epoch=17, phase="serving"),
     LifeEnded(broker_id=1),
-    PartitionChanged(topic_id=ID, index=2, row=PartitionRow(1, 3, 4, [1, 2], [1]), broker_epoch=17),
+    PartitionChanged(topic_id=ID, index=2, row=PartitionRow(1, 3, 4, [1, 2], [1], 17)),
 ]
 
 
