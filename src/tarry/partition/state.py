@@ -279,10 +279,14 @@ class Partition(LogOwner):
         self.producers.settle()
         if self.followers is not None:
             self.door.on_written(self)
-        return not self.is_flushed_at_once and self.maybe_advance_high_watermark()
+        return not self.is_flushed_at_once and self._has_own_end_moved()
 
     def on_flushed(self, offset: int) -> bool:
-        return self.maybe_advance_high_watermark()
+        return self._has_own_end_moved()
+
+    def _has_own_end_moved(self) -> bool:
+        # Where others follow, producers with acks=1 wait for less than the high watermark.
+        return self.maybe_advance_high_watermark() or self.followers is not None
 
     def delete_old_segments(self, now_wall_ms: int) -> int:
         """Apply retention below the high watermark; how many segments are given up."""
