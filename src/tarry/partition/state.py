@@ -155,6 +155,8 @@ class Partition(LogOwner):
             # Who led alone until now knows its high watermark exactly.
             self.epoch_start = self.log.log_end_offset if is_new else 0
             self.followers = Followers(self.own_id, self.epoch_start)
+        if self.followers is not None:
+            self.followers.count_at_least(role.isr)
         if not self.is_closed:
             self.gone_code = errors.NONE if role.is_leader else errors.NOT_LEADER_OR_FOLLOWER
 
