@@ -64,6 +64,7 @@ class Logs:
 
         `StorageError` if the device fails: nothing was changed, and another start may succeed.
         """
+        self._is_started = False
         self.was_clean = self.disk.exists(CLEAN_MARKER)
         if self.disk.exists(RECOVERY_POINTS_FILE):
             # A device that cannot read them now says nothing about damage: the start is refused.
