@@ -17,7 +17,10 @@ from tarry.cluster.change import Change
 from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.records import (
     BrokerConfigChanged,
+    BrokerDescribed,
     ConfigChanged,
+    LifeChanged,
+    LifeEnded,
     MetadataRecord,
     PartitionChanged,
     PartitionRow,
@@ -88,6 +91,8 @@ class Hosting:
         self._fail = fail
         # Told of each role in this order.
         self.role_listeners: list[RoleListener] = []
+        # Told of lives and addresses of brokers.
+        self.when_lives_change: list[Callable[[MetadataRecord], None]] = []
         # Told of each replica that is given up, with its topic or by a row.
         self.when_closed: list[Callable[[Partition], None]] = []
         # In a cluster: the life of this broker in which it may lead, or -1.  A broker that is alone
@@ -121,6 +126,9 @@ class Hosting:
             self._reconfigure_topic(record.topic_id)
         elif isinstance(record, BrokerConfigChanged):
             self.reconfigure_broker()
+        elif isinstance(record, LifeChanged | LifeEnded | BrokerDescribed):
+            for hear in self.when_lives_change:
+                hear(record)
 
     def on_refused(self, change: Change) -> None:
         """Try again what this broker itself wanted to change."""

@@ -39,6 +39,7 @@ from tarry.link.pauses import backoff_ms
 from tarry.partition.role import Role
 from tarry.partition.state import Partition
 from tarry.protocol.messages.fetch import PartitionData
+from tarry.wire.reader import Window
 
 logger = logging.getLogger("tarry.replication")
 
@@ -116,12 +117,11 @@ class ReplicaFollower(Part):
             return
         if followed is None:
             followed = self.followed[partition] = Followed(partition, self._begin)
-        elif before is not None and followed.state not in (IDLE, STANDING):
-            if before[:3] == after[:3]:
-                # Only who is in sync has changed, and with it perhaps the lane.
-                if followed.state == FETCHING:
-                    self._place(followed)
-                return
+        elif before is not None and before[:3] == after[:3] and followed.state != IDLE:
+            # Only who is in sync has changed, and with it perhaps the lane.
+            if followed.state == FETCHING:
+                self._place(followed)
+            return
         self._begin(followed)
 
     def forget(self, partition: Partition) -> None:
@@ -155,7 +155,7 @@ class ReplicaFollower(Part):
         """Return whether nothing has changed for a partition that is being fetched."""
         lane = self._lane_of(followed)
         if lane is None:
-            return followed.state in (PAUSED, CUTTING)
+            return followed.state in (PAUSED, CUTTING, STANDING)
         return self._address_of(followed) == lane.address
 
     def _address_of(self, followed: Followed) -> Address | None:
@@ -225,6 +225,10 @@ class ReplicaFollower(Part):
             return lane
         if lane is not None:
             self._close_lane(lane, "the broker has moved")
+            # Its members may have opened the new one already.
+            lane = self.lanes.get(key)
+            if lane is not None:
+                return lane
         bytes_max = max(
             self._terms.response_bytes_max,
             self._terms.partition_bytes_max,
@@ -274,6 +278,9 @@ class ReplicaFollower(Part):
             others.pop(followed, None)
             if not others:
                 del self._by_leader[followed.leader_id]
+                for lane in self.lanes.values():
+                    if lane.key.leader_id == followed.leader_id:
+                        self._stir(lane)
 
     def _drop(self, followed: Followed, *, must_finish: bool) -> None:
         self._leave(followed)
@@ -331,11 +338,12 @@ class ReplicaFollower(Part):
 
     def _take_records(self, lane: Lane, followed: Followed, data: PartitionData) -> None:
         window = data.records
+        # What was read from the wire.
+        assert window is None or isinstance(window, Window)
         partition = followed.partition
         before = partition.log.log_end_offset
         try:
             if window is not None and len(window):
-                assert not isinstance(window, list)
                 restart_offset = begins_before(followed, window)
                 if restart_offset >= 0:
                     followed.restart_offset = restart_offset
@@ -433,7 +441,6 @@ class ReplicaFollower(Part):
             self._pause(followed, error)
             return
         kept, followed.kept = followed.kept, None
-        lane = None
         self._place(followed)
         if kept is None:
             return
@@ -471,7 +478,7 @@ class ReplicaFollower(Part):
             stirred, self._stirred = self._stirred, {}
             rate = self._settings.follower_replication_throttled_rate
             for lane in stirred:
-                if not lane.members:
+                if lane.key.leader_id not in self._by_leader:
                     self._close_lane(lane, "nothing is left to fetch")
                 else:
                     is_limited = lane.key.is_catching_up and rate < _RATE_UNLIMITED
@@ -495,10 +502,7 @@ class ReplicaFollower(Part):
     def has_work_left(self) -> bool:
         if self._stirred or self._cuts.has_work_left():
             return True
-        for lane in self.lanes.values():
-            if lane.parts:
-                return True
-        return False
+        return any(lane.parts for lane in self.lanes.values())
 
     def stop(self) -> None:
         """Fetch nothing more: the broker is about to stop."""
