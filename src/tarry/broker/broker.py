@@ -195,9 +195,10 @@ class Broker:
         )
         self.follower = self.parts.add(follower)
         # Before the coordinators, which load what is led.
-        self.hosting.role_listeners.insert(0, follower)
-        self.hosting.when_closed.append(follower.forget)
-        self.hosting.when_lives_change.append(follower.react)
+        placement = follower.placement
+        self.hosting.role_listeners.insert(0, placement)
+        self.hosting.when_closed.append(placement.forget)
+        self.hosting.when_lives_change.append(placement.react)
 
     # -- the turn
 
