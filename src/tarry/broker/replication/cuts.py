@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tarry.base.errors import StorageError
+from tarry.base.errors import CorruptData, StorageError
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.replication.followed import Followed
@@ -69,7 +69,7 @@ class Cuts:
         """End a cut where it has come to, at once: the replica is about to lead."""
         log = followed.partition.log
         for _ in range(_STEPS_MAX):
-            if not log.cut.has_begun or try_truncate(log, log.log_end_offset):
+            if not log.is_being_cut or try_truncate(log, log.log_end_offset):
                 return
 
     def follow_start(self, followed: Followed) -> None:
@@ -86,7 +86,7 @@ class Cuts:
         for followed in list(self._under_way):
             try:
                 is_done = self._step_of(followed)
-            except StorageError as error:
+            except (StorageError, CorruptData) as error:
                 del self._under_way[followed]
                 ended.append((followed, f"it cannot be cut: {error}"))
                 continue

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Final
 
+from tarry.base.errors import CorruptData, StorageError
 from tarry.broker.replication.follower_session import Position, ReplicaKey
 from tarry.link.tasks import Task
 from tarry.partition.state import Partition
@@ -78,4 +80,17 @@ class Followed:
         """Take the leader's high watermark as far as the log reaches here."""
         partition = self.partition
         end = min(partition.leader_contribution(), self.leader_high_watermark)
-        partition.high_watermark = max(partition.high_watermark, end)
+        if end > partition.high_watermark:
+            self.set_high_watermark(end)
+
+    def set_high_watermark(self, offset: int) -> None:
+        """Count what lies below this offset as promised, in a later life too."""
+        self.partition.high_watermark = offset
+        self.partition.log.high_watermark_hint = offset
+
+    def lead(self) -> None:
+        """Find the place of the high watermark in the log: it is read up to there from now on."""
+        partition = self.partition
+        with contextlib.suppress(StorageError, CorruptData):
+            # A log with a flaw before it is not read up to there.
+            partition.high_watermark_position = partition.log.position_of(partition.high_watermark)

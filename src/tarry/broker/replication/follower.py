@@ -163,7 +163,7 @@ class ReplicaFollower(Part):
                 followed, f"nothing is to be cut for epoch {epoch}, and yet it diverges"
             )
             return
-        partition.high_watermark = min(partition.high_watermark, offset)
+        followed.set_high_watermark(min(partition.high_watermark, offset))
         followed.cut_offset = offset
         self.placement.cut(followed)
 

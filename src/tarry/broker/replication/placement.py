@@ -268,6 +268,7 @@ class Placement:
         del self.followed[followed.partition]
         if must_finish:
             self.cuts.finish(followed)
+            followed.lead()
 
     def pause(self, followed: Followed, reason: str, *, is_expected: bool = False) -> None:
         """Try again in a second or so."""
