@@ -50,6 +50,7 @@ class Cuts:
         """Cut a log to `cut_offset`, or begin it anew at `restart_offset`."""
         self._under_way[followed] = None
         self._is_ready = True
+        self._hastened_ms = self._turn.now_ms - _HASTEN_MS
 
     def leave(self, followed: Followed) -> None:
         """Take no more steps for now; a cut that has not begun is given up."""

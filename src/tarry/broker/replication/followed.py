@@ -86,7 +86,7 @@ class Followed:
     def set_high_watermark(self, offset: int) -> None:
         """Count what lies below this offset as promised, in a later life too."""
         self.partition.high_watermark = offset
-        self.partition.log.high_watermark_hint = offset
+        self.partition.log.hint_high_watermark(offset)
 
     def lead(self) -> None:
         """Find the place of the high watermark in the log: it is read up to there from now on."""

@@ -158,10 +158,14 @@ class ReplicaFollower(Part):
                 "lost records; keep this broker's directory, and elect another leader",
             )
             return
-        if offset >= log.log_end_offset and last_epoch <= epoch:
-            self.placement.pause(
-                followed, f"nothing is to be cut for epoch {epoch}, and yet it diverges"
-            )
+        if offset >= log.log_end_offset:
+            # What the leader does not know are epochs without a record here.
+            log.forget_empty_epochs()
+            if log.leader_epochs.latest_epoch < last_epoch:
+                self.placement.place(followed)
+            else:
+                reason = f"nothing is to be cut for epoch {epoch}, and yet it diverges"
+                self.placement.pause(followed, reason)
             return
         followed.set_high_watermark(min(partition.high_watermark, offset))
         followed.cut_offset = offset

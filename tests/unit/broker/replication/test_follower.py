@@ -387,8 +387,8 @@ def test_epochs_without_records_are_forgotten_by_a_divergence() -> None:
     scene.answer(part(0, a_copy(0, epoch=0)))
     scene.flush()
     partition.log.assign_epoch(1)
-    scene.answer()
     scene.role(partition, leader_epoch=2)
+    scene.answer()
     assert [one.last_fetched_epoch for one in scene.asked_partitions()] == [1]
 
     scene.answer(part(0, diverging=(0, 1)))
@@ -502,16 +502,15 @@ def test_who_was_deposed_fetches_when_what_it_wrote_is_flushed() -> None:
     assert scene.positions() == {0: 1}
 
 
-def test_after_a_restart_it_goes_on_from_what_it_has() -> None:
+def test_after_a_loss_of_power_it_goes_on_from_what_it_has_flushed() -> None:
     scene = FollowerScene()
     partition = scene.host(0)
     batch = a_copy(0, b"kept", epoch=3)
     scene.asked()
     scene.answer(part(0, batch, high_watermark=1))
     scene.flush()
-    scene.asked()
-    scene.rounds_wanted = 1
-    scene.run()
+    scene.answer(part(0, a_copy(1, b"written", epoch=3), high_watermark=1))
+    assert partition.log.written_end_offset == 2
 
     scene.disk.crash()
     scene.transport.requests.clear()
@@ -521,8 +520,24 @@ def test_after_a_restart_it_goes_on_from_what_it_has() -> None:
     assert stored(again) == batch
     assert scene.positions() == {0: 1}
     assert [one.last_fetched_epoch for one in scene.asked_partitions()] == [3]
+
+
+def test_what_was_promised_is_known_after_a_clean_stop() -> None:
+    scene = FollowerScene()
+    scene.host(0)
+    scene.asked()
+    scene.answer(part(0, a_copy(0), a_copy(1), high_watermark=1))
+    scene.flush()
+    scene.logs.close_cleanly()
+
+    scene.transport.requests.clear()
+    scene.open()
+    again = scene.host(0)
+
     assert again.high_watermark == 1
-    assert partition is not again
+    scene.asked()
+    scene.answer(part(0, diverging=(-1, 0)))
+    assert scene.state_of(again) == STANDING
 
 
 def test_a_stop_closes_every_link() -> None:
