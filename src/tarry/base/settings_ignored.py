@@ -59,7 +59,7 @@ _KEYS_BY_REASON: Final = (
         alter.log.dirs.replication.quota.window.num
         alter.log.dirs.replication.quota.window.size.seconds
         log.dir.failure.timeout.ms num.replica.alter.log.dirs.threads num.replica.fetchers
-        replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms
+        replica.high.watermark.checkpoint.interval.ms
         replica.selector.class replica.socket.receive.buffer.bytes
         replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms
         security.inter.broker.protocol socket.connection.setup.timeout.max.ms

@@ -58,6 +58,7 @@ from tarry.broker.metadata.retries import Retries
 from tarry.broker.part import Parts, WaitingPart
 from tarry.broker.replication.cuts import Cuts
 from tarry.broker.replication.follower import ReplicaFollower
+from tarry.broker.replication.leader import ReplicaLeader
 from tarry.broker.replication.peer_links import PeerLinks
 from tarry.broker.route import Route
 from tarry.broker.shutdown import Shutdown
@@ -123,6 +124,7 @@ class Broker:
         self.membership: ClusterMembership | None = None
         self.peers: PeerLinks | None = None
         self.follower: ReplicaFollower | None = None
+        self.replica_leader: ReplicaLeader | None = None
         self.answers = Answers(self.this_turn, self.transport, self.timer, self.probe)
         self.topics = Topics()
         # Filled by `lifecycle`: handlers are bound to parts of this broker.
@@ -259,6 +261,8 @@ class Broker:
             logger.warning("the process did not run for %d ms: no time-out counts it", late_ms)
         turn.now_ms = now_ms - turn.stalled_ms
         turn.now_wall_ms = now_wall_ms
+        if self.replica_leader is not None:
+            self.replica_leader.attend()
         if late_ms > STALL_MS:
             self.parts.on_stall()
 
