@@ -6,6 +6,7 @@ import pytest
 from tests.support.cluster.simulated_cluster import PARTITIONS, SimulatedCluster
 
 from tarry.broker.apis import find_coordinator
+from tarry.broker.replication.followed import STANDING
 from tarry.cluster import replica_choice, topic_decisions
 from tarry.partition.state import Partition
 
@@ -77,3 +78,24 @@ def test_what_is_produced_is_on_every_replica_with_the_same_bytes(factor: int) -
     for topic in cluster.context.topics:
         for index in range(PARTITIONS):
             assert copies(cluster, topic.name, index)[0]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_copies_are_equal_after_kills_losses_of_power_and_cuts(seed: int) -> None:
+    cluster = started(seed)
+
+    cluster.play()
+    cluster.run_until(lambda: are_equal(cluster), f"equal copies; {places(cluster)}")
+
+    assert STANDING not in places(cluster)
+    assert [one for node in cluster.nodes for one in node.violations] == []
+
+
+def places(cluster: SimulatedCluster) -> str:
+    """Where each broker stands with what it follows."""
+    return "; ".join(
+        f"{broker.broker_id}: {one.partition.name} {one.state} at {one.partition.log.log_end_offset}"
+        for broker in cluster.brokers()
+        if broker.follower is not None
+        for one in broker.follower.placement.followed.values()
+    )
