@@ -158,6 +158,8 @@ class Partition(LogOwner):
             # Who led alone until now knows its high watermark exactly.
             self.epoch_start = self.log.log_end_offset if is_new else 0
             self.followers = Followers(self.own_id, self.epoch_start)
+        if self.followers is not None:
+            self.followers.count_at_least(role.isr)
         if not self.is_closed:
             self.gone_code = errors.NONE if role.is_leader else errors.NOT_LEADER_OR_FOLLOWER
 
@@ -282,10 +284,14 @@ class Partition(LogOwner):
         self.producers.settle()
         if self.followers is not None:
             self.door.on_written(self)
-        return not self.is_flushed_at_once and self.maybe_advance_high_watermark()
+        return not self.is_flushed_at_once and self._has_own_end_moved()
 
     def on_flushed(self, offset: int) -> bool:
-        return self.maybe_advance_high_watermark()
+        return self._has_own_end_moved()
+
+    def _has_own_end_moved(self) -> bool:
+        # Where others follow, producers with acks=1 wait for less than the high watermark.
+        return self.maybe_advance_high_watermark() or self.followers is not None
 
     def delete_old_segments(self, now_wall_ms: int) -> int:
         """Apply retention below the high watermark; how many segments are given up."""
