@@ -71,11 +71,6 @@ def decode_segment_row(text: str) -> SegmentRow:
     return SegmentRow([int(number) for number in text.split(":")])
 
 
-def uncovered_row(base_offset: int) -> SegmentRow:
-    """Return the row of the first segment of a log of which nothing is covered."""
-    return SegmentRow([base_offset, 0, NO_TIMESTAMP, base_offset, UNKNOWN_TIMESTAMP, 0, 0])
-
-
 class SegmentMark:
     """State of a segment before a tail, so that a failed write can be undone."""
 
@@ -107,7 +102,7 @@ class Segment(FileHolder):
         # Whether offsets may be missing between its batches: compaction took them, here or where
         # the log was copied from.
         self.has_gaps = False
-        # Whether the one before may end long before it begins; a file beside it says so.
+        # Whether the one before may end far away; a file beside it says so.
         self.is_behind_gap = False
         # Whether the log has noted it among those with bytes to flush.
         self.is_dirty = False
@@ -253,7 +248,8 @@ class Segment(FileHolder):
 
     def cut(self, row: SegmentRow) -> None:
         """Cut off the file what follows the row, and take the state that the row says."""
-        self.file().truncate(row.size)
+        if self.has_file:
+            self.file().truncate(row.size)
         self.size = row.size
         self.written_size = row.size
         self.flushed_size = min(self.flushed_size, self.size)
@@ -273,11 +269,11 @@ class Segment(FileHolder):
             return min(position, end)
         if end == 0:
             return 0
-        if position != UNKNOWN_POSITION:
+        if position == UNKNOWN_POSITION:
+            walk = self.walk_from_entry(self.loaded().offsets.entry_of_offset(offset), end)
+        else:
             # Behind this batch may be a gap, and the offset in it.
             walk = self.walk(position, end)
-        else:
-            walk = self.walk_from_entry(self.loaded().offsets.entry_of_offset(offset), end)
         while self.step(walk):
             if walk.last_offset >= offset:
                 return walk.batch_position

@@ -292,7 +292,8 @@ class StoredLog(WrittenLog):
         """Make `segment`, the last one, end as `row` says; the log ends at `end_offset`."""
         assert segment is self.active
         segment.cut(row)
-        self.note_change(segment)
+        if segment.has_file:
+            self.note_change(segment)
         self._end_at(end_offset)
 
     def drop_last(self) -> None:

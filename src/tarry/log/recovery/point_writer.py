@@ -24,10 +24,10 @@ from tarry.log.recovery.points import (
     RECOVERY_POINTS_FILE,
     RecoveryPoint,
     encode_recovery_points,
+    uncovered_row,
 )
 from tarry.log.recovery.snapshot import remove_old_snapshots, write_snapshot
 from tarry.log.recovery.truncation import row_below
-from tarry.log.segment import uncovered_row
 from tarry.log.segments import LogPosition
 from tarry.log.unflushed import FlushMark
 

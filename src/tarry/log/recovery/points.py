@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from tarry.log.segment import SegmentRow, decode_segment_row
+from tarry.log.segment import UNKNOWN_TIMESTAMP, SegmentRow, decode_segment_row
 from tarry.log.small_files import decode_lines, encode_lines
+from tarry.records.batch import NO_TIMESTAMP
 
 RECOVERY_POINTS_FILE: Final = "recovery-points"
 CLEAN_MARKER: Final = ".tarry_clean_shutdown"
@@ -67,6 +68,11 @@ class RecoveryPoint:
             f"{self.directory} {self.identity or '-'} {self.log_start_offset} "
             f"{self.recovery_offset} {self.snapshot_offset} {copied}{segments}"
         )
+
+
+def uncovered_row(base_offset: int) -> SegmentRow:
+    """Return the row of the first segment of a log of which nothing is covered."""
+    return SegmentRow([base_offset, 0, NO_TIMESTAMP, base_offset, UNKNOWN_TIMESTAMP, 0, 0])
 
 
 def encode_recovery_points(rows: list[str]) -> bytes:

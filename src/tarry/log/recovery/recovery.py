@@ -23,7 +23,7 @@ from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFF
 from tarry.log.log import Log
 from tarry.log.open_files import OpenFiles
 from tarry.log.recovery.listing import Listing
-from tarry.log.recovery.points import EMPTY_SNAPSHOT, RecoveryPoint
+from tarry.log.recovery.points import EMPTY_SNAPSHOT, RecoveryPoint, uncovered_row
 from tarry.log.recovery.snapshot import read_snapshot, snapshot_path
 from tarry.log.segment import (
     GAP_SUFFIX,
@@ -32,7 +32,6 @@ from tarry.log.segment import (
     Segment,
     SegmentRow,
     segment_path,
-    uncovered_row,
 )
 from tarry.log.small_files import read_file
 from tarry.log.state import LogListener
@@ -320,8 +319,7 @@ class _Recovery:
             if not later:
                 return
             if later[0] > self.end_offset and (
-                log.active.base_offset < self.gaps_end_offset
-                or later[0] in self.listing.gap_offsets
+                log.active.base_offset < self.gaps_end_offset or self._is_behind_gap(log, later[0])
             ):
                 # Compaction took the last batches of a segment, here or where it was copied from.
                 self.end_offset = later[0]
@@ -334,6 +332,19 @@ class _Recovery:
             segment.has_file = True
             segment.reset_indexes()
             log.take_recovered(segment)
+
+    def _is_behind_gap(self, log: Log, base_offset: int) -> bool:
+        """Return true if a segment begins far behind the end of the one before, and has a batch.
+
+        Empty it proves nothing: what was fetched again may have begun elsewhere.
+        """
+        if base_offset not in self.listing.gap_offsets:
+            return False
+        file = self.disk.open(segment_path(self.directory, base_offset) + LOG_SUFFIX)
+        walk = BatchWalk(file, 0, file.size, base_offset)
+        walk.checks_crc = True
+        walk.leader_epoch_min = log.leader_epochs.latest_epoch
+        return walk.step()
 
     def _seal(self, log: Log) -> bool:
         """End the last segment's time index, since another segment follows."""

@@ -49,6 +49,8 @@ def try_truncate(log: Log, offset: int) -> bool:
     if offset >= log.log_end_offset:
         point.limit_offset = -1
         point.voids_compaction = False
+        # An epoch that got no batch here may have no place in the history that is followed now.
+        log.leader_epochs.truncate_end(offset)
         return _try_end(log)
     log.cut.is_under_way = True
     if log.compaction.is_under_way and log.compaction.target_offset > offset:
@@ -56,9 +58,11 @@ def try_truncate(log: Log, offset: int) -> bool:
         return False
     segment = log.segments_from(offset)[0]
     position = segment.find(offset, segment.written_size)
-    header = segment.next_header(segment.walk(position, segment.written_size))
-    end_offset = offset if header is None else min(offset, int(header.base_offset))
-    end_offset = max(end_offset, int(log.log_start_offset))
+    end_offset = offset
+    if position < segment.written_size:
+        header = segment.next_header(segment.walk(position, segment.written_size))
+        assert header is not None
+        end_offset = max(min(offset, int(header.base_offset)), int(log.log_start_offset))
     if log.compaction.end_offset > end_offset:
         point.voids_compaction = True
     if point.is_under_way or point.offset_max > end_offset or point.voids_compaction:
@@ -178,6 +182,8 @@ def _largest_timestamp(segment: Segment, position: int, row: SegmentRow) -> tupl
         best = (int(indexes.times.timestamp_at(entry)), int(indexes.times.offset_at(entry)))
     if row.offset_entries > 0:
         start = int(indexes.offsets.position_at(row.offset_entries - 1))
+    if start == position:
+        return best
     walk = segment.walk(start, position)
     while (header := segment.next_header(walk)) is not None:
         if header.max_timestamp > best[0]:
