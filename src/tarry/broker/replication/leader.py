@@ -118,6 +118,7 @@ class ReplicaLeader(Part):
             self._unsettled.pop(partition, None)
         else:
             self._led[partition] = None
+            partition.begin_epoch()
             followers.take_row(after.replicas, after.isr, after.partition_epoch, self._turn.now_ms)
             self._recount(partition)
         if self.news is not None and (
