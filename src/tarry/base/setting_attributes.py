@@ -20,9 +20,17 @@ class SettingAttributes:
     metadata_store: str
     broker_session_timeout_ms: int
     broker_heartbeat_interval_ms: int
+    replica_fetch_max_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_wait_max_ms: int
+    replica_fetch_min_bytes: int
+    replica_fetch_backoff_ms: int
+    replica_socket_timeout_ms: int
+    follower_replication_throttled_rate: int
     listeners: str
     advertised_listeners: str | None
     listener_security_protocol_map: str
+    inter_broker_listener_name: str | None
     controller_listener_names: str | None
     log_dirs: str | None
     log_dir: str | None
@@ -39,6 +47,7 @@ class SettingAttributes:
     num_partitions: int
     default_replication_factor: int
     min_insync_replicas: int
+    replica_lag_time_max_ms: int
     message_max_bytes: int
     compression_type: str
     compression_gzip_level: int

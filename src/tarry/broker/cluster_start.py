@@ -8,6 +8,7 @@ from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.lifecycle import StartMetadata, start_broker
 from tarry.broker.metadata.cluster_member import ClusterMember
+from tarry.broker.replication.leader_start import begin_leading
 from tarry.cluster.joining import Joining
 
 
@@ -42,8 +43,10 @@ def start_member(
     )
     joining.store.fail = broker.shutdown.fail
     broker.membership = ClusterMember(
-        settings.node_id, joining.store, joining.life, broker.changes, broker.hosting.retries
+        settings.node_id, joining.store, joining.life, broker.changes, broker.hosting
     )
+    life = joining.life
+    begin_leading(broker, joining.store.known, lambda: life.is_alive)
     # Producers that come while etcd is away find ids.
     broker.producer_ids.reserve()
     return broker

@@ -250,6 +250,14 @@ class Log(StoredLog):
         segment.remove()
         self.note_name()
 
+    def forget_empty_epochs(self) -> None:
+        """Forget leader epochs that began at the log's end and have no batch here.
+
+        Another replica that has none of them either could not be told where they ended.
+        """
+        assert not self.has_tail
+        self.leader_epochs.truncate_end(self.log_end_offset)
+
     def assign_epoch(self, epoch: i64) -> None:
         """Let a leader epoch begin at the log's end, before it has its first batch.
 

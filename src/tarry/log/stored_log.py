@@ -75,6 +75,10 @@ class StoredLog(WrittenLog):
         # Recovery points keep it.
         self.high_watermark_hint: i64 = -1
 
+    def hint_high_watermark(self, offset: i64) -> None:
+        """Have recovery points keep how far the records are known to be committed."""
+        self.high_watermark_hint = offset
+
     @property
     def segments(self) -> tuple[Segment, ...]:
         """Segments in order of offsets, as they are now."""

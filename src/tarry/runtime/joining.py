@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import socket
 from functools import partial
 from typing import Final
 
@@ -43,7 +42,8 @@ def join(machine: Machine, settings: Settings, signals: Signals) -> StartBroker[
             "pip install tarry[cluster]"
         ) from None
     members = [Endpoint(host, port) for host, port in address.members]
-    client = EtcdClient(machine.reactor, members, resolve=resolve)
+    machine.look_ups.begin()
+    client = EtcdClient(machine.reactor, members, look_up=machine.look_ups.look_up)
     machine.closers.append(client.close)
     try:
         joining = Joining(
@@ -70,9 +70,3 @@ def join(machine: Machine, settings: Settings, signals: Signals) -> StartBroker[
     except TarryError as error:
         raise StartRefused(str(error)) from None
     return partial(start_member, joining=joining, levels=ProcessLevels())
-
-
-def resolve(host: str) -> str:
-    """Look a name up; a number stays what it is.  The loop stands still meanwhile."""
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return str(found[0][4][0])
