@@ -174,11 +174,12 @@ class Partition(LogOwner):
         """Begin with the high watermark that recovery leaves.
 
         Recovery has made everything that it kept durable, so all of it counts; but where others
-        have the partition too, only they can say how much of it does.
+        have the partition too, only they can say how much of it does.  What was known before is
+        still true.
         """
         log = self.log
         if len(self.replicas) > 1:
-            self.high_watermark = log.log_start_offset
+            self.high_watermark = max(log.log_start_offset, log.high_watermark_hint)
             self.high_watermark_position = log.position_of(self.high_watermark)
             self.maybe_advance_high_watermark()
         else:
@@ -275,6 +276,8 @@ class Partition(LogOwner):
             return False
         self.high_watermark = end
         self.high_watermark_position = self.log.position_of(end)
+        if self.followers is not None:
+            self.log.hint_high_watermark(end)
         return True
 
     def on_write_failed(self) -> None:
