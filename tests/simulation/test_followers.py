@@ -52,6 +52,14 @@ def are_equal(cluster: SimulatedCluster) -> bool:
     )
 
 
+def are_in_sync(cluster: SimulatedCluster) -> bool:
+    return all(
+        len(row.isr) == cluster.replication_factor
+        for topic in cluster.brokers()[0].store.state.topics.values()
+        for row in topic.partitions
+    )
+
+
 def started(seed: int, factor: int = 3) -> SimulatedCluster:
     cluster = SimulatedCluster(seed, replication_factor=factor)
     cluster.start()
@@ -88,6 +96,9 @@ def test_copies_are_equal_after_kills_losses_of_power_and_cuts(
 
     cluster.play()
     cluster.run_until(lambda: are_equal(cluster), f"equal copies; {places(cluster)}")
+    cluster.run_until(lambda: are_in_sync(cluster), f"replicas in sync; {places(cluster)}")
+    # What the watches have still to bring.
+    cluster.world.run_for(1_000)
 
     assert STANDING not in places(cluster)
     assert cluster.violations() == []
