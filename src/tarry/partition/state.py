@@ -189,7 +189,8 @@ class Partition(LogOwner):
         """Begin with the high watermark that recovery leaves.
 
         Recovery has made everything that it kept durable, so all of it counts; but where others
-        have the partition too, only they can say how much of it does.
+        have the partition too, only they can say how much of it does.  What was known before is
+        still true.
         """
         log = self.log
         if len(self.replicas) > 1:
