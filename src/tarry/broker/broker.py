@@ -153,7 +153,7 @@ class Broker:
 
     def _make_hosting(self) -> Hosting:
         retries = Retries(self.this_turn, self.timer)
-        return Hosting(
+        hosting = Hosting(
             self.cluster,
             self.settings,
             self.topics,
@@ -168,6 +168,8 @@ class Broker:
             on_closed=self.record_deletions.on_start_moved,
             fail=self.shutdown.fail,
         )
+        hosting.role_listeners.append(self.coordinators)
+        return hosting
 
     # -- the turn
 
@@ -306,7 +308,7 @@ class Broker:
     def _write(self) -> None:
         self.flushes.write()
         if self.flushes.lacks_files:
-            self.flushes.give_files_back(self.topics.partitions())
+            self.flushes.give_files_back(self.topics.replicas())
         self.parts.settle()
         try:
             self.flushes.maybe_begin()

@@ -42,7 +42,7 @@ def start_member(
     )
     joining.store.fail = broker.shutdown.fail
     broker.membership = ClusterMember(
-        settings.node_id, joining.store, joining.life, broker.changes, broker.hosting.retries
+        settings.node_id, joining.store, joining.life, broker.changes, broker.hosting
     )
     # Producers that come while etcd is away find ids.
     broker.producer_ids.reserve()

@@ -231,7 +231,7 @@ class BrokerNode:
     def _check_clean_start(self, broker: Broker) -> None:
         """Check that a clean stop left nothing to scan, but for what could not be read before."""
         for hosted in broker.topics.all():
-            for partition in hosted.partitions.values():
+            for partition in hosted.replicas():
                 report = partition.log.recovery_report
                 if partition.name in self._damaged:
                     continue
@@ -302,7 +302,7 @@ class BrokerNode:
         self._is_clean_start = True
         self._damaged = [
             partition.name
-            for partition in broker.topics.partitions()
+            for partition in broker.topics.replicas()
             if partition.log.flaw_offset >= 0
         ]
         is_power = self._end_after_stop == faults.POWER_AFTER_CLEAN

@@ -13,7 +13,7 @@ from tarry.base.doors import Event
 from tarry.base.etcd import EtcdEvent
 from tarry.broker.membership import ClusterMembership
 from tarry.broker.metadata.changes import MetadataChanges
-from tarry.broker.metadata.retries import Retries
+from tarry.broker.metadata.hosting import Hosting
 from tarry.cluster.change import Change
 from tarry.cluster.claims import ClaimPartitions
 from tarry.cluster.etcd_store import EtcdStore
@@ -32,12 +32,17 @@ class ClusterMember(ClusterMembership):
         store: EtcdStore,
         life: Life,
         changes: MetadataChanges,
-        retries: Retries,
+        hosting: Hosting,
     ) -> None:
         self._broker_id = broker_id
         self._store = store
         self._life = life
-        self._retries = retries
+        self._hosting = hosting
+        # The last life of this broker, until the watch tells that it is over: a life that this
+        # broker counts as over may still be one that nobody has buried.
+        self._own_epoch = -1
+        self._seen_epoch = -1
+        hosting.own_epoch = self._last_epoch
         # The life in which everything was claimed, and the claim that is under way.
         self._claimed_epoch = -1
         self._claim: ClaimPartitions | None = None
@@ -69,6 +74,8 @@ class ClusterMember(ClusterMembership):
 
     def _on_life(self) -> None:
         if self._life.broker_epoch >= 0:
+            self._own_epoch = self._life.broker_epoch
+            self._hosting.on_own_life()
             logger.info("broker %d lives in epoch %d", self._broker_id, self._life.broker_epoch)
             self._maybe_claim()
         else:
@@ -77,6 +84,20 @@ class ClusterMember(ClusterMembership):
                 self._broker_id,
                 self._life.obstacle,
             )
+
+    def _last_epoch(self) -> int:
+        return self._own_epoch
+
+    def _follow_own_life(self, record: MetadataRecord) -> None:
+        """Lead nothing any more once the watch tells that this life is over."""
+        if isinstance(record, LifeChanged) and record.broker_id == self._broker_id:
+            self._seen_epoch = record.broker_epoch
+            return
+        is_own_end = isinstance(record, LifeEnded) and record.broker_id == self._broker_id
+        # The end may be that of the life before, which is told late.
+        if is_own_end and self._seen_epoch == self._own_epoch >= 0:
+            self._own_epoch = -1
+            self._hosting.on_own_life()
 
     # -- claims
 
@@ -100,6 +121,7 @@ class ClusterMember(ClusterMembership):
                 self._claimed_epoch = claim.broker_epoch
                 self._life.set_phase(SERVING)
         for record in records:
+            self._follow_own_life(record)
             is_others = isinstance(record, LifeEnded) and record.broker_id != self._broker_id
             if is_others and self._claimed_epoch == self._life.broker_epoch:
                 self._claimed_epoch = -1
@@ -111,4 +133,4 @@ class ClusterMember(ClusterMembership):
         """Claim again later: etcd did not answer."""
         if change is self._claim:
             self._claim = None
-            self._retries.later(partial(self._maybe_claim))
+            self._hosting.retries.later(partial(self._maybe_claim))
