@@ -255,7 +255,10 @@ class Broker:
             if connection is not None:
                 self.answers.forget(connection)
         elif kind == STOP_REQUESTED:
-            self.shutdown.begin()
+            if self.membership is None:
+                self.shutdown.begin()
+            else:
+                self.membership.stop()
         elif kind == ETCD and self.membership is not None:
             self.membership.on_event(event)
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from tarry.base.etcd import (
     CallFailed,
     Compare,
@@ -108,16 +110,13 @@ class Life:
         if self.broker_epoch >= 0 and not self._call_id:
             self._step()
 
-    def register(self, registration: BrokerRow) -> None:
-        """Have this broker registered like this, as soon as possible."""
-        self._registration = registration
-        if self.broker_epoch >= 0 and not self._call_id:
+    def register_disk(self) -> None:
+        """Have the disk of this broker registered, as soon as possible: nobody counts on what is on
+        the one before any more.
+        """
+        self._registration = replace(self._registration, directory_id=self._directory_id)
+        if self.broker_epoch >= 0 and not self._call_id and not self._is_stored():
             self._step()
-
-    @property
-    def registration(self) -> BrokerRow:
-        """What is written, or to be written, of this broker's address and disk."""
-        return self._registration
 
     def on_key_gone(self) -> None:
         """Begin another life: the watch tells that the key of this one is gone."""
