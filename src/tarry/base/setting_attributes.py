@@ -43,6 +43,7 @@ class SettingAttributes:
     num_partitions: int
     default_replication_factor: int
     min_insync_replicas: int
+    replica_lag_time_max_ms: int
     message_max_bytes: int
     compression_type: str
     compression_gzip_level: int

@@ -93,6 +93,9 @@ default.replication.factor         int     1
     Replicas of a new topic, if the client names no number.
 min.insync.replicas                int     1           1.. dynamic
     Replicas that must be in sync for a produce with acks=all.
+replica.lag.time.max.ms            long    30000
+    Only with etcd: a replica that has not had all that its leader has for so long is no longer in
+    sync.
 
 message.max.bytes                  int     1048588     0.. dynamic
     Largest record batch that a topic accepts.

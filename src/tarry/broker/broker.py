@@ -56,6 +56,7 @@ from tarry.broker.metadata.hosting import Hosting
 from tarry.broker.metadata.removals import Removals
 from tarry.broker.metadata.retries import Retries
 from tarry.broker.part import Parts, WaitingPart
+from tarry.broker.replication.leader import ReplicaLeader
 from tarry.broker.route import Route
 from tarry.broker.shutdown import Shutdown
 from tarry.broker.topics import Topics
@@ -118,6 +119,7 @@ class Broker:
         self.timer = TimingWheel(turn.now_ms) if timer is None else timer
         # None where the broker has a store of its own.
         self.membership: ClusterMembership | None = None
+        self.replica_leader: ReplicaLeader | None = None
         self.answers = Answers(self.this_turn, self.transport, self.timer, self.probe)
         self.topics = Topics()
         # Filled by `lifecycle`: handlers are bound to parts of this broker.
@@ -230,6 +232,8 @@ class Broker:
             logger.warning("the process did not run for %d ms: no time-out counts it", late_ms)
         turn.now_ms = now_ms - turn.stalled_ms
         turn.now_wall_ms = now_wall_ms
+        if self.replica_leader is not None:
+            self.replica_leader.attend()
         if late_ms > STALL_MS:
             self.parts.on_stall()
 

@@ -93,6 +93,10 @@ class Coordinator(Part, Generic[S]):
         error_code = shard.runtime.error_code
         if error_code != errors.NONE:
             return None, error_code
+        partition = shard.runtime.partition
+        if partition.door.is_lease_over and not partition.may_act():
+            # Another may lead already: what is known here may be old.
+            return None, errors.NOT_COORDINATOR
         return shard, errors.NONE
 
     def is_loading(self) -> bool:

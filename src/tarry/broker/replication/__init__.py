@@ -1,0 +1,1 @@
+"""Replication: what leaders know of their followers, and followers of their leaders."""
