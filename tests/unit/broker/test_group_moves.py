@@ -21,6 +21,7 @@ from tests.support.broker.group_user import (
 
 from tarry.base import errors
 from tarry.cluster.records import PartitionChanged
+from tarry.partition.state import LeaderDoor
 from tarry.protocol.message import Message
 from tarry.protocol.messages.join_group import JoinGroupResponse
 from tarry.protocol.messages.sync_group import SyncGroupResponse
@@ -33,7 +34,7 @@ class Moving:
         self.hand = group_broker(**settings)
         self.broker = self.hand.broker
 
-    def lead(self, leader_id: int, epoch: int) -> None:
+    def lead(self, leader_id: int, epoch: int, isr: tuple[int, ...] = (1,)) -> None:
         """Give the partition another leader and epoch; nothing is flushed for it."""
         topic = self.broker.cluster.topics[OFFSETS_TOPIC]
         row = replace(
@@ -42,7 +43,7 @@ class Moving:
             leader_epoch=epoch,
             partition_epoch=epoch,
             replicas=[1, 2],
-            isr=[1],
+            isr=list(isr),
         )
         record = PartitionChanged(topic_id=topic.topic_id, index=0, row=row)
         self.broker.cluster.apply(record)
@@ -208,3 +209,32 @@ def test_expiry_of_offsets_passes_over_a_shard_that_has_gone(moving: Moving) -> 
 
     assert moving.broker.groups.shards == {}
     assert not moving.broker.has_work_left()
+
+
+def test_a_leader_that_may_not_act_answers_for_no_group(moving: Moving) -> None:
+    """Its lease is over by its own clock, and its follower has not fetched: another may lead."""
+    member = stable_group(moving.hand, 1)[0]
+    assert member.commit_as_member({0: 11}) == [errors.NONE]
+    moving.lead(1, 0, isr=(1, 2))
+    partition = moving.broker.topics.partition(OFFSETS_TOPIC, 0)
+    assert partition is not None
+    door = LeaderDoor()
+    door.is_lease_over = True
+    partition.door = door
+
+    assert member.heartbeat() == errors.NOT_COORDINATOR
+    assert member.list_groups().groups == []
+    assert moving.broker.groups.find(READERS) == (None, errors.NOT_COORDINATOR)
+    door.is_lease_over = False
+    assert member.heartbeat() == errors.NONE
+    assert [each.group_id for each in member.list_groups().groups] == [READERS]
+
+
+def test_with_too_few_replicas_in_sync_a_commit_is_refused_at_once(moving: Moving) -> None:
+    moving.lead(1, 0, isr=(1, 2))
+    partition = moving.broker.topics.partition(OFFSETS_TOPIC, 0)
+    assert partition is not None
+    partition.config.min_insync_replicas = 2
+
+    assert GroupUser(moving.hand).commit({0: 1}) == [errors.COORDINATOR_NOT_AVAILABLE]
+    assert moving.broker.groups.waiting == 0

@@ -90,14 +90,8 @@ class Coordinator(Part, Generic[S]):
         shard = self.shard_of(key)
         if shard is None:
             return None, errors.NOT_COORDINATOR
-        error_code = shard.runtime.error_code
-        if error_code != errors.NONE:
-            return None, error_code
-        partition = shard.runtime.partition
-        if partition.door.is_lease_over and not partition.may_act():
-            # Another may lead already: what is known here may be old.
-            return None, errors.NOT_COORDINATOR
-        return shard, errors.NONE
+        error_code = shard.runtime.code()
+        return (shard, errors.NONE) if error_code == errors.NONE else (None, error_code)
 
     def is_loading(self) -> bool:
         """Return whether not everything that the topic keeps is known yet."""
