@@ -35,8 +35,10 @@ from tarry.cluster.records import (
 )
 from tarry.cluster.topic_names import collision_key
 
-# Phase of a broker that takes part in everything.
+# Phases of a broker's life: it recovers what it may lead, it takes part in everything, it stops.
+STARTING: Final = "starting"
 SERVING: Final = "serving"
+LEAVING: Final = "leaving"
 
 
 class TopicState(msgspec.Struct, frozen=True):

@@ -52,6 +52,18 @@ def handle(
     def answer(error_code: int, sentence: str) -> Message:
         return _response(coordinator, view, context, request)
 
+    registered = view.state.brokers
+    if registered:
+        wanted_count = min(
+            coordinator.factor_wanted(changes.settings, len(registered)), REPLICAS_MAX
+        )
+        if len(view.broker_ids) < wanted_count:
+            context.report(
+                f"client {context.client_id}: {coordinator.topic} is to have {wanted_count} "
+                f"replicas and is made when so many brokers serve; {len(view.broker_ids)} do",
+                "replicas of groups",
+            )
+            return _response(coordinator, view, context, request)
     wanted = coordinator.topic_wanted(changes.settings, min(len(view.broker_ids), REPLICAS_MAX))
     changes.ask(context, changes.creation([wanted]), answer, CREATE_TIMEOUT_MS)
     return None
