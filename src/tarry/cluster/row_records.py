@@ -260,15 +260,13 @@ def partition_changed(topic_id: bytes, index: int, row: PartRow) -> PartitionCha
 
 
 def partitions_of(blocks: list[BlockRow]) -> list[PartitionRow]:
-    """Return the partitions as they were made: led by their first replica, in sync are those that
-    served then.
+    """Return the partitions as they were made: in sync are the replicas that served then, and the
+    first of them leads.
     """
     made: list[PartitionRow] = []
     for block in blocks:
         epochs = dict(block.epochs)
         for replicas in block.replicas:
             isr = [broker_id for broker_id in replicas if broker_id in epochs] or replicas
-            made.append(
-                PartitionRow(replicas[0], 0, 0, replicas, isr, epochs.get(replicas[0], NO_EPOCH))
-            )
+            made.append(PartitionRow(isr[0], 0, 0, replicas, isr, epochs.get(isr[0], NO_EPOCH)))
     return made

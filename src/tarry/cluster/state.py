@@ -35,8 +35,9 @@ from tarry.cluster.records import (
 )
 from tarry.cluster.topic_names import collision_key
 
-# Phase of a broker that takes part in everything.
+# Phase of a broker that takes part in everything, and of one that is about to stop.
 SERVING: Final = "serving"
+LEAVING: Final = "leaving"
 
 
 class TopicState(msgspec.Struct, frozen=True):
