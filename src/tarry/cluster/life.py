@@ -27,12 +27,9 @@ from tarry.base.etcd import (
 from tarry.base.turn import Turn
 from tarry.cluster.row_records import KnownRows
 from tarry.cluster.rows import ROW_FORMAT, BrokerRow, LifeRow, encode_row
+from tarry.cluster.state import STARTING
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
-
-STARTING: Final = "starting"
-SERVING: Final = "serving"
-LEAVING: Final = "leaving"
 
 # Pause before a step is tried again that etcd has refused or not answered.
 RETRY_MS: Final = 250

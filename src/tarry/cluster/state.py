@@ -35,7 +35,8 @@ from tarry.cluster.records import (
 )
 from tarry.cluster.topic_names import collision_key
 
-# Phase of a broker that takes part in everything, and of one that is about to stop.
+# Phases of a broker's life: it recovers what it may lead, it takes part in everything, it stops.
+STARTING: Final = "starting"
 SERVING: Final = "serving"
 LEAVING: Final = "leaving"
 
