@@ -78,9 +78,7 @@ class RowsChange(GuardedChange):
                 if not self._has_room(len(records), self.guards(row, after)):
                     self.is_last = False
                     return records
-                records.append(
-                    PartitionChanged(topic_id=topic.topic_id, index=index, row=after)
-                )
+                records.append(PartitionChanged(topic_id=topic.topic_id, index=index, row=after))
         return records
 
     def guard(self, transaction: Transaction) -> None:

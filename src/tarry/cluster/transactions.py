@@ -11,6 +11,7 @@ from tarry.cluster.change import Change
 from tarry.cluster.records import (
     BrokerConfigChanged,
     BrokerRegistered,
+    BrokerUnregistered,
     ClusterCreated,
     ConfigChanged,
     DeletionPending,
@@ -40,19 +41,20 @@ from tarry.cluster.rows import (
 )
 
 
-class GuardedChange(Change):
-    """A change that rests on more than the rows that it writes, which `guard` names.
-
-    `known`: the rows on which it is decided.
-    """
-
-    def __init__(self, known: KnownRows) -> None:
-        super().__init__()
-        self._known = known
+class ConditionalChange(Change):
+    """A change that rests on more than the rows that it writes, which `guard` names."""
 
     def guard(self, transaction: Transaction) -> None:
         """Add what must hold when the transaction is done."""
         raise NotImplementedError
+
+
+class GuardedChange(ConditionalChange):
+    """A conditional change that is decided on the rows of etcd themselves, `known`."""
+
+    def __init__(self, known: KnownRows) -> None:
+        super().__init__()
+        self._known = known
 
 
 class Transaction:
@@ -124,6 +126,8 @@ class Transaction:
                 self._rows[keys.cluster] = ClusterRow(ROW_FORMAT, record.cluster_id)
             case BrokerRegistered():
                 self._rows[keys.broker(record.broker_id)] = BrokerRow(ROW_FORMAT, "", "", {}, "")
+            case BrokerUnregistered():
+                self._rows[keys.broker(record.broker_id)] = None
             case _:
                 raise AssertionError(f"{type(record).__name__} is not written to etcd")
 

@@ -12,6 +12,7 @@ from tarry.cluster.records import (
     BrokerDescribed,
     BrokerRegistered,
     BrokerStartedUncleanly,
+    BrokerUnregistered,
     ClusterCreated,
     ConfigChanged,
     DeletionPending,
@@ -36,6 +37,7 @@ ID = bytes(range(16))
 EVERY_KIND: list[MetadataRecord] = [
     ClusterCreated(cluster_id="q9hQx0l6SYqJv2T7aWmQbA"),
     BrokerRegistered(broker_id=1),
+    BrokerUnregistered(broker_id=1),
     BrokerStartedUncleanly(broker_id=1),
     TopicCreated(
         topic_id=ID,
