@@ -25,7 +25,6 @@ from tarry.cluster.records import (
     BrokerUnregistered,
     DeletionPending,
     LifeChanged,
-    LifeEnded,
     MetadataRecord,
     PartitionChanged,
     PartitionRow,
@@ -529,4 +528,3 @@ def test_a_life_without_registration_counts_once_its_broker_has_registered() -> 
     etcd._remove([keys.life(3)])
     hear()
     assert state.placeable_ids == []
-    assert LifeEnded(broker_id=3) not in known.apply([])
