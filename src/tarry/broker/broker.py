@@ -153,7 +153,7 @@ class Broker:
 
     def _make_hosting(self) -> Hosting:
         retries = Retries(self.this_turn, self.timer)
-        return Hosting(
+        hosting = Hosting(
             self.cluster,
             self.settings,
             self.topics,
@@ -168,6 +168,8 @@ class Broker:
             on_closed=self.record_deletions.on_start_moved,
             fail=self.shutdown.fail,
         )
+        hosting.role_listeners.append(self.coordinators)
+        return hosting
 
     # -- the turn
 
@@ -253,7 +255,10 @@ class Broker:
             if connection is not None:
                 self.answers.forget(connection)
         elif kind == STOP_REQUESTED:
-            self.shutdown.begin()
+            if self.membership is None:
+                self.shutdown.begin()
+            else:
+                self.membership.stop()
         elif kind == ETCD and self.membership is not None:
             self.membership.on_event(event)
 
@@ -306,7 +311,7 @@ class Broker:
     def _write(self) -> None:
         self.flushes.write()
         if self.flushes.lacks_files:
-            self.flushes.give_files_back(self.topics.partitions())
+            self.flushes.give_files_back(self.topics.replicas())
         self.parts.settle()
         try:
             self.flushes.maybe_begin()

@@ -89,6 +89,7 @@ def start_broker(
     broker.routes.update(make_routes(broker))
     for listener in settings.open_listeners:
         broker.endpoints[listener.name] = (listener.advertised_host, listener.advertised_port)
+    broker.hosting.is_member = shared is not None
     broker.hosting.begin()
     _begin_duties(broker)
     if settings.events_enable:

@@ -121,6 +121,8 @@ class FetchStatus:
         partition = self.partition
         if partition is None or partition.is_closed:
             return self.gone_code
+        if partition.gone_code != errors.NONE:
+            return partition.gone_code
         asked = self.asked
         error_code = partition.epoch_error(asked.current_leader_epoch)
         if error_code != errors.NONE:

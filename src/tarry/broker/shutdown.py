@@ -76,7 +76,7 @@ class Shutdown:
         if not self._flushes.is_idle():
             self._end("the disk did not finish a flush in time; the next start scans what it left")
             return
-        for partition in self._topics.partitions():
+        for partition in self._topics.replicas():
             partition.producers.settle()
         try:
             self._logs.close_cleanly()

@@ -39,9 +39,14 @@ class Topics:
         return self._by_id.get(topic_id)
 
     def partition(self, name: str, index: int) -> Partition | None:
-        """Return the partition with this index of the topic with this name, or None."""
+        """Return the partition with this index of the topic with this name, if it is led here."""
         hosted = self._by_name.get(name)
         return None if hosted is None else hosted.partition(index)
+
+    def replica(self, name: str, index: int) -> Partition | None:
+        """Return this broker's replica of a partition, whoever leads it, or None."""
+        hosted = self._by_name.get(name)
+        return None if hosted is None else hosted.replica(index)
 
     def names(self) -> list[str]:
         """Return the names, sorted."""
@@ -52,10 +57,14 @@ class Topics:
         return list(self._by_id.values())
 
     def partitions(self) -> list[Partition]:
-        """Return every partition, topic by topic."""
+        """Return every partition that is led here, topic by topic."""
         return [
             partition for hosted in self._by_id.values() for partition in hosted.partitions.values()
         ]
+
+    def replicas(self) -> list[Partition]:
+        """Return every partition that has a log here, topic by topic."""
+        return [partition for hosted in self._by_id.values() for partition in hosted.replicas()]
 
     def add(self, hosted: HostedTopic) -> None:
         """Take up a topic, in place of an earlier one of the same name."""

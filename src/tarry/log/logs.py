@@ -50,6 +50,8 @@ class Logs:
         self.trouble = DiskTrouble(disk, logger)
         self.recovery_points = RecoveryPointWriter(disk, self.trouble, recovery_point_bytes)
         self.was_clean = False
+        # The recovery points could not be read: what logs lack at their ends cannot be told.
+        self.has_lost_points = False
         self._loaded: dict[str, RecoveryPoint] | None = {}
         # Logs whose recovery is not durable yet.
         self._unsettled: list[Log] = []
@@ -65,7 +67,8 @@ class Logs:
             file = self.disk.open(RECOVERY_POINTS_FILE)
             self._loaded = decode_recovery_points(file.read(0, file.size))
             file.close()
-            if self._loaded is None:
+            self.has_lost_points = self._loaded is None
+            if self.has_lost_points:
                 logger.error(
                     "%s is damaged: all logs are read from their start", RECOVERY_POINTS_FILE
                 )

@@ -20,6 +20,7 @@ from tarry.log.owner import LogOwner
 from tarry.log.segments import LogPosition
 from tarry.log.state import LogListener
 from tarry.partition.producers import ProducerStates
+from tarry.partition.role import Role
 from tarry.records.batch import BatchHeader
 
 # A partition is known by its topic's id as well, so that what waits for a deleted topic does
@@ -66,10 +67,19 @@ class ProducerListener(LogListener):
 
 
 class Partition(LogOwner):
-    """The leader's replica of one partition."""
+    """This broker's replica of one partition, led here (`is_leader`) or not.
+
+    `gone_code` is what whoever waits here is told once the partition is not led here any more.
+    """
 
     def __init__(
-        self, topic: str, topic_id: bytes, index: int, log: Log, producers: ProducerStates
+        self,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        log: Log,
+        producers: ProducerStates,
+        own_id: int,
     ) -> None:
         super().__init__(f"{topic}-{index}", log)
         self.topic = topic
@@ -78,8 +88,16 @@ class Partition(LogOwner):
         self.key: PartitionKey = (topic, index, topic_id)
         self.producers = producers
         self.config: LogConfig = log.config
+        self.own_id = own_id
+        self.is_leader = False
+        self.gone_code: int = errors.NOT_LEADER_OR_FOLLOWER
         self.leader_id = -1
         self.leader_epoch = 0
+        # The life of the leader in which it leads.
+        self.leader_broker_epoch = -1
+        self.partition_epoch = 0
+        # The last leader epoch that began with an unclean election.
+        self.unclean_epoch = -1
         # The last produce request that named this partition, so that none names it twice.
         self.produce_number: i64 = -1
         self.replicas: list[int] = []
@@ -88,25 +106,47 @@ class Partition(LogOwner):
         self.contributions: dict[int, int] = {}
         self.high_watermark: int = log.log_start_offset
         self.high_watermark_position: LogPosition = log.end_position()
-        self.begin_after_recovery()
 
     def reconfigure(self, config: LogConfig) -> None:
         """Take the topic's settings after they have changed."""
         self.config.take_over(config)
 
-    def lead(self, leader_id: int, leader_epoch: int, replicas: list[int], isr: list[int]) -> None:
+    def take_role(self, role: Role) -> None:
         """Take over what the metadata says about this partition."""
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.replicas = replicas
-        self.isr = isr
-        # What followers told another leader, or this one in an earlier epoch, is not true now.
-        self.contributions = {}
+        if role.leader_epoch != self.leader_epoch or role.is_leader != self.is_leader:
+            # What followers told another leader, or this one in an earlier epoch, is not true now.
+            self.contributions = {}
+        self.leader_id = role.leader_id
+        self.leader_epoch = role.leader_epoch
+        self.leader_broker_epoch = role.leader_broker_epoch
+        self.partition_epoch = role.partition_epoch
+        self.unclean_epoch = role.unclean_epoch
+        self.replicas = role.replicas
+        self.isr = role.isr
+        self.is_leader = role.is_leader
+        if not self.is_closed:
+            self.gone_code = errors.NONE if role.is_leader else errors.NOT_LEADER_OR_FOLLOWER
+
+    def close(self) -> None:
+        """Give the replica up: its topic was deleted."""
+        self.is_closed = True
+        self.is_leader = False
+        self.gone_code = errors.UNKNOWN_TOPIC_OR_PARTITION
 
     def begin_after_recovery(self) -> None:
-        """Recovery has made everything that it kept durable, so all of it counts."""
-        self.high_watermark = self.log.written_end_offset
-        self.high_watermark_position = self.log.end_position()
+        """Begin with the high watermark that recovery leaves.
+
+        Recovery has made everything that it kept durable, so all of it counts; but where others
+        have the partition too, only they can say how much of it does.
+        """
+        log = self.log
+        if len(self.replicas) > 1:
+            self.high_watermark = log.log_start_offset
+            self.high_watermark_position = log.position_of(self.high_watermark)
+            self.maybe_advance_high_watermark()
+        else:
+            self.high_watermark = log.written_end_offset
+            self.high_watermark_position = log.end_position()
 
     def leader_contribution(self) -> int:
         """Return the leader's own share of the high watermark."""
@@ -152,10 +192,12 @@ class Partition(LogOwner):
 
     def maybe_advance_high_watermark(self) -> bool:
         """Take the minimum over the in-sync replicas' contributions; True if it moved."""
+        if not self.is_leader:
+            return False
         contributions = self.contributions
         # The leader's own; a follower's comes with its fetch.
         end = self.leader_contribution()
-        contributions[self.leader_id] = end
+        contributions[self.own_id] = end
         for broker_id in self.isr:
             end = min(end, contributions.get(broker_id, self.high_watermark))
         if end <= self.high_watermark:

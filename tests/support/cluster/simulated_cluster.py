@@ -154,7 +154,7 @@ class SimulatedCluster:
         found = [
             partition
             for broker in self.brokers()
-            if (partition := broker.topics.partition(topic.name, index)) is not None
+            if (partition := broker.topics.replica(topic.name, index)) is not None
         ]
         assert len(found) == 1, f"{topic.name}-{index} is at {len(found)} brokers"
         return found[0]

@@ -65,7 +65,7 @@ def scene() -> PartitionScene:
     scene = PartitionScene()
     scene.config.segment_bytes = 3 * SIZE
     for epoch, count in ((1, 1), (2, 4)):
-        scene.partition.lead(LEADER, epoch, [LEADER], [LEADER])
+        scene.lead(epoch, [LEADER], [LEADER])
         scene.produce(*[a_batch() for _ in range(count)])
     scene.append(a_batch())
     scene.write()
@@ -129,7 +129,7 @@ def test_a_look_counts_what_the_answer_would_hold(
 def test_what_is_not_here_has_the_code_that_the_fetch_brought(scene: PartitionScene) -> None:
     gone = FetchStatus(None, FetchPartition(partition=9), errors.UNKNOWN_TOPIC_OR_PARTITION)
     given_up = status_of(scene, 3)
-    scene.partition.is_closed = True
+    scene.partition.close()
 
     found = [status.look(limits(), is_first=True) for status in (gone, given_up)]
 
@@ -158,7 +158,7 @@ def test_a_look_is_true_again_after_what_has_happened_since(scene: PartitionScen
     found = [status.look(terms, is_first=True)]
     scene.flush()
     found.append(status.look(terms, is_first=True))
-    scene.partition.lead(LEADER, 3, [LEADER], [LEADER])
+    scene.lead(3, [LEADER], [LEADER])
     scene.produce(a_batch())
     found.append(status.look(terms, is_first=True))
     status.asked.current_leader_epoch = 2

@@ -9,17 +9,21 @@ from tests.support.metadata_stores import GivenChange
 from tarry.base import errors
 from tarry.cluster.records import (
     MetadataRecord,
+    PartitionChanged,
     PartitionRow,
     PartitionsAdded,
     TopicCreated,
     TopicDeleted,
 )
+from tarry.partition.role import Role
+from tarry.partition.state import Partition
 from tarry.protocol import api_keys
 from tarry.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
 )
+from tarry.protocol.messages.produce import ProduceResponse
 from tarry.simulation.by_hand import BrokerByHand
 
 SPREAD = b"spread".ljust(16, b".")
@@ -94,6 +98,126 @@ def test_a_topic_that_grows_gets_the_logs_that_are_this_brokers() -> None:
     change(someone, PartitionsAdded(topic_id=SPREAD, partitions=[ELSEWHERE, HERE]))
 
     assert hosted(someone) == [0, 2, 4]
+
+
+class Roles:
+    """A listener that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[int, bool | None, bool]] = []
+
+    def on_role(self, partition: Partition, before: Role | None, after: Role) -> None:
+        assert partition.is_leader == after.is_leader
+        self.heard.append(
+            (partition.index, None if before is None else before.is_leader, after.is_leader)
+        )
+
+
+def test_a_broker_of_a_cluster_leads_what_names_its_present_life() -> None:
+    someone = Operator(BrokerByHand())
+    hosting = someone.hand.broker.hosting
+    hosting.is_member = True
+    hosting.own_epoch = lambda: 7
+    rows = [
+        PartitionRow(1, 0, 0, [1, 2], [1, 2], 7),
+        PartitionRow(1, 0, 0, [1, 2], [1, 2], 6),
+        PartitionRow(2, 0, 0, [1, 2], [1, 2], 7),
+        PartitionRow(1, 0, 0, [1, 2], [1, 2], -1),
+        PartitionRow(2, 0, 0, [2], [2], 5),
+    ]
+
+    change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=rows, configs={}))
+
+    topic = someone.hand.broker.topics["spread"]
+    assert (list(topic.partitions), list(topic.followed)) == ([0], [1, 2, 3])
+    assert list(topic.elsewhere) == [4]
+    assert [each.index for each in someone.hand.broker.topics.replicas()] == [0, 1, 2, 3]
+    assert [each.index for each in someone.hand.broker.topics.partitions()] == [0]
+    assert someone.produce(a_batch(b"a"), topic="spread", indexes=(2,)).error_code == (
+        errors.NOT_LEADER_OR_FOLLOWER
+    )
+
+
+def test_roles_change_with_rows_and_lives_and_listeners_hear_each_once() -> None:
+    someone = Operator(BrokerByHand())
+    hosting = someone.hand.broker.hosting
+    roles = Roles()
+    hosting.role_listeners.append(roles)
+    hosting.is_member = True
+    hosting.own_epoch = lambda: 7
+    first = PartitionRow(1, 0, 0, [1, 2], [1, 2], 7)
+    change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=[first], configs={}))
+    came = list(roles.heard)
+
+    hosting.own_epoch = lambda: 9
+    hosting.on_own_life()
+    hosting.on_own_life()
+    deposed = list(someone.hand.broker.topics["spread"].followed)
+    again = PartitionRow(1, 1, 1, [1, 2], [1], 9)
+    change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=again))
+
+    assert came == [(0, None, True)]
+    assert roles.heard[1:] == [(0, True, False), (0, False, True)]
+    assert deposed == [0]
+    partition = someone.hand.broker.topics["spread"].partitions[0]
+    assert (partition.leader_epoch, partition.isr, partition.leader_broker_epoch) == (1, [1], 9)
+
+
+def test_a_replica_that_a_row_adds_gets_its_log() -> None:
+    someone = spread_topic()
+
+    moved = PartitionRow(2, 1, 1, [2, 1], [2])
+    change(someone, PartitionChanged(topic_id=SPREAD, index=1, row=moved))
+
+    topic = someone.hand.broker.topics["spread"]
+    assert (sorted(topic.partitions), list(topic.followed)) == ([0, 2], [1])
+    assert list(topic.elsewhere) == []
+    assert "spread-1" in {path.split("/")[0] for path in directories(someone)}
+
+
+def test_who_waits_for_a_partition_that_gets_another_leader_is_told_at_once() -> None:
+    someone = Operator(BrokerByHand())
+    hosting = someone.hand.broker.hosting
+    hosting.is_member = True
+    hosting.own_epoch = lambda: 7
+    first = PartitionRow(1, 0, 0, [1, 2], [1], 7)
+    change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=[first], configs={}))
+    someone.send_produce(a_batch(b"late"), topic="spread")
+    someone.send_produce(a_batch(b"later"), topic="spread")
+
+    hosting.own_epoch = lambda: 9
+    hosting.on_own_life()
+    someone.hand.turn()
+
+    codes = [answer.responses[0].partition_responses[0].error_code for answer in produced(someone)]
+    assert codes == [errors.NOT_LEADER_OR_FOLLOWER, errors.NOT_LEADER_OR_FOLLOWER]
+
+
+def test_what_was_flushed_between_two_leaderships_counts() -> None:
+    someone = Operator(BrokerByHand())
+    hosting = someone.hand.broker.hosting
+    hosting.is_member = True
+    hosting.own_epoch = lambda: 7
+    first = PartitionRow(1, 0, 0, [1], [1], 7)
+    change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=[first], configs={}))
+    batch = a_batch(b"a", producer_id=5)
+    someone.send_produce(batch, topic="spread")
+    hosting.own_epoch = lambda: 9
+    hosting.on_own_life()
+    someone.hand.settle()
+    produced(someone)
+
+    again = PartitionRow(1, 1, 1, [1], [1], 9)
+    change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=again))
+
+    assert someone.hand.broker.topics["spread"].partitions[0].high_watermark == 1
+    assert someone.produce(batch, topic="spread").error_code == errors.NONE
+
+
+def produced(someone: Operator) -> list[ProduceResponse]:
+    found = someone.answers()
+    assert all(isinstance(each, ProduceResponse) for each in found)
+    return [each for each in found if isinstance(each, ProduceResponse)]
 
 
 def test_a_topic_that_is_deleted_elsewhere_leaves_nothing_here() -> None:

@@ -7,6 +7,7 @@ from tests.support.broker.broker_user import ORDERS, User, a_batch, produced, re
 
 from tarry.base import errors
 from tarry.base.doors import received
+from tarry.partition.role import Role
 from tarry.protocol import api_keys
 from tarry.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tarry.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -196,7 +197,8 @@ def test_too_few_replicas_in_sync_refuse_only_who_asks_for_all(
 ) -> None:
     user.create("safe", min_insync_replicas="2")
     # Another broker has the partition as well, and is behind.
-    user.hand.broker.topics["safe"].partitions[0].lead(1, 0, [1, 2], [1])
+    role = Role(1, 0, -1, 0, [1, 2], [1], -1, is_leader=True)
+    user.hand.broker.topics["safe"].partitions[0].take_role(role)
 
     answer = user.produce(a_batch(b"a"), topic="safe", acks=acks)
 

@@ -8,8 +8,11 @@ import pytest
 
 from tarry.base.etcd import Operation, Put
 from tarry.base.ids import id_text
+from tarry.base.settings import Settings
+from tarry.base.turn import Turn
 from tarry.cluster.claims import CLAIMS_PER_TRANSACTION, ClaimPartitions
 from tarry.cluster.records import PartitionChanged
+from tarry.cluster.row_changes import Spells
 from tarry.cluster.row_records import KnownRows
 from tarry.cluster.rows import (
     ROW_FORMAT,
@@ -69,7 +72,7 @@ class Rows:
 
     def decide(self, broker_id: int, epoch: int) -> tuple[ClaimPartitions, list[PartitionChanged]]:
         self.hear()
-        claim = ClaimPartitions(self.known, broker_id, epoch)
+        claim = ClaimPartitions(self.known, broker_id, epoch, Settings({}), Spells(Turn(0, 0)))
         records = claim.decide(self.state)
         assert all(isinstance(record, PartitionChanged) for record in records)
         return claim, [record for record in records if isinstance(record, PartitionChanged)]

@@ -106,7 +106,7 @@ def of_kind(topic: str) -> PartitionScene:
         scene.partition.log.note_flaw(Flaw("a bit has changed", 0, 0))
     elif topic == "one_in_sync":
         config.min_insync_replicas = 2
-        scene.partition.lead(LEADER, 0, [LEADER, 2], [LEADER])
+        scene.lead(0, [LEADER, 2], [LEADER])
     return scene
 
 
@@ -177,7 +177,7 @@ def test_a_topic_of_log_append_time_stamps_the_batch_with_the_turns() -> None:
 def test_a_batch_carries_the_epoch_of_its_leader() -> None:
     scene = PartitionScene()
     scene.produce(a_batch())
-    scene.partition.lead(LEADER, 3, [LEADER], [LEADER])
+    scene.lead(3, [LEADER], [LEADER])
 
     scene.produce(a_batch())
 

@@ -88,7 +88,7 @@ def test_the_high_watermark_is_the_least_contribution_in_sync_and_never_goes_bac
     scene = PartitionScene()
     partition = scene.partition
     scene.produce(a_batch())
-    partition.lead(LEADER, 0, [1, 2, 3], [int(word) for word in isr.split(",")])
+    scene.lead(0, [1, 2, 3], [int(word) for word in isr.split(",")])
     for broker_id, told in ((2, second), (3, third)):
         if told != "-":
             partition.contributions[broker_id] = int(told)
@@ -105,10 +105,10 @@ def test_the_high_watermark_is_the_least_contribution_in_sync_and_never_goes_bac
 def test_what_replicas_told_counts_for_one_leadership_only() -> None:
     scene = PartitionScene()
     partition = scene.partition
-    partition.lead(LEADER, 0, [1, 2], [1, 2])
+    scene.lead(0, [1, 2], [1, 2])
     partition.contributions[2] = 9
 
-    partition.lead(LEADER, 1, [1, 2], [1, 2])
+    scene.lead(1, [1, 2], [1, 2])
     scene.append(a_batch())
     scene.write()
 
@@ -136,7 +136,7 @@ def test_fewer_in_sync_than_the_topic_asks_for(
     scene = PartitionScene()
     scene.config.min_insync_replicas = minimum
 
-    scene.partition.lead(LEADER, 0, replicas, isr)
+    scene.lead(0, replicas, isr)
 
     assert scene.partition.is_under_min_isr() == is_under
 
@@ -152,7 +152,7 @@ def test_fewer_in_sync_than_the_topic_asks_for(
 )
 def test_who_knows_another_leader_epoch_must_look_again(known: int, code: int) -> None:
     scene = PartitionScene()
-    scene.partition.lead(LEADER, 5, [LEADER], [LEADER])
+    scene.lead(5, [LEADER], [LEADER])
 
     assert scene.partition.epoch_error(known) == code
 

@@ -42,7 +42,7 @@ def handle(
 
 
 def _all(topics: Topics) -> dict[str, dict[int, None]]:
-    return {name: dict.fromkeys(topics[name].partitions) for name in topics.names()}
+    return {name: {each.index: None for each in topics[name].replicas()} for name in topics.names()}
 
 
 def _asked(request: DescribeLogDirsRequest) -> dict[str, dict[int, None]] | None:
@@ -62,7 +62,7 @@ def _partitions(topics: Topics, name: str, indexes: list[int]) -> list[DescribeL
         return []
     found: list[DescribeLogDirsPartition] = []
     for index in indexes:
-        partition = hosted.partition(index)
+        partition = hosted.replica(index)
         if partition is not None:
             # The leader's replica is never behind.
             found.append(DescribeLogDirsPartition(index, partition.log.size_bytes, 0))

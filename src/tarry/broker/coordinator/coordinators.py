@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tarry.broker.coordinator.coordinator import Coordinator
+from tarry.partition.role import Role
 from tarry.partition.state import Partition
 from tarry.partition.topic import HostedTopic
 
@@ -32,6 +33,16 @@ class Coordinators:
         coordinator = self._by_topic.get(hosted.name)
         if coordinator is not None:
             coordinator.on_hosted(hosted)
+
+    def on_role(self, partition: Partition, before: Role | None, after: Role) -> None:
+        """Let a coordinator load a partition that is led here from now on, or give it up."""
+        coordinator = self._by_topic.get(partition.topic)
+        if coordinator is None or before is None or before.is_leader == after.is_leader:
+            return
+        if after.is_leader:
+            coordinator.load(partition)
+        else:
+            coordinator.unload(partition)
 
     def on_given_up(self, hosted: HostedTopic) -> None:
         """Tell every coordinator that a topic was deleted."""

@@ -71,8 +71,8 @@ class DelayedDeleteRecords(PayloadOperation[AwaitedDeletion]):
 
 def _try_settle(status: DeletionStatus) -> None:
     partition = status.partition
-    if partition.is_closed:
-        status.answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+    if partition.gone_code != errors.NONE:
+        status.answer.error_code = partition.gone_code
         status.answer.low_watermark = NO_LOW_WATERMARK
     elif partition.log.log_start_offset >= status.start_offset:
         status.answer.error_code = errors.NONE

@@ -54,8 +54,8 @@ class Produced:
                 continue
             partition = status.partition
             assert partition is not None
-            if partition.is_closed:
-                _fail(status, errors.UNKNOWN_TOPIC_OR_PARTITION)
+            if partition.gone_code != errors.NONE:
+                _fail(status, partition.gone_code)
             elif partition.acked_end(self.acks) >= status.required_offset:
                 self._settle(status, partition)
             else:

@@ -87,7 +87,7 @@ class Compactions(TimerEntry):
         if self._to_look_at is None:
             compacted = [
                 partition
-                for partition in self._topics.partitions()
+                for partition in self._topics.replicas()
                 if partition.config.has_compaction and partition not in self._refused
             ]
             if not self._can_trust_calendar(tells=len(compacted) > 0):

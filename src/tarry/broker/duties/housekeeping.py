@@ -72,14 +72,14 @@ class DutyByCalendar(Duty):
 
 
 def delete_old_segments(turn: Turn, topics: Topics) -> None:
-    """Delete the segments that a topic's settings no longer keep."""
+    """Delete the segments that a topic's settings no longer keep; followers follow their leader."""
     for partition in topics.partitions():
         partition.delete_old_segments(turn.now_wall_ms)
 
 
 def expire_producers(turn: Turn, topics: Topics) -> None:
     """Forget the producers that have written nothing for `producer.id.expiration.ms`."""
-    for partition in topics.partitions():
+    for partition in topics.replicas():
         partition.producers.expire(turn.now_ms)
 
 

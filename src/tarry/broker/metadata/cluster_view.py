@@ -133,7 +133,7 @@ class ClusterView:
 
         Clients show this field of Kafka's and do not choose brokers by it.
         """
-        partition = self._topics.partition(topic, index)
+        partition = self._topics.replica(topic, index)
         is_damaged = partition is not None and partition.log.flaw_offset >= 0
         return [
             broker_id

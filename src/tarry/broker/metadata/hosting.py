@@ -20,6 +20,7 @@ from tarry.cluster.records import (
     ConfigChanged,
     MetadataRecord,
     PartitionChanged,
+    PartitionRow,
     PartitionsAdded,
     TopicCreated,
     TopicDeleted,
@@ -30,6 +31,7 @@ from tarry.cluster.topic_settings import log_config, topic_value
 from tarry.log.config import LogConfig
 from tarry.log.logs import Logs
 from tarry.partition.producers import ProducerStates
+from tarry.partition.role import Role
 from tarry.partition.state import Partition, ProducerListener
 from tarry.partition.topic import HostedTopic
 
@@ -42,6 +44,17 @@ class HostingListener(Protocol):
 
     def on_given_up(self, hosted: HostedTopic) -> None:
         """Hear that the topic was deleted, and its logs are closed."""
+
+
+class RoleListener(Protocol):
+    """Listener to the roles of the replicas here: leader, epoch, replicas in sync."""
+
+    def on_role(self, partition: Partition, before: Role | None, after: Role) -> None:
+        """Hear that a replica, which has `after` already, came with it or had `before`."""
+
+
+def _no_life() -> int:
+    return -1
 
 
 class Hosting:
@@ -73,6 +86,13 @@ class Hosting:
         self._listener = listener
         self._on_closed = on_closed
         self._fail = fail
+        # Told of each role in this order.
+        self.role_listeners: list[RoleListener] = []
+        # In a cluster: the life of this broker in which it may lead, or -1.  A broker that is alone
+        # leads without one.
+        self.is_member = False
+        self.own_epoch: Callable[[], int] = _no_life
+        self._roles: dict[Partition, Role] = {}
 
     def react(self, record: MetadataRecord) -> None:
         """Do what an applied record asks of this broker; the state may be further already."""
@@ -91,7 +111,7 @@ class Hosting:
             if topic is not None and hosted is not None:
                 self._make(topic, hosted)
         elif isinstance(record, PartitionChanged):
-            self._lead_anew(record)
+            self._change_role(record)
         elif isinstance(record, ConfigChanged):
             self._reconfigure_topic(record.topic_id)
         elif isinstance(record, BrokerConfigChanged):
@@ -116,13 +136,14 @@ class Hosting:
         for topic in self._state.topics.values():
             self._host(topic, HostedTopic(topic.name, topic.topic_id))
         self._logs.settle()
-        for partition in self._topics.partitions():
+        for partition in self._topics.replicas():
             partition.begin_after_recovery()
         for hosted in self._topics.all():
-            self._listener.on_hosted(hosted)
+            self._tell_hosted(hosted, hosted.replicas())
 
     def _make(self, topic: TopicState, hosted: HostedTopic) -> None:
         """Make the logs of a new topic; what the disk refuses is tried again."""
+        before = hosted.replicas()
         try:
             self._host(topic, hosted)
         except FlushFailed:
@@ -134,7 +155,14 @@ class Hosting:
             # would never be flushed.
             self.retries.later(partial(self._make_again, hosted))
         else:
-            self._listener.on_hosted(hosted)
+            self._tell_hosted(hosted, [each for each in hosted.replicas() if each not in before])
+
+    def _tell_hosted(self, hosted: HostedTopic, came: list[Partition]) -> None:
+        for partition in came:
+            role = self._roles[partition]
+            for listener in self.role_listeners:
+                listener.on_role(partition, None, role)
+        self._listener.on_hosted(hosted)
 
     def _make_again(self, hosted: HostedTopic) -> None:
         topic = self._state.topic_by_id(hosted.topic_id)
@@ -151,7 +179,7 @@ class Hosting:
         hosted.is_internal = is_internal(topic.name)
         expiration_ms = self._settings.producer_id_expiration_ms
         for index, row in enumerate(topic.partitions):
-            if index in hosted.partitions:
+            if hosted.replica(index) is not None:
                 continue
             if self._settings.node_id not in row.replicas:
                 hosted.elsewhere[index] = None
@@ -163,19 +191,68 @@ class Hosting:
                 log_config(topic.configs, self._settings, self._random),
                 ProducerListener(producers),
             )
-            partition = Partition(topic.name, topic.topic_id, index, log, producers)
+            own_id = self._settings.node_id
+            partition = Partition(topic.name, topic.topic_id, index, log, producers, own_id)
             self._choose_flush(partition)
-            partition.lead(row.leader_id, row.leader_epoch, row.replicas, row.isr)
-            hosted.partitions[index] = partition
+            role = self._role(row)
+            self._roles[partition] = role
+            partition.take_role(role)
+            partition.begin_after_recovery()
+            hosted.place(partition)
         self._topics.add(hosted)
 
-    def _lead_anew(self, record: PartitionChanged) -> None:
-        """Follow a partition's row: another epoch, which clients hear of with the next answer."""
+    # -- roles
+
+    def _role(self, row: PartitionRow) -> Role:
+        own_epoch = self.own_epoch()
+        is_own = row.leader_id == self._settings.node_id
+        return Role(
+            row.leader_id,
+            row.leader_epoch,
+            row.broker_epoch,
+            row.partition_epoch,
+            row.replicas,
+            row.isr,
+            row.unclean_epoch,
+            is_own and (not self.is_member or row.broker_epoch == own_epoch >= 0),
+        )
+
+    def _change_role(self, record: PartitionChanged) -> None:
+        """Follow a partition's row: another leader, epoch or isr, or a replica that is new here."""
         hosted = self._topics.with_id(record.topic_id)
-        partition = None if hosted is None else hosted.partition(record.index)
+        if hosted is None:
+            return
+        partition = hosted.replica(record.index)
         if partition is not None:
-            row = record.row
-            partition.lead(row.leader_id, row.leader_epoch, row.replicas, row.isr)
+            self._take_role(hosted, partition, self._role(record.row))
+        elif self._settings.node_id in record.row.replicas:
+            topic = self._state.topic_by_id(record.topic_id)
+            if topic is not None:
+                self._make(topic, hosted)
+
+    def on_own_life(self) -> None:
+        """Look at all roles anew: this broker has begun another life, or has lost its own."""
+        for topic in self._state.topics.values():
+            hosted = self._topics.with_id(topic.topic_id)
+            if hosted is None:
+                continue
+            for partition in hosted.replicas():
+                role = self._role(topic.partitions[partition.index])
+                if role != self._roles[partition]:
+                    self._take_role(hosted, partition, role)
+
+    def _take_role(self, hosted: HostedTopic, partition: Partition, role: Role) -> None:
+        before = self._roles[partition]
+        self._roles[partition] = role
+        partition.take_role(role)
+        hosted.place(partition)
+        # What was flushed while this broker led nothing counts from now on.
+        partition.maybe_advance_high_watermark()
+        for listener in self.role_listeners:
+            listener.on_role(partition, before, role)
+        if before.is_leader or role.is_leader:
+            # Whoever waits looks again: it may have to go elsewhere, or have what it waits for.
+            self._on_closed(partition)
 
     # -- settings
 
@@ -196,7 +273,7 @@ class Hosting:
             if topic is None:
                 continue
             self._reconfigure(topic, hosted, made)
-            for partition in hosted.partitions.values():
+            for partition in hosted.replicas():
                 partition.producers.expiration_ms = expiration_ms
 
     def _reconfigure(
@@ -213,7 +290,7 @@ class Hosting:
         if config is None:
             config = log_config(configs, settings)
             made[key] = config
-        for partition in hosted.partitions.values():
+        for partition in hosted.replicas():
             if has_jitter:
                 # Each log has its own, so that not all of them roll at once.
                 config = log_config(configs, settings, self._random)
@@ -236,12 +313,13 @@ class Hosting:
         hosted = self._topics.remove(deleted.topic_id)
         if hosted is not None:
             self._close(hosted)
-            for partition in hosted.partitions.values():
+            for partition in hosted.replicas():
                 self._on_closed(partition)
             self._listener.on_given_up(hosted)
         self._removals.remove(deleted)
 
     def _close(self, hosted: HostedTopic) -> None:
-        for partition in hosted.partitions.values():
-            partition.is_closed = True
+        for partition in hosted.replicas():
+            partition.close()
+            self._roles.pop(partition, None)
             self._logs.forget(partition.log)
