@@ -10,6 +10,7 @@ from tarry.broker.lifecycle import StartMetadata, start_broker
 from tarry.broker.metadata.cluster_member import ClusterMember
 from tarry.broker.metadata.doubts import find_doubts
 from tarry.broker.metadata.elections import Elections
+from tarry.broker.metadata.reassigning import Reassigning
 from tarry.cluster.joining import Joining
 
 
@@ -69,6 +70,8 @@ def start_member(
         elections=Elections(settings, store, broker.flushes, doubts, turn, timer),
         doubts=doubts,
     )
+    changes = broker.changes
+    changes.also = Reassigning(settings.node_id, store, broker.hosting.retries, changes.also)
     # Producers that come while etcd is away find ids.
     broker.producer_ids.reserve()
     return broker

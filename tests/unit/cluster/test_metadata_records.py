@@ -37,7 +37,6 @@ ID = bytes(range(16))
 EVERY_KIND: list[MetadataRecord] = [
     ClusterCreated(cluster_id="q9hQx0l6SYqJv2T7aWmQbA"),
     BrokerRegistered(broker_id=1),
-    BrokerUnregistered(broker_id=1),
     BrokerStartedUncleanly(broker_id=1),
     TopicCreated(
         topic_id=ID,
@@ -59,6 +58,7 @@ EVERY_KIND: list[MetadataRecord] = [
     LifeChanged(broker_id=1, broker_epoch=17, phase="serving"),
     LifeEnded(broker_id=1),
     PartitionChanged(topic_id=ID, index=2, row=PartitionRow(1, 3, 4, [1, 2], [1], 17)),
+    BrokerUnregistered(broker_id=1),
 ]
 
 
