@@ -164,16 +164,15 @@ class SimulatedCluster:
     # --- Checks.
 
     def partition(self, topic: KnownTopic, index: int) -> Partition:
-        """The partition at the broker that leads it, or at the one that has it."""
+        """The partition at the broker that leads it."""
         found = [
             partition
             for broker in self.brokers()
             if (partition := broker.topics.replica(topic.name, index)) is not None
         ]
-        if len(found) > 1:
-            found = [partition for partition in found if partition.is_leader]
-        assert len(found) == 1, f"{topic.name}-{index} has {len(found)} leaders"
-        return found[0]
+        assert len(found) == self.replication_factor, f"{topic.name}-{index} is not everywhere"
+        # The one that leads, or any while nobody does.
+        return max(found, key=lambda partition: partition.is_leader)
 
     def brokers(self) -> list[Broker]:
         return [node.broker for node in self.nodes if node.broker is not None]
