@@ -51,6 +51,8 @@ class Logs:
         self.trouble = DiskTrouble(disk, logger)
         self.recovery_points = RecoveryPointWriter(disk, self.trouble, recovery_point_bytes)
         self.was_clean = False
+        # The recovery points could not be read: what logs lack at their ends cannot be told.
+        self.has_lost_points = False
         self._loaded: dict[str, RecoveryPoint] | None = {}
         # Logs whose recovery is not durable yet.
         self._unsettled: list[Log] = []
@@ -64,6 +66,7 @@ class Logs:
 
         `StorageError` if the device fails: nothing was changed, and another start may succeed.
         """
+        self._is_started = False
         self.was_clean = self.disk.exists(CLEAN_MARKER)
         if self.disk.exists(RECOVERY_POINTS_FILE):
             # A device that cannot read them now says nothing about damage: the start is refused.
@@ -71,6 +74,7 @@ class Logs:
             self._loaded = decode_recovery_points(file.read(0, file.size))
             file.close()
             self._has_rows = self._loaded is not None
+            self.has_lost_points = self._loaded is None
             if self._loaded is None:
                 logger.error(
                     "%s is damaged: all logs are read from their start", RECOVERY_POINTS_FILE
