@@ -147,6 +147,12 @@ class Followers:
             if partition_epoch > before:
                 del self.proposed[broker_id]
 
+    def count_at_least(self, isr: list[int]) -> None:
+        """Count these too from now on, until `recount` says who does."""
+        for broker_id in isr:
+            if broker_id != self.own_id and broker_id not in self.counted:
+                self.counted.append(broker_id)
+
     def recount(self, isr: list[int], living: dict[int, int], joining: list[int]) -> None:
         """Take whose ends count: in sync, proposed, or about to join; `living`: their epochs."""
         counted = dict.fromkeys(isr)

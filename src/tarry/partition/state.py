@@ -82,6 +82,9 @@ class ProducerListener(LogListener):
     def take_snapshot(self) -> bytes | None:
         return self.producers.encode_snapshot() if len(self.producers) else None
 
+    def truncate(self, end_offset: int) -> bool:
+        return self.producers.truncate(end_offset)
+
     def on_recovered_batch(self, header: BatchHeader) -> None:
         self.producers.recover(header)
 
@@ -155,6 +158,8 @@ class Partition(LogOwner):
             # Who led alone until now knows its high watermark exactly.
             self.epoch_start = self.log.log_end_offset if is_new else 0
             self.followers = Followers(self.own_id, self.epoch_start)
+        if self.followers is not None:
+            self.followers.count_at_least(role.isr)
         if not self.is_closed:
             self.gone_code = errors.NONE if role.is_leader else errors.NOT_LEADER_OR_FOLLOWER
 
@@ -169,11 +174,12 @@ class Partition(LogOwner):
         """Begin with the high watermark that recovery leaves.
 
         Recovery has made everything that it kept durable, so all of it counts; but where others
-        have the partition too, only they can say how much of it does.
+        have the partition too, only they can say how much of it does.  What was known before is
+        still true.
         """
         log = self.log
         if len(self.replicas) > 1:
-            self.high_watermark = log.log_start_offset
+            self.high_watermark = max(log.log_start_offset, log.high_watermark_hint)
             self.high_watermark_position = log.position_of(self.high_watermark)
             self.maybe_advance_high_watermark()
         else:
@@ -270,6 +276,8 @@ class Partition(LogOwner):
             return False
         self.high_watermark = end
         self.high_watermark_position = self.log.position_of(end)
+        if self.followers is not None:
+            self.log.hint_high_watermark(end)
         return True
 
     def on_write_failed(self) -> None:

@@ -54,7 +54,10 @@ class LeaderWatch(NodeObserver):
 class SimulatedCluster:
     """Three brokers, an etcd, an administrator and two producers."""
 
-    def __init__(self, seed: int, trace: Trace | None = None) -> None:
+    def __init__(
+        self, seed: int, trace: Trace | None = None, *, replication_factor: int = 1
+    ) -> None:
+        self.replication_factor = replication_factor
         self.chance = Random(seed)
         self.world = World(seed, trace)
         self.etcd_node = EtcdNode(self.world)
@@ -76,6 +79,7 @@ class SimulatedCluster:
         self.run_until(lambda: all(node.is_ready for node in self.nodes), "ready brokers")
         plans = [TopicPlan(f"t{number}", PARTITIONS, is_lasting=True) for number in range(2)]
         for plan in plans:
+            plan.replication_factor = self.replication_factor
             plan.configs["message.timestamp.after.max.ms"] = str(1 << 62)
         TopicAdmin(self.context, "admin", plans).start()
         self.run_until(lambda: len(self.context.topics) == len(plans), "topics")

@@ -1,1 +1,1 @@
-"""Replication: what leaders know of their followers, and followers of their leaders."""
+"""Replication of partitions between brokers: the leader's side and the follower's."""

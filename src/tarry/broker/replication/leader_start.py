@@ -27,7 +27,7 @@ def begin_leading(broker: Broker, known: KnownRows, is_alive: Callable[[], bool]
     handler = ReplicaFetchHandler(
         broker.topics, broker.cluster, broker.this_turn, leader, sessions, settings.fetch_max_bytes
     )
-    handler.listener = _inter_broker_listener(broker)
+    handler.listener = settings.inter_broker_listener
     leader.news = sessions
     leader.is_alive = is_alive
     leader.own_epoch = broker.hosting.own_epoch
@@ -44,9 +44,3 @@ def begin_leading(broker: Broker, known: KnownRows, is_alive: Callable[[], bool]
     broker.produces.add_hints = hints.add_to_produce
     leader.join(broker.store, known)
     leader.begin(broker.topics.replicas())
-
-
-def _inter_broker_listener(broker: Broker) -> str:
-    """Return the listener through which brokers reach each other; the first, if none is named."""
-    named = getattr(broker.settings, "inter_broker_listener_name", "")
-    return str(named) or broker.settings.open_listeners[0].name
