@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,8 @@ SIZE: Final = 3
 class BrokerCluster:
     """Brokers 1 to 3; `start` waits until each serves."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.settings = dict(settings or {})
         self.etcd = EtcdServer(directory)
         self.brokers: dict[int, BrokerProcess] = {}
         for broker_id in range(1, SIZE + 1):
@@ -39,6 +41,7 @@ class BrokerCluster:
                 "broker.heartbeat.interval.ms": "500",
                 "group.initial.rebalance.delay.ms": "0",
                 "offsets.topic.num.partitions": "6",
+                **self.settings,
             }
         )
 
