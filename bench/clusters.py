@@ -1,10 +1,10 @@
 """Three brokers with three replicas beside three nodes of Apache Kafka (KRaft): CPU and gaps.
 
 `make bench-cluster` runs it.  Every topic has its leaders on broker 1 and replicas on all, and
-`min.insync.replicas` is 2.  CPU is that of all three brokers together (without etcd, whose share is
-told by itself), latency that of one connection with one request under way.  A gap is the longest
-time between two acknowledgements of an idempotent producer of librdkafka, with the session
-time-outs alike.  Both leave flushing to the page cache, in one more column ours flushes each record.
+`min.insync.replicas` is 2.  CPU is that of the three brokers together; etcd does nothing for a
+record.  Latency is that of one connection with one request under way.  A gap is the longest time
+between two acknowledgements of an idempotent producer of librdkafka, with the session time-outs
+alike.  Both leave flushing to the page cache; in one more column ours flushes each record.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import itertools
 import json
 import signal
 import statistics
@@ -164,11 +165,10 @@ class KafkaNode:
 
 
 class Cluster(NamedTuple):
-    """Three nodes under one name; `others` are processes that serve them."""
+    """Three nodes under one name."""
 
     name: str
     nodes: list[Node]
-    others: list[int]
 
     @property
     def addresses(self) -> str:
@@ -185,12 +185,11 @@ def tarry_cluster(directory: Path, policy: str) -> Iterator[Cluster]:
     directory.mkdir(parents=True)
     etcd = EtcdServer(directory)
     etcd.start()
-    assert etcd.process is not None
     nodes = [TarryNode(directory, number, etcd.address, policy) for number in REPLICAS]
     try:
         for node in nodes:
             node.start()
-        yield Cluster(f"Tarry ({policy})", list[Node](nodes), [etcd.process.pid])
+        yield Cluster(f"Tarry ({policy})", list[Node](nodes))
     finally:
         for node in nodes:
             if node.process is not None and node.process.poll() is None:
@@ -206,7 +205,7 @@ def kafka_cluster(directory: Path) -> Iterator[Cluster]:
     try:
         for node in nodes:
             node.start()
-        yield Cluster("Apache Kafka", list[Node](nodes), [])
+        yield Cluster("Apache Kafka", list[Node](nodes))
     finally:
         for node in nodes:
             with contextlib.suppress(AssertionError):
@@ -293,7 +292,7 @@ class Acknowledgements:
         """Return the longest time between two acknowledgements, in s."""
         self._producer.flush(READY_S_MAX)
         times = sorted(self.times)
-        return max(after - before for before, after in zip(times, times[1:], strict=False))
+        return max(after - before for before, after in itertools.pairwise(times))
 
 
 def gap(cluster: Cluster, topic: str, number: signal.Signals, restarts_after_s: float) -> float:
