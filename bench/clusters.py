@@ -26,8 +26,7 @@ from typing import Final, NamedTuple, Protocol
 
 import brokers
 import peers
-from confluent_kafka import KafkaError, Message, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaError, Message, Producer, admin as confluent_admin
 from peers import TARRY, tell_progress
 from tests.support.cluster.etcd_server import EtcdServer, free_ports
 from tests.support.interop.kafka_server import KafkaServer, KafkaUnavailable, free_port
@@ -224,7 +223,9 @@ def wait_for(look: Callable[[], bool], what: str) -> None:
 def is_in_sync(cluster: Cluster, topic: str) -> bool:
     """Return whether every partition has a leader and three replicas in sync."""
     try:
-        found = AdminClient({"bootstrap.servers": cluster.addresses}).list_topics(topic, 5)
+        found = confluent_admin.AdminClient({"bootstrap.servers": cluster.addresses}).list_topics(
+            topic, 5
+        )
     except Exception:
         return False
     partitions = found.topics[topic].partitions.values()
@@ -235,9 +236,9 @@ def is_in_sync(cluster: Cluster, topic: str) -> bool:
 
 def create_topic(cluster: Cluster, topic: str) -> None:
     """Make a topic that broker 1 leads, with replicas on all three."""
-    admin = AdminClient({"bootstrap.servers": cluster.addresses})
+    admin = confluent_admin.AdminClient({"bootstrap.servers": cluster.addresses})
     wait_for(lambda: len(admin.list_topics(timeout=10).brokers) == len(REPLICAS), "three brokers")
-    wanted = NewTopic(topic, replica_assignment=[REPLICAS] * PARTITIONS)
+    wanted = confluent_admin.NewTopic(topic, replica_assignment=[REPLICAS] * PARTITIONS)
     for future in admin.create_topics([wanted]).values():
         future.result(READY_S_MAX)
     wait_for(functools.partial(is_in_sync, cluster, topic), f"replicas of {topic} in sync")
