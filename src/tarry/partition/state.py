@@ -61,6 +61,9 @@ class ProducerListener(LogListener):
     def take_snapshot(self) -> bytes | None:
         return self.producers.encode_snapshot() if len(self.producers) else None
 
+    def truncate(self, end_offset: int) -> bool:
+        return self.producers.truncate(end_offset)
+
     def on_recovered_batch(self, header: BatchHeader) -> None:
         self.producers.recover(header)
 

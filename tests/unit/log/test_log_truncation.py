@@ -25,6 +25,7 @@ def test_a_cut_takes_everything_from_an_offset_on(world, full, offset):
     assert world.offsets(full) == list(range(offset))
     assert world.listener.offsets == list(range(offset))
     assert full.leader_epochs.epochs == ([1, 2] if offset > 30 else [1] if offset > 0 else [])
+    world.flush(full)
     world.fill(full, 3, epoch=5)
     assert world.offsets(full) == list(range(offset + 3))
     assert full.end_offset_for_epoch(5) == (5, offset + 3)
@@ -124,15 +125,27 @@ def test_the_listener_is_restored_from_a_snapshot_before_the_cut(world, full):
 
 def test_a_flush_from_before_a_cut_proves_nothing_after_it(world, full):
     world.fill(full, 5, flush=False)
-    files = []
-    offset = full.collect_flush(files, {})
+    offset = full.collect_flush([], {})
     try_truncate(full, 20)
-    world.fill(full, 45, flush=False)
 
     full.flushed(offset)
 
     assert full.flushed_offset == 20
     assert full.is_dirty
+    assert full.has_undurable_cut
+
+
+def test_nothing_is_appended_before_a_cut_is_durable(world, full):
+    try_truncate(full, 20)
+
+    with pytest.raises(StorageError, match="is being cut"):
+        world.append(full, epoch=3)
+
+    world.flush(full)
+    assert not full.has_undurable_cut
+    world.listener.offsets = list(range(20))
+    world.fill(full, 1, epoch=3)
+    assert world.offsets(full) == list(range(21))
 
 
 def test_a_recovery_point_that_was_perhaps_renamed_counts_as_there(world, full):
