@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 
@@ -89,20 +91,17 @@ def assert_replicas_are_alike(cluster: BrokerCluster, name: str) -> None:
     wait_until_in_sync(cluster, name)
     for broker in cluster.brokers.values():
         assert broker.stop() == 0
-    copies = []
-    for broker in cluster.brokers.values():
-        data = broker.directory / "data"
-        copies.append(
-            {
-                directory.name: b"".join(
-                    path.read_bytes() for path in sorted(directory.glob("*.log"))
-                )
-                for directory in sorted(data.glob(f"{name}-*"))
-            }
-        )
+    first, *others = [broker.directory / "data" for broker in cluster.brokers.values()]
+    words = [word for other in others for word in ("--against", str(other))]
+    verified = subprocess.run(
+        [sys.executable, "-m", "tarry", "log", "verify", str(first), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     start_all(cluster)
-    assert len(copies[0]) == 6
-    assert copies[0] == copies[1] == copies[2]
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert len(sorted(first.glob(f"{name}-*"))) == 6
 
 
 def start_all(cluster: BrokerCluster) -> None:

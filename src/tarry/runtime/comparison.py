@@ -2,7 +2,8 @@
 
 Batches that are alike byte for byte are passed over.  Where they differ their records are compared
 one by one, since each broker compacts by itself: a record that only one of them has is a difference
-unless the other one has compacted that part of its log.
+unless the other one has compacted that part of its log.  What is known to be committed is compared:
+above the high watermark a replica may have what another one has not, or something else.
 """
 
 from __future__ import annotations
@@ -47,7 +48,6 @@ class ComparedReplicas:
         self.root = root
         self.other_root = other_root
         self.partitions = 0
-        self.records_end = 0
         self.differences: list[ReplicaDifference] = []
 
 
@@ -98,9 +98,11 @@ class _Replica:
         self._directory = directory
         self._listing = Listing(disk, directory)
         self.start_offset = 0
+        # Where the records end that are known to be committed; -1 if this was never known.
         self.committed_end = -1
         if point is not None:
             self.start_offset = point.log_start_offset
+            self.committed_end = point.high_watermark_hint
         elif self._listing.base_offsets:
             self.start_offset = self._listing.base_offsets[0]
         self.identity = LogIdentity(directory, b"").read(disk)
@@ -118,7 +120,7 @@ class _Replica:
         for base_offset in self._listing.base_offsets:
             path = f"{segment_path(self._directory, base_offset)}{LOG_SUFFIX}"
             file = self._disk.open(path)
-            walk = BatchWalk(file, 0, file.size(), -1)
+            walk = BatchWalk(file, 0, file.size, -1)
             walk.has_gaps = True
             walk.checks_crc = True
             while (header := walk.next()) is not None:
@@ -150,6 +152,8 @@ def _differences(directory: str, one: _Replica, other: _Replica) -> list[Replica
         return [ReplicaDifference(directory, -1, "the two are of different topics with one name")]
     found: list[ReplicaDifference] = []
     start = max(one.start_offset, other.start_offset)
+    # A hint is written with the recovery points, so the later of the two is the better one.
+    end = max(one.committed_end, other.committed_end)
     try:
         while len(found) < DIFFERENCES_MAX:
             if _is_same_batch(one, other):
@@ -157,14 +161,19 @@ def _differences(directory: str, one: _Replica, other: _Replica) -> list[Replica
                 other.pass_batch()
                 continue
             first, second = one.head(start), other.head(start)
+            offset = min([each.offset for each in (first, second) if each is not None], default=-1)
+            if offset < 0 or 0 <= end <= offset:
+                break
             if first is None or second is None:
-                # What only one of them has at its end was never acknowledged by both.
+                # Without a known end, what only one of them has there need not be committed.
+                if end >= 0:
+                    which = "first" if first is None else "second"
+                    problem = f"the {which} one ends before it, and it is committed"
+                    found.append(ReplicaDifference(directory, offset, problem))
                 break
             problem = _compare_heads(one, other, first, second)
             if problem:
-                found.append(
-                    ReplicaDifference(directory, min(first.offset, second.offset), problem)
-                )
+                found.append(ReplicaDifference(directory, offset, problem))
     except (CorruptData, StorageError) as error:
         found.append(ReplicaDifference(directory, -1, str(error)))
     return found
