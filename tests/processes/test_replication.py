@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 
@@ -15,12 +13,21 @@ import confluent_kafka
 import pytest
 from tests.support.broker_process import wait_until
 from tests.support.cluster.broker_cluster import BrokerCluster
+from tests.support.cluster.replicated import (
+    EVERY_BROKER,
+    assert_all_is_there,
+    assert_replicas_are_alike,
+    create,
+    is_led_by_another,
+    leader_of,
+    start_all,
+    wait_until_in_sync,
+)
 from tests.support.cluster.writer import Writer, take
 from tests.support.patience import PATIENCE_S
 
-from tarry.client import Admin, Consumer, NewTopic, Producer
+from tarry.client import Admin, Consumer, Producer
 
-EVERY_BROKER = [1, 2, 3]
 SETTINGS = {
     "default.replication.factor": "3",
     "offsets.topic.replication.factor": "3",
@@ -37,77 +44,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]
     made.start()
     yield made
     made.close()
-
-
-def create(cluster: BrokerCluster, name: str, partitions: int = 6) -> None:
-    cluster.wait_until_serving(1, EVERY_BROKER)
-    with Admin(bootstrap_servers=cluster.addresses) as admin:
-        assert [each.error for each in admin.create_topics([NewTopic(name, partitions)])] == [None]
-    wait_until_in_sync(cluster, name)
-
-
-def wait_until_in_sync(cluster: BrokerCluster, name: str) -> None:
-    """Wait until every replica of every partition is in sync, as any broker tells."""
-
-    def are_in_sync() -> str:
-        for broker in cluster.brokers.values():
-            with Admin(bootstrap_servers=broker.address) as admin:
-                topic = admin.find_topics([name]).get(name)
-            if topic is None or not topic.partitions:
-                return ""
-            for row in topic.partitions.values():
-                if row.leader_id < 0 or sorted(row.isr) != EVERY_BROKER:
-                    return ""
-        return "yes"
-
-    wait_until(are_in_sync, f"three replicas in sync of each partition of {name}")
-
-
-def leader_of(cluster: BrokerCluster, asked: int, name: str, index: int = 0) -> int:
-    with Admin(bootstrap_servers=cluster.brokers[asked].address) as admin:
-        topic = admin.find_topics([name]).get(name)
-    return (
-        -1 if topic is None or index not in topic.partitions else topic.partitions[index].leader_id
-    )
-
-
-def _is_led_by_another(cluster: BrokerCluster, asked: int, name: str, old: int) -> str:
-    return "yes" if leader_of(cluster, asked, name) not in (-1, old) else ""
-
-
-def assert_all_is_there(cluster: BrokerCluster, writer: Writer) -> None:
-    """What was written is read once and in its order; each partition from its leader."""
-    count = sum(map(len, writer.written))
-    found: list[list[bytes]] = [[] for _ in writer.written]
-    with Consumer(bootstrap_servers=cluster.addresses, auto_offset_reset="earliest") as consumer:
-        consumer.assign([(writer.topic, index) for index in range(len(found))])
-        for index, value in take(consumer, count):
-            found[index].append(value)
-    assert found == writer.written
-
-
-def assert_replicas_are_alike(cluster: BrokerCluster, name: str) -> None:
-    """Every broker has the same bytes; all of them are stopped for it, and started again."""
-    wait_until_in_sync(cluster, name)
-    for broker in cluster.brokers.values():
-        assert broker.stop() == 0
-    first, *others = [broker.directory / "data" for broker in cluster.brokers.values()]
-    words = [word for other in others for word in ("--against", str(other))]
-    verified = subprocess.run(
-        [sys.executable, "-m", "tarry", "log", "verify", str(first), *words],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    start_all(cluster)
-    assert verified.returncode == 0, verified.stdout + verified.stderr
-    assert len(sorted(first.glob(f"{name}-*"))) == 6
-
-
-def start_all(cluster: BrokerCluster) -> None:
-    for broker_id, broker in cluster.brokers.items():
-        if broker.process is None:
-            cluster.start_broker(broker_id)
 
 
 def test_brokers_killed_in_turn_lose_double_and_reorder_nothing(cluster: BrokerCluster) -> None:
@@ -176,7 +112,7 @@ def test_a_leader_that_sleeps_is_followed_by_another_and_writes_nothing_more(
     old = leader_of(cluster, 1, "slept")
     other = old % 3 + 1
     cluster.brokers[old].send_signal(signal.SIGSTOP)
-    wait_until(partial(_is_led_by_another, cluster, other, "slept", old), "another leader")
+    wait_until(partial(is_led_by_another, cluster, other, "slept", old), "another leader")
     writer.wait_for_more()
     cluster.brokers[old].send_signal(signal.SIGCONT)
     writer.wait_for_more()
@@ -198,7 +134,7 @@ def test_a_lost_disk_is_filled_again_and_its_broker_leads_again(cluster: BrokerC
     wait_until_in_sync(cluster, "refilled")
     for broker_id in (1, 2):
         cluster.brokers[broker_id].stop()
-    wait_until(partial(_is_led_by_another, cluster, 3, "refilled", 0), "a leader")
+    wait_until(partial(is_led_by_another, cluster, 3, "refilled", 0), "a leader")
     assert leader_of(cluster, 3, "refilled") == 3
     start_all(cluster)
     writer.wait_for_more()
