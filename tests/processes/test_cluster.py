@@ -19,10 +19,10 @@ import pytest
 from tests.support.broker_process import BrokerProcess, wait_until
 from tests.support.cluster.broker_cluster import BrokerCluster
 from tests.support.cluster.etcd_server import ROOT, free_ports, program
-from tests.support.patience import PATIENCE_S, tries
+from tests.support.cluster.writer import Writer, take
+from tests.support.patience import PATIENCE_S
 
 from tarry.client import Admin, Consumer, NewTopic, Producer
-from tarry.client.errors import ClientError
 
 
 @pytest.fixture(scope="module")
@@ -84,17 +84,6 @@ def test_records_written_through_one_broker_are_read_through_another(
     assert found == list(range(600))
 
 
-def take(consumer: Consumer, count: int) -> list[tuple[int, bytes]]:
-    """Partition and value of the next records, so many."""
-    found: list[tuple[int, bytes]] = []
-    for _ in tries():
-        if len(found) >= count:
-            break
-        for group in consumer.poll(1.0):
-            found += [(group.partition, record.value or b"") for record in group.records]
-    return found
-
-
 def test_groups_are_spread_and_keep_their_offsets(cluster: BrokerCluster) -> None:
     create(cluster, "grouped")
     with Producer(bootstrap_servers=cluster.addresses) as producer:
@@ -119,60 +108,9 @@ def test_groups_are_spread_and_keep_their_offsets(cluster: BrokerCluster) -> Non
             assert sorted(each.offset for each in offsets.values()) == [10] * 6
 
 
-class Writer(threading.Thread):
-    """An idempotent producer that writes numbers to each partition until it is told to stop."""
-
-    def __init__(self, cluster: BrokerCluster, topic: str) -> None:
-        super().__init__()
-        self.topic = topic
-        self.producer = Producer(
-            bootstrap_servers=cluster.addresses,
-            delivery_timeout_ms=int(PATIENCE_S) * 1_000,
-            max_block_ms=int(PATIENCE_S) * 1_000,
-            reconnect_backoff_max_ms=200,
-        )
-        self.written: list[list[bytes]] = [[] for _ in range(6)]
-        self.acknowledged = [0] * 6
-        self.is_over = False
-        self.error: ClientError | None = None
-
-    def run(self) -> None:
-        try:
-            while not self.is_over:
-                receipts = []
-                for index, values in enumerate(self.written):
-                    values.append(b"%d" % len(values))
-                    receipts.append(self.producer.send(self.topic, values[-1], partition=index))
-                for index, receipt in enumerate(receipts):
-                    receipt.result(PATIENCE_S)
-                    self.acknowledged[index] += 1
-        except ClientError as error:
-            self.error = error
-        self.producer.close()
-
-    def wait_for_more(self) -> None:
-        """Wait until each partition has acknowledged more than now."""
-        before = list(self.acknowledged)
-        wait_until(
-            lambda: (
-                "yes"
-                if self.error is not None
-                or all(now > then for now, then in zip(self.acknowledged, before, strict=True))
-                else ""
-            ),
-            "acknowledgements of every partition",
-        )
-
-    def end(self) -> None:
-        self.is_over = True
-        self.join(PATIENCE_S)
-        if self.error is not None:
-            raise self.error
-
-
 def test_brokers_killed_in_turn_lose_double_and_reorder_nothing(cluster: BrokerCluster) -> None:
     create(cluster, "killed")
-    writer = Writer(cluster, "killed")
+    writer = Writer(cluster.addresses, "killed")
     writer.start()
     for broker_id in cluster.brokers:
         writer.wait_for_more()

@@ -22,6 +22,7 @@ from tarry.cli.units import size_text
 
 if TYPE_CHECKING:
     from tarry.client import Admin, LogDirectory
+    from tarry.runtime.comparison import ComparedReplicas
     from tarry.runtime.inspection import Finding, Verified, VerifiedLog
 
 EXAMPLES: Final = """
@@ -144,22 +145,34 @@ Examples:
   tarry log verify ./tarry-data              all partitions
   tarry log verify ./tarry-data/orders-0     one partition
   tarry log verify ./tarry-data --json | jq .is_sound
+  tarry log verify ./broker-1 --against ./broker-2   are their replicas alike?
 
 \b
 Reads every batch (CRC, records, offsets) and compares the indexes, snapshots, checkpoints and
 recovery points with them.  Nothing is changed.  The broker has to be stopped.
 Exit code: 0 if all is sound, 1 if something is damaged.  What a crash leaves behind, such as a
 torn tail, is told and is no damage: the next start mends it.
+With --against, the partitions that both directories have are compared, record by record, as far as
+they are known to be committed.  Both brokers have to be stopped cleanly.
 """
 
 
 @log.command("verify", epilog=VERIFY_EXAMPLES)
 @click.argument("directory", metavar="DIR", type=click.Path())
+@click.option(
+    "--against",
+    "others",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(),
+    help="Compare its partitions with those of another stopped broker; may be repeated.",
+)
 @json_option
 @quietly
-def verify_command(directory: str, *, as_json: bool) -> None:
+def verify_command(directory: str, *, others: tuple[str, ...], as_json: bool) -> None:
     """Check the data directory of a stopped broker for damage."""
     from tarry.cli.status_line import StatusLine
+    from tarry.runtime.comparison import compare_directories
     from tarry.runtime.inspection import InspectedDirectory, verify_directory
 
     line = StatusLine()
@@ -173,16 +186,54 @@ def verify_command(directory: str, *, as_json: bool) -> None:
             share = 100 * done // total if total else 100
             line.show(f"verifying {share} %, {size_text(done)} of {size_text(total)}: {partition}")
 
+        comparisons: list[ComparedReplicas] = []
         try:
             verified = verify_directory(inspected, told)
+            for other in others:
+                line.show(f"comparing with {_printable(other)}")
+                with InspectedDirectory(other) as opposite:
+                    comparisons.append(compare_directories(inspected, opposite))
         finally:
             line.clear()
     if as_json:
-        print_json(_verified_json(verified))
+        shown = _verified_json(verified)
+        if others:
+            shown["comparisons"] = [_compared_json(one) for one in comparisons]
+        print_json(shown)
     else:
         _print_verified(verified)
-    if verified.is_damaged:
+        for one in comparisons:
+            _print_compared(one)
+    if verified.is_damaged or any(one.differences for one in comparisons):
         sys.exit(EXIT_FAILED)
+
+
+def _compared_json(compared: ComparedReplicas) -> dict[str, object]:
+    return {
+        "directory": _printable(compared.other_root),
+        "partitions": compared.partitions,
+        "is_alike": not compared.differences,
+        "differences": [
+            {
+                "partition": one.partition,
+                "offset": one.offset if one.offset >= 0 else None,
+                "problem": one.problem,
+            }
+            for one in compared.differences
+        ],
+    }
+
+
+def _print_compared(compared: ComparedReplicas) -> None:
+    for one in compared.differences:
+        offset = "" if one.offset < 0 else f" at offset {one.offset}"
+        click.echo(f"{bad('differs')}: {one.partition}{offset}: {one.problem}")
+    count = count_of(compared.partitions, "partition")
+    if compared.differences:
+        verdict = bad(f"of {count} in both, not all are alike")
+    else:
+        verdict = good(f"{count} in both, alike")
+    click.echo(f"{_printable(compared.other_root)}: {verdict}")
 
 
 def _verified_json(verified: Verified) -> dict[str, object]:

@@ -359,3 +359,61 @@ def test_no_answer_is_not_healthy() -> None:
     told = json.loads(result.stdout)
     assert told["is_healthy"] is False
     assert "refused" in told["problems"][0]
+
+
+# --- against another broker's directory
+
+
+@pytest.fixture
+def copy(data: Path) -> Path:
+    """The directory of another broker, with the same records."""
+    other = data.with_name("copy")
+    shutil.copytree(data, other)
+    return other
+
+
+def write_again(root: Path, directory: str, value: bytes) -> None:
+    """Replace a partition's log by one with another value at offset 0, sound in itself."""
+    batch = BatchBuilder()
+    batch.append(TIME_MS, b"1", value, [("h", b"\xff")])
+    (root / directory / f"{FIRST}.log").write_bytes(batch.build(0))
+
+
+def test_copies_with_the_same_records_are_alike(data: Path, copy: Path) -> None:
+    told = run("verify", data, "--against", copy)
+
+    assert told.exit_code == 0
+    assert told.output.splitlines()[-1].endswith("copy: 5 partitions in both, alike")
+
+
+def test_a_record_that_differs_is_told_with_its_offset(data: Path, copy: Path) -> None:
+    write_again(copy, "orders-2", b"y")
+
+    told = run("verify", data, "--against", copy)
+    shown = json.loads(run("verify", data, "--against", copy, "--json").output)
+
+    assert told.exit_code == 1
+    assert "differs: orders-2 at offset 0: the two records there are not the same" in told.output
+    assert shown["is_sound"] is True
+    assert shown["comparisons"][0]["is_alike"] is False
+    assert [one["partition"] for one in shown["comparisons"][0]["differences"]] == ["orders-2"]
+
+
+def test_a_broker_that_was_not_stopped_cleanly_is_not_compared(data: Path, copy: Path) -> None:
+    (copy / ".tarry_clean_shutdown").unlink()
+
+    told = run("verify", data, "--against", copy)
+
+    assert told.exit_code != 0
+    assert "was not stopped cleanly" in told.output
+
+
+def test_records_that_only_one_has_at_its_end_are_no_difference(data: Path, copy: Path) -> None:
+    path = copy / "orders-0" / f"{FIRST}.log"
+    content = path.read_bytes()
+    size = 12 + int.from_bytes(content[8:12], "big")
+    path.write_bytes(content[:size])
+
+    told = run("verify", data, "--against", copy)
+
+    assert "copy: 5 partitions in both, alike" in told.output

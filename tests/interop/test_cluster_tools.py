@@ -1,0 +1,151 @@
+"""Apache Kafka's console tools and kcat against three brokers with three replicas."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.broker_process import wait_until
+from tests.support.cluster.broker_cluster import BrokerCluster
+from tests.support.interop.kafka_server import TOOLS_POM, KafkaUnavailable, java_command
+from tests.support.patience import PATIENCE_S
+
+pytestmark = pytest.mark.slow
+
+RunTool = Callable[..., str]
+
+TOOLS = "org.apache.kafka.tools"
+TOPICS = f"{TOOLS}.TopicCommand"
+REASSIGN = f"{TOOLS}.reassign.ReassignPartitionsCommand"
+ELECT = f"{TOOLS}.LeaderElectionCommand"
+SETTINGS = {
+    "default.replication.factor": "3",
+    "offsets.topic.replication.factor": "3",
+    "min.insync.replicas": "2",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
+    made = BrokerCluster(tmp_path_factory.mktemp("cluster"), SETTINGS)
+    made.start()
+    made.wait_until_serving(1, [1, 2, 3])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def run_tool(cluster: BrokerCluster) -> RunTool:
+    """Runs a tool to its end and returns what it printed."""
+
+    def run(tool: str, *words: str) -> str:
+        try:
+            command = java_command(tool, *words, pom=TOOLS_POM)
+        except KafkaUnavailable as reason:
+            pytest.skip(f"Kafka's tools cannot run here: {reason}")
+        command += ["--bootstrap-server", cluster.addresses]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def create(run_tool: RunTool, name: str, assignment: str) -> None:
+    """Make a topic with these replicas, and wait until all of them are in sync."""
+    run_tool(TOPICS, "--create", "--topic", name, "--replica-assignment", assignment)
+    wanted = [sorted(each.split(":")) for each in assignment.split(",")]
+    wait_until(
+        lambda: "yes" if [sorted(isr) for _, isr in told(run_tool, name)] == wanted else "",
+        f"the replicas of {name} in sync",
+    )
+
+
+def told(run_tool: RunTool, name: str) -> list[tuple[str, list[str]]]:
+    """Leader and in-sync replicas of each partition, as kafka-topics tells."""
+    described = run_tool(TOPICS, "--describe", "--topic", name)
+    return [
+        (leader, isr.split(",") if isr else [])
+        for leader, isr in re.findall(r"Leader: (\S+)\tReplicas: \S+\tIsr: (\S*)", described)
+    ]
+
+
+def test_kafka_topics_makes_and_describes_three_replicas(run_tool: RunTool) -> None:
+    run_tool(TOPICS, "--create", "--topic", "three", "--partitions", "6")
+    described = run_tool(TOPICS, "--describe", "--topic", "three")
+
+    assert "PartitionCount: 6\tReplicationFactor: 3" in described
+    assert sorted(leader for leader, _ in told(run_tool, "three")) == ["1", "1", "2", "2", "3", "3"]
+
+
+def test_a_reassignment_is_carried_out_and_verified(run_tool: RunTool, tmp_path: Path) -> None:
+    create(run_tool, "moved", "1:2,2:1")
+    run_tool(f"{TOOLS}.VerifiableProducer", "--topic", "moved", "--max-messages", "200")
+    plan = tmp_path / "plan.json"
+    partitions = [
+        {"topic": "moved", "partition": 0, "replicas": [3, 2]},
+        {"topic": "moved", "partition": 1, "replicas": [2, 3]},
+    ]
+    plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    words = ("--reassignment-json-file", str(plan))
+
+    begun = run_tool(REASSIGN, "--execute", *words)
+    wait_until(
+        lambda: "yes" if run_tool(REASSIGN, "--verify", *words).count("is completed.") == 2 else "",
+        "the end of the reassignment",
+    )
+    wait_until(
+        lambda: (
+            "yes" if [sorted(isr) for _, isr in told(run_tool, "moved")] == [["2", "3"]] * 2 else ""
+        ),
+        "both new replicas in sync",
+    )
+    listed = run_tool(REASSIGN, "--list")
+    offsets = run_tool(f"{TOOLS}.GetOffsetShell", "--topic", "moved")
+
+    assert "Successfully started partition reassignments for moved-0,moved-1" in begun
+    assert "No partition reassignments found." in listed
+    assert sum(int(line.split(":")[2]) for line in offsets.splitlines()) == 200
+
+
+def test_a_preferred_leader_leads_again_when_it_is_elected(
+    run_tool: RunTool, cluster: BrokerCluster
+) -> None:
+    create(run_tool, "led-again", "3:1:2")
+    assert cluster.brokers[3].stop() == 0
+    without = told(run_tool, "led-again")
+    cluster.start_broker(3)
+    wait_until(
+        lambda: "yes" if len(told(run_tool, "led-again")[0][1]) == 3 else "", "broker 3 in sync"
+    )
+    where = ("--topic", "led-again", "--partition", "0")
+    elected = run_tool(ELECT, "--election-type", "preferred", *where)
+
+    assert without[0][0] in ("1", "2")
+    assert "3" not in without[0][1]
+    assert "led-again-0" in elected
+    assert told(run_tool, "led-again")[0][0] == "3"
+
+
+def test_kcat_lists_leaders_and_replicas(run_tool: RunTool, cluster: BrokerCluster) -> None:
+    if shutil.which("kcat") is None:
+        pytest.skip("kcat is not installed")
+    create(run_tool, "listed", "1:2:3,2:3:1")
+    done = subprocess.run(
+        ["kcat", "-b", cluster.brokers[2].address, "-L", "-t", "listed"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+    )
+
+    assert "3 brokers:" in done.stdout
+    assert "partition 0, leader 1, replicas: 1,2,3, isrs: 1,2,3" in done.stdout
+    assert "partition 1, leader 2, replicas: 2,3,1, isrs: " in done.stdout
