@@ -15,7 +15,7 @@ from tarry.cluster.records import PartitionRow
 from tarry.cluster.state import ClusterState
 
 # Brokers do not follow each other yet.
-REPLICAS_MAX: Final[int] = 1
+REPLICAS_MAX: Final[int] = 1_000
 
 NO_REPLICATION: Final = "brokers do not replicate yet: ask for 1 replica of each partition"
 
