@@ -9,7 +9,6 @@ import signal
 from collections.abc import Iterator
 from functools import partial
 
-import confluent_kafka
 import pytest
 from tests.support.broker_process import wait_until
 from tests.support.cluster.broker_cluster import BrokerCluster
@@ -25,7 +24,9 @@ from tests.support.cluster.replicated import (
 )
 from tests.support.cluster.writer import Writer, take
 from tests.support.patience import PATIENCE_S
+from tests.support.raw_client import RawClient, one_batch
 
+from tarry.base import errors
 from tarry.client import Admin, Consumer, Producer
 
 SETTINGS = {
@@ -154,20 +155,14 @@ def test_with_too_few_replicas_acks_all_is_refused_and_nothing_else(
         lambda: "yes" if cluster.serving(3) == [3] else "", "a cluster of the third broker alone"
     )
     wait_until(lambda: "yes" if leader_of(cluster, 3, "few") == 3 else "", "leader 3")
-    refused: list[confluent_kafka.KafkaError | None] = []
-    asked = confluent_kafka.Producer(
-        {"bootstrap.servers": cluster.brokers[3].address, "acks": "all", "retries": 0}
-    )
-    asked.produce("few", b"x", partition=0, on_delivery=lambda error, _: refused.append(error))
-    assert asked.flush(PATIENCE_S) == 0
+    with RawClient(cluster.brokers[3].port) as client:
+        refused = client.produce(one_batch(b"x"), "few")
     start_all(cluster)
     wait_until_in_sync(cluster, "few")
     with Producer(bootstrap_servers=cluster.addresses) as producer:
         offset = producer.send("few", b"y", partition=0).result(PATIENCE_S).offset
 
-    assert [error.code() for error in refused if error is not None] == [
-        confluent_kafka.KafkaError.NOT_ENOUGH_REPLICAS
-    ]
+    assert refused.error_code == errors.NOT_ENOUGH_REPLICAS
     assert offset == 0
 
 
