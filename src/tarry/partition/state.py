@@ -175,7 +175,7 @@ class Partition(LogOwner):
             return
         self.epoch_start = log.log_end_offset
         self.followers.epoch_start = self.epoch_start
-        if not log.has_tail and not log.is_being_cut:
+        if not log.has_tail:
             log.assign_epoch(self.leader_epoch)
 
     def close(self) -> None:
