@@ -114,3 +114,19 @@ def places(cluster: SimulatedCluster) -> str:
             end = one.partition.log.log_end_offset
             found.append(f"{broker.broker_id}: {one.partition.name} {one.state} at {end}")
     return "; ".join(found)
+
+
+def test_a_link_that_is_cut_in_one_direction_only_delays_copies() -> None:
+    cluster = started(4)
+    first, second, third = (node.network for node in cluster.nodes)
+    first.deaf_to.add(second)
+    third.deaf_to.add(first)
+
+    cluster.world.run_for(8_000)
+    first.deaf_to.clear()
+    third.deaf_to.clear()
+    settle(cluster)
+    cluster.run_until(lambda: are_in_sync(cluster), f"replicas in sync; {places(cluster)}")
+
+    assert cluster.context.history.violations == []
+    assert sum(map(len, cluster.history.promised.values())) > 0

@@ -206,8 +206,9 @@ class SimulatedCluster:
         for topic in self.context.topics:
             for index in range(topic.partitions):
                 found += self._wrong_in(topic, index)
-        states = [broker.store.state.snapshot() for broker in self.brokers()]
-        states.append(self.replay().snapshot())
+        # In whatever order they have come to know of topics.
+        known = [broker.store.state for broker in self.brokers()]
+        states = [sorted(map(repr, state.snapshot())) for state in [*known, self.replay()]]
         if any(state != states[0] for state in states):
             found.append("brokers and etcd do not say the same")
         return found
