@@ -10,6 +10,7 @@ from tarry.broker.lifecycle import StartMetadata, start_broker
 from tarry.broker.metadata.cluster_member import ClusterMember
 from tarry.broker.metadata.doubts import find_doubts
 from tarry.broker.metadata.elections import Elections
+from tarry.broker.metadata.reassigning import Reassigning
 from tarry.broker.replication.leader_start import begin_leading
 from tarry.cluster.joining import Joining
 
@@ -49,6 +50,10 @@ def start_member(
     broker.membership = _begin_membership(broker, joining, boot_id)
     life = joining.life
     begin_leading(broker, joining.store.known, lambda: life.is_alive)
+    changes = broker.changes
+    changes.also = Reassigning(
+        settings.node_id, joining.store, broker.hosting.retries, changes.also
+    )
     # Producers that come while etcd is away find ids.
     broker.producer_ids.reserve()
     return broker

@@ -66,6 +66,7 @@ class Logs:
 
         `StorageError` if the device fails: nothing was changed, and another start may succeed.
         """
+        self._is_started = False
         self.was_clean = self.disk.exists(CLEAN_MARKER)
         if self.disk.exists(RECOVERY_POINTS_FILE):
             # A device that cannot read them now says nothing about damage: the start is refused.
@@ -128,13 +129,15 @@ class Logs:
                 self._settle()
         return log
 
-    def settle(self) -> None:
+    def settle(self, *, is_last: bool = True) -> None:
         """Make durable what recovery kept and cut; before the first turn.
+
+        `is_last`: every log that this broker has was opened; one that is opened later is not read.
 
         A new log has nothing yet, and its names wait for its first flush.  `FlushFailed` is no
         `StorageError`: who opens a log again after one of those must not flush again.
         """
-        self._is_started = True
+        self._is_started = is_last
         self._settle()
 
     def _settle(self) -> None:

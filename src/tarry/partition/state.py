@@ -8,11 +8,13 @@ written_end_offset, and the high watermark never goes back while the partition i
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
 from tarry.base import errors
+from tarry.base.errors import CorruptData, StorageError
 from tarry.log import retention
 from tarry.log.config import LogConfig
 from tarry.log.log import Log
@@ -163,6 +165,19 @@ class Partition(LogOwner):
         if not self.is_closed:
             self.gone_code = errors.NONE if role.is_leader else errors.NOT_LEADER_OR_FOLLOWER
 
+    def begin_epoch(self) -> None:
+        """Let the leader epoch begin at the log's end, though it has no batch yet.
+
+        So a follower that asks where an earlier epoch ended hears it at once.
+        """
+        log = self.log
+        if self.followers is None or log.leader_epochs.latest_epoch >= self.leader_epoch:
+            return
+        self.epoch_start = log.log_end_offset
+        self.followers.epoch_start = self.epoch_start
+        if not log.has_tail and not log.is_being_cut:
+            log.assign_epoch(self.leader_epoch)
+
     def close(self) -> None:
         """Give the replica up: its topic was deleted."""
         self.is_closed = True
@@ -179,8 +194,11 @@ class Partition(LogOwner):
         """
         log = self.log
         if len(self.replicas) > 1:
-            self.high_watermark = max(log.log_start_offset, log.high_watermark_hint)
-            self.high_watermark_position = log.position_of(self.high_watermark)
+            hint = min(log.high_watermark_hint, log.written_end_offset)
+            self.high_watermark = max(hint, log.log_start_offset)
+            with contextlib.suppress(StorageError, CorruptData):
+                # A log with a flaw before it is not read up to there.
+                self.high_watermark_position = log.position_of(self.high_watermark)
             self.maybe_advance_high_watermark()
         else:
             self.high_watermark = log.written_end_offset
@@ -286,6 +304,9 @@ class Partition(LogOwner):
     def on_written(self) -> bool:
         self.producers.settle()
         if self.followers is not None:
+            # A tail that was there when this broker began to lead went into the epoch before.
+            if self.log.leader_epochs.latest_epoch < self.leader_epoch:
+                self.begin_epoch()
             self.door.on_written(self)
         return not self.is_flushed_at_once and self._has_own_end_moved()
 

@@ -200,8 +200,10 @@ class ReplicaSessions(WaitingPart):
         """Let the next answers tell the new ends; a new log start is worth one."""
         log_start = partition.log.log_start_offset
         for seat in self._seats.get(partition, {}):
-            seat.session.moved[seat] = None
+            if seat.sent_high_watermark != partition.high_watermark:
+                seat.session.moved[seat] = None
             if seat.sent_log_start != log_start:
+                seat.session.moved[seat] = None
                 self.touch(seat.session.id)
 
     def on_moved(self, partition: Partition) -> None:

@@ -118,9 +118,14 @@ class ReplicaLeader(Part):
             self._unsettled.pop(partition, None)
         else:
             self._led[partition] = None
+            partition.begin_epoch()
             followers.take_row(after.replicas, after.isr, after.partition_epoch, self._turn.now_ms)
             self._recount(partition)
-        if self.news is not None:
+        if self.news is not None and (
+            before is None
+            or (before.leader_epoch, before.is_leader) != (after.leader_epoch, after.is_leader)
+            or before.replicas != after.replicas
+        ):
             self.news.on_news(partition)
 
     def on_applied(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tarry.broker.broker import Broker
+from tarry.broker.metadata.leader_hints import LeaderHints
 from tarry.broker.replication.fetch_sessions import ReplicaSessions
 from tarry.broker.replication.leader import ReplicaLeader
 from tarry.broker.replication.leader_fetch import ReplicaFetchHandler
-from tarry.broker.replication.leader_hints import LeaderHints
 from tarry.cluster.row_records import KnownRows
 
 
@@ -35,8 +35,9 @@ def begin_leading(broker: Broker, known: KnownRows, is_alive: Callable[[], bool]
     broker.parts.add(leader)
     broker.parts.add(sessions)
     broker.replica_leader = leader
-    # First of all: what others do with a role may need what the leader knows.
-    broker.hosting.role_listeners.insert(0, leader)
+    # After the follower, which stops fetching and ends a cut; before the coordinators, which load.
+    place = 0 if broker.follower is None else 1
+    broker.hosting.role_listeners.insert(place, leader)
     broker.changes.replicas = leader
     hints = LeaderHints(broker.cluster_view)
     broker.fetches.of_replicas = handler.handle
