@@ -11,10 +11,12 @@ from collections.abc import Callable
 import pytest
 from tests.support.cluster.simulated_cluster import SimulatedCluster
 
+from tarry.base.etcd import Row
 from tarry.broker.apis import find_coordinator
 from tarry.broker.broker import Broker
 from tarry.cluster import replica_choice, topic_decisions
 from tarry.cluster.records import PartitionRow
+from tarry.cluster.rows import Keys, PartRow, decode_row
 from tarry.cluster.topic_decisions import TopicWanted
 from tarry.simulation import faults
 from tarry.simulation.cluster.cluster_node import ClusterNode
@@ -26,7 +28,7 @@ TOPIC = "t"
 def allow_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let topics have several replicas."""
     for module in (replica_choice, topic_decisions, find_coordinator):
-        monkeypatch.setattr(module, "REPLICAS_MAX", 1_000)
+        monkeypatch.setattr(module, "REPLICAS_MAX", 1_000, raising=False)
 
 
 class LeaderScene:
@@ -78,6 +80,20 @@ class LeaderScene:
     def row(self, index: int = 0, name: str = TOPIC, without: int = 0) -> PartitionRow:
         """The row as a broker that runs knows it."""
         return self.broker(without).cluster.topics[name].partitions[index]
+
+    def isrs(self, index: int = 0) -> list[list[int]]:
+        """Every isr that was written for the partition, in order, sorted."""
+        keys = Keys("/simulated/")
+        key = keys.part(self.broker().cluster.topics[TOPIC].topic_id, index)
+        found: list[list[int]] = []
+        for _, changes in self.cluster.etcd_node.etcd.changes_from(1):
+            for change in changes:
+                if isinstance(change, Row) and change.key == key:
+                    row = decode_row("parts", key, change.value)
+                    assert isinstance(row, PartRow)
+                    if not found or found[-1] != sorted(row.isr):
+                        found.append(sorted(row.isr))
+        return found
 
     def leads(self, broker_id: int, index: int = 0, name: str = TOPIC) -> bool:
         """Return whether this broker believes to lead the partition."""

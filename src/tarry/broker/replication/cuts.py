@@ -71,7 +71,10 @@ class Cuts:
         log = followed.partition.log
         for _ in range(_STEPS_MAX):
             if not log.is_being_cut or try_truncate(log, log.log_end_offset):
-                return
+                break
+        if log.has_undurable_cut:
+            # Until a flush has covered it nothing may be appended.
+            self._flushes.dirty[followed.partition] = None
 
     def follow_start(self, followed: Followed) -> None:
         """Let a log begin where its leader's does, as far as that is promised here too."""
