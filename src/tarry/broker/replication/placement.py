@@ -58,7 +58,7 @@ def terms_of(settings: Settings) -> ReplicaTerms:
 
 
 class Placement:
-    """What is followed here, and the lanes to its leaders."""
+    """Followed partitions, and the lanes to their leaders."""
 
     def __init__(
         self,
