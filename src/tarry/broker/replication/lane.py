@@ -63,6 +63,7 @@ class Lane:
         self,
         key: LaneKey,
         address: Address,
+        life: int,
         links: PeerLinks,
         terms: ReplicaTerms,
         *,
@@ -72,6 +73,8 @@ class Lane:
     ) -> None:
         self.key = key
         self.address = address
+        # The leader's broker epoch.
+        self.life = life
         self.members: dict[ReplicaKey, Followed] = {}
         # What the last answer brought and is not taken yet, and what of it is not durable yet.
         self.parts: deque[AnsweredPart] = deque()
