@@ -256,6 +256,7 @@ PAGES: Final = (
                 "LogDirectory",
                 "ReplicaSize",
                 "DescribedProducers",
+                "Reassignment",
                 "ActiveProducer",
             ),
         },

@@ -23,9 +23,11 @@ from tests.support.client.faces import (
 from tests.support.client.late import error_when_late
 from tests.support.patience import PATIENCE_S, tries
 
+from tarry.base import errors
 from tarry.client import (
     Assignor,
     AssignorFailed,
+    BrokerError,
     BufferFull,
     ClientClosed,
     CommitFailed,
@@ -537,6 +539,27 @@ def test_an_assignor_that_calls_its_own_consumer_is_an_error_and_no_deadlock(
     is_curious = False
     scene.write(b"0")
     assert scene.read(consumer, 1) == [b"0"]
+
+
+def test_an_administrator_elects_and_reassigns(scene: Scene) -> None:
+    admin, run = scene.admin, scene.run
+    place = (scene.topic, 0)
+
+    elected = run(admin.elect_leaders([place]))
+    unclean = run(admin.elect_leaders([place], unclean=True))
+    moved = run(admin.alter_partition_reassignments({place: [77], (scene.topic, 9): None}))
+    cancelled = run(admin.alter_partition_reassignments({place: None}))
+
+    assert elected[place].code == unclean[place].code == errors.ELECTION_NOT_NEEDED
+    assert moved[place].code == errors.INVALID_REPLICA_ASSIGNMENT
+    assert moved[scene.topic, 9].code == errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert cancelled[place].code == errors.NO_REASSIGNMENT_IN_PROGRESS
+    assert run(admin.elect_leaders()) == {}
+    assert run(admin.list_partition_reassignments()) == {}
+    assert run(admin.list_partition_reassignments([place])) == {}
+    with pytest.raises(BrokerError) as refused:
+        run(admin.unregister_broker(77))
+    assert refused.value.code == errors.BROKER_ID_NOT_REGISTERED
 
 
 def test_an_administrator_makes_grows_describes_and_deletes(scene: Scene) -> None:

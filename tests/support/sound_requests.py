@@ -11,6 +11,11 @@ from tarry.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource as ReplacedResource,
 )
+from tarry.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from tarry.protocol.messages.api_versions import ApiVersionsRequest
 from tarry.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tarry.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -41,6 +46,7 @@ from tarry.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from tarry.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from tarry.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tarry.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tarry.protocol.messages.heartbeat import HeartbeatRequest
@@ -58,6 +64,10 @@ from tarry.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
+)
+from tarry.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
 )
 from tarry.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tarry.protocol.messages.offset_commit import (
@@ -87,6 +97,7 @@ from tarry.protocol.messages.produce import (
     TopicProduceData,
 )
 from tarry.protocol.messages.sync_group import SyncGroupRequest
+from tarry.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tarry.wire.reader import window_of
 
 TOPIC_RESOURCE = 2
@@ -178,6 +189,17 @@ def request_of(key: int, version: int, topic_id: bytes, batch: bytes) -> Message
             [TOPIC_RESOURCE] if version >= 1 else []
         ),
         api_keys.DESCRIBE_CLUSTER: DescribeClusterRequest,
+        api_keys.ELECT_LEADERS: lambda: ElectLeadersRequest(
+            topic_partitions=[TopicPartitions("orders", [0])], timeout_ms=1_000
+        ),
+        api_keys.ALTER_PARTITION_REASSIGNMENTS: lambda: AlterPartitionReassignmentsRequest(
+            timeout_ms=1_000,
+            topics=[ReassignableTopic("orders", [ReassignablePartition(0, None)])],
+        ),
+        api_keys.LIST_PARTITION_REASSIGNMENTS: lambda: ListPartitionReassignmentsRequest(
+            topics=[ListPartitionReassignmentsTopics("orders", [0])]
+        ),
+        api_keys.UNREGISTER_BROKER: lambda: UnregisterBrokerRequest(77),
         api_keys.DESCRIBE_TOPIC_PARTITIONS: lambda: DescribeTopicPartitionsRequest(
             topics=[TopicRequest(name="orders")], response_partition_limit=10
         ),

@@ -20,6 +20,10 @@ class SettingAttributes:
     metadata_store: str
     broker_session_timeout_ms: int
     broker_heartbeat_interval_ms: int
+    auto_leader_rebalance_enable: bool
+    leader_imbalance_check_interval_seconds: int
+    leader_imbalance_per_broker_percentage: int
+    unclean_leader_election_enable: bool
     replica_fetch_max_bytes: int
     replica_fetch_response_max_bytes: int
     replica_fetch_wait_max_ms: int

@@ -17,7 +17,6 @@ _KEYS_BY_REASON: Final = (
     (
         "belongs to KRaft's controllers, Tarry keeps its metadata itself",
         """
-        auto.leader.rebalance.enable
         controlled.shutdown.enable controller.performance.always.log.threshold.ms
         controller.performance.sample.period.ms controller.quorum.append.linger.ms
         controller.quorum.bootstrap.servers controller.quorum.election.backoff.max.ms
@@ -27,8 +26,7 @@ _KEYS_BY_REASON: Final = (
         controller.socket.timeout.ms early.start.listeners eligible.leader.replicas.enable
         initial.broker.registration.timeout.ms internal.metadata.delete.delay.millis
         internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes
-        internal.metadata.max.fetch.size.in.bytes leader.imbalance.check.interval.seconds
-        leader.imbalance.per.broker.percentage metadata.log.dir
+        internal.metadata.max.fetch.size.in.bytes metadata.log.dir
         metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
         metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms
         metadata.max.retention.bytes metadata.max.retention.ms process.roles
@@ -63,8 +61,7 @@ _KEYS_BY_REASON: Final = (
         replica.selector.class replica.socket.receive.buffer.bytes
         replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms
         security.inter.broker.protocol socket.connection.setup.timeout.max.ms
-        socket.connection.setup.timeout.ms unclean.leader.election.enable
-        unclean.leader.election.interval.ms
+        socket.connection.setup.timeout.ms unclean.leader.election.interval.ms
         """,
     ),
     (

@@ -39,6 +39,16 @@ broker.session.timeout.ms          int     6000        2000..
     Only with etcd: a broker from which etcd hears nothing for so long counts as dead.
 broker.heartbeat.interval.ms       int     1500        100..
     Only with etcd: the broker tells etcd so often that it lives.
+auto.leader.rebalance.enable       boolean true
+    Only with etcd: a partition goes back to its first replica once that is in sync again.
+leader.imbalance.check.interval.seconds long 300       1..
+    Only with etcd: a broker looks so often for partitions that it should lead.
+leader.imbalance.per.broker.percentage int 10          0..
+    Only with etcd: partitions go back to a broker when others lead more than this percentage of
+    those that it should lead.
+unclean.leader.election.enable     boolean false dynamic
+    Only with etcd: a replica that is not in sync may lead once no replica in sync has lived for ten
+    seconds. Acknowledged records may be lost by it.
 
 replica.fetch.max.bytes            int     1048576     0..
     Only with etcd: so many bytes of one partition a follower asks its leader for at once; a larger

@@ -69,6 +69,9 @@ behind=log.roll.jitter.ms,log.roll.jitter.hours
     once.
 segment.ms                         long    604800000   1.. behind=log.roll.ms,log.roll.hours
     A log begins a new segment when its records span more than this time.
+unclean.leader.election.enable     boolean false behind=unclean.leader.election.enable
+    A replica that is not in sync may lead once no replica in sync has lived for ten seconds.
+    Acknowledged records may be lost by it. A broker that is alone never needs it.
 """
 
 WITHOUT_EFFECT_TABLE: Final = """
@@ -90,8 +93,6 @@ remote.log.copy.disable            boolean false
     No effect: there is no tiered storage.
 remote.log.delete.on.disable       boolean false
     No effect: there is no tiered storage.
-unclean.leader.election.enable     boolean false behind=unclean.leader.election.enable
-    No effect: one broker has all replicas, none of them can be behind.
 """
 
 DEFAULT_ONLY_TABLE: Final = """

@@ -292,7 +292,10 @@ class Broker:
             elif self.peers is not None:
                 self.peers.on_event(event)
         elif kind == STOP_REQUESTED:
-            self.shutdown.begin()
+            if self.membership is None:
+                self.shutdown.begin()
+            else:
+                self.membership.stop()
         elif kind == ETCD and self.membership is not None:
             self.membership.on_event(event)
 

@@ -8,6 +8,9 @@ from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.lifecycle import StartMetadata, start_broker
 from tarry.broker.metadata.cluster_member import ClusterMember
+from tarry.broker.metadata.doubts import find_doubts
+from tarry.broker.metadata.elections import Elections
+from tarry.broker.metadata.reassigning import Reassigning
 from tarry.broker.replication.leader_start import begin_leading
 from tarry.cluster.joining import Joining
 
@@ -23,10 +26,12 @@ def start_member(
     joining: Joining,
     probe: Probe | None = None,
     levels: LogLevels | None = None,
+    boot_id: str = "",
 ) -> Broker:
     """Recover what the disk holds and begin a life; the broker `is_ready` once it serves.
 
-    Recovery comes before the life, since it may last longer than a lease.  `TarryError` as of
+    Recovery comes before the life, since it may last longer than a lease.  `boot_id` is another one
+    after the machine was started anew; "" if that cannot be told.  `TarryError` as of
     `start_broker`.
     """
     assert joining.life is not None
@@ -42,11 +47,43 @@ def start_member(
         shared=StartMetadata(joining.store, joining.turn_state, joining.timer),
     )
     joining.store.fail = broker.shutdown.fail
-    broker.membership = ClusterMember(
-        settings.node_id, joining.store, joining.life, broker.changes, broker.hosting
-    )
+    broker.membership = _begin_membership(broker, joining, boot_id)
     life = joining.life
     begin_leading(broker, joining.store.known, lambda: life.is_alive)
+    changes = broker.changes
+    changes.also = Reassigning(
+        settings.node_id, joining.store, broker.hosting.retries, changes.also
+    )
     # Producers that come while etcd is away find ids.
     broker.producer_ids.reserve()
     return broker
+
+
+def _begin_membership(broker: Broker, joining: Joining, boot_id: str) -> ClusterMember:
+    """Begin the life of a broker whose logs are recovered."""
+    assert joining.life is not None
+    settings, flushes = broker.settings, broker.flushes
+    store, turn, timer = joining.store, broker.this_turn, broker.timer
+    doubts = find_doubts(
+        broker.disk,
+        settings,
+        broker.logs,
+        broker.topics,
+        store.state,
+        boot_id=boot_id,
+        is_other_disk=joining.is_other_disk,
+    )
+    doubts.then = flushes.then
+    return ClusterMember(
+        settings,
+        store,
+        joining.life,
+        broker.changes,
+        broker.hosting,
+        turn=turn,
+        timer=timer,
+        topics=broker.topics,
+        shutdown=broker.shutdown,
+        elections=Elections(settings, store, flushes, doubts, turn, timer),
+        doubts=doubts,
+    )

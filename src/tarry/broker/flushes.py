@@ -28,6 +28,8 @@ class Flushes:
         self.probe = probe
         self.touched: list[LogOwner] = []
         self.dirty: dict[LogOwner, None] = {}
+        # Whose last write was refused by the disk.
+        self.refused: dict[LogOwner, None] = {}
         # Partitions whose ends have moved since the parts were told.
         self._moved: list[LogOwner] = []
         self._steps: dict[int, Callable[[int], None]] = {}
@@ -62,8 +64,11 @@ class Flushes:
                 if isinstance(error, TooManyOpenFiles):
                     self.lacks_files = True
                 self.trouble.report(f"write to {owner.name} failed, nothing of it is kept", error)
+                self.refused[owner] = None
                 owner.on_write_failed()
                 continue
+            if self.refused:
+                self.refused.pop(owner, None)
             log = owner.log
             if (
                 owner.is_flushed_at_once

@@ -7,8 +7,9 @@ from typing import Final
 from tarry.base.doors import Event
 
 # Entries that a membership has in the broker's timer at most: its life's step; of its store a
-# call's deadline, a retry and the watch's alarm.
-TIMER_ENTRIES_MAX: Final = 4
+# call's deadline, a retry and the watch's alarm; its own next look, the next claim, the end of a
+# hand-over.
+TIMER_ENTRIES_MAX: Final = 7
 
 
 class ClusterMembership:
@@ -19,8 +20,24 @@ class ClusterMembership:
         """True once the others know that this broker serves."""
         raise NotImplementedError
 
+    @property
+    def own_epoch(self) -> int:
+        """The life in which this broker may lead: the last one, until the watch tells that it is
+        over; -1 if there is none.
+        """
+        raise NotImplementedError
+
+    @property
+    def is_alive(self) -> bool:
+        """True while nobody can have counted this broker as dead: its own expiry is ahead."""
+        raise NotImplementedError
+
     def on_event(self, event: Event) -> None:
         """Take an answer of the shared store."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """Hand over what this broker leads, then have it stop; asked again: stop at once."""
         raise NotImplementedError
 
     def leave(self) -> None:

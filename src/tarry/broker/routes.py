@@ -14,6 +14,7 @@ from typing import Any
 
 from tarry.broker.apis import (
     alter_configs,
+    alter_partition_reassignments,
     api_versions,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -28,6 +29,7 @@ from tarry.broker.apis import (
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
+    elect_leaders,
     fetch,
     find_coordinator,
     heartbeat,
@@ -38,6 +40,7 @@ from tarry.broker.apis import (
     list_config_resources,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_commit,
     offset_delete,
@@ -45,11 +48,15 @@ from tarry.broker.apis import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    unregister_broker,
 )
 from tarry.broker.broker import Broker
 from tarry.broker.route import Route
 from tarry.protocol import api_keys
 from tarry.protocol.messages.alter_configs import decode_alter_configs_request
+from tarry.protocol.messages.alter_partition_reassignments import (
+    decode_alter_partition_reassignments_request,
+)
 from tarry.protocol.messages.api_versions import decode_api_versions_request
 from tarry.protocol.messages.consumer_group_describe import decode_consumer_group_describe_request
 from tarry.protocol.messages.consumer_group_heartbeat import decode_consumer_group_heartbeat_request
@@ -66,6 +73,7 @@ from tarry.protocol.messages.describe_producers import decode_describe_producers
 from tarry.protocol.messages.describe_topic_partitions import (
     decode_describe_topic_partitions_request,
 )
+from tarry.protocol.messages.elect_leaders import decode_elect_leaders_request
 from tarry.protocol.messages.fetch import decode_fetch_request
 from tarry.protocol.messages.find_coordinator import decode_find_coordinator_request
 from tarry.protocol.messages.heartbeat import decode_heartbeat_request
@@ -78,6 +86,9 @@ from tarry.protocol.messages.leave_group import decode_leave_group_request
 from tarry.protocol.messages.list_config_resources import decode_list_config_resources_request
 from tarry.protocol.messages.list_groups import decode_list_groups_request
 from tarry.protocol.messages.list_offsets import decode_list_offsets_request
+from tarry.protocol.messages.list_partition_reassignments import (
+    decode_list_partition_reassignments_request,
+)
 from tarry.protocol.messages.metadata import decode_metadata_request
 from tarry.protocol.messages.offset_commit import decode_offset_commit_request
 from tarry.protocol.messages.offset_delete import decode_offset_delete_request
@@ -85,6 +96,7 @@ from tarry.protocol.messages.offset_fetch import decode_offset_fetch_request
 from tarry.protocol.messages.offset_for_leader_epoch import decode_offset_for_leader_epoch_request
 from tarry.protocol.messages.produce import decode_produce_request
 from tarry.protocol.messages.sync_group import decode_sync_group_request
+from tarry.protocol.messages.unregister_broker import decode_unregister_broker_request
 
 
 def make_routes(broker: Broker) -> dict[int, Route[Any]]:
@@ -151,6 +163,16 @@ def _of_the_cluster(broker: Broker, routes: dict[int, Route[Any]]) -> list[Route
               partial(list_config_resources.handle, topics, view)),
         Route(api_keys.DESCRIBE_CLUSTER, 0, 2, decode_describe_cluster_request,
               partial(describe_cluster.handle, view)),
+        Route(api_keys.ELECT_LEADERS, 0, 2, decode_elect_leaders_request,
+              partial(elect_leaders.handle, changes)),
+        Route(api_keys.ALTER_PARTITION_REASSIGNMENTS, 0, 1,
+              decode_alter_partition_reassignments_request,
+              partial(alter_partition_reassignments.handle, changes)),
+        Route(api_keys.LIST_PARTITION_REASSIGNMENTS, 0, 0,
+              decode_list_partition_reassignments_request,
+              partial(list_partition_reassignments.handle, view.state)),
+        Route(api_keys.UNREGISTER_BROKER, 0, 0, decode_unregister_broker_request,
+              partial(unregister_broker.handle, changes)),
     ]
 
 

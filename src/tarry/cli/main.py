@@ -68,6 +68,14 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "tarry.cli.describe:describe",
         "Show a cluster: its id, its brokers, its topics.",
     ),
+    "cluster": (
+        "tarry.cli.cluster:cluster",
+        "Show how a cluster is, and wait until it is whole.",
+    ),
+    "brokers": (
+        "tarry.cli.brokers:brokers",
+        "List brokers, move what one has to the others, take one out of the cluster.",
+    ),
     "perf": (
         "tarry.cli.perf:perf",
         "Measure throughput, latency and CPU of producing and consuming.",

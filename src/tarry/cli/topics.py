@@ -36,6 +36,7 @@ from tarry.cli.topic_choice import (
     internal_option,
 )
 from tarry.cli.topic_offsets import offsets_command
+from tarry.cli.topic_replicas import elect_command, reassign_command
 from tarry.cli.units import PARTITION_MAX, REPLICAS_MAX, Count, setting_text, size_text
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ Examples:
   tarry topics alter orders -c retention.ms=1d
   tarry topics add-partitions orders -p 12
   tarry topics delete orders --yes
+  tarry topics reassign orders -r 3
 """
 
 
@@ -60,7 +62,14 @@ def topics() -> None:
     """List, create, describe, change and delete topics."""
 
 
-for _command in (offsets_command, alter_command, add_partitions_command, delete_records_command):
+for _command in (
+    offsets_command,
+    alter_command,
+    add_partitions_command,
+    delete_records_command,
+    reassign_command,
+    elect_command,
+):
     topics.add_command(_command)
 
 

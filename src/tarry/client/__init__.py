@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         ActiveProducer as ActiveProducer,
         DescribedProducers as DescribedProducers,
     )
+    from tarry.client.core.admin.replicas import Reassignment as Reassignment
     from tarry.client.core.consumer.handed_out import ConsumerRecord as ConsumerRecord
     from tarry.client.core.consumer.lookup import (
         EARLIEST as EARLIEST,
@@ -151,6 +152,7 @@ tarry.client.core.admin.memory           GroupMemory GroupNote
 tarry.client.core.admin.offsets          PartitionErrors
 tarry.client.core.admin.partitions       DeletedRecords TO_THE_END
 tarry.client.core.admin.producers        ActiveProducer DescribedProducers
+tarry.client.core.admin.replicas         Reassignment
 tarry.client.core.consumer.handed_out    ConsumerRecord
 tarry.client.core.consumer.lookup        EARLIEST FoundOffset LATEST MAX_TIMESTAMP
 tarry.client.core.consumer.position      PartitionPosition

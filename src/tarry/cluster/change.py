@@ -20,6 +20,11 @@ class Change:
         # "" unless the change was refused.
         self.refusal = ""
 
+    @property
+    def wished(self) -> Change:
+        """The change itself, where this one only listens to how it ends."""
+        return self
+
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
         """Return the records that make the change; none if everything is as it should be.
 

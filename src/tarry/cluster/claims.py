@@ -3,82 +3,119 @@
 Leadership is bound to a life.  A leader that has restarted, or has lost its life and begun another,
 leads nothing until it has claimed its partitions anew, each in a higher epoch: it may have lost
 records that it had not flushed, and must not write others under the same epoch and offsets.
+
+Only members of the isr claim, and of them only those whose logs are whole: every committed record
+is on their disks.  They go in the order of `replicas`, a moment after each other.  Who serves goes
+before who is only starting.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Final
 
 from msgspec.structs import replace
 
-from tarry.cluster.records import MetadataRecord, PartitionChanged, PartitionRow
+from tarry.base.settings import Settings
+from tarry.cluster.records import MetadataRecord, PartitionRow
+from tarry.cluster.row_changes import (
+    ROWS_PER_TRANSACTION,
+    LifeGuard,
+    Place,
+    RowsChange,
+    Spells,
+    is_led,
+    is_serving,
+    is_starting,
+    isr_floor,
+    kept_isr,
+)
 from tarry.cluster.row_records import KnownRows
-from tarry.cluster.state import ClusterState
-from tarry.cluster.transactions import GuardedChange, Transaction
+from tarry.cluster.state import LEAVING, ClusterState, TopicState
 
-# A claim compares at most three keys a partition, its row, its topic and its leader's life, and
-# etcd takes 128 compares in a transaction.
-CLAIMS_PER_TRANSACTION: Final = 42
+CLAIMS_PER_TRANSACTION: Final = ROWS_PER_TRANSACTION
+# Between the claims of two candidates.
+CANDIDATE_MS: Final = 250
 
 
-class ClaimPartitions(GuardedChange):
-    """Claims of this broker in one of its lives, some at a time; `is_last` if none is left."""
+class ClaimPartitions(RowsChange):
+    """Claims of this broker in one of its lives, some at a time; `is_last` if none is left.
 
-    def __init__(self, known: KnownRows, broker_id: int, broker_epoch: int) -> None:
+    `doubts`: partitions whose log here is not whole.  `vacancies` know since when a leader's life
+    is over; `due_in_ms` says when this broker is the next to claim what it leaves to others now,
+    None if there is no such partition.
+    """
+
+    def __init__(
+        self,
+        known: KnownRows,
+        broker_id: int,
+        broker_epoch: int,
+        settings: Settings,
+        vacancies: Spells,
+        doubts: Container[Place] = (),
+    ) -> None:
         super().__init__(known)
         self._broker_id = broker_id
         self.broker_epoch = broker_epoch
-        self.is_last = False
-        # Lives that must be over: of leaders whose partitions are claimed.
-        self._ended: dict[tuple[int, int], None] = {}
+        self._settings = settings
+        self._vacancies = vacancies
+        self._doubts = doubts
+        self.due_in_ms: int | None = None
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
-        self._ended = {}
-        self.is_last = True
-        claims: list[MetadataRecord] = []
-        known = self._known
-        if known.life_epoch(self._broker_id) != self.broker_epoch:
-            # This life is over as well; the next one claims by itself.
-            return []
-        for topic in view.topics.values():
-            if not any(self._broker_id in partition.isr for partition in topic.partitions):
-                continue
-            for index, row in enumerate(topic.partitions):
-                if not self._may_claim(row):
-                    continue
-                if len(claims) == CLAIMS_PER_TRANSACTION:
-                    self.is_last = False
-                    return claims
-                claims.append(self._claim(topic.topic_id, index, row))
-                self._ended[row.leader_id, row.broker_epoch] = None
-        return claims
+        self.due_in_ms = None
+        self._vacancies.begin()
+        records = super().decide(view)
+        self._vacancies.end(is_whole=self.is_last)
+        return records
 
-    def guard(self, transaction: Transaction) -> None:
-        transaction.guard_life(self._broker_id, self.broker_epoch)
-        for broker_id, broker_epoch in self._ended:
-            if broker_id != self._broker_id and broker_epoch >= 0:
-                transaction.guard_end(broker_id, broker_epoch)
+    def may_begin(self, view: ClusterState) -> bool:
+        # If this life is over as well, the next one claims by itself.
+        own = view.brokers.get(self._broker_id)
+        return own is not None and own.broker_epoch == self.broker_epoch and own.phase != LEAVING
 
-    def _may_claim(self, row: PartitionRow) -> bool:
-        """Return whether the leader's life is over and this broker comes next in the order."""
-        known = self._known
-        if row.leader_id >= 0 and known.life_epoch(row.leader_id) == row.broker_epoch >= 0:
-            return False
-        if self._broker_id not in row.isr:
-            return False
-        first = next(
-            broker_id
-            for broker_id in row.replicas
-            if broker_id in row.isr and known.life_epoch(broker_id) >= 0
-        )
-        return first == self._broker_id
-
-    def _claim(self, topic_id: bytes, index: int, row: PartitionRow) -> PartitionChanged:
-        claimed = replace(
+    def changed(
+        self, view: ClusterState, topic: TopicState, index: int, row: PartitionRow
+    ) -> PartitionRow | None:
+        if self._broker_id not in row.isr or is_led(view, row):
+            return None
+        if (topic.topic_id, index) in self._doubts:
+            return None
+        wait_ms = CANDIDATE_MS * self._candidates_before(view, row)
+        left_ms = wait_ms - self._vacancies.lasted_ms((row.leader_id, row.broker_epoch))
+        if wait_ms and left_ms > 0:
+            if self.due_in_ms is None or left_ms < self.due_in_ms:
+                self.due_in_ms = left_ms
+            return None
+        return replace(
             row,
             leader_id=self._broker_id,
             leader_epoch=row.leader_epoch + 1,
             partition_epoch=row.partition_epoch + 1,
             broker_epoch=self.broker_epoch,
+            isr=kept_isr(view, row, isr_floor(topic, row, self._settings)),
         )
-        return PartitionChanged(topic_id=topic_id, index=index, row=claimed)
+
+    def guards(self, before: PartitionRow, after: PartitionRow) -> list[LifeGuard]:
+        own = LifeGuard(self._broker_id, self.broker_epoch, is_over=False)
+        if before.leader_id == self._broker_id or before.broker_epoch < 0:
+            return [own]
+        return [own, LifeGuard(before.leader_id, before.broker_epoch, is_over=True)]
+
+    def _candidates_before(self, view: ClusterState, row: PartitionRow) -> int:
+        """Return how many members of the isr have precedence over this broker."""
+        own_id = self._broker_id
+        if is_serving(view, own_id):
+            before = row.replicas[: row.replicas.index(own_id)]
+            return sum(each in row.isr and is_serving(view, each) for each in before)
+        count = 0
+        has_passed = False
+        for each in row.replicas:
+            if each == own_id:
+                has_passed = True
+            elif each in row.isr and (
+                is_serving(view, each) or (not has_passed and is_starting(view, each))
+            ):
+                count += 1
+        return count

@@ -31,7 +31,7 @@ from tarry.cluster.records import MetadataRecord, NewerFormat
 from tarry.cluster.row_records import KnownRows
 from tarry.cluster.rows import Keys
 from tarry.cluster.store import MetadataStore
-from tarry.cluster.transactions import GuardedChange, Transaction
+from tarry.cluster.transactions import ConditionalChange, Transaction
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
 
@@ -150,8 +150,9 @@ class EtcdStore(MetadataStore):
         transaction = Transaction(self.known)
         for record in records:
             transaction.add(record)
-        if isinstance(asked.change, GuardedChange):
-            asked.change.guard(transaction)
+        wished = asked.change.wished
+        if isinstance(wished, ConditionalChange):
+            wished.guard(transaction)
         self._call(self._etcd.begin_transaction(transaction.compares, transaction.operations))
         return False
 

@@ -6,6 +6,7 @@ held against them.  While etcd does not answer this waits, and says for what.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from typing import Final
@@ -22,11 +23,15 @@ from tarry.cluster.etcd_store import ANSWER_MS_MAX, RETRY_MS, EtcdStore
 from tarry.cluster.identity import Identity, read_identity, write_identity
 from tarry.cluster.life import Life
 from tarry.cluster.records import ClusterCreated, MetadataRecord
-from tarry.cluster.rows import ROW_FORMAT, BrokerRow, Keys
+from tarry.cluster.rows import ROW_FORMAT, BrokerRow, Keys, LifeRow
 from tarry.cluster.state import ClusterState
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
 
+logger = logging.getLogger("tarry.cluster")
+
+# A lease may end late.  A life under this id that lasts longer is one of another broker.
+LEASES_WAITED: Final = 3
 # Older ones renew leases that are over, or read what is stale.
 RELEASES_MIN: Final = ((3, 5, 28), (3, 6, 9))
 
@@ -78,6 +83,10 @@ class Joining:
         self._failure = ""
         self.store = EtcdStore(etcd, self.keys, self.turn_state, self.timer, self._fail)
         self.life: Life | None = None
+        # The registered disk is another one than this.
+        self.is_other_disk = False
+        # When to give up that the id becomes free.
+        self._refuse_ms: int | None = None
         self._identity = read_identity(disk)
         self._status_id = 0
         self._is_status_known = False
@@ -125,6 +134,9 @@ class Joining:
         self._arm(ANSWER_MS_MAX)
 
     def _on_time(self) -> None:
+        if self._is_status_known:
+            # The cluster is looked at in every turn.
+            return
         if self._status_id:
             status_id, self._status_id = self._status_id, 0
             self._etcd.cancel(status_id)
@@ -165,14 +177,16 @@ class Joining:
                 self._making = MakeCluster(id_text(random_id(self._random)))
                 self.store.change(self._making)
             return
+        if identity is not None:
+            self._check_identity(identity, cluster_id)
+        if self._is_id_in_use():
+            return
         if identity is None:
             directory_id = id_text(random_id(self._random))
             identity = Identity(cluster_id, self._settings.node_id, directory_id)
-            self._refuse_other_disk(identity)
             write_identity(self._disk, identity)
             self._identity = identity
-        self._check_identity(identity, cluster_id)
-        self._refuse_other_disk(identity)
+        self.timer.cancel(self._alarm)
         self.life = self._make_life(identity)
 
     def _check_identity(self, identity: Identity, cluster_id: str) -> None:
@@ -189,14 +203,27 @@ class Joining:
                 "log.dirs"
             )
 
-    def _refuse_other_disk(self, identity: Identity) -> None:
-        """Refuse a directory that is not the registered one: it lacks what its broker promised."""
-        registered = self.store.state.brokers.get(identity.broker_id)
-        if registered is not None and registered.directory_id != identity.directory_id:
-            raise JoinRefused(
-                f"broker {identity.broker_id} is registered with another log directory, which has "
-                "its records: start it on that one, or give this broker another node.id"
-            )
+    def _is_id_in_use(self) -> bool:
+        """Return whether a broker with another disk lives under this id; refuse if it stays.
+
+        It may have been killed, and its lease may still run.
+        """
+        broker_id = self._settings.node_id
+        other = self.store.known.get(self.keys.life(broker_id))
+        own = None if self._identity is None else self._identity.directory_id
+        if not isinstance(other, LifeRow) or other.directory_id == own:
+            return False
+        now_ms = self.turn_state.now_ms
+        if self._refuse_ms is None:
+            self._refuse_ms = now_ms + LEASES_WAITED * self._settings.broker_session_timeout_ms
+        self.obstacle = (
+            f"broker {broker_id} lives in the cluster already, with another log directory: give "
+            "this one another node.id, or stop the other one"
+        )
+        if now_ms >= self._refuse_ms:
+            raise JoinRefused(self.obstacle)
+        self._arm(RETRY_MS)
+        return True
 
     def _make_life(self, identity: Identity) -> Life:
         settings = self._settings
@@ -204,9 +231,19 @@ class Joining:
             listener.name: (listener.advertised_host, listener.advertised_port)
             for listener in settings.open_listeners
         }
+        known = self.store.known.get(self.keys.broker(identity.broker_id))
+        registered = known.directory_id if isinstance(known, BrokerRow) else ""
+        self.is_other_disk = registered not in ("", identity.directory_id)
+        if self.is_other_disk:
+            logger.warning(
+                "broker %d is registered with another log directory: what it has to keep is not on "
+                "this one, so it leaves all replicas in sync and copies them anew",
+                identity.broker_id,
+            )
         registration = BrokerRow(
             ROW_FORMAT,
-            identity.directory_id,
+            # Another disk is registered when nobody counts on the one before any more.
+            registered or identity.directory_id,
             settings.broker_rack or "",
             endpoints,
             self._release,
@@ -220,6 +257,7 @@ class Joining:
             self.timer,
             ttl_ms=settings.broker_session_timeout_ms,
             renew_ms=settings.broker_heartbeat_interval_ms,
+            directory_id=identity.directory_id,
         )
 
 

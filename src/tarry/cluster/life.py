@@ -1,8 +1,9 @@
 """The life of a broker in a cluster: a key of a lease that the broker keeps alive.
 
 A life begins when the key is made and its *broker epoch* is the revision of that; it ends with the
-lease.  Whether it has ended is etcd's to say; the broker itself counts a life as over before that
-(`expires_ms`), so it never acts in a life that others may have buried.
+lease.  Whether it has ended is etcd's to say.  From `expires_ms` on, before etcd may end it, the
+broker does nothing that needs a life: others may have buried it.  If etcd was away and has kept the
+lease, the same life goes on.
 
 The loop itself renews the lease: a loop that hangs loses it.
 """
@@ -11,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
+
+from msgspec.structs import replace
 
 from tarry.base.etcd import (
     CallFailed,
@@ -27,12 +30,9 @@ from tarry.base.etcd import (
 from tarry.base.turn import Turn
 from tarry.cluster.row_records import KnownRows
 from tarry.cluster.rows import ROW_FORMAT, BrokerRow, LifeRow, encode_row
+from tarry.cluster.state import STARTING
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
-
-STARTING: Final = "starting"
-SERVING: Final = "serving"
-LEAVING: Final = "leaving"
 
 # Pause before a step is tried again that etcd has refused or not answered.
 RETRY_MS: Final = 250
@@ -47,7 +47,9 @@ NO_EPOCH: Final = -1
 class Life:
     """The lives of this broker, one after the other.  `begin` starts; `on_answer` takes answers.
 
-    `on_change` is called when a life has begun and when one has ended.
+    `on_change` is called when a life has begun and when one has ended.  `registration` is written
+    with the first key; `directory_id`, if it is given, is that of another disk than the registered
+    one.
     """
 
     def __init__(
@@ -61,11 +63,14 @@ class Life:
         *,
         ttl_ms: int,
         renew_ms: int,
+        directory_id: str = "",
     ) -> None:
         self._etcd = etcd
         self._known = known
         self._broker_id = broker_id
         self._registration = registration
+        # That of the disk on which this broker runs, registered or not.
+        self._directory_id = directory_id or registration.directory_id
         self._turn = turn
         self._timer = timer
         self._ttl_ms = ttl_ms
@@ -75,6 +80,10 @@ class Life:
         self._phase = STARTING
         # The phase that the key holds.
         self._stored_phase = ""
+        # The key could not be written: the lease is renewed before that is tried again.
+        self._has_put_failed = False
+        # The call that is under way writes the key.
+        self._is_putting = False
         self._lease_id = 0
         # Revision in which this life's key was made.
         self.broker_epoch = NO_EPOCH
@@ -101,6 +110,21 @@ class Life:
         if self.broker_epoch >= 0 and not self._call_id:
             self._step()
 
+    def register_disk(self) -> None:
+        """Have the disk of this broker registered, as soon as possible: nobody counts on what is on
+        the one before any more.
+        """
+        self._registration = replace(self._registration, directory_id=self._directory_id)
+        if self.broker_epoch >= 0 and not self._call_id and not self._is_stored():
+            self._step()
+
+    def on_key_gone(self) -> None:
+        """Begin another life: the watch tells that the key of this one is gone."""
+        if self.broker_epoch >= 0:
+            self._drop_call()
+            self._end("the key of this life is gone")
+            self._step()
+
     def leave(self) -> None:
         """End this life: the broker stops, and others need not wait for its lease."""
         self._timer.cancel(self._alarm)
@@ -113,11 +137,7 @@ class Life:
 
     def on_time(self) -> None:
         """Go on: the time of the next step has come, or that of an answer is over."""
-        if self._call_id:
-            call_id, self._call_id = self._call_id, 0
-            self._etcd.cancel(call_id)
-        if self.broker_epoch >= 0 and not self.is_alive:
-            self._end("the lease was not renewed in time")
+        self._drop_call()
         self._step()
 
     # --- Steps.
@@ -131,8 +151,12 @@ class Life:
         else:
             self._put_key([Compare(self._key, "mod", 0)])
 
+    def _is_stored(self) -> bool:
+        key = self._known.keys.broker(self._broker_id)
+        return self._stored_phase == self._phase and self._known.get(key) == self._registration
+
     def _keep(self) -> None:
-        if self._stored_phase != self._phase:
+        if not self._has_put_failed and not self._is_stored():
             self._put_key([Compare(self._key, "create", self.broker_epoch)])
         else:
             self._call(self._etcd.begin_renew(self._lease_id))
@@ -148,7 +172,7 @@ class Life:
             self._call(self._etcd.begin_grant(self._ttl_ms))
             return
         assert isinstance(other, LifeRow)
-        if other.directory_id == self._registration.directory_id:
+        if other.directory_id == self._directory_id:
             self._call(self._etcd.begin_revoke(other.lease_id))
             return
         self.obstacle = (
@@ -159,7 +183,7 @@ class Life:
 
     def _put_key(self, compares: list[Compare]) -> None:
         registration = self._known.keys.broker(self._broker_id)
-        row = LifeRow(ROW_FORMAT, self._registration.directory_id, self._lease_id, self._phase)
+        row = LifeRow(ROW_FORMAT, self._directory_id, self._lease_id, self._phase)
         operations: list[Operation] = [Put(self._key, encode_row(row), self._lease_id)]
         if self._known.get(registration) != self._registration:
             revision = self._known.mod_revision(registration)
@@ -167,9 +191,24 @@ class Life:
             operations.append(Put(registration, encode_row(self._registration)))
         self._stored_phase = self._phase
         self._call(self._etcd.begin_transaction(compares, operations))
+        self._is_putting = True
+
+    def _drop_call(self) -> None:
+        """Give up a call whose answer did not come, or means nothing any more."""
+        if self._call_id:
+            call_id, self._call_id = self._call_id, 0
+            self._etcd.cancel(call_id)
+            self._forget_put()
+
+    def _forget_put(self) -> None:
+        """Have the key written once more if whether it was is not known: it is the same then."""
+        if self._is_putting:
+            self._stored_phase = ""
+            self._has_put_failed = self.broker_epoch >= 0
 
     def _call(self, call_id: int) -> None:
         self._call_id = call_id
+        self._is_putting = False
         self._sent_ms = self._turn.monotonic_ms()
         self._arm(self._renew_ms)
 
@@ -187,7 +226,8 @@ class Life:
                 self._step()
             case LeaseRenewed() if answer.ttl_ms > 0:
                 self._renewed(answer.ttl_ms)
-                self._arm(self._renew_ms)
+                self._arm(RETRY_MS if self._has_put_failed else self._renew_ms)
+                self._has_put_failed = False
             case LeaseRenewed():
                 self._end("etcd has ended the lease")
                 self._step()
@@ -208,7 +248,14 @@ class Life:
 
     def _on_put(self, answer: TransactionEnded) -> None:
         if not answer.is_done:
-            self._stored_phase = ""
+            self._forget_put()
+            if self.broker_epoch >= 0 and self._known.life_epoch(self._broker_id) in (
+                NO_EPOCH,
+                self.broker_epoch,
+            ):
+                # The registration was changed by others, or the key is gone: the watch will tell.
+                self._arm(RETRY_MS)
+                return
             if self.broker_epoch >= 0:
                 self._end("the key of this life is gone")
             # Else the key is there: from an unknown deed of this lease, or of another broker.
@@ -227,7 +274,7 @@ class Life:
         self._arm(RETRY_MS)
 
     def _on_failed(self, answer: CallFailed) -> None:
-        self._stored_phase = "" if self.broker_epoch < 0 else self._stored_phase
+        self._forget_put()
         if self.broker_epoch < 0:
             self.obstacle = answer.reason
             self._lease_id = 0
@@ -239,6 +286,7 @@ class Life:
         self.obstacle = reason
         self._lease_id = 0
         self._stored_phase = ""
+        self._has_put_failed = False
         self._phase = STARTING
         self.on_change()
 

@@ -9,7 +9,13 @@ from tarry.base import errors
 from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
 from tarry.base.setting import shown
 from tarry.cluster.records import PartitionRow, PartitionsAdded
-from tarry.cluster.replica_choice import Refusal, check_replicas, spread_replicas
+from tarry.cluster.replica_choice import (
+    Refusal,
+    check_replicas,
+    rows_as_made,
+    spread_before,
+    spread_replicas,
+)
 from tarry.cluster.state import ClusterState, TopicState
 from tarry.cluster.topic_decisions import TopicDecision, TopicResult
 from tarry.cluster.topic_names import is_internal
@@ -82,11 +88,13 @@ def _new_rows(
             errors.POLICY_VIOLATION,
             f"one request creates at most {PARTITIONS_PER_REQUEST_MAX} partitions",
         )
+    # What a reassignment brings and takes away is not what the topic has.
+    last = topic.partitions[-1]
+    factor = len(last.replicas) - len(last.adding)
     if growth.assignments is None:
-        factor = len(topic.partitions[0].replicas)
-        assignment = spread_replicas(view, added, factor, first)
+        assignment = spread_replicas(view, added, factor, spread_before(view, last.replicas))
     else:
         assignment = growth.assignments
         for position, replicas in enumerate(assignment):
-            check_replicas(view, first + position, replicas)
-    return [PartitionRow(replicas[0], 0, 0, replicas, list(replicas)) for replicas in assignment]
+            check_replicas(view, first + position, replicas, factor)
+    return rows_as_made(view, assignment)

@@ -63,6 +63,12 @@ class BrokerRegistered(MetadataRecord, frozen=True, kw_only=True):
     broker_id: int
 
 
+class BrokerUnregistered(MetadataRecord, frozen=True, kw_only=True):
+    """A broker belongs to the cluster no more.  Only where several brokers share a store."""
+
+    broker_id: int
+
+
 class BrokerStartedUncleanly(MetadataRecord, frozen=True, kw_only=True):
     """A broker came back without a clean stop: every leader epoch grows by one.
 
@@ -180,6 +186,7 @@ class StateReset(MetadataRecord, frozen=True, kw_only=True):
 AnyRecord = (
     ClusterCreated
     | BrokerRegistered
+    | BrokerUnregistered
     | BrokerStartedUncleanly
     | TopicCreated
     | ConfigChanged
@@ -200,6 +207,7 @@ AnyRecord = (
 VERSIONS: Final[dict[str, int]] = {
     "ClusterCreated": 1,
     "BrokerRegistered": 1,
+    "BrokerUnregistered": 1,
     "BrokerStartedUncleanly": 1,
     "TopicCreated": 1,
     "ConfigChanged": 1,

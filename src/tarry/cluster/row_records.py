@@ -13,6 +13,7 @@ from tarry.cluster.records import (
     BrokerConfigChanged,
     BrokerDescribed,
     BrokerRegistered,
+    BrokerUnregistered,
     ClusterCreated,
     ConfigChanged,
     DeletionPending,
@@ -45,7 +46,7 @@ from tarry.cluster.rows import (
 
 # What a revision changes is told in this order of kinds: a topic's name is free before another
 # topic takes it, and what is removed was there.
-_GONE_FIRST: Final = ("lives", "topics", "deleted")
+_GONE_FIRST: Final = ("lives", "topics", "deleted", "brokers")
 _KINDS_IN_ORDER: Final = (
     "cluster",
     "brokers",
@@ -78,6 +79,7 @@ class KnownRows:
     def __init__(self, keys: Keys) -> None:
         self.keys = keys
         self._rows: dict[bytes, KnownRow] = {}
+        self._registered: dict[int, None] = {}
 
     def get(self, key: bytes) -> StoredRow | None:
         """Return the row with this key, or None."""
@@ -141,7 +143,12 @@ class KnownRows:
         if key not in self._rows:
             return
         if place[0] == "lives":
-            records.append(LifeEnded(broker_id=int(place[1])))
+            if int(place[1]) in self._registered:
+                records.append(LifeEnded(broker_id=int(place[1])))
+            return
+        if place[0] == "brokers":
+            self._registered.pop(int(place[1]), None)
+            records.append(BrokerUnregistered(broker_id=int(place[1])))
             return
         topic_id = topic_id_of(place[1])
         if place[0] == "topics":
@@ -183,16 +190,29 @@ class KnownRows:
                         endpoints=row.endpoints,
                     )
                 )
+                if before is None:
+                    self._tell_earlier_life(int(place[1]), records)
             case _:
                 pass
 
     def _tell_life(
         self, broker_id: int, broker_epoch: int, row: LifeRow, records: list[MetadataRecord]
     ) -> None:
+        if broker_id not in self._registered:
+            # It was unregistered while it began to live: it counts once it has registered again.
+            return
         if self.life_epoch(broker_id) not in (NO_EPOCH, broker_epoch):
             # Read as a whole after a watch was lost: another life has come meanwhile.
             records.append(LifeEnded(broker_id=broker_id))
         records.append(LifeChanged(broker_id=broker_id, broker_epoch=broker_epoch, phase=row.phase))
+
+    def _tell_earlier_life(self, broker_id: int, records: list[MetadataRecord]) -> None:
+        """Tell of a life that began before its broker was registered again."""
+        self._registered[broker_id] = None
+        row = self.get(self.keys.life(broker_id))
+        if isinstance(row, LifeRow):
+            epoch = self.life_epoch(broker_id)
+            records.append(LifeChanged(broker_id=broker_id, broker_epoch=epoch, phase=row.phase))
 
     def _tell_deleted(
         self,
@@ -260,15 +280,13 @@ def partition_changed(topic_id: bytes, index: int, row: PartRow) -> PartitionCha
 
 
 def partitions_of(blocks: list[BlockRow]) -> list[PartitionRow]:
-    """Return the partitions as they were made: led by their first replica, in sync are those that
-    served then.
+    """Return the partitions as they were made: in sync are the replicas that served then, and the
+    first of them leads.
     """
     made: list[PartitionRow] = []
     for block in blocks:
         epochs = dict(block.epochs)
         for replicas in block.replicas:
             isr = [broker_id for broker_id in replicas if broker_id in epochs] or replicas
-            made.append(
-                PartitionRow(replicas[0], 0, 0, replicas, isr, epochs.get(replicas[0], NO_EPOCH))
-            )
+            made.append(PartitionRow(isr[0], 0, 0, replicas, isr, epochs.get(isr[0], NO_EPOCH)))
     return made

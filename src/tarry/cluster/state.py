@@ -18,6 +18,7 @@ from tarry.cluster.records import (
     BrokerDescribed,
     BrokerRegistered,
     BrokerStartedUncleanly,
+    BrokerUnregistered,
     ClusterCreated,
     ConfigChanged,
     DeletionPending,
@@ -35,8 +36,10 @@ from tarry.cluster.records import (
 )
 from tarry.cluster.topic_names import collision_key
 
-# Phase of a broker that takes part in everything.
+# Phases of a broker's life: it recovers what it may lead, it takes part in everything, it stops.
+STARTING: Final = "starting"
 SERVING: Final = "serving"
+LEAVING: Final = "leaving"
 
 
 class TopicState(msgspec.Struct, frozen=True):
@@ -247,6 +250,9 @@ class ClusterState:
             case BrokerRegistered():
                 assert record.broker_id not in self._broker_ids
                 self._broker_ids = sorted([*self._broker_ids, record.broker_id])
+            case BrokerUnregistered():
+                self._brokers.pop(record.broker_id, None)
+                self._broker_ids = [each for each in self._broker_ids if each != record.broker_id]
             case ClusterCreated():
                 assert self._cluster_id == ""
                 self._cluster_id = record.cluster_id

@@ -26,11 +26,12 @@ from tarry.cluster.records import (
     TopicRemoved,
 )
 from tarry.cluster.replica_choice import (
-    NO_REPLICATION,
-    REPLICAS_MAX,
     Refusal,
+    check_factor,
     check_replicas,
+    default_factor,
     placeable,
+    rows_as_made,
     spread_replicas,
 )
 from tarry.cluster.state import ClusterState, TopicState
@@ -146,6 +147,8 @@ def decide_create_topics(
         by_name.setdefault(topic.name, []).append(topic)
     taken: dict[str, str] = {}
     partitions_left = PARTITIONS_PER_REQUEST_MAX
+    # Each topic goes on where the last one ended, so that small topics have even leaders too.
+    made_count = view.partition_count
     for name, (topic, *others) in by_name.items():
         outcome = TopicResult(name)
         decision.outcomes.append(outcome)
@@ -161,11 +164,12 @@ def decide_create_topics(
         try:
             _check_name(view, name, taken)
             configs = _checked_configs(topic, settings)
-            rows = _assign(view, topic, settings, partitions_left)
+            rows = _assign(view, topic, settings, partitions_left, made_count)
         except Refusal as refusal:
             outcome.refuse(refusal.error_code, refusal.message)
             continue
         partitions_left -= len(rows)
+        made_count += len(rows)
         taken[collision_key(name)] = name
         outcome.topic_id = ids.of(name, view)
         outcome.created = TopicCreated(
@@ -206,17 +210,16 @@ def _checked_configs(topic: TopicWanted, settings: Settings) -> dict[str, str]:
 
 
 def _assign(
-    view: ClusterState, topic: TopicWanted, settings: Settings, partitions_left: int
+    view: ClusterState, topic: TopicWanted, settings: Settings, partitions_left: int, made: int
 ) -> list[PartitionRow]:
-    """Assign replicas to the topic's partitions."""
+    """Assign replicas to the topic's partitions; `made`: how many there are of other topics."""
     if topic.assignments:
         assignment = _given_assignment(view, topic)
     else:
-        assignment = _spread(view, topic, settings, partitions_left)
+        assignment = _spread(view, topic, settings, partitions_left, made)
     if len(assignment) > partitions_left:
         raise Refusal(*_too_many_partitions())
-    # The first replica leads; all of them begin in sync, since there is nothing to catch up with.
-    return [PartitionRow(replicas[0], 0, 0, replicas, list(replicas)) for replicas in assignment]
+    return rows_as_made(view, assignment)
 
 
 def _given_assignment(view: ClusterState, topic: TopicWanted) -> list[list[int]]:
@@ -232,7 +235,8 @@ def _given_assignment(view: ClusterState, topic: TopicWanted) -> list[list[int]]
     for index, replicas in topic.assignments:
         if index in by_index:
             raise Refusal(errors.INVALID_REPLICA_ASSIGNMENT, f"partition {index} is assigned twice")
-        check_replicas(view, index, replicas)
+        factor = len(topic.assignments[0][1])
+        check_replicas(view, index, replicas, factor)
         by_index[index] = replicas
     if any(index not in by_index for index in range(len(by_index))):
         raise Refusal(
@@ -243,7 +247,7 @@ def _given_assignment(view: ClusterState, topic: TopicWanted) -> list[list[int]]
 
 
 def _spread(
-    view: ClusterState, topic: TopicWanted, settings: Settings, partitions_left: int
+    view: ClusterState, topic: TopicWanted, settings: Settings, partitions_left: int, made: int
 ) -> list[list[int]]:
     count = topic.partition_count
     if count == DEFAULT:
@@ -251,27 +255,19 @@ def _spread(
     if count <= 0:
         raise Refusal(errors.INVALID_PARTITIONS, f"a topic has at least 1 partition, not {count}")
     factor = topic.replication_factor
-    brokers = placeable(view)
+    # No broker that serves comes before a wrong factor: then any factor would be above.
+    placeable(view)
     if factor == DEFAULT:
-        # Fewer brokers than the default wants make fewer replicas, as for the topic of offsets: a
-        # file for three brokers serves on one.
-        factor = min(settings.default_replication_factor, len(brokers), REPLICAS_MAX)
+        factor = default_factor(view, settings.default_replication_factor)
     if factor <= 0:
         raise Refusal(
             errors.INVALID_REPLICATION_FACTOR,
             f"the replication factor is at least 1, or -1 for the default, not {factor}",
         )
-    if factor > len(brokers):
-        raise Refusal(
-            errors.INVALID_REPLICATION_FACTOR,
-            f"the replication factor {factor} is above the number of brokers, {len(brokers)}: ask "
-            f"for {len(brokers)}, or for -1, the broker's default",
-        )
-    if factor > REPLICAS_MAX:
-        raise Refusal(errors.INVALID_REPLICATION_FACTOR, NO_REPLICATION)
+    check_factor(view, factor)
     if count > partitions_left:
         raise Refusal(*_too_many_partitions())
-    return spread_replicas(view, count, factor)
+    return spread_replicas(view, count, factor, made)
 
 
 def _too_many_partitions() -> tuple[int, str]:

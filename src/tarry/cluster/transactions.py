@@ -11,6 +11,7 @@ from tarry.cluster.change import Change
 from tarry.cluster.records import (
     BrokerConfigChanged,
     BrokerRegistered,
+    BrokerUnregistered,
     ClusterCreated,
     ConfigChanged,
     DeletionPending,
@@ -40,19 +41,20 @@ from tarry.cluster.rows import (
 )
 
 
-class GuardedChange(Change):
-    """A change that rests on more than the rows that it writes, which `guard` names.
-
-    `known`: the rows on which it is decided.
-    """
-
-    def __init__(self, known: KnownRows) -> None:
-        super().__init__()
-        self._known = known
+class ConditionalChange(Change):
+    """A change that rests on more than the rows that it writes, which `guard` names."""
 
     def guard(self, transaction: Transaction) -> None:
         """Add what must hold when the transaction is done."""
         raise NotImplementedError
+
+
+class GuardedChange(ConditionalChange):
+    """A conditional change that is decided on the rows of etcd themselves, `known`."""
+
+    def __init__(self, known: KnownRows) -> None:
+        super().__init__()
+        self._known = known
 
 
 class Transaction:
@@ -64,7 +66,7 @@ class Transaction:
         self._rows: dict[bytes, StoredRow | None] = {}
         # What goes as a whole with the row of a topic.
         self._prefixes: list[bytes] = []
-        self._guards: list[Compare] = []
+        self._guards: dict[Compare, None] = {}
 
     @property
     def compares(self) -> list[Compare]:
@@ -84,12 +86,15 @@ class Transaction:
 
     def guard_life(self, broker_id: int, broker_epoch: int) -> None:
         """Have nothing done unless this broker lives in this epoch."""
-        self._guards.append(Compare(self._known.keys.life(broker_id), "create", broker_epoch))
+        self._guard(Compare(self._known.keys.life(broker_id), "create", broker_epoch))
 
     def guard_end(self, broker_id: int, broker_epoch: int) -> None:
         """Have nothing done unless this life is over."""
         key = self._known.keys.life(broker_id)
-        self._guards.append(Compare(key, "create", broker_epoch, is_equal=False))
+        self._guard(Compare(key, "create", broker_epoch, is_equal=False))
+
+    def _guard(self, guard: Compare) -> None:
+        self._guards[guard] = None
 
     def add(self, record: MetadataRecord) -> None:
         """Take in what a record changes."""
@@ -121,6 +126,8 @@ class Transaction:
                 self._rows[keys.cluster] = ClusterRow(ROW_FORMAT, record.cluster_id)
             case BrokerRegistered():
                 self._rows[keys.broker(record.broker_id)] = BrokerRow(ROW_FORMAT, "", "", {}, "")
+            case BrokerUnregistered():
+                self._rows[keys.broker(record.broker_id)] = None
             case _:
                 raise AssertionError(f"{type(record).__name__} is not written to etcd")
 
@@ -153,6 +160,11 @@ class Transaction:
         row = self._topic(keys.topic(topic_id))
         partitions = partitions_of(row.blocks)
         hosts = {broker_id: None for partition in partitions for broker_id in partition.replicas}
+        for index in range(len(partitions)):
+            # Reassigned since: who had replicas before may have data too.
+            part = self._get(keys.part(topic_id, index))
+            if isinstance(part, PartRow):
+                hosts.update(dict.fromkeys(part.replicas))
         self._rows[keys.name(row.name)] = None
         self._rows[keys.topic(topic_id)] = None
         self._rows[keys.deleted(topic_id)] = DeletedRow(
@@ -187,13 +199,15 @@ class Transaction:
         )
 
     def _guard_there(self, key: bytes) -> None:
-        guard = Compare(key, "create", self._known.create_revision(key))
-        if guard not in self._guards:
-            self._guards.append(guard)
+        self._guard(Compare(key, "create", self._known.create_revision(key)))
 
     def _block(self, first_index: int, partitions: list[PartitionRow]) -> BlockRow:
-        """Return a block with the lives of its brokers, which lead and are in sync as made."""
-        hosts = {broker_id: None for partition in partitions for broker_id in partition.replicas}
-        epochs = {broker_id: self._known.life_epoch(broker_id) for broker_id in sorted(hosts)}
+        """Return a block with the lives of the brokers that lead and are in sync as it is made;
+        they must still live when it is written.
+        """
+        serving = {broker_id: None for partition in partitions for broker_id in partition.isr}
+        epochs = {broker_id: self._known.life_epoch(broker_id) for broker_id in sorted(serving)}
         living = [(broker_id, epoch) for broker_id, epoch in epochs.items() if epoch != NO_EPOCH]
+        for broker_id, epoch in living:
+            self.guard_life(broker_id, epoch)
         return BlockRow(first_index, [partition.replicas for partition in partitions], living)

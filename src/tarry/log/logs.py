@@ -51,6 +51,8 @@ class Logs:
         self.trouble = DiskTrouble(disk, logger)
         self.recovery_points = RecoveryPointWriter(disk, self.trouble, recovery_point_bytes)
         self.was_clean = False
+        # The recovery points could not be read: what logs lack at their ends cannot be told.
+        self.has_lost_points = False
         self._loaded: dict[str, RecoveryPoint] | None = {}
         # Logs whose recovery is not durable yet.
         self._unsettled: list[Log] = []
@@ -72,6 +74,7 @@ class Logs:
             self._loaded = decode_recovery_points(file.read(0, file.size))
             file.close()
             self._has_rows = self._loaded is not None
+            self.has_lost_points = self._loaded is None
             if self._loaded is None:
                 logger.error(
                     "%s is damaged: all logs are read from their start", RECOVERY_POINTS_FILE
@@ -126,13 +129,15 @@ class Logs:
                 self._settle()
         return log
 
-    def settle(self) -> None:
+    def settle(self, *, is_last: bool = True) -> None:
         """Make durable what recovery kept and cut; before the first turn.
+
+        `is_last`: every log that this broker has was opened; one that is opened later is not read.
 
         A new log has nothing yet, and its names wait for its first flush.  `FlushFailed` is no
         `StorageError`: who opens a log again after one of those must not flush again.
         """
-        self._is_started = True
+        self._is_started = is_last
         self._settle()
 
     def _settle(self) -> None:

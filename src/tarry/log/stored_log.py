@@ -1,4 +1,4 @@
-"""What lies in a log: its segments, their offsets and epochs, positions, flaws, where it begins.
+"""Stored part of a log: segments, their offsets and epochs, positions, flaws, where it begins.
 
 `Log`, which appends, stands on it; recovery, compaction and truncation change the segments by what
 is here.  Invariants: log_start_offset <= flushed_offset <= written_end_offset <= log_end_offset;

@@ -175,7 +175,7 @@ class Partition(LogOwner):
             return
         self.epoch_start = log.log_end_offset
         self.followers.epoch_start = self.epoch_start
-        if not log.has_tail and not log.is_being_cut:
+        if not log.has_tail:
             log.assign_epoch(self.leader_epoch)
 
     def close(self) -> None:
@@ -189,7 +189,8 @@ class Partition(LogOwner):
         """Begin with the high watermark that recovery leaves.
 
         Recovery has made everything that it kept durable, so all of it counts; but where others
-        have the partition too, only they can say how much of it does.
+        have the partition too, only they can say how much of it does.  What was known before is
+        still true.
         """
         log = self.log
         if len(self.replicas) > 1:

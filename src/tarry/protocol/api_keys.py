@@ -31,10 +31,14 @@ ALTER_CONFIGS: Final = 33
 DESCRIBE_LOG_DIRS: Final = 35
 CREATE_PARTITIONS: Final = 37
 DELETE_GROUPS: Final = 42
+ELECT_LEADERS: Final = 43
 INCREMENTAL_ALTER_CONFIGS: Final = 44
+ALTER_PARTITION_REASSIGNMENTS: Final = 45
+LIST_PARTITION_REASSIGNMENTS: Final = 46
 OFFSET_DELETE: Final = 47
 DESCRIBE_CLUSTER: Final = 60
 DESCRIBE_PRODUCERS: Final = 61
+UNREGISTER_BROKER: Final = 64
 CONSUMER_GROUP_HEARTBEAT: Final = 68
 CONSUMER_GROUP_DESCRIBE: Final = 69
 LIST_CONFIG_RESOURCES: Final = 74
@@ -87,10 +91,14 @@ APIS: Final[dict[int, Api]] = {
     DESCRIBE_LOG_DIRS: Api(35, "DescribeLogDirs", 1, 4, 2),
     CREATE_PARTITIONS: Api(37, "CreatePartitions", 0, 3, 2),
     DELETE_GROUPS: Api(42, "DeleteGroups", 0, 2, 2),
+    ELECT_LEADERS: Api(43, "ElectLeaders", 0, 2, 2),
     INCREMENTAL_ALTER_CONFIGS: Api(44, "IncrementalAlterConfigs", 0, 1, 1),
+    ALTER_PARTITION_REASSIGNMENTS: Api(45, "AlterPartitionReassignments", 0, 1, 0),
+    LIST_PARTITION_REASSIGNMENTS: Api(46, "ListPartitionReassignments", 0, 0, 0),
     OFFSET_DELETE: Api(47, "OffsetDelete", 0, 0, -1),
     DESCRIBE_CLUSTER: Api(60, "DescribeCluster", 0, 2, 0),
     DESCRIBE_PRODUCERS: Api(61, "DescribeProducers", 0, 0, 0),
+    UNREGISTER_BROKER: Api(64, "UnregisterBroker", 0, 0, 0),
     CONSUMER_GROUP_HEARTBEAT: Api(68, "ConsumerGroupHeartbeat", 0, 1, 0),
     CONSUMER_GROUP_DESCRIBE: Api(69, "ConsumerGroupDescribe", 0, 1, 0),
     LIST_CONFIG_RESOURCES: Api(74, "ListConfigResources", 0, 1, 0),

@@ -18,6 +18,12 @@ from tarry.protocol.messages.alter_configs import (
     decode_alter_configs_request,
     decode_alter_configs_response,
 )
+from tarry.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    decode_alter_partition_reassignments_request,
+    decode_alter_partition_reassignments_response,
+)
 from tarry.protocol.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -102,6 +108,12 @@ from tarry.protocol.messages.describe_topic_partitions import (
     decode_describe_topic_partitions_request,
     decode_describe_topic_partitions_response,
 )
+from tarry.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    decode_elect_leaders_request,
+    decode_elect_leaders_response,
+)
 from tarry.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
@@ -162,6 +174,12 @@ from tarry.protocol.messages.list_offsets import (
     decode_list_offsets_request,
     decode_list_offsets_response,
 )
+from tarry.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    decode_list_partition_reassignments_request,
+    decode_list_partition_reassignments_response,
+)
 from tarry.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -203,6 +221,12 @@ from tarry.protocol.messages.sync_group import (
     SyncGroupResponse,
     decode_sync_group_request,
     decode_sync_group_response,
+)
+from tarry.protocol.messages.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+    decode_unregister_broker_request,
+    decode_unregister_broker_response,
 )
 from tarry.wire.reader import Reader
 
@@ -343,11 +367,29 @@ MESSAGES: Final[dict[int, Messages]] = {
         DeleteGroupsResponse,
         decode_delete_groups_response,
     ),
+    api_keys.ELECT_LEADERS: Messages(
+        ElectLeadersRequest,
+        decode_elect_leaders_request,
+        ElectLeadersResponse,
+        decode_elect_leaders_response,
+    ),
     api_keys.INCREMENTAL_ALTER_CONFIGS: Messages(
         IncrementalAlterConfigsRequest,
         decode_incremental_alter_configs_request,
         IncrementalAlterConfigsResponse,
         decode_incremental_alter_configs_response,
+    ),
+    api_keys.ALTER_PARTITION_REASSIGNMENTS: Messages(
+        AlterPartitionReassignmentsRequest,
+        decode_alter_partition_reassignments_request,
+        AlterPartitionReassignmentsResponse,
+        decode_alter_partition_reassignments_response,
+    ),
+    api_keys.LIST_PARTITION_REASSIGNMENTS: Messages(
+        ListPartitionReassignmentsRequest,
+        decode_list_partition_reassignments_request,
+        ListPartitionReassignmentsResponse,
+        decode_list_partition_reassignments_response,
     ),
     api_keys.OFFSET_DELETE: Messages(
         OffsetDeleteRequest,
@@ -366,6 +408,12 @@ MESSAGES: Final[dict[int, Messages]] = {
         decode_describe_producers_request,
         DescribeProducersResponse,
         decode_describe_producers_response,
+    ),
+    api_keys.UNREGISTER_BROKER: Messages(
+        UnregisterBrokerRequest,
+        decode_unregister_broker_request,
+        UnregisterBrokerResponse,
+        decode_unregister_broker_response,
     ),
     api_keys.CONSUMER_GROUP_HEARTBEAT: Messages(
         ConsumerGroupHeartbeatRequest,

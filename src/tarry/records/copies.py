@@ -5,8 +5,8 @@ that has flipped on the way or on the leader's disk must not be served by this r
 Offsets and epochs, which no CRC covers, must at least go on as they do in a log.  The records
 themselves are not opened.
 
-Hot: a follower does this for every batch; of its time the CRC takes all but 0.4 µs a batch
-(bench/records.py, 2026-11-23).
+Hot: a follower does this for every batch.  Interpreted it takes 0.7 µs a batch more than header and
+CRC, which are 1.6 for one record of 100 B and 37 for a megabyte (2026-11-23).
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import tarry
@@ -22,6 +23,8 @@ from tarry.runtime.signals import Signals
 
 logger = logging.getLogger("tarry.runtime")
 
+# Linux draws it at each start of the machine.
+BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 # While etcd does not answer, a line says so this often.
 TELL_MS: Final = 10_000
 
@@ -69,4 +72,12 @@ def join(machine: Machine, settings: Settings, signals: Signals) -> StartBroker[
                 logger.warning("waiting for etcd, the port is closed: %s", joining.obstacle)
     except TarryError as error:
         raise StartRefused(str(error)) from None
-    return partial(start_member, joining=joining, levels=ProcessLevels())
+    return partial(start_member, joining=joining, levels=ProcessLevels(), boot_id=boot_id())
+
+
+def boot_id() -> str:
+    """Return what is another one after each start of the machine; "" if that cannot be told."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""

@@ -54,17 +54,24 @@ class JoiningBroker:
         life.begin()
 
         def is_alive() -> bool:
-            self.door.step()
-            self.joining.turn_state.now_ms = self.scene.etcd.now_ms
-            events, self.events[:] = list(self.events), []
-            for event in events:
-                if not life.on_answer(event.answer):
-                    self.joining.store.on_answer(event.answer)
-            for entry in self.joining.timer.advance(self.scene.etcd.now_ms):
-                entry.expire()
+            self.live()
             return life.is_alive
 
         self.scene.run(is_alive)
+
+    def live(self) -> None:
+        """Go on with the life that was begun, for one step."""
+        joining = self.joining
+        life = joining.life
+        assert life is not None
+        self.door.step()
+        joining.turn_state.now_ms = self.scene.etcd.now_ms
+        events, self.events[:] = list(self.events), []
+        for event in events:
+            if not life.on_answer(event.answer):
+                joining.store.on_answer(event.answer)
+        for entry in joining.timer.advance(self.scene.etcd.now_ms):
+            entry.expire()
 
 
 class JoiningScene:

@@ -37,6 +37,9 @@ EXPECTED_ERRORS: dict[int, set[int]] = {
     api_keys.OFFSET_DELETE: {errors.GROUP_ID_NOT_FOUND},
     api_keys.CONSUMER_GROUP_HEARTBEAT: {errors.UNSUPPORTED_VERSION},
     api_keys.CONSUMER_GROUP_DESCRIBE: {errors.UNSUPPORTED_VERSION},
+    api_keys.ELECT_LEADERS: {errors.ELECTION_NOT_NEEDED},
+    api_keys.ALTER_PARTITION_REASSIGNMENTS: {errors.NO_REASSIGNMENT_IN_PROGRESS},
+    api_keys.UNREGISTER_BROKER: {errors.BROKER_ID_NOT_REGISTERED},
 }
 
 
@@ -118,10 +121,14 @@ def test_what_is_advertised_is_what_is_routed(hand: BrokerByHand) -> None:
         35: (1, 4),
         37: (0, 3),
         42: (0, 2),
+        43: (0, 2),
         44: (0, 1),
+        45: (0, 1),
+        46: (0, 0),
         47: (0, 0),
         60: (0, 2),
         61: (0, 0),
+        64: (0, 0),
         68: (0, 1),
         69: (0, 1),
         74: (0, 1),

@@ -9,6 +9,7 @@ from tarry.base.errors import CorruptData, InvalidSetting
 from tarry.cluster.embedded import METADATA_DIRECTORY
 from tarry.cluster.identity import FILE, read_identity, refuse_members_directory
 from tarry.cluster.joining import JoinRefused, check_release
+from tarry.cluster.rows import BrokerRow, decode_row
 
 
 @pytest.fixture
@@ -118,14 +119,57 @@ def test_a_directory_of_another_broker_is_refused(scene: JoiningScene) -> None:
     assert "write node.id=1" in refusal_of(scene.broker(2, disk))
 
 
-def test_a_new_disk_under_an_old_id_is_refused_and_not_marked(scene: JoiningScene) -> None:
+def registered_directory(scene: JoiningScene) -> str:
+    (row,) = scene.etcd.rows(b"/demo/brokers/1")
+    found = decode_row("brokers", row.key, row.value)
+    assert isinstance(found, BrokerRow)
+    return found.directory_id
+
+
+def test_a_new_disk_under_an_id_that_lives_is_refused_after_a_while_and_not_marked(
+    scene: JoiningScene,
+) -> None:
     first = scene.broker(1)
     scene.join(first)
     first.register()
-    new_disk = scene.disk()
+    second = scene.broker(1, scene.disk())
+    began_ms = scene.etcd.now_ms
 
-    assert "registered with another log directory" in refusal_of(scene.broker(1, new_disk))
-    assert read_identity(new_disk) is None
+    def are_stepped() -> bool:
+        first.live()
+        second.step()
+        return False
+
+    with pytest.raises(JoinRefused, match="lives in the cluster already"):
+        scene.run(are_stepped)
+    # Longer than a lease that nobody renews.
+    assert scene.etcd.now_ms - began_ms > 6_000
+    assert read_identity(second.disk) is None
+
+
+def test_a_new_disk_under_an_old_id_joins_when_the_old_lease_is_over(scene: JoiningScene) -> None:
+    first = scene.broker(1)
+    scene.join(first)
+    first.register()
+    old = registered_directory(scene)
+    second = scene.broker(1, scene.disk())
+    scene.join(second)
+
+    assert second.joining.is_other_disk
+    assert not first.joining.is_other_disk
+    second.register()
+    assert registered_directory(scene) == old
+
+    identity = read_identity(second.disk)
+    assert identity is not None
+    assert second.joining.life is not None
+    second.joining.life.register_disk()
+
+    def is_registered() -> bool:
+        second.live()
+        return registered_directory(scene) == identity.directory_id
+
+    scene.run(is_registered)
 
 
 def test_the_directory_of_a_broker_with_a_store_of_its_own_is_refused(scene: JoiningScene) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.support.cluster.life_scene import TTL_MS, LifeScene
 
-from tarry.cluster.life import LEAVING, NO_EPOCH, SERVING
+from tarry.cluster.life import NO_EPOCH
 from tarry.cluster.rows import BrokerRow, LifeRow, decode_row
+from tarry.cluster.state import LEAVING, SERVING
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from tarry.cluster.records import (
     BrokerDescribed,
     BrokerRegistered,
     BrokerStartedUncleanly,
+    BrokerUnregistered,
     ClusterCreated,
     ConfigChanged,
     DeletionPending,
@@ -57,6 +58,7 @@ EVERY_KIND: list[MetadataRecord] = [
     LifeChanged(broker_id=1, broker_epoch=17, phase="serving"),
     LifeEnded(broker_id=1),
     PartitionChanged(topic_id=ID, index=2, row=PartitionRow(1, 3, 4, [1, 2], [1], 17)),
+    BrokerUnregistered(broker_id=1),
 ]
 
 

@@ -82,7 +82,7 @@ def test_replicas_are_spread_over_the_brokers():
 
     rows = created(decision.records[0]).partitions
     assert [row.leader_id for row in rows] == [1, 2, 3, 1]
-    assert spread_replicas(cluster(brokers=3), 4, 2) == [[1, 2], [2, 3], [3, 1], [1, 2]]
+    assert spread_replicas(cluster(brokers=3), 4, 2) == [[1, 2], [2, 3], [3, 1], [1, 3]]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,11 @@ def test_a_default_of_more_replicas_makes_one_as_long_as_brokers_do_not_follow()
         (TopicWanted("n", 0), errors.INVALID_PARTITIONS, "at least 1"),
         (TopicWanted("n", -2), errors.INVALID_PARTITIONS, "at least 1"),
         (TopicWanted("n", 1, 0), errors.INVALID_REPLICATION_FACTOR, "at least 1"),
-        (TopicWanted("n", 1, 2), errors.INVALID_REPLICATION_FACTOR, "number of brokers, 1"),
+        (
+            TopicWanted("n", 1, 2),
+            errors.INVALID_REPLICATION_FACTOR,
+            "number of brokers that serve, 1",
+        ),
         (TopicWanted("n", 10_001), errors.POLICY_VIOLATION, "10000"),
         (TopicWanted("n", 1, -1, [(0, [1])]), errors.INVALID_REQUEST, "partitions must be -1"),
         (TopicWanted("n", -1, 1, [(0, [1])]), errors.INVALID_REQUEST, "factor must be -1"),

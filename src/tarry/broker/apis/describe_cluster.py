@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.broker.metadata.cluster_view import CLUSTER_OPERATIONS, ClusterView
+from tarry.broker.metadata.cluster_view import CLUSTER_OPERATIONS, BrokerEndpoint, ClusterView
 from tarry.broker.request import RequestContext
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_cluster import (
@@ -33,17 +33,26 @@ def handle(
             error_code=errors.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"there is no endpoint type {request.endpoint_type}",
         )
-    # Fenced brokers, which version 2 may ask for, there are none.
+    listener = context.connection.listener
     response = DescribeClusterResponse(
         cluster_id=view.state.cluster_id,
         controller_id=view.controller_id,
-        brokers=[
-            DescribeClusterBroker(
-                broker_id=each.broker_id, host=each.host, port=each.port, rack=each.rack
-            )
-            for each in view.brokers(context.connection.listener)
-        ],
+        brokers=[_broker(each, is_fenced=False) for each in view.brokers(listener)],
     )
+    if request.include_fenced_brokers:
+        response.brokers += [
+            _broker(each, is_fenced=True) for each in view.fenced_brokers(listener)
+        ]
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
     return response
+
+
+def _broker(endpoint: BrokerEndpoint, *, is_fenced: bool) -> DescribeClusterBroker:
+    return DescribeClusterBroker(
+        broker_id=endpoint.broker_id,
+        host=endpoint.host,
+        port=endpoint.port,
+        rack=endpoint.rack,
+        is_fenced=is_fenced,
+    )

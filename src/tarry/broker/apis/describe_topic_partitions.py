@@ -9,6 +9,7 @@ from tarry.base import errors
 from tarry.base.settings import Settings
 from tarry.broker.metadata.cluster_view import TOPIC_OPERATIONS, ClusterView
 from tarry.broker.request import RequestContext
+from tarry.cluster.records import PartitionRow
 from tarry.cluster.state import TopicState
 from tarry.cluster.topic_names import is_internal, name_fault
 from tarry.protocol.message import Message
@@ -88,23 +89,26 @@ def _described(
         topic_id=topic.topic_id,
         is_internal=is_internal(topic.name),
         partitions=[
-            DescribeTopicPartitionsResponsePartition(
-                error_code=(
-                    errors.NONE if view.is_serving(row.leader_id) else errors.LEADER_NOT_AVAILABLE
-                ),
-                partition_index=index,
-                leader_id=row.leader_id if view.is_serving(row.leader_id) else -1,
-                leader_epoch=row.leader_epoch,
-                replica_nodes=row.replicas,
-                isr_nodes=row.isr,
-                offline_replicas=view.offline_replicas(topic.name, index),
-                # Eligible leader replicas are those that left the in-sync ones: none has.
-                eligible_leader_replicas=[],
-                last_known_elr=[],
-            )
-            for index, row in zip(
-                indexes, topic.partitions[indexes.start : indexes.stop], strict=True
-            )
+            _partition(view, topic.name, index, topic.partitions[index]) for index in indexes
         ],
         topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _partition(
+    view: ClusterView, topic: str, index: int, row: PartitionRow
+) -> DescribeTopicPartitionsResponsePartition:
+    leader_id = view.leader(row)
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=errors.NONE if leader_id >= 0 else errors.LEADER_NOT_AVAILABLE,
+        partition_index=index,
+        leader_id=leader_id,
+        leader_epoch=row.leader_epoch,
+        replica_nodes=row.replicas,
+        isr_nodes=view.in_sync(row),
+        offline_replicas=view.offline_replicas(topic, index, row),
+        # The last in-sync replicas stay in the row though they are dead (KIP-966 without a second
+        # list).
+        eligible_leader_replicas=view.eligible(row),
+        last_known_elr=[],
     )

@@ -49,11 +49,18 @@ def handle(
     if coordinator is None or coordinator.topic in topics:
         return _response(coordinator, view, context, request)
 
+    # In a cluster it waits for as many brokers as its settings want: what is written on fewer would
+    # be lost with them.
+    brokers = REPLICAS_MAX if view.state.brokers else 1
+    change = changes.creation([coordinator.topic_wanted(changes.settings, brokers)])
+
     def answer(error_code: int, sentence: str) -> Message:
+        for outcome in change.outcomes:
+            if outcome.error_code == errors.INVALID_REPLICATION_FACTOR:
+                context.report(f"{coordinator.topic} is not made yet: {outcome.message}")
         return _response(coordinator, view, context, request)
 
-    wanted = coordinator.topic_wanted(changes.settings, min(len(view.broker_ids), REPLICAS_MAX))
-    changes.ask(context, changes.creation([wanted]), answer, CREATE_TIMEOUT_MS)
+    changes.ask(context, change, answer, CREATE_TIMEOUT_MS)
     return None
 
 
@@ -98,7 +105,7 @@ def _coordinator(
         return _none(key, _refusal_code(context, key_type), sentence)
     leader_id = coordinator.leader_of(key)
     is_missing = leader_id == view.own_id and coordinator.shard_of(key) is None
-    if is_missing or not view.is_serving(leader_id):
+    if is_missing or not view.is_reachable(leader_id):
         return _none(
             key,
             errors.COORDINATOR_NOT_AVAILABLE,

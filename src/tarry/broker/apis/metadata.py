@@ -180,13 +180,13 @@ def _described(view: ClusterView, topic: TopicState) -> MetadataResponseTopic:
 def _partition(
     view: ClusterView, topic: str, index: int, row: PartitionRow
 ) -> MetadataResponsePartition:
-    is_led = view.is_serving(row.leader_id)
+    leader_id = view.leader(row)
     return MetadataResponsePartition(
-        error_code=errors.NONE if is_led else errors.LEADER_NOT_AVAILABLE,
+        error_code=errors.NONE if leader_id >= 0 else errors.LEADER_NOT_AVAILABLE,
         partition_index=index,
-        leader_id=row.leader_id if is_led else -1,
+        leader_id=leader_id,
         leader_epoch=row.leader_epoch,
         replica_nodes=row.replicas,
-        isr_nodes=row.isr,
-        offline_replicas=view.offline_replicas(topic, index),
+        isr_nodes=view.in_sync(row),
+        offline_replicas=view.offline_replicas(topic, index, row),
     )

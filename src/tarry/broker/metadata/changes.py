@@ -52,6 +52,10 @@ class ClientChange(Change):
         self._asker = changes_told.asker(context)
         self._lines: list[str] = []
 
+    @property
+    def wished(self) -> Change:
+        return self._change.wished
+
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
         records = self._change.decide(view)
         self._lines = changes_told.worded(view, records)

@@ -1,54 +1,105 @@
 """Member of a cluster: a life in etcd, and claims of the partitions that this broker may lead.
 
-A life begins, its broker claims what it may lead, and only then it serves.  A life that is lost is
-followed by another one, without a restart.
+A life begins.  Its broker leaves the replicas in sync where its logs are not whole, claims what it
+may lead, and only then it serves.  A life that is lost is followed by another one, without a
+restart.  Before it stops a broker hands over what it leads.
 """
 
 from __future__ import annotations
 
 import logging
-from functools import partial
+from collections.abc import Callable
+from typing import Final
 
 from tarry.base.doors import Event
 from tarry.base.etcd import EtcdEvent
+from tarry.base.settings import Settings
+from tarry.base.turn import Turn
 from tarry.broker.membership import ClusterMembership
 from tarry.broker.metadata.changes import MetadataChanges
+from tarry.broker.metadata.elections import Elections
 from tarry.broker.metadata.hosting import Hosting
+from tarry.broker.shutdown import Shutdown
+from tarry.broker.topics import Topics
 from tarry.cluster.change import Change
 from tarry.cluster.claims import ClaimPartitions
 from tarry.cluster.etcd_store import EtcdStore
-from tarry.cluster.life import SERVING, Life
-from tarry.cluster.records import LifeChanged, LifeEnded, MetadataRecord
+from tarry.cluster.hand_over import HandOver
+from tarry.cluster.last_life import Doubts
+from tarry.cluster.leaves import LeavePartitions
+from tarry.cluster.life import Life
+from tarry.cluster.records import (
+    LifeChanged,
+    LifeEnded,
+    MetadataRecord,
+    PartitionChanged,
+    PartitionRow,
+    PartitionsAdded,
+    TopicCreated,
+)
+from tarry.cluster.row_changes import Place, Spells, is_led
+from tarry.cluster.state import LEAVING, SERVING
+from tarry.timer.entry import TimerEntry
+from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.cluster")
 
+# A broker that stops hands over for so long at most: with what a stop takes besides, it is over
+# before a container's runtime gives up its patience of ten seconds.
+HAND_OVER_MS_MAX: Final = 4_000
+# A step that etcd refused or did not answer is tried again.
+RETRY_MS: Final = 1_000
+
 
 class ClusterMember(ClusterMembership):
-    """The lives of this broker, the store that they share with others, and its claims."""
+    """The lives of this broker, the store that they share with others, and its claims.
+
+    `doubts`: the partitions whose logs here are not whole.
+    """
 
     def __init__(
         self,
-        broker_id: int,
+        settings: Settings,
         store: EtcdStore,
         life: Life,
         changes: MetadataChanges,
         hosting: Hosting,
+        *,
+        turn: Turn,
+        timer: TimingWheel,
+        topics: Topics,
+        shutdown: Shutdown,
+        elections: Elections,
+        doubts: Doubts,
     ) -> None:
-        self._broker_id = broker_id
+        self._settings = settings
+        self._broker_id = settings.node_id
         self._store = store
         self._life = life
         self._hosting = hosting
-        # The last life of this broker, until the watch tells that it is over: a life that this
-        # broker counts as over may still be one that nobody has buried.
+        self._turn = turn
+        self._timer = timer
+        self._topics = topics
+        self._shutdown = shutdown
+        self._elections = elections
+        self._doubts = doubts
         self._own_epoch = -1
-        self._seen_epoch = -1
         hosting.own_epoch = self._last_epoch
-        # The life in which everything was claimed, and the claim that is under way.
+        # The life in which this broker has left what it doubts, and the one in which everything was
+        # claimed; the leave or the claim that is under way.
+        self._left_epoch = -1
         self._claimed_epoch = -1
-        self._claim: ClaimPartitions | None = None
+        self._step: LeavePartitions | ClaimPartitions | None = None
+        self._vacancies = Spells(turn)
+        self._alarm = _MemberAlarm(self._look_again)
+        # What is handed over before a stop.
+        self._is_stopping = False
+        self._hand_over: HandOver | None = None
+        self._stop_alarm = _MemberAlarm(self._end_hand_over)
         changes.also = self
         life.on_change = self._on_life
         life.begin()
+        elections.begin(self._last_epoch)
 
     @property
     def is_serving(self) -> bool:
@@ -58,9 +109,22 @@ class ClusterMember(ClusterMembership):
         return broker.broker_epoch == self._life.broker_epoch
 
     @property
+    def own_epoch(self) -> int:
+        return self._own_epoch
+
+    @property
+    def is_alive(self) -> bool:
+        return self._life.is_alive
+
+    @property
     def obstacle(self) -> str:
         """Reason why this broker does not serve yet; "" if only its claims are missing."""
         return self._life.obstacle
+
+    @property
+    def doubts(self) -> Doubts:
+        """The partitions whose logs here are not whole, while this broker counts as in sync."""
+        return self._doubts
 
     def on_event(self, event: Event) -> None:
         assert isinstance(event, EtcdEvent)
@@ -68,6 +132,9 @@ class ClusterMember(ClusterMembership):
             self._store.on_answer(event.answer)
 
     def leave(self) -> None:
+        self._timer.cancel(self._alarm)
+        self._timer.cancel(self._stop_alarm)
+        self._elections.end()
         self._life.leave()
 
     # -- lives
@@ -77,7 +144,7 @@ class ClusterMember(ClusterMembership):
             self._own_epoch = self._life.broker_epoch
             self._hosting.on_own_life()
             logger.info("broker %d lives in epoch %d", self._broker_id, self._life.broker_epoch)
-            self._maybe_claim()
+            self._go_on()
         else:
             logger.warning(
                 "broker %d counts as dead to the cluster (%s): it begins another life",
@@ -88,49 +155,189 @@ class ClusterMember(ClusterMembership):
     def _last_epoch(self) -> int:
         return self._own_epoch
 
-    def _follow_own_life(self, record: MetadataRecord) -> None:
+    def _follow_own_life(self) -> None:
         """Lead nothing any more once the watch tells that this life is over."""
-        if isinstance(record, LifeChanged) and record.broker_id == self._broker_id:
-            self._seen_epoch = record.broker_epoch
-            return
-        is_own_end = isinstance(record, LifeEnded) and record.broker_id == self._broker_id
-        # The end may be that of the life before, which is told late.
-        if is_own_end and self._seen_epoch == self._own_epoch >= 0:
+        seen = self._store.known.life_epoch(self._broker_id)
+        # What is told late is of the life before.
+        if self._store.version >= self._own_epoch >= 0 and seen != self._own_epoch:
             self._own_epoch = -1
             self._hosting.on_own_life()
+        if self._store.version >= self._life.broker_epoch >= 0 and seen != self._life.broker_epoch:
+            self._life.on_key_gone()
 
-    # -- claims
+    # -- leaves and claims
 
-    def _maybe_claim(self) -> None:
-        """Claim once the watch has brought this life."""
+    def _go_on(self) -> None:
+        """Leave, then claim, once the watch has brought this life."""
         epoch = self._life.broker_epoch
-        if self._claim is not None or epoch < 0 or self._claimed_epoch == epoch:
+        if self._step is not None or epoch < 0 or self._is_stopping:
             return
-        if self._store.known.life_epoch(self._broker_id) == epoch:
-            self._claim = ClaimPartitions(self._store.known, self._broker_id, epoch)
-            self._store.change(self._claim)
+        known = self._store.known
+        if known.life_epoch(self._broker_id) != epoch:
+            return
+        if self._left_epoch != epoch:
+            self._begin(LeavePartitions(known, self._broker_id, epoch, self._doubts))
+        elif self._claimed_epoch != epoch:
+            self._begin(
+                ClaimPartitions(
+                    known,
+                    self._broker_id,
+                    epoch,
+                    self._settings,
+                    self._vacancies,
+                    self._doubts,
+                )
+            )
+
+    def _begin(self, step: LeavePartitions | ClaimPartitions) -> None:
+        self._step = step
+        self._store.change(step)
+
+    def _look_again(self) -> None:
+        self._claimed_epoch = -1
+        self._go_on()
+
+    def _end_step(self, step: LeavePartitions | ClaimPartitions) -> None:
+        self._step = None
+        if not step.is_last or step.broker_epoch != self._life.broker_epoch:
+            return
+        if isinstance(step, LeavePartitions):
+            self._left_epoch = step.broker_epoch
+            self._settle_doubts()
+            # Nobody counts on the disk before; where this is the last replica, that is doubted.
+            self._life.register_disk()
+            return
+        self._claimed_epoch = step.broker_epoch
+        if step.due_in_ms is not None:
+            self._arm(self._alarm, step.due_in_ms)
+        if not self._is_stopping:
+            self._life.set_phase(SERVING)
+
+    def _settle_doubts(self) -> None:
+        """Doubt no more where this broker is out of sync: its leader will tell what to copy."""
+        if not len(self._doubts):
+            return
+        topics = self._store.state.topics_by_id
+        settled: list[Place] = []
+        for topic_id, index in self._doubts.places():
+            topic = topics.get(topic_id)
+            if topic is None or self._broker_id not in topic.partitions[index].isr:
+                settled.append((topic_id, index))
+        self._doubts.settle(settled)
+        for topic_id, index in self._doubts.places():
+            logger.error(
+                "%s-%d: this broker is the last replica in sync, and its log is not whole; the "
+                "partition stays offline until another replica comes back or one is elected (tarry "
+                "topics elect)",
+                topics[topic_id].name,
+                index,
+            )
+
+    def _follow_row(self, topic_id: bytes, index: int, row: PartitionRow) -> None:
+        """React to a partition's row: claim what nobody leads, settle what is doubted."""
+        own_id = self._broker_id
+        place = (topic_id, index)
+        if place in self._doubts:
+            was_elected = row.leader_id == own_id and row.unclean_epoch == row.leader_epoch
+            if own_id not in row.isr or was_elected:
+                self._doubts.settle([place])
+        if own_id in row.isr and not is_led(self._store.state, row):
+            self._claimed_epoch = -1
+
+    # -- what the store tells
 
     def on_applied(
         self, version: int, records: list[MetadataRecord], change: Change | None
     ) -> None:
         """Claim more, or serve; and look again when a leader's life is over."""
-        claim = self._claim
-        if change is not None and change is claim:
-            self._claim = None
-            if claim.is_last and claim.broker_epoch == self._life.broker_epoch:
-                self._claimed_epoch = claim.broker_epoch
-                self._life.set_phase(SERVING)
+        if change is not None and change is self._step:
+            self._end_step(self._step)
         for record in records:
-            self._follow_own_life(record)
-            is_others = isinstance(record, LifeEnded) and record.broker_id != self._broker_id
-            if is_others and self._claimed_epoch == self._life.broker_epoch:
-                self._claimed_epoch = -1
-            elif isinstance(record, LifeChanged) and record.phase == SERVING:
-                logger.info("broker %d serves", record.broker_id)
-        self._maybe_claim()
+            match record:
+                case LifeEnded():
+                    self._claimed_epoch = -1
+                case LifeChanged() if record.phase == SERVING:
+                    logger.info("broker %d serves", record.broker_id)
+                case PartitionChanged():
+                    self._follow_row(record.topic_id, record.index, record.row)
+                case TopicCreated() | PartitionsAdded():
+                    for row in record.partitions:
+                        self._follow_row(record.topic_id, -1, row)
+                case _:
+                    pass
+        if any(isinstance(record, LifeEnded | LifeChanged) for record in records):
+            self._follow_own_life()
+        if change is not None and change is self._hand_over:
+            self._go_on_handing_over()
+        self._elections.on_ended(change)
+        self._go_on()
 
     def on_refused(self, change: Change) -> None:
-        """Claim again later: etcd did not answer."""
-        if change is self._claim:
-            self._claim = None
-            self._hosting.retries.later(partial(self._maybe_claim))
+        """Go on later: etcd did not answer."""
+        if change is self._step:
+            self._step = None
+            self._arm(self._alarm, RETRY_MS)
+        elif change is self._hand_over:
+            self._end_hand_over()
+        self._elections.on_ended(change)
+
+    # -- the end
+
+    def stop(self) -> None:
+        """Have nothing new come, hand over what is led, then stop."""
+        if self._is_stopping or self._life.broker_epoch < 0:
+            self._end_hand_over()
+            return
+        self._is_stopping = True
+        self._elections.end()
+        self._timer.cancel(self._alarm)
+        self._life.set_phase(LEAVING)
+        self._arm(self._stop_alarm, HAND_OVER_MS_MAX)
+        self._begin_hand_over()
+
+    def _begin_hand_over(self) -> None:
+        change = HandOver(
+            self._store.known,
+            self._broker_id,
+            self._life.broker_epoch,
+            settings=self._settings,
+        )
+        if change.decide(self._store.view):
+            self._hand_over = change
+            self._store.change(change)
+        else:
+            # Nobody could take anything over.
+            self._end_hand_over()
+
+    def _go_on_handing_over(self) -> None:
+        if self._shutdown.is_begun or self._life.broker_epoch < 0:
+            self._end_hand_over()
+        else:
+            self._begin_hand_over()
+
+    def _end_hand_over(self) -> None:
+        """Stop now; who has handed over everything is gone for the others at once."""
+        self._is_stopping = True
+        self._timer.cancel(self._stop_alarm)
+        self._hand_over = None
+        if self._shutdown.is_begun:
+            return
+        if not any(hosted.partitions for hosted in self._topics.all()):
+            self.leave()
+        self._shutdown.begin()
+
+    def _arm(self, alarm: _MemberAlarm, delay_ms: int) -> None:
+        self._timer.cancel(alarm)
+        alarm.deadline_ms = self._turn.now_ms + delay_ms
+        self._timer.add(alarm)
+
+
+class _MemberAlarm(TimerEntry):
+    """Timer's entry that calls a function of the member."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        super().__init__(0)
+        self._act = act
+
+    def expire(self) -> None:
+        self._act()

@@ -7,7 +7,11 @@ from typing import Final, NamedTuple
 
 from tarry.base.settings import Settings
 from tarry.broker.topics import Topics
-from tarry.cluster.state import SERVING, ClusterState
+from tarry.cluster.records import PartitionRow
+from tarry.cluster.state import LEAVING, SERVING, ClusterState
+
+# Phases in which a broker's port is open.
+_REACHABLE: Final = (SERVING, LEAVING)
 
 # Sets of operations as bits by Kafka's numbers (KIP-430).  Without access control everything
 # that the resource knows is allowed.
@@ -32,7 +36,7 @@ class BrokerEndpoint(NamedTuple):
 
 
 class ClusterView:
-    """The members of the cluster: those that serve, or this broker if it has a store of its own.
+    """The members of the cluster: those that live, or this broker if it has a store of its own.
 
     `endpoints` gives a broker's address by listener: a client is told the address that belongs to
     the listener through which the client came.
@@ -57,43 +61,82 @@ class ClusterView:
 
     @property
     def broker_ids(self) -> list[int]:
-        """The ids of the brokers that serve."""
-        return self.state.placeable_ids if self.state.brokers else [self.own_id]
+        """The ids of the brokers that live and have their port open, sorted."""
+        brokers = self.state.brokers
+        return [own_id for own_id in sorted(brokers) if self.is_reachable(own_id)] or (
+            [] if brokers else [self.own_id]
+        )
 
     @property
     def controller_id(self) -> int:
-        """The id of the broker that clients take for the controller: the least that serves."""
-        serving = self.broker_ids
-        return serving[0] if serving else -1
+        """The id of the broker that clients take for the controller: the least that lives, -1 if
+        none does.  Any broker does what Kafka's controller does.
+        """
+        living = self.broker_ids
+        return living[0] if living else -1
 
     def brokers(self, listener: str) -> list[BrokerEndpoint]:
-        """Return the brokers that serve, as a client of this listener reaches them."""
+        """Return the brokers that live, as a client of this listener reaches them."""
         return [self.endpoint(broker_id, listener) for broker_id in self.broker_ids]
 
+    def fenced_brokers(self, listener: str) -> list[BrokerEndpoint]:
+        """Return the registered brokers that cannot be reached now, as `brokers`."""
+        return [
+            self.endpoint(broker_id, listener)
+            for broker_id in sorted(self.state.brokers)
+            if not self.is_reachable(broker_id)
+        ]
+
     def endpoint(self, broker_id: int, listener: str) -> BrokerEndpoint:
-        """Return one of `broker_ids` as a client of this listener reaches it."""
+        """Return a broker as a client of this listener reaches it."""
         if broker_id == self.own_id:
             host, port = self._endpoints[listener]
             return BrokerEndpoint(broker_id, host, port, self._settings.broker_rack)
         broker = self.state.brokers[broker_id]
         # A broker without this listener is told by the one that it has, as Kafka does not: it
         # would be left out, and clients could not tell why.
-        host, port = broker.endpoints.get(listener) or next(iter(broker.endpoints.values()))
-        return BrokerEndpoint(broker_id, host, port, broker.rack or None)
+        found = broker.endpoints.get(listener) or next(iter(broker.endpoints.values()), ("", -1))
+        return BrokerEndpoint(broker_id, found[0], found[1], broker.rack or None)
 
-    def is_serving(self, broker_id: int) -> bool:
+    def is_reachable(self, broker_id: int) -> bool:
         """Return whether clients can ask this broker now."""
         brokers = self.state.brokers
         if not brokers:
             return broker_id == self.own_id
         broker = brokers.get(broker_id)
-        return broker is not None and broker.phase == SERVING
+        return broker is not None and broker.phase in _REACHABLE
 
-    def offline_replicas(self, topic: str, index: int) -> list[int]:
-        """Return this broker's id if its replica is damaged, which is read up to its flaw only.
+    # -- a partition
+
+    def leader(self, row: PartitionRow) -> int:
+        """Return the leader; -1 if it cannot be reached, or if its life in which it led is over."""
+        if not self.is_reachable(row.leader_id):
+            return -1
+        broker = self.state.brokers.get(row.leader_id)
+        if broker is not None and broker.broker_epoch != row.broker_epoch:
+            return -1
+        return row.leader_id
+
+    def in_sync(self, row: PartitionRow) -> list[int]:
+        """Return the in-sync replicas that live."""
+        return [broker_id for broker_id in row.isr if self.is_reachable(broker_id)]
+
+    def eligible(self, row: PartitionRow) -> list[int]:
+        """Return the replicas that have all that was acknowledged, and lead again once they live:
+        those that are kept in sync though they are dead.
+        """
+        return [broker_id for broker_id in row.isr if not self.is_reachable(broker_id)]
+
+    def offline_replicas(self, topic: str, index: int, row: PartitionRow) -> list[int]:
+        """Return the replicas that do not live, and this broker's own if it is damaged and is read
+        up to its flaw only.
 
         Clients show this field of Kafka's and do not choose brokers by it.
         """
         partition = self._topics.replica(topic, index)
         is_damaged = partition is not None and partition.log.flaw_offset >= 0
-        return [self.own_id] if is_damaged else []
+        return [
+            broker_id
+            for broker_id in row.replicas
+            if not self.is_reachable(broker_id) or (is_damaged and broker_id == self.own_id)
+        ]

@@ -268,10 +268,11 @@ class Hosting:
         self._roles[partition] = role
         partition.take_role(role)
         hosted.place(partition)
-        # What was flushed while this broker led nothing counts from now on.
-        partition.maybe_advance_high_watermark()
         for listener in self.role_listeners:
             listener.on_role(partition, before, role)
+        # What was flushed while this broker led nothing counts from now on; not before the leader's
+        # side knows who is in sync besides.
+        partition.maybe_advance_high_watermark()
         if before.is_leader or role.is_leader:
             # Whoever waits looks again: it may have to go elsewhere, or have what it waits for.
             self._on_closed(partition)

@@ -26,6 +26,7 @@ from tarry.client.core.admin.memory import GroupMemory
 from tarry.client.core.admin.offsets import PartitionErrors
 from tarry.client.core.admin.partitions import DeletedRecords
 from tarry.client.core.admin.producers import DescribedProducers
+from tarry.client.core.admin.replicas import Reassignment
 from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.lookup import FoundOffset
@@ -221,6 +222,38 @@ class Admin(ClientFace[AdminCore]):
     def describe_cluster(self, timeout: float | None = None) -> ClusterDescription:
         """Describe the cluster: its id, its controller and its brokers with their addresses."""
         return self._ask(self._requests.describe_cluster(), timeout)
+
+    def elect_leaders(
+        self,
+        places: Iterable[TopicPartition] | None = None,
+        *,
+        unclean: bool = False,
+        timeout: float | None = None,
+    ) -> PartitionErrors:
+        """Give partitions back to their first replicas; of all partitions, to those that lack it.
+        `unclean`: let a replica lead that is not in sync, where nobody in sync lives; records may
+        be lost by it."""
+        return self._ask(self._requests.elect_leaders(places, unclean=unclean), timeout)
+
+    def alter_partition_reassignments(
+        self,
+        targets: Mapping[TopicPartition, Sequence[int] | None],
+        timeout: float | None = None,
+    ) -> PartitionErrors:
+        """Begin to move partitions to other brokers, the preferred leader first; None cancels what
+        is under way."""
+        return self._ask(self._requests.alter_partition_reassignments(targets), timeout)
+
+    def list_partition_reassignments(
+        self, places: Iterable[TopicPartition] | None = None, timeout: float | None = None
+    ) -> dict[TopicPartition, Reassignment]:
+        """List the reassignments that are under way, of these partitions or of all."""
+        return self._ask(self._requests.list_partition_reassignments(places), timeout)
+
+    def unregister_broker(self, broker_id: int, timeout: float | None = None) -> None:
+        """Take a broker out of the cluster that is stopped and will not come back; a refusal is
+        raised."""
+        self._ask(self._requests.unregister_broker(broker_id), timeout)
 
     def api_versions(
         self, broker_id: int | None = None, timeout: float | None = None

@@ -10,7 +10,9 @@ from tarry.base.etcd import EtcdEvent
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.cluster_start import start_member
+from tarry.broker.metadata.cluster_member import HAND_OVER_MS_MAX
 from tarry.cluster.joining import Joining
+from tarry.simulation import faults
 from tarry.simulation.broker_node import BrokerNode, NodeObserver
 from tarry.simulation.cluster.etcd_node import EtcdNode
 from tarry.simulation.etcd import SimulatedEtcdDoor
@@ -48,7 +50,10 @@ class ClusterNode(BrokerNode):
         # Answers that come before there is a broker.
         self._early: list[Event] | None = None
         self._is_open = False
+        # Starts of the machine.
+        self._boots = 1
         super().__init__(world, plan, observer, name=f"b{broker_id}", start=self._join)
+        self.stop_ms_max += HAND_OVER_MS_MAX
         self.settings = {
             "node.id": str(broker_id),
             "metadata.store": "etcd://etcd:2379/simulated",
@@ -102,7 +107,14 @@ class ClusterNode(BrokerNode):
             raise EtcdAway("etcd does not answer")
         door.delay_ms_max = _DELAY_MS_MAX
         broker = start_member(
-            disk, transport, random, settings, now_ms, now_wall_ms, joining=joining
+            disk,
+            transport,
+            random,
+            settings,
+            now_ms,
+            now_wall_ms,
+            joining=joining,
+            boot_id=str(self._boots),
         )
         for event in self._early:
             self.network.tell_broker(event)
@@ -132,6 +144,8 @@ class ClusterNode(BrokerNode):
 
     def _forget_broker(self, kind: str) -> None:
         super()._forget_broker(kind)
+        if kind not in faults.KILLS:
+            self._boots += 1
         self._early = None
         if self.door is not None:
             # Nobody hears of what is under way, which may be done all the same.

@@ -109,6 +109,21 @@ def ends_of(offsets: object) -> dict[TopicPartition, int]:
     return found
 
 
+def targets_of(targets: object) -> dict[TopicPartition, list[int] | None]:
+    """Return the replicas that partitions are to have; None: those before a reassignment."""
+    what = "alter_partition_reassignments"
+    if not isinstance(targets, Mapping):
+        raise TypeError(
+            f'{what} takes replicas such as {{("orders", 0): [1, 2]}}, not {targets!r:.60}'
+        )
+    found: dict[TopicPartition, list[int] | None] = {}
+    for place, replicas in targets.items():
+        if replicas is not None:
+            check_assignment(what, [replicas])
+        found[place_of(what, place)] = None if replicas is None else list(replicas)
+    return found
+
+
 def asked_times_of(what: str, times: object) -> dict[TopicPartition, int]:
     """Return the times (or EARLIEST, LATEST, MAX_TIMESTAMP) that are asked about, by partition."""
     if not isinstance(times, Mapping):

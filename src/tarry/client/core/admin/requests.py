@@ -19,6 +19,7 @@ from tarry.client.core.admin.arguments import (
     ends_of,
     new_topics_of,
     partitions_by_topic,
+    targets_of,
 )
 from tarry.client.core.admin.calls import (
     RESOURCE_BROKER,
@@ -54,6 +55,13 @@ from tarry.client.core.admin.offsets import (
 )
 from tarry.client.core.admin.partitions import CreatePartitions, DeletedRecords, delete_records
 from tarry.client.core.admin.producers import DescribedProducers, describe_producers
+from tarry.client.core.admin.replicas import (
+    AlterReassignments,
+    ElectLeaders,
+    ListReassignments,
+    Reassignment,
+    UnregisterBroker,
+)
 from tarry.client.core.arguments import names_of, offsets_of, places_of
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.offsets.requests import CommittedOffset
@@ -177,6 +185,27 @@ class AdminRequests:
 
     def describe_cluster(self) -> Steps[ClusterDescription]:
         return _result_of(DescribeCluster())
+
+    def elect_leaders(
+        self, places: Iterable[TopicPartition] | None, *, unclean: bool
+    ) -> Steps[PartitionErrors]:
+        wanted = None if places is None else places_of("elect_leaders", places)
+        return _result_of(ElectLeaders(wanted, unclean=unclean))
+
+    def alter_partition_reassignments(
+        self, targets: Mapping[TopicPartition, Sequence[int] | None]
+    ) -> Steps[PartitionErrors]:
+        return _result_of(AlterReassignments(targets_of(targets)))
+
+    def list_partition_reassignments(
+        self, places: Iterable[TopicPartition] | None
+    ) -> Steps[dict[TopicPartition, Reassignment]]:
+        wanted = None if places is None else places_of("list_partition_reassignments", places)
+        return _result_of(ListReassignments(wanted))
+
+    def unregister_broker(self, broker_id: int) -> Steps[None]:
+        check_number("unregister_broker: broker_id", broker_id, 0)
+        return _result_of(UnregisterBroker(broker_id))
 
     def api_versions(self, broker_id: int | None) -> Steps[VersionTable]:
         check_broker_id("api_versions", broker_id)

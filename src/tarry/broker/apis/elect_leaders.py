@@ -1,0 +1,112 @@
+"""ElectLeaders (key 43): leadership goes to the first replica, or to any that lives (KIP-460)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
+from tarry.broker.metadata.changes import MetadataChanges
+from tarry.broker.metadata.row_changes_asked import ask_for_rows
+from tarry.broker.request import RequestContext
+from tarry.cluster.elections import PREFERRED, UNCLEAN, ElectionWish
+from tarry.cluster.state import ClusterState
+from tarry.protocol.message import Message
+from tarry.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+    TopicPartitions,
+)
+
+# Before this version there is only one type of elections, and no error of the whole request.
+VERSION_OF_TYPES: Final = 1
+
+
+def handle(
+    changes: MetadataChanges, context: RequestContext, request: ElectLeadersRequest
+) -> Message | None:
+    """Elect where it is asked for and possible; each partition has an answer of its own."""
+    election = request.election_type if context.api_version >= VERSION_OF_TYPES else PREFERRED
+    asked = request.topic_partitions
+    fault = ""
+    if election not in (PREFERRED, UNCLEAN):
+        fault = f"there is no type {election} of elections"
+    elif asked is not None and _count(asked) > PARTITIONS_PER_REQUEST_MAX:
+        fault = f"one request names at most {PARTITIONS_PER_REQUEST_MAX} partitions"
+    if fault:
+        context.report(fault)
+        return _refused(context, fault, asked or [])
+    if asked is None:
+        places = _everything(changes.store.view)
+    else:
+        # A partition that is named again is answered once.
+        places = list(
+            dict.fromkeys((each.topic, index) for each in asked for index in each.partitions)
+        )
+    wishes = [ElectionWish(topic, index, is_unclean=election == UNCLEAN) for topic, index in places]
+
+    def respond() -> Message:
+        # Whoever asks for all partitions does not want to hear of those that are as they should be.
+        return _response(
+            [
+                wish
+                for wish in wishes
+                if asked is not None or wish.error_code != errors.ELECTION_NOT_NEEDED
+            ]
+        )
+
+    return ask_for_rows(changes, context, [*wishes], respond, request.timeout_ms)
+
+
+def _count(asked: list[TopicPartitions]) -> int:
+    return sum(len(each.partitions) for each in asked)
+
+
+def _everything(view: ClusterState) -> list[tuple[str, int]]:
+    return [
+        (name, index)
+        for name, topic in view.topics.items()
+        for index in range(len(topic.partitions))
+    ]
+
+
+def _refused(
+    context: RequestContext, fault: str, asked: list[TopicPartitions]
+) -> ElectLeadersResponse:
+    if context.api_version >= VERSION_OF_TYPES:
+        return ElectLeadersResponse(error_code=errors.INVALID_REQUEST)
+    # One result a topic says it: there is no other place.
+    return ElectLeadersResponse(
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=each.topic,
+                partition_result=[
+                    PartitionResult(
+                        partition_id=each.partitions[0],
+                        error_code=errors.INVALID_REQUEST,
+                        error_message=fault,
+                    )
+                ],
+            )
+            for each in asked
+            if each.partitions
+        ]
+    )
+
+
+def _response(wishes: list[ElectionWish]) -> ElectLeadersResponse:
+    by_topic: dict[str, list[PartitionResult]] = {}
+    for wish in wishes:
+        by_topic.setdefault(wish.topic, []).append(
+            PartitionResult(
+                partition_id=wish.index, error_code=wish.error_code, error_message=wish.message
+            )
+        )
+    return ElectLeadersResponse(
+        replica_election_results=[
+            ReplicaElectionResult(topic=topic, partition_result=results)
+            for topic, results in by_topic.items()
+        ]
+    )

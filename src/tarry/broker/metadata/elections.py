@@ -1,0 +1,159 @@
+"""Elections that a broker makes by the clock: it looks at regular times whether one is due.
+
+It hands over what it leads and cannot write, and leaves the isr where it follows and cannot write;
+it takes back what it is the preferred leader of; and where the topic allows it and nobody in sync
+has lived for a while it takes over though it may lack records.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from tarry.base.settings import Settings
+from tarry.base.turn import Turn
+from tarry.broker.flushes import Flushes
+from tarry.cluster.change import Change
+from tarry.cluster.etcd_store import EtcdStore
+from tarry.cluster.hand_over import HandOver, PreferLeaders
+from tarry.cluster.last_life import Doubts
+from tarry.cluster.leaves import LeavePartitions
+from tarry.cluster.row_changes import Place, RowsChange, Spells
+from tarry.cluster.unclean import ElectUncleanly
+from tarry.partition.state import Partition
+from tarry.timer.entry import TimerEntry
+from tarry.timer.wheel import TimingWheel
+
+logger = logging.getLogger("tarry.cluster")
+
+LOOK_MS: Final = 500
+# All topics are looked at for unclean elections only so often.
+UNCLEAN_LOOK_MS: Final = 2_500
+# A log that could not be written for so long is another broker's to lead.
+REFUSED_MS: Final = 1_000
+
+
+class Elections(TimerEntry):
+    """Elections by this broker; one change is under way at a time."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: EtcdStore,
+        flushes: Flushes,
+        doubts: Doubts,
+        turn: Turn,
+        timer: TimingWheel,
+    ) -> None:
+        super().__init__(0)
+        self._settings = settings
+        self._broker_id = settings.node_id
+        self._store = store
+        self._flushes = flushes
+        self._doubts = doubts
+        self._turn = turn
+        self._timer = timer
+        self._own_epoch: Callable[[], int] | None = None
+        self._change: RowsChange | None = None
+        self._refused = Spells(turn)
+        self._orphans = Spells(turn)
+        self._unclean_ms = turn.now_ms + UNCLEAN_LOOK_MS
+        self._preferred_ms = turn.now_ms + self._preferred_interval_ms
+
+    @property
+    def _preferred_interval_ms(self) -> int:
+        return self._settings.leader_imbalance_check_interval_seconds * 1_000
+
+    def begin(self, own_epoch: Callable[[], int]) -> None:
+        """Look from now on; `own_epoch` says in which life this broker may lead."""
+        self._own_epoch = own_epoch
+        self._arm()
+
+    def end(self) -> None:
+        """Look no more."""
+        self._own_epoch = None
+        self._timer.cancel(self)
+
+    def expire(self) -> None:
+        """Look once, and again after a while."""
+        self._arm()
+        if self._own_epoch is None or self._change is not None:
+            return
+        epoch = self._own_epoch()
+        if epoch < 0:
+            return
+        for kind in (self._refused_logs, self._orphaned, self._preferred):
+            change = kind(epoch)
+            # Most looks find nothing, and the store need not hear of it.
+            if change is not None and change.decide(self._store.view):
+                self._begin(change)
+                return
+
+    def on_ended(self, change: Change | None) -> None:
+        """Go on when a change has ended, one of these or another."""
+        ended = self._change
+        if ended is None or change is not ended:
+            return
+        self._change = None
+        if self._own_epoch is None or ended.refusal or ended.is_last:
+            return
+        if isinstance(ended, PreferLeaders):
+            # It was decided that they go back: all of them do.
+            self._begin(PreferLeaders(self._store.known, self._broker_id, -1))
+
+    def _begin(self, change: RowsChange) -> None:
+        self._change = change
+        self._store.change(change)
+
+    def _arm(self) -> None:
+        self._timer.cancel(self)
+        self.deadline_ms = self._turn.now_ms + LOOK_MS
+        self._timer.add(self)
+
+    def _refused_logs(self, epoch: int) -> RowsChange | None:
+        """Give away what cannot be written here."""
+        if not self._flushes.refused:
+            return None
+        led: dict[Place, None] = {}
+        followed: dict[Place, None] = {}
+        self._refused.begin()
+        for owner in list(self._flushes.refused):
+            if not isinstance(owner, Partition) or owner.is_closed:
+                del self._flushes.refused[owner]
+            elif self._refused.lasted_ms(owner) >= REFUSED_MS and len(owner.isr) > 1:
+                places = led if owner.is_leader else followed
+                places[owner.topic_id, owner.index] = None
+        self._refused.end(is_whole=True)
+        known = self._store.known
+        if led:
+            logger.warning("%d partitions cannot be written here: others lead them now", len(led))
+            return HandOver(known, self._broker_id, epoch, places=led)
+        if followed:
+            return LeavePartitions(known, self._broker_id, epoch, followed, self._settings)
+        return None
+
+    def _orphaned(self, epoch: int) -> RowsChange | None:
+        """Elect where the topic allows it and nobody in sync lives."""
+        if self._turn.now_ms < self._unclean_ms:
+            return None
+        self._unclean_ms = self._turn.now_ms + UNCLEAN_LOOK_MS
+        return ElectUncleanly(
+            self._store.known,
+            self._broker_id,
+            epoch,
+            self._settings,
+            self._orphans,
+            self._doubts,
+        )
+
+    def _preferred(self, epoch: int) -> RowsChange | None:
+        """Take back what this broker is the first replica of."""
+        if self._turn.now_ms < self._preferred_ms:
+            return None
+        self._preferred_ms = self._turn.now_ms + self._preferred_interval_ms
+        settings = self._settings
+        if not settings.auto_leader_rebalance_enable or self._flushes.refused:
+            return None
+        percentage = settings.leader_imbalance_per_broker_percentage
+        return PreferLeaders(self._store.known, self._broker_id, percentage)

@@ -1,0 +1,167 @@
+"""Changes of many partitions' rows: decided row by row, written some at a time.
+
+Each kind says of a row what it becomes, and which lives must go on or be over when that is written.
+What others have changed meanwhile, a row or a life, fails the transaction, and all of it is decided
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final, NamedTuple
+
+from tarry.base.etcd import COMPARES_MAX
+from tarry.base.settings import Settings
+from tarry.base.turn import Turn
+from tarry.cluster.records import MetadataRecord, PartitionChanged, PartitionRow
+from tarry.cluster.state import SERVING, STARTING, ClusterState, TopicState
+from tarry.cluster.topic_settings import topic_value
+from tarry.cluster.transactions import GuardedChange, Transaction
+
+# A row compares itself and, if it is its partition's first one, its topic; beside them stand the
+# lives that it rests on.
+ROWS_PER_TRANSACTION: Final = 42
+_COMPARES_OF_ROW: Final = 2
+
+# As an epoch that a life must have: there is none.
+NO_LIFE: Final = 0
+
+# A partition: the id of its topic, and its index.
+Place = tuple[bytes, int]
+
+
+class LifeGuard(NamedTuple):
+    """Guard of a change of rows: a broker must live in this epoch, or this life must be over."""
+
+    broker_id: int
+    broker_epoch: int
+    is_over: bool
+
+
+class RowsChange(GuardedChange):
+    """A change of rows, at most `ROWS_PER_TRANSACTION` at a time; `is_last` if none is left."""
+
+    is_last = False
+    _guards: dict[LifeGuard, None]
+
+    def may_begin(self, view: ClusterState) -> bool:
+        """Return whether anything can be decided now; a kind may prepare for its rows here."""
+        return True
+
+    def concerns(self, topic: TopicState) -> bool:
+        """Return whether rows of this topic may change, so that others are passed over soon."""
+        return True
+
+    def changed(
+        self, view: ClusterState, topic: TopicState, index: int, row: PartitionRow
+    ) -> PartitionRow | None:
+        """Return what becomes of a row; None: it stays as it is."""
+        raise NotImplementedError
+
+    def guards(self, before: PartitionRow, after: PartitionRow) -> list[LifeGuard]:
+        """Return what must hold for a row to become this."""
+        raise NotImplementedError
+
+    def decide(self, view: ClusterState) -> list[MetadataRecord]:
+        self._guards = {}
+        self.is_last = True
+        records: list[MetadataRecord] = []
+        if not self.may_begin(view):
+            return records
+        for topic in view.topics.values():
+            if not self.concerns(topic):
+                continue
+            for index, row in enumerate(topic.partitions):
+                after = self.changed(view, topic, index, row)
+                if after is None:
+                    continue
+                if not self._has_room(len(records), self.guards(row, after)):
+                    self.is_last = False
+                    return records
+                records.append(PartitionChanged(topic_id=topic.topic_id, index=index, row=after))
+        return records
+
+    def guard(self, transaction: Transaction) -> None:
+        for each in self._guards:
+            if each.is_over:
+                transaction.guard_end(each.broker_id, each.broker_epoch)
+            else:
+                transaction.guard_life(each.broker_id, each.broker_epoch)
+
+    def _has_room(self, rows: int, guards: list[LifeGuard]) -> bool:
+        """Take the guards of one more row, unless it is too much for one transaction."""
+        new = [each for each in guards if each not in self._guards]
+        compares = _COMPARES_OF_ROW * (rows + 1) + len(self._guards) + len(new)
+        if rows == ROWS_PER_TRANSACTION or compares > COMPARES_MAX:
+            return False
+        self._guards.update(dict.fromkeys(new))
+        return True
+
+
+class Spells:
+    """Times for which things have been so, by key; what a whole look does not find is forgotten.
+
+    Time is attended time: what the process slept through counts for nobody.
+    """
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._since_ms: dict[Hashable, int] = {}
+        self._found: dict[Hashable, int] = {}
+
+    def begin(self) -> None:
+        """Begin a look at everything."""
+        self._found = {}
+
+    def lasted_ms(self, key: Hashable) -> int:
+        """Return for how long it has been so, and note that it is so still."""
+        now_ms = self._turn.now_ms
+        since_ms = self._found.get(key)
+        if since_ms is None:
+            since_ms = self._found[key] = self._since_ms.get(key, now_ms)
+        return now_ms - since_ms
+
+    def end(self, *, is_whole: bool) -> None:
+        """End a look; `is_whole`: nothing was passed over."""
+        if is_whole:
+            self._since_ms = self._found
+        else:
+            self._since_ms.update(self._found)
+
+
+def is_led(view: ClusterState, row: PartitionRow) -> bool:
+    """Return whether the leader is still in the life to which its leadership is bound."""
+    leader = view.brokers.get(row.leader_id)
+    return leader is not None and leader.broker_epoch == row.broker_epoch >= 0
+
+
+def is_alive(view: ClusterState, broker_id: int) -> bool:
+    """Return whether a broker has a life."""
+    broker = view.brokers.get(broker_id)
+    return broker is not None and broker.broker_epoch >= 0
+
+
+def is_serving(view: ClusterState, broker_id: int) -> bool:
+    """Return whether a broker takes part in everything."""
+    broker = view.brokers.get(broker_id)
+    return broker is not None and broker.phase == SERVING
+
+
+def is_starting(view: ClusterState, broker_id: int) -> bool:
+    """Return whether a broker lives and does not serve yet."""
+    broker = view.brokers.get(broker_id)
+    return broker is not None and broker.phase == STARTING
+
+
+def isr_floor(topic: TopicState, row: PartitionRow, settings: Settings) -> int:
+    """Return the number of replicas in sync below which deaths and lag do not take a partition."""
+    wanted = topic_value("min.insync.replicas", topic.configs, settings)
+    assert isinstance(wanted, int)
+    return min(wanted, len(row.replicas))
+
+
+def kept_isr(view: ClusterState, row: PartitionRow, floor: int) -> list[int]:
+    """Return the members of the isr that live, filled up to the floor with dead ones."""
+    dead = [broker_id for broker_id in row.isr if not is_alive(view, broker_id)]
+    gone = dead[max(floor - (len(row.isr) - len(dead)), 0) :]
+    return [broker_id for broker_id in row.isr if broker_id not in gone]

@@ -1,0 +1,408 @@
+"""Administration of a cluster over frames: what clients see of it, elections, reassignments."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.cluster.cluster_user import ClusterUser
+from tests.support.cluster.simulated_cluster import SimulatedCluster
+
+from tarry.base import errors
+from tarry.cluster import replica_choice
+from tarry.protocol import api_keys
+from tarry.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from tarry.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from tarry.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    TopicRequest,
+)
+from tarry.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    TopicPartitions,
+)
+from tarry.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    ListPartitionReassignmentsTopics,
+)
+from tarry.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from tarry.protocol.messages.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+from tarry.simulation import faults
+
+PREFERRED, UNCLEAN = 0, 1
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> SimulatedCluster:
+    monkeypatch.setattr(replica_choice, "REPLICAS_MAX", 1_000)
+    cluster = SimulatedCluster(7)
+    for node in cluster.nodes:
+        node.settings["auto.leader.rebalance.enable"] = "false"
+        node.start()
+    cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes), "ready brokers")
+    return cluster
+
+
+@pytest.fixture
+def user(cluster: SimulatedCluster) -> ClusterUser:
+    return ClusterUser(cluster)
+
+
+def kill(cluster: SimulatedCluster, number: int) -> None:
+    """Kill a broker for good, and wait until the others know."""
+    node = cluster.nodes[number - 1]
+    node.cut_off()
+    node.lose(faults.KILL)
+    stores = cluster.stores()
+    cluster.run_until(
+        lambda: all(number not in store.state.placeable_ids for store in stores), "a death"
+    )
+    cluster.world.run_for(500)
+
+
+def described(user: ClusterUser, topic: str) -> list[DescribeTopicPartitionsResponsePartition]:
+    request = DescribeTopicPartitionsRequest(
+        topics=[TopicRequest(name=topic)], response_partition_limit=100
+    )
+    answer = user.call(api_keys.DESCRIBE_TOPIC_PARTITIONS, 0, request)
+    assert isinstance(answer, DescribeTopicPartitionsResponse)
+    return answer.topics[0].partitions
+
+
+def elect(
+    user: ClusterUser,
+    kind: int,
+    places: dict[str, list[int]] | None,
+    *,
+    version: int = 2,
+    timeout_ms: int = 5_000,
+) -> dict[tuple[str, int], int]:
+    asked = None if places is None else [TopicPartitions(*each) for each in places.items()]
+    request = ElectLeadersRequest(topic_partitions=asked, timeout_ms=timeout_ms)
+    if version >= 1:
+        request.election_type = kind
+    answer = user.call(api_keys.ELECT_LEADERS, version, request)
+    assert isinstance(answer, ElectLeadersResponse)
+    assert answer.error_code == errors.NONE
+    return {
+        (topic.topic, each.partition_id): each.error_code
+        for topic in answer.replica_election_results
+        for each in topic.partition_result
+    }
+
+
+def reassign(
+    user: ClusterUser,
+    places: dict[tuple[str, int], list[int] | None],
+    *,
+    timeout_ms: int = 5_000,
+) -> dict[tuple[str, int], int]:
+    topics = [
+        ReassignableTopic(name, [ReassignablePartition(index, replicas)])
+        for (name, index), replicas in places.items()
+    ]
+    request = AlterPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=topics)
+    answer = user.call(api_keys.ALTER_PARTITION_REASSIGNMENTS, 1, request)
+    assert isinstance(answer, AlterPartitionReassignmentsResponse)
+    assert answer.error_code == errors.NONE
+    return {
+        (topic.name, each.partition_index): each.error_code
+        for topic in answer.responses
+        for each in topic.partitions
+    }
+
+
+def under_way(
+    user: ClusterUser, asked: dict[str, list[int]] | None = None
+) -> dict[tuple[str, int], tuple[list[int], list[int], list[int]]]:
+    topics = None
+    if asked is not None:
+        topics = [ListPartitionReassignmentsTopics(*each) for each in asked.items()]
+    request = ListPartitionReassignmentsRequest(topics=topics)
+    answer = user.call(api_keys.LIST_PARTITION_REASSIGNMENTS, 0, request)
+    assert isinstance(answer, ListPartitionReassignmentsResponse)
+    return {
+        (topic.name, each.partition_index): (
+            each.replicas,
+            each.adding_replicas,
+            each.removing_replicas,
+        )
+        for topic in answer.topics
+        for each in topic.partitions
+    }
+
+
+# -- what clients see
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_metadata_tells_who_leads_and_who_lives(
+    cluster: SimulatedCluster, user: ClusterUser, version: int
+) -> None:
+    user.create("alone", [3])
+    kill(cluster, 3)
+    request = MetadataRequest([MetadataRequestTopic(name="alone")])
+
+    answer = user.call(api_keys.METADATA, version, request)
+
+    assert isinstance(answer, MetadataResponse)
+    assert [broker.node_id for broker in answer.brokers] == [1, 2]
+    assert [broker.host for broker in answer.brokers] == ["b1", "b2"]
+    if version >= 1:
+        assert answer.controller_id == 1
+    (partition,) = answer.topics[0].partitions
+    assert (partition.error_code, partition.leader_id) == (errors.LEADER_NOT_AVAILABLE, -1)
+    assert (partition.replica_nodes, partition.isr_nodes) == ([3], [])
+    assert partition.offline_replicas == ([3] if version >= 5 else [])
+
+
+def test_the_last_in_sync_is_eligible_once_it_is_dead(
+    cluster: SimulatedCluster, user: ClusterUser
+) -> None:
+    user.create("alone", [3])
+    assert described(user, "alone")[0].isr_nodes == [3]
+
+    kill(cluster, 3)
+
+    (partition,) = described(user, "alone")
+    assert (partition.error_code, partition.leader_id) == (errors.LEADER_NOT_AVAILABLE, -1)
+    assert partition.isr_nodes == []
+    assert partition.eligible_leader_replicas == [3]
+    assert partition.offline_replicas == [3]
+
+
+def test_brokers_without_a_life_are_told_if_asked_for(
+    cluster: SimulatedCluster, user: ClusterUser
+) -> None:
+    kill(cluster, 2)
+
+    def brokers(**asked: bool) -> list[tuple[int, str, bool]]:
+        answer = user.call(api_keys.DESCRIBE_CLUSTER, 2, DescribeClusterRequest(**asked))
+        assert isinstance(answer, DescribeClusterResponse)
+        return [(each.broker_id, each.host, each.is_fenced) for each in answer.brokers]
+
+    assert brokers() == [(1, "b1", False), (3, "b3", False)]
+    assert brokers(include_fenced_brokers=True) == [*brokers(), (2, "b2", True)]
+
+
+# -- elections
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_any_broker_elects_the_preferred_leader(
+    cluster: SimulatedCluster, user: ClusterUser, version: int
+) -> None:
+    user.create("t", [1, 2], [2, 1])
+    assert reassign(user, {("t", 0): [2, 1]}) == {("t", 0): errors.NONE}
+    assert [each.leader_id for each in described(user, "t")] == [1, 2]
+
+    codes = elect(
+        ClusterUser(cluster, 3), PREFERRED, {"t": [0, 1, 0, 2], "nope": [0]}, version=version
+    )
+
+    assert codes == {
+        ("t", 0): errors.NONE,
+        ("t", 1): errors.ELECTION_NOT_NEEDED,
+        ("t", 2): errors.UNKNOWN_TOPIC_OR_PARTITION,
+        ("nope", 0): errors.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert [(each.leader_id, each.leader_epoch) for each in described(user, "t")] == [
+        (2, 1),
+        (2, 0),
+    ]
+
+
+def test_all_partitions_are_elected_if_none_is_named(user: ClusterUser) -> None:
+    user.create("t", [1, 2], [2, 1], [1, 2])
+    reassign(user, {("t", 0): [2, 1], ("t", 2): [2, 1]})
+
+    assert elect(user, PREFERRED, None) == {("t", 0): errors.NONE, ("t", 2): errors.NONE}
+    assert elect(user, PREFERRED, None) == {}
+
+
+def test_an_unclean_election_leads_where_nobody_in_sync_lives(
+    cluster: SimulatedCluster, user: ClusterUser
+) -> None:
+    user.create("alone", [3])
+    assert elect(user, UNCLEAN, {"alone": [0]}) == {("alone", 0): errors.ELECTION_NOT_NEEDED}
+    kill(cluster, 3)
+    assert elect(user, UNCLEAN, {"alone": [0]}) == {
+        ("alone", 0): errors.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    }
+    assert reassign(user, {("alone", 0): [1]}) == {("alone", 0): errors.NONE}
+
+    assert elect(user, UNCLEAN, {"alone": [0]}) == {("alone", 0): errors.NONE}
+
+    cluster.run_until(lambda: described(user, "alone")[0].replica_nodes == [1], "the end")
+    (partition,) = described(user, "alone")
+    assert (partition.error_code, partition.leader_id) == (errors.NONE, 1)
+    assert (partition.isr_nodes, partition.eligible_leader_replicas) == ([1], [])
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_wrong_elections_are_refused_as_a_whole(user: ClusterUser, version: int) -> None:
+    user.create("t", [1])
+    request = ElectLeadersRequest(topic_partitions=[TopicPartitions("t", [0] * 10_001)])
+    if version >= 1:
+        request = ElectLeadersRequest(election_type=7, topic_partitions=None)
+
+    answer = user.call(api_keys.ELECT_LEADERS, version, request)
+
+    assert isinstance(answer, ElectLeadersResponse)
+    if version >= 1:
+        assert answer.error_code == errors.INVALID_REQUEST
+    else:
+        (topic,) = answer.replica_election_results
+        assert topic.partition_result[0].error_code == errors.INVALID_REQUEST
+
+
+# -- reassignments
+
+
+def test_a_reassignment_is_under_way_until_it_is_cancelled(user: ClusterUser) -> None:
+    user.create("t", [1, 2], [2, 1])
+    assert under_way(user) == {}
+
+    assert reassign(user, {("t", 0): [3, 1]}) == {("t", 0): errors.NONE}
+
+    expected = {("t", 0): ([3, 1, 2], [3], [2])}
+    assert under_way(user) == expected
+    assert under_way(user, {"t": [0, 0, 1, 9, -1], "nope": [0]}) == expected
+    assert under_way(user, {"t": [1]}) == {}
+    assert described(user, "t")[0].replica_nodes == [3, 1, 2]
+
+    assert reassign(user, {("t", 0): None, ("t", 1): None}) == {
+        ("t", 0): errors.NONE,
+        ("t", 1): errors.NO_REASSIGNMENT_IN_PROGRESS,
+    }
+    assert under_way(user) == {}
+    assert described(user, "t")[0].replica_nodes == [1, 2]
+
+
+def test_replicas_that_are_in_sync_take_over_at_once(user: ClusterUser) -> None:
+    user.create("t", [1, 2])
+
+    assert reassign(user, {("t", 0): [2]}) == {("t", 0): errors.NONE}
+
+    (partition,) = described(user, "t")
+    assert (partition.leader_id, partition.leader_epoch) == (2, 1)
+    assert (partition.replica_nodes, partition.isr_nodes) == ([2], [2])
+
+
+def test_each_partition_has_an_error_of_its_own(user: ClusterUser) -> None:
+    user.create("t", [1], [1], [1], [1])
+
+    codes = reassign(
+        user,
+        {
+            ("t", 0): [1, 9],
+            ("t", 1): [2, 2],
+            ("t", 2): [],
+            ("t", 3): [1, 2],
+            ("t", 4): [1],
+            ("nope", 0): [1],
+        },
+    )
+
+    assert codes == {
+        ("t", 0): errors.INVALID_REPLICA_ASSIGNMENT,
+        ("t", 1): errors.INVALID_REPLICA_ASSIGNMENT,
+        ("t", 2): errors.INVALID_REPLICA_ASSIGNMENT,
+        ("t", 3): errors.NONE,
+        ("t", 4): errors.UNKNOWN_TOPIC_OR_PARTITION,
+        ("nope", 0): errors.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+
+
+def test_a_partition_that_is_named_twice_stays_as_it_is(user: ClusterUser) -> None:
+    user.create("t", [1])
+    partitions = [ReassignablePartition(0, [2]), ReassignablePartition(0, [3])]
+    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic("t", partitions)])
+
+    answer = user.call(api_keys.ALTER_PARTITION_REASSIGNMENTS, 0, request)
+
+    assert isinstance(answer, AlterPartitionReassignmentsResponse)
+    assert [each.error_code for each in answer.responses[0].partitions] == [errors.INVALID_REQUEST]
+    assert under_way(user) == {}
+
+
+def test_too_many_partitions_are_refused(user: ClusterUser) -> None:
+    partitions = [ReassignablePartition(index, [1]) for index in range(10_001)]
+    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic("t", partitions)])
+
+    answer = user.call(api_keys.ALTER_PARTITION_REASSIGNMENTS, 0, request)
+
+    assert isinstance(answer, AlterPartitionReassignmentsResponse)
+    assert answer.error_code == errors.INVALID_REQUEST
+    assert "at most 10000" in (answer.error_message or "")
+
+
+def test_many_partitions_are_reassigned_in_one_request(user: ClusterUser) -> None:
+    user.create("t", *[[1]] * 400)
+
+    codes = reassign(user, {("t", index): [1, 2] for index in range(400)})
+
+    assert set(codes.values()) == {errors.NONE}
+    assert len(under_way(user)) == 400
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, -(2**31)])
+def test_no_time_is_a_time_out_and_the_broker_goes_on(user: ClusterUser, timeout_ms: int) -> None:
+    user.create("t", *[[1, 2]] * 300)
+    every = {("t", index): [2, 1] for index in range(300)}
+
+    assert reassign(user, every, timeout_ms=timeout_ms) == dict.fromkeys(
+        every, errors.REQUEST_TIMED_OUT
+    )
+    elected = elect(user, PREFERRED, {"t": [0]}, timeout_ms=timeout_ms)
+
+    assert elected[("t", 0)] in (errors.REQUEST_TIMED_OUT, errors.ELECTION_NOT_NEEDED)
+    assert set(reassign(user, every).values()) == {errors.NONE}
+
+
+# -- unregistration
+
+
+def unregister(user: ClusterUser, broker_id: int) -> tuple[int, str]:
+    answer = user.call(api_keys.UNREGISTER_BROKER, 0, UnregisterBrokerRequest(broker_id))
+    assert isinstance(answer, UnregisterBrokerResponse)
+    return answer.error_code, answer.error_message or ""
+
+
+def test_a_broker_is_unregistered_once_it_is_dead_and_has_no_replicas(
+    cluster: SimulatedCluster, user: ClusterUser
+) -> None:
+    user.create("t", [1, 3])
+    assert unregister(user, 3)[0] == errors.INVALID_REQUEST
+    assert unregister(user, -1)[0] == errors.BROKER_ID_NOT_REGISTERED
+    kill(cluster, 3)
+    assert "replicas of 1 partitions, t-0" in unregister(user, 3)[1]
+    reassign(user, {("t", 0): [1]})
+
+    assert unregister(user, 3) == (errors.NONE, "")
+
+    assert unregister(user, 3)[0] == errors.BROKER_ID_NOT_REGISTERED
+    assert cluster.stores()[0].state.broker_ids == [1, 2]
+    node = cluster.nodes[2]
+    node.heal()
+    node.reconnect()
+    cluster.run_until(lambda: node.is_ready, "a broker that registers again")
+    cluster.world.run_for(100)
+    assert cluster.stores()[0].state.broker_ids == [1, 2, 3]
