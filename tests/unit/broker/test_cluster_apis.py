@@ -15,6 +15,21 @@ from tarry.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from tarry.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from tarry.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from tarry.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from tarry.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -406,3 +421,41 @@ def test_a_broker_is_unregistered_once_it_is_dead_and_has_no_replicas(
     cluster.run_until(lambda: node.is_ready, "a broker that registers again")
     cluster.world.run_for(100)
     assert cluster.stores()[0].state.broker_ids == [1, 2, 3]
+
+
+# -- many topics
+
+
+def test_more_topics_than_a_transaction_holds_are_made_grown_and_deleted(
+    cluster: SimulatedCluster, user: ClusterUser
+) -> None:
+    names = [f"t{number}" for number in range(200)]
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    twice = CreatableTopic(name="t7", num_partitions=1, replication_factor=1)
+
+    made = user.call(
+        api_keys.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[*topics, twice], timeout_ms=9_000)
+    )
+    grown = user.call(
+        api_keys.CREATE_PARTITIONS,
+        3,
+        CreatePartitionsRequest([CreatePartitionsTopic(name, 2, None) for name in names], 9_000),
+    )
+    gone = user.call(
+        api_keys.DELETE_TOPICS,
+        6,
+        DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=name) for name in names], timeout_ms=9_000
+        ),
+    )
+
+    assert isinstance(made, CreateTopicsResponse)
+    codes = {each.name: each.error_code for each in made.topics}
+    assert len(codes) == len(made.topics) == 200
+    assert codes.pop("t7") == errors.INVALID_REQUEST
+    assert set(codes.values()) == {errors.NONE}
+    assert isinstance(grown, CreatePartitionsResponse)
+    assert sum(each.error_code == errors.NONE for each in grown.results) == 199
+    assert isinstance(gone, DeleteTopicsResponse)
+    assert sum(each.error_code == errors.NONE for each in gone.responses) == 199
+    assert not cluster.stores()[0].state.topics
