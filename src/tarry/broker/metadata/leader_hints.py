@@ -79,4 +79,4 @@ class LeaderHints:
         broker = state.brokers.get(row.leader_id)
         if broker is None or broker.broker_epoch != row.broker_epoch:
             return None
-        return row if self._view.is_serving(row.leader_id) else None
+        return row if self._view.is_reachable(row.leader_id) else None
