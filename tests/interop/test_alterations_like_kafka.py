@@ -385,11 +385,12 @@ def test_the_brokers_keys_are_kafkas_and_so_is_which_of_them_may_change(both: Bo
 
     theirs, ours = told(both.kafka), told(both.tarry)
 
-    # Kafka keeps the last one to itself.
+    # Kafka keeps the last one to itself, and tells a throttle only while it is set.
     assert [key for key in ours if key not in theirs] == [
         "events.enable",
         "events.interval.ms",
         "flush.policy",
+        "follower.replication.throttled.rate",
         "logging.format",
         "logging.level",
         "metadata.store",

@@ -104,6 +104,7 @@ class LogMachine(RuleBasedStateMachine):
 
     # --- Appending.
 
+    @precondition(lambda self: not self.log.is_being_cut)
     @rule(
         timestamps=st.lists(st.integers(0, 300), min_size=1, max_size=4),
         size=st.sampled_from([0, 40, 300, 2500]),
@@ -239,12 +240,11 @@ class LogMachine(RuleBasedStateMachine):
     def truncate(self, share: float) -> None:
         first = max(self.log_start, self.log.coming_start_offset)
         offset = first + int(share * (self.end_offset - first))
-        if not try_truncate(self.log, offset):
-            while self.log.recovery_point.offset > self.log.recovery_point.limit_offset:
+        while not try_truncate(self.log, offset):
+            if self.log.recovery_point.limit_offset >= 0:
                 self.begin_checkpoint()
                 while self.round_id >= 0:
                     self.end_checkpoint_step()
-            assert try_truncate(self.log, offset)
         assert self.log.log_end_offset <= max(offset, self.log_start)
         while self.batches and self.end_offset > self.log.log_end_offset:
             self.batches.pop()

@@ -112,7 +112,10 @@ class Transport(Protocol):
     """Connections by id.  Ids are never used twice in one life of the broker."""
 
     def connect(self, host: str, port: int) -> int:
-        """Begin an outgoing connection; ends as `Connected` or `Disconnected`."""
+        """Begin an outgoing connection; ends as `Connected` or `Disconnected`.
+
+        `host` is a name or a number; a name is looked up outside the turn.
+        """
 
     def send(self, connection_id: int, chunks: list[Chunk]) -> int:
         """Take the chunks in order; return how many bytes the peer's side has not taken yet.

@@ -24,9 +24,17 @@ class SettingAttributes:
     leader_imbalance_check_interval_seconds: int
     leader_imbalance_per_broker_percentage: int
     unclean_leader_election_enable: bool
+    replica_fetch_max_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_wait_max_ms: int
+    replica_fetch_min_bytes: int
+    replica_fetch_backoff_ms: int
+    replica_socket_timeout_ms: int
+    follower_replication_throttled_rate: int
     listeners: str
     advertised_listeners: str | None
     listener_security_protocol_map: str
+    inter_broker_listener_name: str | None
     controller_listener_names: str | None
     log_dirs: str | None
     log_dir: str | None
@@ -43,6 +51,7 @@ class SettingAttributes:
     num_partitions: int
     default_replication_factor: int
     min_insync_replicas: int
+    replica_lag_time_max_ms: int
     message_max_bytes: int
     compression_type: str
     compression_gzip_level: int

@@ -107,6 +107,21 @@ class Settings(SettingAttributes):
                 self.get_text("listener.security.protocol.map"),
                 self.get_text("controller.listener.names"),
             )
+        with self._blaming("inter.broker.listener.name"):
+            self.inter_broker_listener = self._inter_broker_listener()
+
+    def _inter_broker_listener(self) -> str:
+        """Return the name of the listener through which the brokers of a cluster reach each
+        other."""
+        first = self.open_listeners[0].name
+        name = (self.inter_broker_listener_name or first).upper()
+        opened = [listener.name for listener in self.open_listeners]
+        if self.store_address is not None and name not in opened:
+            raise InvalidSetting(
+                f"inter.broker.listener.name={name}: it must be one of listeners, which are "
+                f"{', '.join(opened)}"
+            )
+        return name
 
     def _derive(self) -> None:
         """Derive every attribute from the layers."""

@@ -55,12 +55,10 @@ _KEYS_BY_REASON: Final = (
         "replication is not there yet",
         """
         alter.log.dirs.replication.quota.window.num
-        alter.log.dirs.replication.quota.window.size.seconds inter.broker.listener.name
+        alter.log.dirs.replication.quota.window.size.seconds
         log.dir.failure.timeout.ms num.replica.alter.log.dirs.threads num.replica.fetchers
-        replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes
-        replica.fetch.response.max.bytes replica.fetch.wait.max.ms
-        replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms
-        replica.selector.class replica.socket.receive.buffer.bytes replica.socket.timeout.ms
+        replica.high.watermark.checkpoint.interval.ms
+        replica.selector.class replica.socket.receive.buffer.bytes
         replication.quota.window.num replication.quota.window.size.seconds request.timeout.ms
         security.inter.broker.protocol socket.connection.setup.timeout.max.ms
         socket.connection.setup.timeout.ms unclean.leader.election.interval.ms

@@ -50,6 +50,23 @@ unclean.leader.election.enable     boolean false dynamic
     Only with etcd: a replica that is not in sync may lead once no replica in sync has lived for ten
     seconds. Acknowledged records may be lost by it.
 
+replica.fetch.max.bytes            int     1048576     0..
+    Only with etcd: so many bytes of one partition a follower asks its leader for at once; a larger
+    batch comes whole.
+replica.fetch.response.max.bytes   int     10485760    0..
+    Only with etcd: so many bytes of all partitions together.
+replica.fetch.wait.max.ms          int     500
+    Only with etcd: a leader answers a follower for which it has nothing after so long.
+replica.fetch.min.bytes            int     1
+    Only with etcd: a leader that has less for a follower waits for more.
+replica.fetch.backoff.ms           int     1000        0..
+    Only with etcd: a follower waits so long before it asks again after a failure.
+replica.socket.timeout.ms          int     30000
+    Only with etcd: a leader that has not answered a follower after so long counts as gone.
+follower.replication.throttled.rate long   9223372036854775807 0.. dynamic
+    Only with etcd: bytes a second that replicas which are far behind, or not in sync, take from
+    each leader.
+
 listeners                          string  PLAINTEXT://127.0.0.1:9092
     Addresses to listen on, NAME://host:port, separated by commas; port 0 takes a free one.
 advertised.listeners               string  -
@@ -57,6 +74,9 @@ advertised.listeners               string  -
 listener.security.protocol.map     string  PLAINTEXT:PLAINTEXT,SSL:SSL,\
 SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
     Security protocol of each listener name; only PLAINTEXT can be used.
+inter.broker.listener.name         string  -
+    Only with etcd: the listener through which brokers reach each other, the same name at all of
+    them. Without it: the first of listeners.
 controller.listener.names          string  -
     Listeners of KRaft's controller; they are not opened, since Tarry has none.
 
@@ -93,6 +113,9 @@ default.replication.factor         int     1
     Replicas of a new topic, if the client names no number.
 min.insync.replicas                int     1           1.. dynamic
     Replicas that must be in sync for a produce with acks=all.
+replica.lag.time.max.ms            long    30000
+    Only with etcd: a replica that has not had all that its leader has for so long is no longer in
+    sync.
 
 message.max.bytes                  int     1048588     0.. dynamic
     Largest record batch that a topic accepts.

@@ -56,6 +56,10 @@ from tarry.broker.metadata.hosting import Hosting
 from tarry.broker.metadata.removals import Removals
 from tarry.broker.metadata.retries import Retries
 from tarry.broker.part import Parts, WaitingPart
+from tarry.broker.replication.cuts import Cuts
+from tarry.broker.replication.follower import ReplicaFollower
+from tarry.broker.replication.leader import ReplicaLeader
+from tarry.broker.replication.peer_links import PeerLinks
 from tarry.broker.route import Route
 from tarry.broker.shutdown import Shutdown
 from tarry.broker.topics import Topics
@@ -118,6 +122,9 @@ class Broker:
         self.timer = TimingWheel(turn.now_ms) if timer is None else timer
         # None where the broker has a store of its own.
         self.membership: ClusterMembership | None = None
+        self.peers: PeerLinks | None = None
+        self.follower: ReplicaFollower | None = None
+        self.replica_leader: ReplicaLeader | None = None
         self.answers = Answers(self.this_turn, self.transport, self.timer, self.probe)
         self.topics = Topics()
         # Filled by `lifecycle`: handlers are bound to parts of this broker.
@@ -170,6 +177,30 @@ class Broker:
         )
         hosting.role_listeners.append(self.coordinators)
         return hosting
+
+    def follow_others(self) -> None:
+        """Have this broker follow the partitions that others lead; before anything is hosted."""
+        settings, deletions = self.settings, self.record_deletions
+        self.peers = PeerLinks(
+            self.broker_id,
+            self.this_turn,
+            self.timer,
+            self.transport,
+            self.random,
+            timeout_ms=settings.replica_socket_timeout_ms,
+            backoff_ms=settings.replica_fetch_backoff_ms,
+            idle_ms=settings.connections_max_idle_ms,
+        )
+        cuts = Cuts(self.this_turn, self.flushes, deletions.hasten, deletions.request)
+        follower = ReplicaFollower(
+            settings, self.cluster, self.this_turn, self.flushes, self.peers, cuts
+        )
+        self.follower = self.parts.add(follower)
+        # Before the coordinators, which load what is led.
+        placement = follower.placement
+        self.hosting.role_listeners.insert(0, placement)
+        self.hosting.when_closed.append(placement.forget)
+        self.hosting.when_lives_change.append(placement.react)
 
     # -- the turn
 
@@ -230,6 +261,8 @@ class Broker:
             logger.warning("the process did not run for %d ms: no time-out counts it", late_ms)
         turn.now_ms = now_ms - turn.stalled_ms
         turn.now_wall_ms = now_wall_ms
+        if self.replica_leader is not None:
+            self.replica_leader.attend()
         if late_ms > STALL_MS:
             self.parts.on_stall()
 
@@ -240,6 +273,8 @@ class Broker:
             if connection is not None:
                 connection.feed(event.data)
                 self._process(connection)
+            elif self.peers is not None:
+                self.peers.on_event(event)
         elif kind == FLUSHED:
             self._on_flushed(event)
         elif kind == CONNECTED:
@@ -254,6 +289,8 @@ class Broker:
             connection = self.answers.connections.get(event.connection_id)
             if connection is not None:
                 self.answers.forget(connection)
+            elif self.peers is not None:
+                self.peers.on_event(event)
         elif kind == STOP_REQUESTED:
             if self.membership is None:
                 self.shutdown.begin()
@@ -265,6 +302,10 @@ class Broker:
     # -- connections
 
     def _on_connected(self, event: Event) -> None:
+        if event.is_outgoing:
+            if self.peers is not None:
+                self.peers.on_event(event)
+            return
         if self.shutdown.is_begun:
             self.transport.close(event.connection_id)
             return

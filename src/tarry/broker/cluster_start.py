@@ -11,6 +11,7 @@ from tarry.broker.metadata.cluster_member import ClusterMember
 from tarry.broker.metadata.doubts import find_doubts
 from tarry.broker.metadata.elections import Elections
 from tarry.broker.metadata.reassigning import Reassigning
+from tarry.broker.replication.leader_start import begin_leading
 from tarry.cluster.joining import Joining
 
 
@@ -46,9 +47,25 @@ def start_member(
         shared=StartMetadata(joining.store, joining.turn_state, joining.timer),
     )
     joining.store.fail = broker.shutdown.fail
+    broker.membership = _begin_membership(broker, joining, boot_id)
+    life = joining.life
+    begin_leading(broker, joining.store.known, lambda: life.is_alive)
+    changes = broker.changes
+    changes.also = Reassigning(
+        settings.node_id, joining.store, broker.hosting.retries, changes.also
+    )
+    # Producers that come while etcd is away find ids.
+    broker.producer_ids.reserve()
+    return broker
+
+
+def _begin_membership(broker: Broker, joining: Joining, boot_id: str) -> ClusterMember:
+    """Begin the life of a broker whose logs are recovered."""
+    assert joining.life is not None
+    settings, flushes = broker.settings, broker.flushes
     store, turn, timer = joining.store, broker.this_turn, broker.timer
     doubts = find_doubts(
-        disk,
+        broker.disk,
         settings,
         broker.logs,
         broker.topics,
@@ -56,8 +73,8 @@ def start_member(
         boot_id=boot_id,
         is_other_disk=joining.is_other_disk,
     )
-    doubts.then = broker.flushes.then
-    broker.membership = ClusterMember(
+    doubts.then = flushes.then
+    return ClusterMember(
         settings,
         store,
         joining.life,
@@ -67,11 +84,6 @@ def start_member(
         timer=timer,
         topics=broker.topics,
         shutdown=broker.shutdown,
-        elections=Elections(settings, store, broker.flushes, doubts, turn, timer),
+        elections=Elections(settings, store, flushes, doubts, turn, timer),
         doubts=doubts,
     )
-    changes = broker.changes
-    changes.also = Reassigning(settings.node_id, store, broker.hosting.retries, changes.also)
-    # Producers that come while etcd is away find ids.
-    broker.producer_ids.reserve()
-    return broker

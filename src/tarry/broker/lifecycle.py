@@ -90,6 +90,8 @@ def start_broker(
     for listener in settings.open_listeners:
         broker.endpoints[listener.name] = (listener.advertised_host, listener.advertised_port)
     broker.hosting.is_member = shared is not None
+    if shared is not None:
+        broker.follow_others()
     broker.hosting.begin()
     _begin_duties(broker)
     if settings.events_enable:

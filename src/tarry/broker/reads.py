@@ -7,6 +7,7 @@ The answer is built once, when the fetch ends.  Hot.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import i64
@@ -123,6 +124,8 @@ class FetchStatus:
             return self.gone_code
         if partition.gone_code != errors.NONE:
             return partition.gone_code
+        if partition.door.is_lease_over and not partition.may_act():
+            return errors.NOT_LEADER_OR_FOLLOWER
         asked = self.asked
         error_code = partition.epoch_error(asked.current_leader_epoch)
         if error_code != errors.NONE:
@@ -164,6 +167,8 @@ class Fetch:
         self.context = context
         self.topics = topics
         self.limits = limits
+        # Names leaders in an answer that refuses; None where there is one broker.
+        self.add_hints: Callable[[RequestContext, FetchResponse], None] | None = None
 
     def keys(self) -> list[PartitionKey]:
         """Return the partitions that the fetch may wait for."""
@@ -202,6 +207,7 @@ class Fetch:
         response = FetchResponse()
         limits = self.limits
         total: i64 = 0
+        is_any_refused = False
         for topic in self.topics:
             answers: list[PartitionData] = []
             for status in topic.statuses:
@@ -209,11 +215,14 @@ class Fetch:
                 answers.append(answer)
                 left: i64 = max(limits.max_bytes - total, 0)
                 total += _read_status(status, answer, left, limits, at_least_one=total == 0)
+                is_any_refused = is_any_refused or answer.error_code != errors.NONE
             response.responses.append(
                 FetchableTopicResponse(
                     topic=topic.topic, topic_id=topic.topic_id, partitions=answers
                 )
             )
+        if is_any_refused and self.add_hints is not None:
+            self.add_hints(self.context, response)
         return response
 
 

@@ -1,9 +1,9 @@
-"""What a process leaves for the next one on the same disk: how far its logs can be trusted.
+"""Trust in a disk: what a process leaves for the next one about how far its logs are whole.
 
 A log is whole if every record that counted as kept is in it.  That holds after a clean stop, where
 each flush was waited for, and as long as the machine has not been started anew.  Where it does not
-hold this broker leaves the replicas in sync; and until it has, the doubt is kept here, since nothing
-else on the disk tells of it.
+hold this broker leaves the replicas in sync.  Until it has, the doubt is kept here: nothing else on
+the disk tells of it.
 """
 
 from __future__ import annotations

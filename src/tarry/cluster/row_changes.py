@@ -31,7 +31,7 @@ Place = tuple[bytes, int]
 
 
 class LifeGuard(NamedTuple):
-    """What must hold of a broker when rows are written: it lives in this epoch, or it is over."""
+    """Guard of a change of rows: a broker must live in this epoch, or this life must be over."""
 
     broker_id: int
     broker_epoch: int
@@ -99,7 +99,7 @@ class RowsChange(GuardedChange):
 
 
 class Spells:
-    """How long things have been as they are, by key; what a whole look does not find is forgotten.
+    """Times for which things have been so, by key; what a whole look does not find is forgotten.
 
     Time is attended time: what the process slept through counts for nobody.
     """

@@ -22,7 +22,8 @@ TLS_HANDSHAKE: Final = b"\x16\x03"
 class FrameSplitter:
     """Cutter of a stream into whole frames; keeps what is not whole yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, answer_bytes_max: int = ANSWER_BYTES_MAX) -> None:
+        self._answer_bytes_max = answer_bytes_max
         # Less than the four bytes of a length.
         self._head = b""
         # Of the frame that is not whole yet; -1: its length has not come.
@@ -66,7 +67,7 @@ class FrameSplitter:
         if len(self._head) < 4:
             return len(data)
         length = int.from_bytes(self._head, "big")
-        if length > ANSWER_BYTES_MAX or length < 4:
+        if length > self._answer_bytes_max or length < 4:
             raise ProtocolViolation(_no_length(self._head, length))
         self._head = b""
         self._length = length

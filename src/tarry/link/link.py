@@ -26,7 +26,7 @@ from tarry.link.errors import (
 )
 from tarry.link.events import Address, Close, Connect, Resolve, Send
 from tarry.link.exchange import Exchange
-from tarry.link.frames import FrameSplitter
+from tarry.link.frames import ANSWER_BYTES_MAX, FrameSplitter
 from tarry.link.pauses import backoff_ms
 from tarry.link.tasks import Task
 from tarry.link.versions import VersionTable, decode_versions, version_table, versions_request
@@ -64,6 +64,8 @@ class Link:
         self.broker_id = broker_id
         self.address = address
         self.state = DISCONNECTED
+        # A longer answer ends the connection; counts from the next connection on.
+        self.answer_bytes_max = ANSWER_BYTES_MAX
         self.connection_id = 0
         self.failures = 0
         self.versions: VersionTable = {}
@@ -80,7 +82,7 @@ class Link:
         self._addresses: list[Address] = []
         self._waiting: deque[Exchange[Any]] = deque()
         self._in_flight: deque[Exchange[Any]] = deque()
-        self._frames = FrameSplitter()
+        self._frames = FrameSplitter(self.answer_bytes_max)
         self._correlation_id = 0
         self._deadline = Task(self._check_deadlines)
         self._setup_deadline = Task(self._give_up_connecting)
@@ -323,7 +325,7 @@ class Link:
             self.failures,
             self.owner.random,
         )
-        self._frames = FrameSplitter()
+        self._frames = FrameSplitter(self.answer_bytes_max)
         for task in (self._deadline, self._setup_deadline, self._resume, self._idleness):
             self.owner.tasks.cancel(task)
         in_flight, waiting = self._in_flight, self._waiting
@@ -362,7 +364,7 @@ class Link:
         self.owner.put(Close(self.connection_id))
         self.owner.forget(self.connection_id)
         self.state = DISCONNECTED
-        self._frames = FrameSplitter()
+        self._frames = FrameSplitter(self.answer_bytes_max)
         for task in (self._deadline, self._resume, self._idleness):
             self.owner.tasks.cancel(task)
 

@@ -26,6 +26,7 @@ from tarry.log.recovery.points import (
     decode_recovery_points,
 )
 from tarry.log.recovery.recovery import recover_log, settle_logs
+from tarry.log.segment import LOG_SUFFIX, segment_path
 from tarry.log.small_files import write_file
 from tarry.log.state import LogListener
 
@@ -55,20 +56,26 @@ class Logs:
         self._loaded: dict[str, RecoveryPoint] | None = {}
         # Logs whose recovery is not durable yet.
         self._unsettled: list[Log] = []
+        # There were recovery points: a log without one was begun since they were written.
+        self._has_rows = False
+        # The first turn has come: nothing may be read at length any more.
+        self._is_started = False
 
     def load(self) -> None:
         """Read the recovery points and take the clean marker away, durably.
 
         `StorageError` if the device fails: nothing was changed, and another start may succeed.
         """
+        self._is_started = False
         self.was_clean = self.disk.exists(CLEAN_MARKER)
         if self.disk.exists(RECOVERY_POINTS_FILE):
             # A device that cannot read them now says nothing about damage: the start is refused.
             file = self.disk.open(RECOVERY_POINTS_FILE)
             self._loaded = decode_recovery_points(file.read(0, file.size))
             file.close()
+            self._has_rows = self._loaded is not None
             self.has_lost_points = self._loaded is None
-            if self.has_lost_points:
+            if self._loaded is None:
                 logger.error(
                     "%s is damaged: all logs are read from their start", RECOVERY_POINTS_FILE
                 )
@@ -83,7 +90,9 @@ class Logs:
     ) -> Log:
         """Open the log of a topic's partition, or make it.
 
-        A directory that says it belongs to another topic is moved out of the way.
+        A directory that says it belongs to another topic is moved out of the way.  So is one whose
+        first batches a crash has taken, and, once the broker runs, one that had to be read first:
+        the log begins anew then, and is copied from another replica if there is one.
         `topic_id` b"": no topic's log, any directory of that name will do.
         """
         identity = LogIdentity(directory, topic_id)
@@ -98,26 +107,40 @@ class Logs:
             # A row says whose the directory is; else its own file has to.
             found = identity.text if is_covered else identity.read(self.disk)
             identity.is_missing = found == ""
+            reason = ""
             if found not in ("", identity.text):
-                self._move_away(directory, found)
+                reason = f"belongs to topic id {found}"
+            elif self._is_started and not self._is_known(listing, point):
+                reason = "was not read when this broker started"
+            elif self._lacks_beginning(listing, point):
+                reason = f"lacks the batches before offset {listing.base_offsets[0]}"
+            if reason:
+                self._move_away(directory, found, reason)
+                point = RecoveryPoint(directory, identity.text)
                 identity = LogIdentity(directory, topic_id)
                 listing = Listing(self.disk, directory)
         log = recover_log(
             self.files, listing, config, listener, point, self.was_clean, identity=identity
         )
         self.recovery_points.add(log, point)
-        if log.has_unflushed_bytes:
+        if log.has_unflushed_bytes and not self._is_started:
             self._unsettled.append(log)
             if len(self._unsettled) == UNSETTLED_LOGS_MAX:
-                self.settle()
+                self._settle()
         return log
 
-    def settle(self) -> None:
+    def settle(self, *, is_last: bool = True) -> None:
         """Make durable what recovery kept and cut; before the first turn.
+
+        `is_last`: every log that this broker has was opened; one that is opened later is not read.
 
         A new log has nothing yet, and its names wait for its first flush.  `FlushFailed` is no
         `StorageError`: who opens a log again after one of those must not flush again.
         """
+        self._is_started = is_last
+        self._settle()
+
+    def _settle(self) -> None:
         try:
             settle_logs(self.disk, self._unsettled)
         except StorageError as error:
@@ -152,8 +175,29 @@ class Logs:
             return RecoveryPoint(directory, identity)
         return row
 
-    def _move_away(self, directory: str, found: str) -> None:
-        """Files of another topic are in the way: a crash undid the renaming of a deleted one.
+    def _is_known(self, listing: Listing, point: RecoveryPoint | None) -> bool:
+        """Return true if the recovery point tells all about the log: nothing has to be read."""
+        if not listing.base_offsets:
+            return True
+        if point is None or not point.segments:
+            return False
+        if listing.base_offsets[-1] != point.segments[-1].base_offset:
+            return False
+        path = segment_path(listing.directory, listing.base_offsets[-1]) + LOG_SUFFIX
+        return self.disk.open(path).size == point.segments[-1].size
+
+    def _lacks_beginning(self, listing: Listing, point: RecoveryPoint | None) -> bool:
+        """Return true if the log's first segment is gone: without a row it begins at offset 0.
+
+        Nothing of it was flushed, or else all of it.  As a replica it would seem to have what lies
+        before.
+        """
+        if self.was_clean or not self._has_rows or not listing.base_offsets:
+            return False
+        return point is not None and not point.segments and listing.base_offsets[0] > 0
+
+    def _move_away(self, directory: str, found: str, reason: str) -> None:
+        """Files are in the way: of a deleted topic whose renaming a crash undid, or unread ones.
 
         They are kept, since it may also be the metadata that was lost.
         """
@@ -161,9 +205,6 @@ class Logs:
         while self.disk.exists(away):
             away += "+"
         logger.warning(
-            "%s belongs to topic id %s and is now called %s; remove it if you do not need it",
-            directory,
-            found,
-            away,
+            "%s %s and is now called %s; remove it if you do not need it", directory, reason, away
         )
         self.disk.rename(directory, away)

@@ -31,6 +31,11 @@ from tarry.records.batch import NO_TIMESTAMP, BatchHeader
 logger = logging.getLogger("tarry.log")
 
 LOG_SUFFIX: Final = ".log"
+SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+# Beside a segment that begins far behind the end of the one before.
+GAP_SUFFIX: Final = ".gap"
+# In the directory of a log where a copied batch did not begin where the one before had ended.
+GAPS_FILE: Final = "offset-gaps"
 
 UNKNOWN_TIMESTAMP: Final = -2
 
@@ -94,8 +99,11 @@ class Segment(FileHolder):
         self.flushed_size: i64 = 0
         # Whether the file has a name already; an empty segment gets one with its first write.
         self.has_file = False
-        # Whether compaction has made it: offsets may be missing between its batches.
+        # Whether offsets may be missing between its batches: compaction took them, here or where
+        # the log was copied from.
         self.has_gaps = False
+        # Whether the one before may end far away; a file beside it says so.
+        self.is_behind_gap = False
         # Whether the log has noted it among those with bytes to flush.
         self.is_dirty = False
         # The first batch's timestamp decides on rolling by time.
@@ -240,7 +248,8 @@ class Segment(FileHolder):
 
     def cut(self, row: SegmentRow) -> None:
         """Cut off the file what follows the row, and take the state that the row says."""
-        self.file().truncate(row.size)
+        if self.has_file:
+            self.file().truncate(row.size)
         self.size = row.size
         self.written_size = row.size
         self.flushed_size = min(self.flushed_size, self.size)
@@ -256,11 +265,15 @@ class Segment(FileHolder):
     def find(self, offset: i64, end: i64) -> i64:
         """Position of the batch that contains `offset` or else follows it; `end` if none does."""
         position = self.newest.position_of(offset)
-        if position != UNKNOWN_POSITION:
+        if position >= end or (position != UNKNOWN_POSITION and not self.has_gaps):
             return min(position, end)
         if end == 0:
             return 0
-        walk = self.walk_from_entry(self.loaded().offsets.entry_of_offset(offset), end)
+        if position == UNKNOWN_POSITION:
+            walk = self.walk_from_entry(self.loaded().offsets.entry_of_offset(offset), end)
+        else:
+            # Behind this batch may be a gap, and the offset in it.
+            walk = self.walk(position, end)
         while self.step(walk):
             if walk.last_offset >= offset:
                 return walk.batch_position
@@ -412,11 +425,8 @@ class Segment(FileHolder):
 
     def file_paths(self) -> list[str]:
         """Paths of all files that a segment can have."""
-        return [
-            self.path + LOG_SUFFIX,
-            self.path + OFFSET_INDEX_SUFFIX,
-            self.path + TIME_INDEX_SUFFIX,
-        ]
+        paths = [self.path + suffix for suffix in SEGMENT_SUFFIXES]
+        return [*paths, self.path + GAP_SUFFIX] if self.is_behind_gap else paths
 
     def remove(self) -> None:
         """Remove all files at once."""

@@ -30,6 +30,16 @@ class RecoveryPointState:
         self.is_wanted = False
         # A new one may not pass this offset, because a cut is waiting (-1: it may).
         self.limit_offset: i64 = -1
+        # A new one says that the log is empty and begins there, because a restart is waiting (-1:
+        # none is).
+        self.restart_offset: i64 = -1
+        # The last one says so already.
+        self.is_restart = False
+        # A new one says that the compaction checkpoint is void: a cut takes what it speaks of.
+        self.voids_compaction = False
+        # Compaction checkpoints up to this generation are void.
+        self.void_generation: i64 = 0
+        self.high_watermark_hint: i64 = -1
 
     def take_over(self, row: RecoveryPoint, written_bytes: int, epochs_version: int) -> None:
         """Take over what a recovery point holds; `epochs_version` is -1 if the epochs had not
@@ -39,6 +49,8 @@ class RecoveryPointState:
         self.offset_max = row.recovery_offset
         self.log_start_offset = row.log_start_offset
         self.snapshot_offset = row.snapshot_offset
+        self.void_generation = row.void_generation
+        self.high_watermark_hint = row.high_watermark_hint
         self.written_bytes = written_bytes
         if epochs_version >= 0:
             self.epochs_version = epochs_version
@@ -83,12 +95,31 @@ class CompactionState:
         self.swaps: i64 = 0
         # Segments are being read: none of them may go.
         self.is_under_way = False
+        # Up to there, while it is under way.
+        self.target_offset: i64 = 0
 
     def take_over(self, generation: i64, cleaned_offset: i64, end_offset: i64) -> None:
         """Take what a compaction checkpoint says."""
         self.generation = generation
         self.cleaned_offset = cleaned_offset
         self.end_offset = end_offset
+
+
+class CutState:
+    """State of a cut or a restart of the log that takes several turns (`recovery/truncation`)."""
+
+    def __init__(self) -> None:
+        # From the first call to the one that ends it: nothing may be appended.
+        self.is_under_way = False
+        # Files were cut, and what is derived from the log is not what is left of it.
+        self.has_begun = False
+        # What the listener is still to be told begins here; -1: it was not looked at yet.
+        self.listener_offset: i64 = -1
+
+    def end(self) -> None:
+        self.is_under_way = False
+        self.has_begun = False
+        self.listener_offset = -1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -105,6 +136,10 @@ class LogListener:
     def take_snapshot(self) -> bytes | None:
         """Return the state after the last written batch; None if there is nothing to keep."""
         return None
+
+    def truncate(self, end_offset: int) -> bool:
+        """Follow a cut to `end_offset`; False if everything has to come from the log again."""
+        return False
 
     def on_recovered_batch(self, header: BatchHeader) -> None:
         """Take a batch that the log kept and the snapshot did not know, in order of offsets."""

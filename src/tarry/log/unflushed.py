@@ -11,8 +11,10 @@ from mypy_extensions import i64
 
 from tarry.base.doors import Disk, LogFile
 from tarry.log.identity import LogIdentity
+from tarry.log.open_files import OpenFiles
 from tarry.log.segment import Segment
 from tarry.log.segments import LogPosition
+from tarry.log.tail import TailMark
 
 
 class FlushMark:
@@ -38,8 +40,11 @@ class Unflushed:
         self.flushed_names: i64 = 0
         # The directory itself is new: its name lies in its parent.
         self.is_directory_new = False
-        # Times that written bytes were cut off again.
+        # Times that written bytes were cut off again, how many of those cuts are durable, and which
+        # of them was the last that took away what counted (the others undid a write that failed).
         self.cuts: i64 = 0
+        self.flushed_cuts: i64 = 0
+        self.last_truncation: i64 = 0
         self.identity = identity
         # Of the flushes under way, in the order of their ends.
         self._marks: list[FlushMark] = []
@@ -105,11 +110,13 @@ class Unflushed:
         """Forget all marks: the log has a new end."""
         self._marks.clear()
         self.cuts += 1
+        self.last_truncation = self.cuts
 
     def settle(self, mark: FlushMark) -> None:
         """Settle the flush that a mark was taken for: it is complete."""
         if mark.cuts != self.cuts:
             return
+        self.flushed_cuts = mark.cuts
         for i in range(len(mark.segments)):
             segment = mark.segments[i]
             segment.flushed_size = max(segment.flushed_size, mark.sizes[i])
@@ -119,3 +126,87 @@ class Unflushed:
             self.flushed_names = mark.names
             self.is_directory_new = False
             self.identity.file = None
+
+
+class WrittenLog:
+    """Written bytes of a log, how far they are durable, and what a flush of them has to cover.
+
+    `Log` is what appends to it and reads it.
+    """
+
+    def __init__(
+        self, directory: str, files: OpenFiles, active: Segment, identity: LogIdentity
+    ) -> None:
+        self.directory = directory
+        self.files = files
+        self.active: Segment = active
+        self.written_end_offset: i64 = active.base_offset
+        self.flushed_offset: i64 = active.base_offset
+        self.flushed_end = LogPosition(-1, -1, -1)
+        self.tail_mark: TailMark | None = None
+        self.unflushed = Unflushed(directory, identity)
+
+    @property
+    def disk(self) -> Disk:
+        return self.files.disk
+
+    @property
+    def has_undurable_cut(self) -> bool:
+        """Return true if bytes that were cut off may still come back in a crash.
+
+        Until a flush has covered the cut a copy may neither be fetched nor appended: behind what
+        came back it could look like its sequel.
+        """
+        return self.unflushed.flushed_cuts != self.unflushed.cuts
+
+    def end_position(self) -> LogPosition:
+        """Return where the written bytes end."""
+        last = self.active if self.tail_mark is None else self.tail_mark.active
+        return LogPosition(self.written_end_offset, last.base_offset, last.written_size)
+
+    @property
+    def is_dirty(self) -> bool:
+        """Return true if something that was written is not known to be durable."""
+        return self.flushed_offset < self.written_end_offset or not self.unflushed.is_empty
+
+    @property
+    def has_unflushed_bytes(self) -> bool:
+        """Return true if a segment's file was changed and not flushed since."""
+        return len(self.unflushed.segments) > 0
+
+    def note_name(self) -> None:
+        """Count a name that was made or removed: the directory has to be flushed."""
+        self.unflushed.names += 1
+
+    def note_change(self, segment: Segment) -> None:
+        """Take down that the segment's file was changed: it has to be flushed."""
+        self.unflushed.add(segment)
+
+    def mark_flush(self, files: list[LogFile], directories: dict[str, None]) -> FlushMark:
+        """Name what has to be flushed; return what that flush covers, for `settle`."""
+        return self.unflushed.mark(self.end_position(), files, directories)
+
+    def collect_flush(self, files: list[LogFile], directories: dict[str, None]) -> i64:
+        """Add what must be flushed to make everything below the returned offset durable."""
+        self.unflushed.begin_flush(self.end_position(), files, directories)
+        return self.written_end_offset
+
+    def flush_refused(self, offset: i64) -> None:
+        """Note that the flush of what `collect_flush` named was never begun."""
+        self.unflushed.take_mark(offset)
+
+    def flushed(self, offset: i64) -> None:
+        """Note that the flush of what `collect_flush` named is complete."""
+        mark = self.unflushed.take_mark(offset)
+        if mark is None:
+            # Cut off in the meantime.
+            return
+        self.settle(mark)
+        if offset > self.flushed_offset:
+            self.flushed_offset = offset
+            self.flushed_end = mark.end
+
+    def settle(self, mark: FlushMark) -> None:
+        """Settle the flush that a mark was taken for: it is complete."""
+        self.unflushed.settle(mark)
+        self.files.trim()

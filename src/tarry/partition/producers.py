@@ -113,6 +113,8 @@ class ProducerStates:
         # that must come again before what the client sent behind them.
         self._awaited: dict[int, tuple[int, int]] = {}
         self._accepted = ProducerCheck(NONE, None)
+        # What was updated since the last `settle` was copied from a leader.
+        self._is_copied = False
 
     def __len__(self) -> int:
         return len(self._states)
@@ -210,6 +212,25 @@ class ProducerStates:
         if len(self._states) > PRODUCER_IDS_PER_PARTITION_MAX:
             self._forget_longest_unseen()
 
+    def follow(self, header: BatchHeader, now_ms: i64) -> None:
+        """Take over a batch that was copied from the leader, whatever its sequence: what the leader
+        has accepted counts.  Unsettled until the log's tail is written.
+        """
+        if header.has_producer_id and not header.is_control:
+            self.update(header, header.base_offset, now_ms)
+            self._is_copied = True
+
+    def truncate(self, end_offset: i64) -> bool:
+        """Follow a cut of the log to `end_offset`; False if that has to be read from the log.
+
+        Of each producer only the last batches are known: without one of them an older one is
+        missing that a client may send again.
+        """
+        is_untouched = True
+        for state in self._states.values():
+            is_untouched = is_untouched and state.batches[-1].last_offset < end_offset
+        return is_untouched
+
     def recover(self, header: BatchHeader) -> None:
         """Take over a batch that was found in the log when it was opened.
 
@@ -245,6 +266,7 @@ class ProducerStates:
         for state in self._touched:
             state.settle()
         self._touched.clear()
+        self._is_copied = False
 
     def rollback(self, end_offset: i64 = 0) -> None:
         """Roll back because the tail was dropped: forget unsettled batches at `end_offset` or past
@@ -260,8 +282,11 @@ class ProducerStates:
                 state.settle()
             else:
                 del self._states[state.producer_id]
-                self._awaited[state.producer_id] = (first.epoch, first.base_sequence)
+                if not self._is_copied:
+                    # A copy is fetched again; no client waits here for it.
+                    self._awaited[state.producer_id] = (first.epoch, first.base_sequence)
         self._touched.clear()
+        self._is_copied = False
 
     def last_offsets(self, end_offset: i64) -> dict[int, int]:
         """Return for each producer where its last batch below `end_offset` ends."""

@@ -1,6 +1,6 @@
 """A partition as its leader sees it: log, in-sync replicas, high watermark.
 
-The high watermark is the smallest contribution of the in-sync replicas.  The leader's own
+The high watermark is the least end of the replicas that count (`followers`).  The leader's own
 contribution is its flushed end under `flush.policy=commit` and its written end under `os`
 (ARCHITECTURE.md, "Durability").  Invariants: log_start_offset <= high_watermark <=
 written_end_offset, and the high watermark never goes back while the partition is led here.
@@ -8,17 +8,20 @@ written_end_offset, and the high watermark never goes back while the partition i
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from tarry.base import errors
+from tarry.base.errors import CorruptData, StorageError
 from tarry.log import retention
 from tarry.log.config import LogConfig
 from tarry.log.log import Log
 from tarry.log.owner import LogOwner
 from tarry.log.segments import LogPosition
 from tarry.log.state import LogListener
+from tarry.partition.followers import Followers
 from tarry.partition.producers import ProducerStates
 from tarry.partition.role import Role
 from tarry.records.batch import BatchHeader
@@ -31,9 +34,8 @@ PartitionKey = tuple[str, int, bytes]
 class ReaderKind:
     """Kind of reader: how far a partition may be read, and what an answer must hold for it.
 
-    A consumer reads to the high watermark, a committed consumer to the last stable offset.  A
-    replica joins as one more kind, made where its fetch is recognised, with the written end in
-    `Partition.readable_end`.
+    A consumer reads to the high watermark, a committed consumer to the last stable offset.
+    Replicas read to the written end, and are served elsewhere.
     """
 
     __slots__ = ("is_committed",)
@@ -44,6 +46,26 @@ class ReaderKind:
 
 CONSUMER: Final = ReaderKind(is_committed=False)
 COMMITTED_CONSUMER: Final = ReaderKind(is_committed=True)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LeaderDoor:
+    """What the partitions of a broker have in common as leaders: the lease, and who follows.
+
+    `is_lease_over`: by its own clock this broker may have been declared dead.
+    """
+
+    def __init__(self) -> None:
+        self.is_lease_over = False
+        # The real monotonic clock of the turn.
+        self.real_ms = 0
+
+    def on_written(self, partition: Partition) -> None:
+        """Hear that there is more to be copied."""
+
+
+# Of a broker that has no lease and so none that ends.
+NO_DOOR: Final = LeaderDoor()
 
 
 class ProducerListener(LogListener):
@@ -61,6 +83,9 @@ class ProducerListener(LogListener):
 
     def take_snapshot(self) -> bytes | None:
         return self.producers.encode_snapshot() if len(self.producers) else None
+
+    def truncate(self, end_offset: int) -> bool:
+        return self.producers.truncate(end_offset)
 
     def on_recovered_batch(self, header: BatchHeader) -> None:
         self.producers.recover(header)
@@ -102,8 +127,13 @@ class Partition(LogOwner):
         self.produce_number: i64 = -1
         self.replicas: list[int] = []
         self.isr: list[int] = []
-        # By broker id, below which offset an in-sync replica keeps everything, come what may.
-        self.contributions: dict[int, int] = {}
+        # What this leader knows of those that follow; None while there is nobody else, or while
+        # this broker does not lead.
+        self.followers: Followers | None = None
+        self.door: LeaderDoor = NO_DOOR
+        # Where the log ended when this broker began to lead in this epoch.  What was committed
+        # before ends there at most.
+        self.epoch_start = 0
         self.high_watermark: int = log.log_start_offset
         self.high_watermark_position: LogPosition = log.end_position()
 
@@ -113,9 +143,7 @@ class Partition(LogOwner):
 
     def take_role(self, role: Role) -> None:
         """Take over what the metadata says about this partition."""
-        if role.leader_epoch != self.leader_epoch or role.is_leader != self.is_leader:
-            # What followers told another leader, or this one in an earlier epoch, is not true now.
-            self.contributions = {}
+        is_new = role.leader_epoch != self.leader_epoch or role.is_leader != self.is_leader
         self.leader_id = role.leader_id
         self.leader_epoch = role.leader_epoch
         self.leader_broker_epoch = role.leader_broker_epoch
@@ -124,25 +152,53 @@ class Partition(LogOwner):
         self.replicas = role.replicas
         self.isr = role.isr
         self.is_leader = role.is_leader
+        if not role.is_leader or len(role.replicas) == 1:
+            self.followers = None
+            self.epoch_start = 0
+        elif is_new or self.followers is None:
+            # What followers told another leader, or this one in an earlier epoch, is not true now.
+            # Who led alone until now knows its high watermark exactly.
+            self.epoch_start = self.log.log_end_offset if is_new else 0
+            self.followers = Followers(self.own_id, self.epoch_start)
+        if self.followers is not None:
+            self.followers.count_at_least(role.isr)
         if not self.is_closed:
             self.gone_code = errors.NONE if role.is_leader else errors.NOT_LEADER_OR_FOLLOWER
+
+    def begin_epoch(self) -> None:
+        """Let the leader epoch begin at the log's end, though it has no batch yet.
+
+        So a follower that asks where an earlier epoch ended hears it at once.
+        """
+        log = self.log
+        if self.followers is None or log.leader_epochs.latest_epoch >= self.leader_epoch:
+            return
+        self.epoch_start = log.log_end_offset
+        self.followers.epoch_start = self.epoch_start
+        if not log.has_tail and not log.is_being_cut:
+            log.assign_epoch(self.leader_epoch)
 
     def close(self) -> None:
         """Give the replica up: its topic was deleted."""
         self.is_closed = True
         self.is_leader = False
+        self.followers = None
         self.gone_code = errors.UNKNOWN_TOPIC_OR_PARTITION
 
     def begin_after_recovery(self) -> None:
         """Begin with the high watermark that recovery leaves.
 
         Recovery has made everything that it kept durable, so all of it counts; but where others
-        have the partition too, only they can say how much of it does.
+        have the partition too, only they can say how much of it does.  What was known before is
+        still true.
         """
         log = self.log
         if len(self.replicas) > 1:
-            self.high_watermark = log.log_start_offset
-            self.high_watermark_position = log.position_of(self.high_watermark)
+            hint = min(log.high_watermark_hint, log.written_end_offset)
+            self.high_watermark = max(hint, log.log_start_offset)
+            with contextlib.suppress(StorageError, CorruptData):
+                # A log with a flaw before it is not read up to there.
+                self.high_watermark_position = log.position_of(self.high_watermark)
             self.maybe_advance_high_watermark()
         else:
             self.high_watermark = log.written_end_offset
@@ -161,10 +217,42 @@ class Partition(LogOwner):
     def is_under_min_isr(self) -> bool:
         """Return true if a produce with acks=all must be refused.
 
+        Where others follow, those in sync count that live and are caught up.
+        """
+        followers = self.followers
+        in_sync = len(self.isr) if followers is None else followers.in_sync
+        return in_sync < self.floor()
+
+    def floor(self) -> int:
+        """Return how many replicas must be in sync for records to count.
+
         A partition with fewer replicas than min.insync.replicas needs all that it has, as in
         Kafka; else nothing could ever be produced to it.
         """
-        return len(self.isr) < min(self.config.min_insync_replicas, len(self.replicas))
+        return min(self.config.min_insync_replicas, len(self.replicas))
+
+    def may_act(self) -> bool:
+        """Return whether this leader may append, serve consumers and coordinate groups now.
+
+        It may while its lease lasts by its own clock, or its followers have just turned to it, or
+        it is in sync alone.  Else another one may lead already.
+        """
+        if not self.is_leader:
+            return False
+        followers = self.followers
+        if followers is None or not self.door.is_lease_over or len(self.isr) == 1:
+            return True
+        return followers.have_turned_to_us(self.isr, self.door.real_ms)
+
+    def is_behind_epoch(self) -> bool:
+        """Return whether the high watermark may still lag behind what an earlier leader told."""
+        return self.high_watermark < self.epoch_start
+
+    def low_watermark(self) -> int:
+        """Return below which offset nobody who may lead has records any more."""
+        start = self.log.log_start_offset
+        followers = self.followers
+        return start if followers is None else followers.least_log_start(start)
 
     def epoch_error(self, current_leader_epoch: int) -> int:
         """Return the error for a client that knows this leader epoch (KIP-320), or NONE.
@@ -191,19 +279,23 @@ class Partition(LogOwner):
         return self.high_watermark_position
 
     def maybe_advance_high_watermark(self) -> bool:
-        """Take the minimum over the in-sync replicas' contributions; True if it moved."""
+        """Take the least end of those that count; True if it moved."""
         if not self.is_leader:
             return False
-        contributions = self.contributions
-        # The leader's own; a follower's comes with its fetch.
         end = self.leader_contribution()
-        contributions[self.own_id] = end
-        for broker_id in self.isr:
-            end = min(end, contributions.get(broker_id, self.high_watermark))
+        followers = self.followers
+        if followers is not None:
+            end = followers.high_watermark(end, len(self.isr), self.floor())
+        return self.raise_high_watermark(end)
+
+    def raise_high_watermark(self, end: int) -> bool:
+        """Let the high watermark be `end`, at or below the written end; True if it moved."""
         if end <= self.high_watermark:
             return False
         self.high_watermark = end
         self.high_watermark_position = self.log.position_of(end)
+        if self.followers is not None:
+            self.log.hint_high_watermark(end)
         return True
 
     def on_write_failed(self) -> None:
@@ -211,10 +303,19 @@ class Partition(LogOwner):
 
     def on_written(self) -> bool:
         self.producers.settle()
-        return not self.is_flushed_at_once and self.maybe_advance_high_watermark()
+        if self.followers is not None:
+            # A tail that was there when this broker began to lead went into the epoch before.
+            if self.log.leader_epochs.latest_epoch < self.leader_epoch:
+                self.begin_epoch()
+            self.door.on_written(self)
+        return not self.is_flushed_at_once and self._has_own_end_moved()
 
     def on_flushed(self, offset: int) -> bool:
-        return self.maybe_advance_high_watermark()
+        return self._has_own_end_moved()
+
+    def _has_own_end_moved(self) -> bool:
+        # Where others follow, producers with acks=1 wait for less than the high watermark.
+        return self.maybe_advance_high_watermark() or self.followers is not None
 
     def delete_old_segments(self, now_wall_ms: int) -> int:
         """Apply retention below the high watermark; how many segments are given up."""

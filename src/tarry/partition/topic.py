@@ -44,6 +44,12 @@ class HostedTopic:
         self.elsewhere.pop(index, None)
         led[index] = partition
 
+    def drop(self, partition: Partition) -> None:
+        """Keep a replica no more: other brokers have the partition."""
+        self.partitions.pop(partition.index, None)
+        self.followed.pop(partition.index, None)
+        self.elsewhere[partition.index] = None
+
     def has(self, index: int) -> bool:
         """Return whether the topic has this partition, here or at another broker."""
         return index in self.partitions or index in self.followed or index in self.elsewhere

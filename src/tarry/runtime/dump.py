@@ -251,6 +251,7 @@ def _recovery_point_rows(content: bytes) -> Iterator[Row]:
             "log_start_offset": one.log_start_offset,
             "recovery_offset": one.recovery_offset,
             "snapshot_offset": one.snapshot_offset if one.snapshot_offset >= 0 else None,
+            "high_watermark": one.high_watermark_hint if one.high_watermark_hint >= 0 else None,
             "segments": [_segment_row(row) for row in one.segments],
         }
 

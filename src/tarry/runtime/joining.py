@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import socket
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -46,7 +45,8 @@ def join(machine: Machine, settings: Settings, signals: Signals) -> StartBroker[
             "pip install tarry[cluster]"
         ) from None
     members = [Endpoint(host, port) for host, port in address.members]
-    client = EtcdClient(machine.reactor, members, resolve=resolve)
+    machine.look_ups.begin()
+    client = EtcdClient(machine.reactor, members, look_up=machine.look_ups.look_up)
     machine.closers.append(client.close)
     try:
         joining = Joining(
@@ -81,9 +81,3 @@ def boot_id() -> str:
         return BOOT_ID.read_text().strip()
     except OSError:
         return ""
-
-
-def resolve(host: str) -> str:
-    """Look a name up; a number stays what it is.  The loop stands still meanwhile."""
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return str(found[0][4][0])

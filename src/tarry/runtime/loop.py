@@ -23,6 +23,7 @@ from tarry.runtime.descriptors import connections_max, raise_descriptor_limit
 from tarry.runtime.directory import HeldDirectory
 from tarry.runtime.files import OsDisk, TemporaryDisk
 from tarry.runtime.flusher import Flusher, UnneededFlusher
+from tarry.runtime.look_ups import LookUps
 from tarry.runtime.memory import calm_collector, keep_freed_memory
 from tarry.runtime.poller import READABLE, make_poller
 from tarry.runtime.reactor import Reactor
@@ -94,7 +95,8 @@ class Machine:
         self.flusher = make_flusher(self.wake.wake)
         self.wake.add_collector(self.flusher.collect)
         self.disk = make_disk(self.directory.path, self.flusher)
-        self.transport = OsTransport(self.reactor, settings, connections_max)
+        self.look_ups = LookUps(self.wake)
+        self.transport = OsTransport(self.reactor, settings, connections_max, self.look_ups)
         # Links that were made beside the doors.
         self.closers: list[Callable[[], None]] = []
 
@@ -103,6 +105,7 @@ class Machine:
         self.transport.abandon_all()
         for close in self.closers:
             close()
+        self.look_ups.close()
         self.flusher.close(WORKERS_END_S_MAX)
         self.reactor.close()
         self.wake.close()

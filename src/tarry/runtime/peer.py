@@ -32,7 +32,6 @@ class Peer:
 
     __slots__ = (
         "_gone",
-        "_is_connecting",
         "_is_ending",
         "_is_shut",
         "_lost",
@@ -43,6 +42,7 @@ class Peer:
         "descriptor",
         "host",
         "id",
+        "is_connecting",
         "outbox",
         "socket",
     )
@@ -68,7 +68,7 @@ class Peer:
         self._gone = gone
         self._mask = READABLE
         self._receive_bytes = RECEIVE_BYTES_MIN
-        self._is_connecting = False
+        self.is_connecting = False
         self._is_ending = False
         self._is_shut = False
 
@@ -78,12 +78,12 @@ class Peer:
 
     def connect(self) -> None:
         """Its connection is under way."""
-        self._is_connecting = True
+        self.is_connecting = True
         self._mask = WRITABLE
         self._reactor.add(self.descriptor, WRITABLE, self)
 
     def ready(self, mask: int, events: list[Event]) -> None:
-        if self._is_connecting:
+        if self.is_connecting:
             self._end_connecting(events)
             return
         if self._is_ending:
@@ -180,7 +180,7 @@ class Peer:
         if error_number:
             self._lost(self, os.strerror(error_number))
             return
-        self._is_connecting = False
+        self.is_connecting = False
         self._change(READABLE)
         host, port = self.socket.getpeername()[:2]
         events.append(connected_to(self.id, f"{host}:{port}"))

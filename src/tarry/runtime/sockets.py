@@ -11,6 +11,7 @@ import logging
 import os
 import socket
 from collections import deque
+from functools import partial
 from typing import Final
 
 from tarry.base.doors import Chunk, Event, connected, disconnected
@@ -19,6 +20,7 @@ from tarry.base.repeated import RepeatedFaults
 from tarry.base.settings import Settings
 from tarry.runtime import clock
 from tarry.runtime.listening import Acceptor, bind_listener, tune
+from tarry.runtime.look_ups import LookUps, SocketAddress, numeric_addresses
 from tarry.runtime.peer import Peer
 from tarry.runtime.reactor import Reactor
 from tarry.runtime.refusal import StartRefused, reason_of
@@ -35,8 +37,19 @@ SWEEP_MS: Final = 100
 class OsTransport:
     """Transport of the operating system: all connections of one broker."""
 
-    def __init__(self, reactor: Reactor, settings: Settings, connections_max: int) -> None:
+    def __init__(
+        self,
+        reactor: Reactor,
+        settings: Settings,
+        connections_max: int,
+        look_ups: LookUps | None = None,
+    ) -> None:
         self._reactor = reactor
+        self._look_ups = look_ups
+        # Outgoing connections that wait for the look-up of a name, and the addresses that are left
+        # to be tried while one is being connected.
+        self._resolving: dict[int, None] = {}
+        self._further: dict[int, list[SocketAddress]] = {}
         self._settings = settings
         self._connections_max = connections_max
         self._acceptors: list[Acceptor] = []
@@ -79,24 +92,54 @@ class OsTransport:
     # --- The door.
 
     def connect(self, host: str, port: int) -> int:
-        """`host` is an address: to look a name up could take seconds, and this is in a turn."""
         connection_id = self._next_id()
-        try:
-            found = socket.getaddrinfo(
-                host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
-            )
-            family, _, _, _, address = found[0]
-            one = socket.socket(family, socket.SOCK_STREAM)
-            tune(one, self._settings)
-            error_number = one.connect_ex(address)
-        except OSError as error:
-            self._reactor.post(disconnected(connection_id, reason_of(error)))
-            return connection_id
-        peer = self._add(connection_id, one, host)
-        peer.connect()
-        if error_number not in (0, errno.EINPROGRESS):
-            self._on_lost(peer, os.strerror(error_number))
+        addresses = numeric_addresses(host, port)
+        if addresses:
+            self._connect_to(connection_id, host, addresses)
+        elif self._look_ups is None:
+            self._reactor.post(disconnected(connection_id, f"{host} is a name, not an address"))
+        else:
+            self._resolving[connection_id] = None
+            self._look_ups.look_up(host, port, partial(self._on_found, connection_id, host))
         return connection_id
+
+    def _on_found(
+        self, connection_id: int, host: str, addresses: list[SocketAddress], error: str
+    ) -> None:
+        """Go on with a connection whose peer's name was looked up, unless it was given up."""
+        if connection_id not in self._resolving:
+            return
+        del self._resolving[connection_id]
+        if addresses:
+            self._connect_to(connection_id, host, addresses)
+        else:
+            self._reactor.post(disconnected(connection_id, f"{host}: {error or 'no address'}"))
+
+    def _connect_to(self, connection_id: int, host: str, addresses: list[SocketAddress]) -> None:
+        """Begin to connect to the first of these addresses that can be tried."""
+        error = ""
+        for place, (family, address) in enumerate(addresses):
+            try:
+                one = socket.socket(family, socket.SOCK_STREAM)
+            except OSError as failure:
+                error = reason_of(failure)
+                continue
+            try:
+                tune(one, self._settings)
+                error_number = one.connect_ex(address)
+            except OSError as failure:
+                one.close()
+                error = reason_of(failure)
+                continue
+            if error_number not in (0, errno.EINPROGRESS):
+                one.close()
+                error = os.strerror(error_number)
+                continue
+            peer = self._add(connection_id, one, host)
+            peer.connect()
+            self._further[connection_id] = addresses[place + 1 :]
+            return
+        self._reactor.post(disconnected(connection_id, error))
 
     def send(self, connection_id: int, chunks: list[Chunk]) -> int:
         peer = self._peers.get(connection_id)
@@ -124,6 +167,8 @@ class OsTransport:
             peer.resume_reading()
 
     def close(self, connection_id: int) -> None:
+        self._resolving.pop(connection_id, None)
+        self._further.pop(connection_id, None)
         peer = self._peers.pop(connection_id, None)
         if peer is not None:
             self._ending.append(peer)
@@ -164,6 +209,8 @@ class OsTransport:
             self._on_gone(peer)
         self._peers.clear()
         self._ending.clear()
+        self._resolving.clear()
+        self._further.clear()
 
     def disown(self) -> None:
         """Close this process's copies of all sockets: in the parent of a fork they go on."""
@@ -213,6 +260,10 @@ class OsTransport:
     def _on_lost(self, peer: Peer, error: str) -> None:
         del self._peers[peer.id]
         self._on_gone(peer)
+        further = self._further.pop(peer.id, None)
+        if further and peer.is_connecting:
+            self._connect_to(peer.id, peer.host, further)
+            return
         self._reactor.post(disconnected(peer.id, error))
 
     def _on_gone(self, peer: Peer) -> None:

@@ -76,6 +76,7 @@ class BrokerNode:
         self.network.conditions.pieces_per_mille = plan.pieces_per_mille
         self.address = (name or "localhost", 9092)
         world.networks[self.address] = self.network
+        self.network.others = world.networks
         self.settings: dict[str, str] = {}
         self.broker: Broker | None = None
         self.violations: list[str] = []

@@ -20,6 +20,7 @@ from tarry.base.doors import (
 )
 from tarry.base.errors import StorageError
 from tarry.protocol.api_keys import PRODUCE
+from tarry.simulation.clock import Action
 from tarry.simulation.exchange import AnswerCounter, ObservedExchange
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _REGION_READ_BYTES: Final = 65_536
 # `Transport.close`: what was sent leaves, at most so long.
 _CLOSE_MS_MAX: Final = 1_000
+# What a cut link holds up is tried again after so long.
+_HELD_MS: Final = 20
 
 
 class SocketOwner(Protocol):
@@ -43,8 +46,17 @@ class SocketOwner(Protocol):
 class ClientSocket:
     """Client's end of a connection, with the bytes in flight in both directions."""
 
-    def __init__(self, network: SimulatedNetwork, peer: SocketOwner, listener: str) -> None:
+    def __init__(
+        self,
+        network: SimulatedNetwork,
+        peer: SocketOwner,
+        listener: str,
+        origin: SimulatedNetwork | None = None,
+    ) -> None:
         self.listener = listener
+        # Where another broker began the connection; None: a client did, whose requests are
+        # observed.
+        self.origin = origin
         self.connection_id = 0
         # The broker answered more often than it was asked.
         self.has_surplus_answer = False
@@ -145,7 +157,20 @@ class ClientSocket:
             for exchange in self._unanswered
         )
 
+    def _is_held(self, source: SimulatedNetwork | None, action: Action) -> bool:
+        """Put the action off while nothing from `source` arrives at the other side."""
+        origin = self.origin
+        if origin is None:
+            return False
+        target = self._network if source is origin else origin
+        if source not in target.deaf_to:
+            return False
+        self._network.clock.after(_HELD_MS, action)
+        return True
+
     def _deliver_to_broker(self) -> None:
+        if self._is_held(self.origin, self._deliver_to_broker):
+            return
         if not self._to_broker or self.is_gone_for_broker:
             return
         data = self._to_broker.popleft()
@@ -164,6 +189,8 @@ class ClientSocket:
         self._network.tell_broker(received(self.connection_id, data))
 
     def _deliver_to_client(self) -> None:
+        if self._is_held(self._network, self._deliver_to_client):
+            return
         if not self._to_client:
             return
         data = self._to_client.popleft()
@@ -180,6 +207,8 @@ class ClientSocket:
         self._peer.on_received(data)
 
     def _lose_broker_side(self) -> None:
+        if self._is_held(self.origin, self._lose_broker_side):
+            return
         if self.is_gone_for_broker:
             return
         self.is_gone_for_broker = True
@@ -187,6 +216,8 @@ class ClientSocket:
         self._network.tell_broker(disconnected(self.connection_id, "the peer closed"))
 
     def _lose_client_side(self) -> None:
+        if self._is_held(self._network, self._lose_client_side):
+            return
         if not self.is_gone_for_client:
             self.is_gone_for_client = True
             self._peer.on_closed()
@@ -195,6 +226,8 @@ class ClientSocket:
 
     def arrive(self) -> None:
         """Open the connection on both sides."""
+        if self._is_held(self.origin, self.arrive) or self._is_held(self._network, self.arrive):
+            return
         if self.is_gone_for_client:
             return
         connection_id = self._network.accept(self)
@@ -212,7 +245,7 @@ class ClientSocket:
                 exchange.answered_ms = self._network.clock.now_ms
                 exchange.answered_turn = self._network.turn
                 exchange.is_answered_in_stop = self._network.is_stopping
-            else:
+            elif self.origin is None:
                 self.has_surplus_answer = True
         if self._is_cut:
             return 0

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 import itertools
 
-from tarry.base.doors import Chunk, Event, Random, connected, disconnected
+from tarry.base.doors import (
+    Chunk,
+    Event,
+    FileRegion,
+    Random,
+    connected,
+    connected_to,
+    disconnected,
+    received,
+)
 from tarry.records.batch import CRC, HEADER_SIZE, decode_batch_header
 from tarry.simulation.clock import Action, SimulatedClock
 from tarry.simulation.connection import ClientSocket, SocketOwner
@@ -33,16 +42,29 @@ class SimulatedTransport:
     def __init__(self, network: SimulatedNetwork) -> None:
         self._network = network
         self.sockets: dict[int, ClientSocket] = {}
+        # Connections that the broker began.
+        self.outgoing: dict[int, PeerSocket] = {}
 
     def connect(self, host: str, port: int) -> int:
-        """Refuse the connection: no address outside listens yet."""
-        connection_id = self._network.next_connection_id()
-        self._network.tell_broker(disconnected(connection_id, f"{host}:{port} refused"))
+        """Begin a connection to another broker of the world."""
+        network = self._network
+        connection_id = network.next_connection_id()
+        other = network.others.get((host, port))
+        if other is None:
+            network.tell_broker(disconnected(connection_id, f"{host}:{port} refused"))
+        else:
+            peer = f"{host}:{port}"
+            self.outgoing[connection_id] = PeerSocket(network, self, connection_id, other, peer)
         return connection_id
 
     def send(self, connection_id: int, chunks: list[Chunk]) -> int:
         socket = self.sockets.get(connection_id)
-        return 0 if socket is None else socket.broker_sends(chunks)
+        if socket is not None:
+            return socket.broker_sends(chunks)
+        peer = self.outgoing.get(connection_id)
+        if peer is not None:
+            peer.send(chunks)
+        return 0
 
     def stop_listening(self) -> None:
         self._network.is_accepting = False
@@ -51,16 +73,64 @@ class SimulatedTransport:
         socket = self.sockets.get(connection_id)
         if socket is not None:
             socket.broker_pauses()
+        elif connection_id in self.outgoing:
+            self.outgoing[connection_id].socket.stop_reading()
 
     def resume_reading(self, connection_id: int) -> None:
         socket = self.sockets.get(connection_id)
         if socket is not None:
             socket.broker_resumes()
+        elif connection_id in self.outgoing:
+            self.outgoing[connection_id].socket.resume_reading()
 
     def close(self, connection_id: int) -> None:
         socket = self.sockets.pop(connection_id, None)
         if socket is not None:
             socket.broker_closes()
+        peer = self.outgoing.pop(connection_id, None)
+        if peer is not None:
+            peer.socket.close()
+
+
+class PeerSocket:
+    """Connection that a broker began; at the other end it comes in like any client's."""
+
+    def __init__(
+        self,
+        network: SimulatedNetwork,
+        transport: SimulatedTransport,
+        connection_id: int,
+        other: SimulatedNetwork,
+        peer: str,
+    ) -> None:
+        self._network = network
+        self._transport = transport
+        self._id = connection_id
+        self._peer = peer
+        self.socket = other.connect(self, origin=network)
+
+    def on_connected(self) -> None:
+        self._tell(connected_to(self._id, self._peer))
+
+    def on_received(self, data: bytes) -> None:
+        self._tell(received(self._id, data))
+
+    def on_closed(self) -> None:
+        self._tell(disconnected(self._id, "the other broker closed the connection"))
+        self._transport.outgoing.pop(self._id, None)
+
+    def send(self, chunks: list[Chunk]) -> None:
+        """Send what a broker asks another one; never parts of its own files."""
+        parts: list[bytes] = []
+        for chunk in chunks:
+            assert not isinstance(chunk, FileRegion)
+            parts.append(bytes(chunk))
+        self.socket.send(b"".join(parts))
+
+    def _tell(self, event: Event) -> None:
+        # The life that began it may be over, or have closed it.
+        if self._id in self._transport.outgoing:
+            self._network.tell_life(self._transport, event)
 
 
 class SimulatedNetwork:
@@ -78,6 +148,10 @@ class SimulatedNetwork:
         # So many answers to fetches are still to be damaged; and how many were.
         self.damages_due = 0
         self.damages = 0
+        # The networks of the world by address, this one too.
+        self.others: dict[tuple[str, int], SimulatedNetwork] = {}
+        # Brokers from which nothing arrives here: the link is cut in this direction.
+        self.deaf_to: set[SimulatedNetwork] = set()
         self._random = random
         self._transport: SimulatedTransport | None = None
         self._inbox: list[Event] = []
@@ -85,9 +159,14 @@ class SimulatedNetwork:
 
     # --- The clients.
 
-    def connect(self, peer: SocketOwner, listener: str = "PLAINTEXT") -> ClientSocket:
+    def connect(
+        self,
+        peer: SocketOwner,
+        listener: str = "PLAINTEXT",
+        origin: SimulatedNetwork | None = None,
+    ) -> ClientSocket:
         """Begin a connection; it ends as `on_connected` or `on_closed` of the peer."""
-        socket = ClientSocket(self, peer, listener)
+        socket = ClientSocket(self, peer, listener, origin)
         self.plan(0, socket.arrive)
         return socket
 
@@ -126,12 +205,21 @@ class SimulatedNetwork:
         self._inbox.clear()
         for socket in self.sockets():
             socket.broker_dies(self._random)
-        self._transport = None
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            for peer in transport.outgoing.values():
+                peer.socket.close()
+            transport.outgoing.clear()
 
     # --- For `ClientSocket` and `SimulatedTransport`.
 
     def tell_broker(self, event: Event) -> None:
         if self._transport is not None:
+            self._inbox.append(event)
+
+    def tell_life(self, transport: SimulatedTransport, event: Event) -> None:
+        """Tell the broker, if it is still the one with this door."""
+        if self._transport is transport:
             self._inbox.append(event)
 
     def next_connection_id(self) -> int:

@@ -21,6 +21,7 @@ from tarry.base.etcd import (
 )
 from tarry.runtime.etcd.client import EtcdClient
 from tarry.runtime.etcd.socket_link import Endpoint
+from tarry.runtime.look_ups import Found
 from tarry.runtime.poller import make_poller
 from tarry.runtime.reactor import Reactor
 from tarry.simulation.etcd import SimulatedEtcd, SimulatedEtcdDoor
@@ -117,6 +118,10 @@ class SimulatedSubject(EtcdSubject):
         self.simulated.come_back()
 
 
+def no_look_up(host: str, port: int, found: Found) -> None:
+    raise AssertionError(f"{host} is a number")
+
+
 class RealSubject(EtcdSubject):
     def __init__(self, directory: Path) -> None:
         super().__init__()
@@ -124,7 +129,7 @@ class RealSubject(EtcdSubject):
         self.server.start()
         self.reactor = Reactor(make_poller())
         self.door = self.client = EtcdClient(
-            self.reactor, [Endpoint("127.0.0.1", self.server.port)], resolve=lambda host: host
+            self.reactor, [Endpoint("127.0.0.1", self.server.port)], look_up=no_look_up
         )
         self._be_ready()
 

@@ -54,7 +54,10 @@ class LeaderWatch(NodeObserver):
 class SimulatedCluster:
     """Three brokers, an etcd, an administrator and two producers."""
 
-    def __init__(self, seed: int, trace: Trace | None = None) -> None:
+    def __init__(
+        self, seed: int, trace: Trace | None = None, *, replication_factor: int = 1
+    ) -> None:
+        self.replication_factor = replication_factor
         self.chance = Random(seed)
         self.world = World(seed, trace)
         self.etcd_node = EtcdNode(self.world)
@@ -73,9 +76,10 @@ class SimulatedCluster:
         """Start all brokers and make the topics."""
         for node in self.nodes:
             node.start()
-        self.run_until(lambda: all(node.is_ready for node in self.nodes), "ready brokers")
+        self.run_until(self.all_know_all, "brokers that know each other")
         plans = [TopicPlan(f"t{number}", PARTITIONS, is_lasting=True) for number in range(2)]
         for plan in plans:
+            plan.replication_factor = self.replication_factor
             plan.configs["message.timestamp.after.max.ms"] = str(1 << 62)
         TopicAdmin(self.context, "admin", plans).start()
         self.run_until(lambda: len(self.context.topics) == len(plans), "topics")
@@ -98,6 +102,16 @@ class SimulatedCluster:
                     60,
                 )
             )
+
+    def all_know_all(self) -> bool:
+        """Whether every broker knows that every broker serves."""
+        return all(
+            node.is_ready and node.broker is not None and self._knows_all(node.broker)
+            for node in self.nodes
+        )
+
+    def _knows_all(self, broker: Broker) -> bool:
+        return len(broker.store.state.placeable_ids) == SIZE
 
     def run_until(self, is_so: object, what: str) -> None:
         assert callable(is_so)
@@ -150,13 +164,15 @@ class SimulatedCluster:
     # --- Checks.
 
     def partition(self, topic: KnownTopic, index: int) -> Partition:
-        """The partition at the broker that has it."""
+        """The partition at the broker that leads it, or at the one that has it."""
         found = [
             partition
             for broker in self.brokers()
             if (partition := broker.topics.replica(topic.name, index)) is not None
         ]
-        assert len(found) == 1, f"{topic.name}-{index} is at {len(found)} brokers"
+        if len(found) > 1:
+            found = [partition for partition in found if partition.is_leader]
+        assert len(found) == 1, f"{topic.name}-{index} has {len(found)} leaders"
         return found[0]
 
     def brokers(self) -> list[Broker]:
@@ -190,8 +206,9 @@ class SimulatedCluster:
         for topic in self.context.topics:
             for index in range(topic.partitions):
                 found += self._wrong_in(topic, index)
-        states = [broker.store.state.snapshot() for broker in self.brokers()]
-        states.append(self.replay().snapshot())
+        # In whatever order they have come to know of topics.
+        known = [broker.store.state for broker in self.brokers()]
+        states = [sorted(map(repr, state.snapshot())) for state in [*known, self.replay()]]
         if any(state != states[0] for state in states):
             found.append("brokers and etcd do not say the same")
         return found

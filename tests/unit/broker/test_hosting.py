@@ -247,3 +247,73 @@ def test_a_removal_whose_record_the_disk_refused_is_recorded_later() -> None:
 
     assert early == [SPREAD]
     assert hand.broker.cluster.deleted_topics == {}
+
+
+def as_member(someone: Operator) -> Operator:
+    """Let the broker be one of a cluster, in its life 7."""
+    hosting = someone.hand.broker.hosting
+    hosting.is_member = True
+    hosting.own_epoch = lambda: 7
+    return someone
+
+
+def member_with_records() -> Operator:
+    """Return an operator of a broker that leads a partition with a record in it."""
+    someone = as_member(Operator(BrokerByHand()))
+    first = PartitionRow(1, 0, 0, [1], [1], 7)
+    change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=[first], configs={}))
+    assert someone.produce(a_batch(b"old"), topic="spread").error_code == errors.NONE
+    return someone
+
+
+LEFT_OUT = PartitionRow(2, 1, 1, [2], [2], 8)
+BACK = PartitionRow(2, 2, 2, [2, 1], [2], 8)
+
+
+def test_a_replica_that_a_row_takes_away_leaves_nothing_here() -> None:
+    someone = member_with_records()
+
+    change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=LEFT_OUT))
+    someone.hand.disk.complete_removals()
+
+    topic = someone.hand.broker.topics["spread"]
+    assert (topic.replicas(), list(topic.elsewhere)) == ([], [0])
+    assert directories(someone) == []
+    assert topic.missing_code(0) == errors.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_replica_that_comes_back_begins_empty_though_its_old_files_are_still_there() -> None:
+    someone = member_with_records()
+    someone.hand.disk.defers_removals = True
+    change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=LEFT_OUT))
+
+    change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=BACK))
+    back = someone.hand.broker.topics["spread"].followed[0]
+    assert back.log.log_end_offset == 0
+    change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=LEFT_OUT))
+    someone.hand.disk.complete_removals()
+
+    assert directories(someone) == []
+
+
+def test_what_a_refused_disk_has_left_is_put_away_when_the_replica_comes_back() -> None:
+    someone = member_with_records()
+    hand = someone.hand
+    topic = hand.broker.topics["spread"]
+    # As if the renaming had failed: the row is applied, and the directory is still there.
+    partition = topic.partitions[0]
+    topic.drop(partition)
+    hand.broker.hosting._close_one(partition)
+
+    change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=BACK))
+
+    assert topic.followed[0].log.log_end_offset == 0
+
+
+def test_a_directory_of_another_topic_is_no_replicas_to_remove() -> None:
+    someone = member_with_records()
+    removals = someone.hand.broker.hosting._removals
+
+    removals.give_up_replica("spread", 0, bytes(16))
+
+    assert "spread-0/" in directories(someone)

@@ -2,87 +2,23 @@
 
 from __future__ import annotations
 
-from random import Random
-
+import msgspec
 import pytest
+from tests.support.cluster.row_scene import KEYS, TOPIC_ID, Rows
 
-from tarry.base.etcd import Operation, Put
 from tarry.base.ids import id_text
 from tarry.base.settings import Settings
-from tarry.base.turn import Turn
-from tarry.cluster.claims import CLAIMS_PER_TRANSACTION, ClaimPartitions
+from tarry.cluster.claims import CANDIDATE_MS, CLAIMS_PER_TRANSACTION, ClaimPartitions
 from tarry.cluster.records import PartitionChanged
-from tarry.cluster.row_changes import Spells
-from tarry.cluster.row_records import KnownRows
-from tarry.cluster.rows import (
-    ROW_FORMAT,
-    BlockRow,
-    BrokerRow,
-    ClusterRow,
-    Keys,
-    LifeRow,
-    PartRow,
-    TopicRow,
-    encode_row,
-)
-from tarry.cluster.state import ClusterState
-from tarry.cluster.transactions import Transaction
-from tarry.simulation.etcd import SimulatedEtcd
-
-KEYS = Keys("/test/")
-TOPIC_ID = bytes(range(16))
+from tarry.cluster.row_changes import Place
 
 
-class Rows:
-    """Rows of a cluster in a simulated etcd, and what a broker knows of them."""
-
-    def __init__(self) -> None:
-        self.etcd = SimulatedEtcd(Random(3))
-        self.put(Put(KEYS.cluster, encode_row(ClusterRow(ROW_FORMAT, "c"))))
-        self.known = KnownRows(KEYS)
-        self.state = ClusterState()
-
-    def put(self, *operations: Operation) -> None:
-        assert self.etcd.transact([], list(operations))[0]
-
-    def live(self, broker_id: int) -> int:
-        """Begin a life, and return its epoch."""
-        self.put(
-            Put(KEYS.broker(broker_id), encode_row(BrokerRow(ROW_FORMAT, "", "", {}, ""))),
-            Put(KEYS.life(broker_id), encode_row(LifeRow(ROW_FORMAT, "", 0, "serving"))),
-        )
-        return self.etcd.revision
-
-    def die(self, broker_id: int) -> None:
-        self.etcd._remove([KEYS.life(broker_id)])
-
-    def topic(self, replicas: list[list[int]], epochs: dict[int, int]) -> None:
-        block = BlockRow(0, replicas, sorted(epochs.items()))
-        row = TopicRow(ROW_FORMAT, "orders", {}, [block])
-        self.put(Put(KEYS.topic(TOPIC_ID), encode_row(row)))
-
-    def part(self, index: int, leader: int, epoch: int, life: int, isr: list[int]) -> None:
-        row = PartRow(ROW_FORMAT, leader, epoch, life, epoch, [1, 2, 3], isr, [], [], -1)
-        self.put(Put(KEYS.part(TOPIC_ID, index), encode_row(row)))
-
-    def hear(self) -> None:
-        """Let the broker know everything."""
-        for record in self.known.apply(self.known.difference(self.etcd.rows(KEYS.prefix))):
-            self.state.apply(record)
-
-    def decide(self, broker_id: int, epoch: int) -> tuple[ClaimPartitions, list[PartitionChanged]]:
-        self.hear()
-        claim = ClaimPartitions(self.known, broker_id, epoch, Settings({}), Spells(Turn(0, 0)))
-        records = claim.decide(self.state)
-        assert all(isinstance(record, PartitionChanged) for record in records)
-        return claim, [record for record in records if isinstance(record, PartitionChanged)]
-
-    def write(self, claim: ClaimPartitions, records: list[PartitionChanged]) -> bool:
-        transaction = Transaction(self.known)
-        for record in records:
-            transaction.add(record)
-        claim.guard(transaction)
-        return self.etcd.transact(transaction.compares, transaction.operations)[0]
+def claim_by(
+    rows: Rows, broker_id: int, epoch: int, doubts: tuple[Place, ...] = ()
+) -> tuple[ClaimPartitions, list[PartitionChanged]]:
+    rows.hear()
+    claim = ClaimPartitions(rows.known, broker_id, epoch, rows.settings, rows.spells, doubts)
+    return claim, rows.decide(claim)
 
 
 @pytest.fixture
@@ -95,7 +31,7 @@ def test_what_a_living_leader_leads_is_claimed_by_nobody(rows: Rows) -> None:
     rows.topic([[1], [2]], epochs)
 
     for broker_id, epoch in epochs.items():
-        claim, records = rows.decide(broker_id, epoch)
+        claim, records = claim_by(rows, broker_id, epoch)
         assert (records, claim.is_last) == ([], True)
 
 
@@ -103,13 +39,13 @@ def test_a_leader_that_has_begun_another_life_claims_in_a_higher_epoch(rows: Row
     rows.topic([[1], [2], [1]], {1: rows.live(1), 2: rows.live(2)})
     rows.die(1)
     epoch = rows.live(1)
-    claim, records = rows.decide(1, epoch)
+    claim, records = claim_by(rows, 1, epoch)
 
     assert [record.index for record in records] == [0, 2]
     assert {record.row.broker_epoch for record in records} == {epoch}
     assert {(record.row.leader_id, record.row.leader_epoch) for record in records} == {(1, 1)}
     assert rows.write(claim, records)
-    assert rows.decide(1, epoch)[1] == []
+    assert claim_by(rows, 1, epoch)[1] == []
     assert rows.state.topics["orders"].partitions[2].leader_epoch == 1
     assert rows.state.topics["orders"].partitions[1].leader_epoch == 0
 
@@ -119,7 +55,7 @@ def test_each_life_claims_in_an_epoch_of_its_own(rows: Rows) -> None:
     found = []
     for _ in range(3):
         rows.die(1)
-        claim, records = rows.decide(1, rows.live(1))
+        claim, records = claim_by(rows, 1, rows.live(1))
         assert rows.write(claim, records)
         found.append(records[0].row.leader_epoch)
 
@@ -132,8 +68,8 @@ def test_the_first_living_member_of_the_isr_claims(rows: Rows) -> None:
     rows.part(0, leader=1, epoch=4, life=epochs[1], isr=[1, 3])
     rows.die(1)
 
-    assert rows.decide(2, epochs[2])[1] == []
-    claim, records = rows.decide(3, epochs[3])
+    assert claim_by(rows, 2, epochs[2])[1] == []
+    claim, records = claim_by(rows, 3, epochs[3])
     assert [record.row.leader_id for record in records] == [3]
     assert records[0].row.leader_epoch == 5
     assert rows.write(claim, records)
@@ -145,7 +81,7 @@ def test_nobody_claims_from_outside_the_isr(rows: Rows) -> None:
     rows.part(0, leader=1, epoch=0, life=epochs[1], isr=[1])
     rows.die(1)
 
-    assert rows.decide(2, epochs[2])[1] == []
+    assert claim_by(rows, 2, epochs[2])[1] == []
 
 
 def claimed_late(rows: Rows) -> tuple[ClaimPartitions, list[PartitionChanged]]:
@@ -153,7 +89,7 @@ def claimed_late(rows: Rows) -> tuple[ClaimPartitions, list[PartitionChanged]]:
     epochs = {broker_id: rows.live(broker_id) for broker_id in (1, 2)}
     rows.topic([[1, 2]], epochs)
     rows.die(1)
-    return rows.decide(2, epochs[2])
+    return claim_by(rows, 2, epochs[2])
 
 
 def test_a_claim_fails_if_its_own_life_is_over(rows: Rows) -> None:
@@ -185,7 +121,7 @@ def test_a_claim_of_a_life_that_is_over_decides_nothing(rows: Rows) -> None:
     rows.die(1)
     rows.live(1)
 
-    assert rows.decide(1, first)[1] == []
+    assert claim_by(rows, 1, first)[1] == []
 
 
 def test_many_partitions_are_claimed_in_transactions_that_etcd_takes(rows: Rows) -> None:
@@ -196,7 +132,7 @@ def test_many_partitions_are_claimed_in_transactions_that_etcd_takes(rows: Rows)
     sizes = []
     is_last = False
     while not is_last:
-        claim, records = rows.decide(1, epoch)
+        claim, records = claim_by(rows, 1, epoch)
         assert rows.write(claim, records)
         sizes.append(len(records))
         is_last = claim.is_last
@@ -205,3 +141,174 @@ def test_many_partitions_are_claimed_in_transactions_that_etcd_takes(rows: Rows)
     assert sizes == [CLAIMS_PER_TRANSACTION, CLAIMS_PER_TRANSACTION, 1]
     assert {row.leader_epoch for row in rows.state.topics_by_id[TOPIC_ID].partitions} == {1}
     assert id_text(TOPIC_ID).encode() in rows.etcd.rows(KEYS.parts(TOPIC_ID))[0].key
+
+
+# --- More than one replica.
+
+
+def vacant(rows: Rows, isr: list[int], dead: tuple[int, ...] = (1,), **configs: str) -> None:
+    """A partition of brokers 1, 2 and 3 whose leader, 1, is dead."""
+    for broker_id in (1, 2, 3):
+        rows.live(broker_id)
+    rows.configs = {key.replace("_", "."): value for key, value in configs.items()}
+    rows.topic([[1, 2, 3]])
+    rows.part(0, leader=1, epoch=4, life=rows.epochs[1], isr=isr)
+    for broker_id in dead:
+        rows.die(broker_id)
+
+
+@pytest.mark.parametrize(
+    ("isr", "dead", "min_insync", "after"),
+    [
+        ([1, 2, 3], (1,), "1", [2, 3]),
+        ([1, 2, 3], (1,), "2", [2, 3]),
+        ([1, 2, 3], (1,), "3", [1, 2, 3]),
+        ([1, 2, 3], (1, 3), "1", [2]),
+        ([1, 2, 3], (1, 3), "2", [1, 2]),
+        ([2, 3, 1], (1, 3), "2", [2, 3]),
+        ([1, 2], (1,), "1", [2]),
+        ([1, 2], (1,), "2", [1, 2]),
+        # No more than there are replicas; the isr does not grow.
+        ([1, 2], (1,), "9", [1, 2]),
+        ([2], (1,), "2", [2]),
+    ],
+)
+def test_the_isr_after_a_claim_is_the_living_filled_up_to_the_floor(
+    rows: Rows, isr: list[int], dead: tuple[int, ...], min_insync: str, after: list[int]
+) -> None:
+    vacant(rows, isr, dead, min_insync_replicas=min_insync)
+    claim, records = claim_by(rows, 2, rows.epochs[2])
+
+    row = records[0].row
+    assert row.isr == after
+    assert (row.leader_id, row.leader_epoch, row.partition_epoch) == (2, 5, 5)
+    assert row.broker_epoch == rows.epochs[2]
+    assert rows.write(claim, records)
+
+
+def test_the_brokers_setting_counts_where_the_topic_has_none(rows: Rows) -> None:
+    vacant(rows, [1, 2, 3], (1, 3))
+    rows.settings = Settings({"min.insync.replicas": "2"})
+
+    assert claim_by(rows, 2, rows.epochs[2])[1][0].row.isr == [1, 2]
+
+
+def test_candidates_go_one_after_the_other_in_the_order_of_replicas(rows: Rows) -> None:
+    vacant(rows, [3, 2, 1])
+    claim, records = claim_by(rows, 3, rows.epochs[3])
+
+    assert records == []
+    assert claim.is_last
+    assert claim.due_in_ms == CANDIDATE_MS
+    rows.turn.now_ms += CANDIDATE_MS - 1
+    claim, records = claim_by(rows, 3, rows.epochs[3])
+    assert (records, claim.due_in_ms) == ([], 1)
+    rows.turn.now_ms += 1
+    claim, records = claim_by(rows, 3, rows.epochs[3])
+    assert [record.row.leader_id for record in records] == [3]
+    assert claim.due_in_ms is None
+
+
+def test_of_two_candidates_one_claim_is_written(rows: Rows) -> None:
+    vacant(rows, [1, 2, 3])
+    claim_by(rows, 3, rows.epochs[3])
+    rows.turn.now_ms += CANDIDATE_MS
+    second, second_records = claim_by(rows, 3, rows.epochs[3])
+    first, first_records = claim_by(rows, 2, rows.epochs[2])
+
+    assert rows.write(second, second_records)
+    assert not rows.write(first, first_records)
+    assert claim_by(rows, 2, rows.epochs[2])[1] == []
+
+
+@pytest.mark.parametrize(
+    ("phases", "due_in_ms"),
+    [
+        # Who serves goes before who starts, wherever it stands.
+        ({2: "starting", 3: "serving"}, CANDIDATE_MS),
+        ({2: "starting", 3: "starting"}, None),
+        ({2: "starting", 3: "leaving"}, None),
+        ({2: "serving", 3: "serving"}, None),
+    ],
+)
+def test_who_is_only_starting_lets_others_go_first(
+    rows: Rows, phases: dict[int, str], due_in_ms: int | None
+) -> None:
+    vacant(rows, [1, 2, 3])
+    for broker_id, phase in phases.items():
+        rows.die(broker_id)
+        rows.live(broker_id, phase)
+    claim, records = claim_by(rows, 2, rows.epochs[2])
+
+    assert claim.due_in_ms == due_in_ms
+    assert bool(records) == (due_in_ms is None)
+
+
+def test_a_broker_that_leaves_claims_nothing(rows: Rows) -> None:
+    vacant(rows, [1, 2, 3])
+    rows.die(2)
+    rows.live(2, "leaving")
+
+    assert claim_by(rows, 2, rows.epochs[2])[1] == []
+
+
+def test_what_is_doubted_is_not_claimed(rows: Rows) -> None:
+    vacant(rows, [1, 2, 3])
+
+    assert claim_by(rows, 2, rows.epochs[2], doubts=((TOPIC_ID, 0),))[1] == []
+    assert claim_by(rows, 2, rows.epochs[2], doubts=((TOPIC_ID, 1),))[1] != []
+
+
+def test_a_claim_fails_if_the_leaders_life_goes_on(rows: Rows) -> None:
+    """The watch was wrong, or late: etcd alone says whose life is over."""
+    vacant(rows, [1, 2, 3], dead=())
+    rows.hear()
+    epochs = dict(rows.epochs)
+    rows.die(1)
+    claim, records = claim_by(rows, 2, epochs[2])
+    # As it was before: the life of which the row tells.
+    rows.etcd._rows[KEYS.life(1)] = msgspec.structs.replace(
+        rows.etcd.rows(KEYS.life(2))[0], key=KEYS.life(1), create_revision=epochs[1]
+    )
+
+    assert not rows.write(claim, records)
+
+
+def test_a_leader_in_another_life_is_claimed_from(rows: Rows) -> None:
+    vacant(rows, [1, 2, 3])
+    rows.live(1, "starting")
+    claim, records = claim_by(rows, 2, rows.epochs[2])
+
+    assert records[0].row.isr == [1, 2, 3]
+    assert rows.write(claim, records)
+
+
+def test_a_claim_that_was_done_unknown_to_its_broker_is_not_done_twice(rows: Rows) -> None:
+    vacant(rows, [1, 2, 3])
+    claim, records = claim_by(rows, 2, rows.epochs[2])
+    assert rows.write(claim, records)
+    rows.hear()
+
+    assert rows.decide(claim) == []
+    assert claim.is_last
+    assert rows.row().leader_epoch == 5
+
+
+def test_one_transaction_compares_no_more_than_etcd_takes(rows: Rows) -> None:
+    """Every partition had another leader: each of them is one more life to compare."""
+    count = CLAIMS_PER_TRANSACTION + 5
+    own = rows.live(1)
+    for broker_id in range(2, count + 2):
+        rows.live(broker_id)
+    rows.topic([[broker_id, 1] for broker_id in range(2, count + 2)])
+    for broker_id in range(2, count + 2):
+        rows.die(broker_id)
+    claimed = 0
+    is_last = False
+    while not is_last:
+        claim, records = claim_by(rows, 1, own)
+        assert rows.write(claim, records)
+        claimed += len(records)
+        is_last = claim.is_last
+
+    assert claimed == count

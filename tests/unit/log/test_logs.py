@@ -10,11 +10,19 @@ from tarry.base.errors import StorageError
 from tarry.log.identity import IDENTITY_FILE
 from tarry.log.logs import Logs
 from tarry.log.recovery.point_writer import FILES_PER_ROUND_MAX, RECOVERY_POINT_AGE_MS
-from tarry.log.recovery.points import CLEAN_MARKER, RECOVERY_POINTS_FILE, decode_recovery_points
+from tarry.log.recovery.points import (
+    CLEAN_MARKER,
+    RECOVERY_POINTS_FILE,
+    RecoveryPoint,
+    decode_recovery_points,
+    encode_recovery_points,
+    uncovered_row,
+)
 from tarry.simulation.disk import SimulatedDisk
 
 DIRECTORY = "orders-0"
 OTHER_ID = bytes(range(1, 17))
+TOPIC_ID = bytes(range(16))
 
 
 def rows(world):
@@ -412,3 +420,72 @@ def test_a_log_that_was_never_written_costs_a_clean_stop_nothing(world):
     world.fill(log, 2)
     world.disk.crash()
     assert world.open_logs().log_end_offset == 2
+
+
+def begin_again(world):
+    """A start that opens another log first, and this one when the broker runs."""
+    world.logs = Logs(world.disk)
+    world.logs.load()
+    world.logs.settle()
+    return world.logs.open(DIRECTORY, TOPIC_ID, world.config, world.listener)
+
+
+def test_a_log_that_had_to_be_read_is_moved_aside_once_the_broker_runs(world, caplog):
+    log = world.open_logs()
+    world.fill(log, 20)
+    world.disk.crash()
+
+    log = begin_again(world)
+
+    assert log.log_end_offset == 0
+    assert "was not read when this broker started" in caplog.text
+    strays = [path for path in world.disk.paths() if path.endswith("-stray/")]
+    assert len(world.disk.paths(strays[0])) > 0
+    world.fill(log, 2)
+    assert world.offsets(log) == [0, 1]
+
+
+def test_a_log_whose_recovery_point_tells_all_is_opened_while_the_broker_runs(world):
+    log = world.open_logs()
+    world.fill(log, 20)
+    world.recovery_point_round(RECOVERY_POINT_AGE_MS)
+    world.disk.crash()
+
+    log = begin_again(world)
+
+    assert world.offsets(log) == list(range(20))
+    assert log.recovery_report.walked_bytes == log.recovery_report.scanned_bytes == 0
+
+
+def test_a_log_whose_first_segment_is_gone_does_not_seem_to_have_what_was_in_it(world, caplog):
+    world.fill(world.open_logs(), 1)
+    world.recovery_point_round(RECOVERY_POINT_AGE_MS)
+    world.config.segment_bytes = 500
+    world.fill(world.logs.open("late-0", TOPIC_ID, world.config, None), 20)
+    world.disk.lose_file("late-0/00000000000000000000.log")
+    world.disk.crash()
+    world.logs = Logs(world.disk)
+    world.logs.load()
+
+    log = world.logs.open("late-0", TOPIC_ID, world.config, None)
+
+    assert (log.log_start_offset, log.log_end_offset) == (0, 0)
+    assert "lacks the batches before offset" in caplog.text
+
+
+@pytest.mark.parametrize(("hint", "void"), [(-1, 0), (7, 0), (-1, 3), (0, 3)])
+def test_a_row_has_more_fields_only_where_there_is_more_to_say(hint, void):
+    row = RecoveryPoint("orders-0", "id")
+    row.recovery_offset = 9
+    row.segments = [uncovered_row(4)]
+    row.high_watermark_hint = hint
+    row.void_generation = void
+
+    content = encode_recovery_points([row.encode()])
+
+    assert content.startswith(
+        b"tarry recovery-points " + (b"1" if (hint, void) == (-1, 0) else b"2")
+    )
+    found = decode_recovery_points(content)["orders-0"]
+    assert (found.high_watermark_hint, found.void_generation) == (hint, void)
+    assert found.encode() == row.encode()

@@ -331,3 +331,50 @@ def test_reset_forgets_everything():
     states.rollback()
 
     assert len(states) == 0
+
+
+def at(header: BatchHeader, offset: int) -> BatchHeader:
+    header.base_offset = offset
+    return header
+
+
+def test_what_the_leader_accepted_is_followed_whatever_its_sequence():
+    states = ProducerStates(1000)
+
+    for offset, header in ((5, batch(0)), (9, batch(40)), (12, batch(3, epoch=2)), (13, batch(1))):
+        states.follow(at(header, offset), 0)
+    states.follow(at(batch(-1, producer_id=-1), 14), 0)
+    states.settle()
+
+    assert states.active() == [(7, 0, 1, 1000)]
+    assert states.check(batch(1)).base_offset == 13
+
+
+def test_a_follower_knows_the_same_producers_as_its_leader():
+    headers = [batch(2 * number, 2) for number in range(7)]
+    leader = states_with(*headers)
+    follower = ProducerStates(1000)
+
+    for number, header in enumerate(headers):
+        follower.follow(at(header, 100 + 2 * number), 0)
+    follower.settle()
+
+    assert follower.encode_snapshot() == leader.encode_snapshot()
+
+
+def test_nobody_waits_for_a_copy_that_could_not_be_written():
+    states = ProducerStates(1000)
+    states.follow(at(batch(4), 10), 0)
+
+    states.rollback(10)
+
+    assert len(states) == 0
+    assert error_of(states, batch(9)) == errors.NONE
+
+
+@pytest.mark.parametrize(("end_offset", "is_right"), [(99, False), (104, False), (105, True)])
+def test_a_cut_is_followed_at_once_if_nobody_wrote_behind_it(end_offset, is_right):
+    states = states_with(batch(0, 3), batch(3, 2))
+
+    assert states.truncate(end_offset) == is_right
+    assert len(states) == 1

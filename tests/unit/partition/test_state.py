@@ -60,62 +60,6 @@ def test_each_step_of_a_batch(policy: str, last: str, expected: list[int]) -> No
     assert has_moved == (partition.high_watermark > before)
 
 
-# What counts is what every replica in sync has: `-` has not said yet.
-CONTRIBUTIONS = """
-# leader  follower-2 follower-3  in-sync  high-watermark
-
-4         -          -           1        4
-4         4          4           1,2,3    4
-4         3          4           1,2,3    3
-4         4          2           1,2,3    2
-4         9          9           1,2,3    4
-4         -          4           1,2,3    1
-4         0          4           1,2,3    1
-4         0          0           1        4
-4         0          4           1,3      4
-"""
-
-
-def contributions() -> list[list[str]]:
-    lines = [line.split() for line in CONTRIBUTIONS.splitlines()]
-    return [words for words in lines if words and words[0] != "#"]
-
-
-@pytest.mark.parametrize(("leader", "second", "third", "isr", "expected"), contributions())
-def test_the_high_watermark_is_the_least_contribution_in_sync_and_never_goes_back(
-    leader: str, second: str, third: str, isr: str, expected: str
-) -> None:
-    scene = PartitionScene()
-    partition = scene.partition
-    scene.produce(a_batch())
-    scene.lead(0, [1, 2, 3], [int(word) for word in isr.split(",")])
-    for broker_id, told in ((2, second), (3, third)):
-        if told != "-":
-            partition.contributions[broker_id] = int(told)
-    scene.append(a_batch(b"b", b"c", b"d"))
-    scene.write()
-
-    has_moved = scene.flush()
-
-    assert partition.leader_contribution() == int(leader)
-    assert partition.high_watermark == int(expected)
-    assert has_moved == (int(expected) > 1)
-
-
-def test_what_replicas_told_counts_for_one_leadership_only() -> None:
-    scene = PartitionScene()
-    partition = scene.partition
-    scene.lead(0, [1, 2], [1, 2])
-    partition.contributions[2] = 9
-
-    scene.lead(1, [1, 2], [1, 2])
-    scene.append(a_batch())
-    scene.write()
-
-    assert not scene.flush()
-    assert partition.high_watermark == 0
-
-
 @pytest.mark.parametrize(
     ("replicas", "isr", "minimum", "is_under"),
     [
@@ -137,6 +81,9 @@ def test_fewer_in_sync_than_the_topic_asks_for(
     scene.config.min_insync_replicas = minimum
 
     scene.lead(0, replicas, isr)
+    if scene.partition.followers is not None:
+        # All of them live and are caught up.
+        scene.partition.followers.in_sync = len(isr)
 
     assert scene.partition.is_under_min_isr() == is_under
 

@@ -37,6 +37,8 @@ def handle(
     request: FetchRequest,
 ) -> Message | None:
     """Answer now if there is enough, an error, or no wait is wanted; else watch."""
+    if fetches.of_replicas is not None and _is_of_replica(request):
+        return fetches.of_replicas(context, request)
     if request.session_id != 0:
         return FetchResponse(error_code=errors.FETCH_SESSION_ID_NOT_FOUND)
     limits = FetchLimits(
@@ -46,6 +48,7 @@ def handle(
         context.api_version,
     )
     fetch = Fetch(context, _resolve(known, context.api_version, request), limits)
+    fetch.add_hints = fetches.add_hints
     if request.max_wait_ms <= 0 or fetch.is_enough():
         return fetch.read()
     keys = fetch.keys()
@@ -57,9 +60,15 @@ def handle(
     return None
 
 
+def _is_of_replica(request: FetchRequest) -> bool:
+    """Return whether a fetch names a replica and its life; an id alone (before 15) proves none."""
+    state = request.replica_state
+    return state is not None and state.replica_id >= 0
+
+
 def _resolve(known: Topics, api_version: int, request: FetchRequest) -> list[FetchTopic]:
-    # A client that calls itself a replica is none of ours while there is one broker: it must
-    # neither read past the high watermark nor count as in sync (CVE-2018-1288).
+    # Who calls itself a replica, and is not one of a cluster, must neither read past the high
+    # watermark nor count as in sync (CVE-2018-1288).
     state = request.replica_state
     is_consumer = request.replica_id < 0 and (state is None or state.replica_id < 0)
     topics: list[FetchTopic] = []

@@ -22,6 +22,8 @@ def handle(
         return ListGroupsResponse(error_code=errors.COORDINATOR_LOAD_IN_PROGRESS)
     response = ListGroupsResponse()
     for shard in coordinator.shards.values():
+        if shard.runtime.code() == errors.NOT_COORDINATOR:
+            continue
         for each in listed(shard.groups, request.states_filter, request.types_filter):
             response.groups.append(
                 ListedGroup(

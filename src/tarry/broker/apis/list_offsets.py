@@ -31,6 +31,7 @@ EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 
 VERSION_OF_LEADER_EPOCHS: Final = 4
+VERSION_OF_NOT_AVAILABLE: Final = 5
 # The first version in which a special timestamp may be asked for.
 VERSION_OF: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
@@ -72,11 +73,19 @@ def _look_up(
     api_version: int,
 ) -> None:
     answer.error_code = partition.epoch_error(asked.current_leader_epoch)
+    if answer.error_code == errors.NONE and not partition.may_act():
+        answer.error_code = errors.NOT_LEADER_OR_FOLLOWER
     if answer.error_code != errors.NONE:
         return
     timestamp = asked.timestamp
     if timestamp < 0 and api_version < VERSION_OF.get(timestamp, 0):
         answer.error_code = errors.UNSUPPORTED_VERSION
+        return
+    if partition.is_behind_epoch() and timestamp not in (EARLIEST, EARLIEST_LOCAL):
+        # KIP-207: the end of a new leader may lie below one that readers have seen.
+        answer.error_code = errors.OFFSET_NOT_AVAILABLE
+        if api_version < VERSION_OF_NOT_AVAILABLE:
+            answer.error_code = errors.LEADER_NOT_AVAILABLE
         return
     end_offset = partition.readable_end(reader).offset
     if timestamp == LATEST:

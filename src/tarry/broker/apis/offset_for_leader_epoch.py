@@ -30,6 +30,8 @@ def handle(
                 answer.error_code = missing_code(hosted, asked.partition)
                 continue
             answer.error_code = partition.epoch_error(asked.current_leader_epoch)
+            if answer.error_code == errors.NONE and not partition.may_act():
+                answer.error_code = errors.NOT_LEADER_OR_FOLLOWER
             if answer.error_code != errors.NONE:
                 continue
             if asked.leader_epoch == partition.leader_epoch:

@@ -128,6 +128,8 @@ class ProduceHandler:
                 return None
             timeout_ms = UNACKNOWLEDGED_MS_MAX
         if not must_wait:
+            if self._produces.add_hints is not None:
+                self._produces.add_hints(context, response)
             return response
         self._produces.settle_after_write(
             DelayedProduce(
@@ -175,6 +177,10 @@ class ProduceHandler:
         partition = hosted.partition(asked.index) if hosted is not None else None
         if partition is None:
             answer.error_code = _missing_code(hosted, asked.index, context.api_version)
+            return ProduceStatus(None, 0, answer)
+        if partition.door.is_lease_over and not partition.may_act():
+            answer.error_code = errors.NOT_LEADER_OR_FOLLOWER
+            answer.error_message = "this broker has lost its lease and may be dead to the others"
             return ProduceStatus(None, 0, answer)
         if hosted is not None and hosted.is_internal:
             answer.error_code = errors.INVALID_TOPIC_EXCEPTION

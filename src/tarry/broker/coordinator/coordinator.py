@@ -14,6 +14,7 @@ from tarry.broker.coordinator.loader import Chore, Loader
 from tarry.broker.coordinator.runtime import ShardContext, ShardRuntime, ShardState
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.part import Part
+from tarry.cluster.row_changes import is_led
 from tarry.cluster.state import ClusterState
 from tarry.cluster.topic_decisions import TopicWanted
 from tarry.partition.state import Partition
@@ -48,6 +49,12 @@ class Coordinator(Part, Generic[S]):
         """Return an empty shard."""
         raise NotImplementedError
 
+    def factor_wanted(self, settings: Settings, brokers: int) -> int:
+        """Return how many brokers have to serve for the topic to be created, of so many that
+        belong to the cluster.
+        """
+        return 1
+
     def topic_wanted(self, settings: Settings, brokers: int) -> TopicWanted:
         """Return the internal topic as it is to be created in a cluster of so many brokers."""
         raise NotImplementedError
@@ -70,17 +77,21 @@ class Coordinator(Part, Generic[S]):
     def leader_of(self, key: str) -> int:
         """Return the id of the broker that leads the partition of this key; -1 if there is none."""
         index = self.index_of(key)
-        return -1 if index < 0 else self.cluster.topics[self.topic].partitions[index].leader_id
+        if index < 0:
+            return -1
+        row = self.cluster.topics[self.topic].partitions[index]
+        if self.cluster.brokers and not is_led(self.cluster, row):
+            # Who has restarted leads nothing until it has claimed it.
+            return -1
+        return row.leader_id
 
     def find(self, key: str) -> tuple[S | None, int]:
         """Return the shard that can decide about this key, or None with the error to answer."""
         shard = self.shard_of(key)
         if shard is None:
             return None, errors.NOT_COORDINATOR
-        error_code = shard.runtime.error_code
-        if error_code != errors.NONE:
-            return None, error_code
-        return shard, errors.NONE
+        error_code = shard.runtime.code()
+        return (shard, errors.NONE) if error_code == errors.NONE else (None, error_code)
 
     def is_loading(self) -> bool:
         """Return whether not everything that the topic keeps is known yet."""

@@ -35,14 +35,21 @@ class Coordinators:
             coordinator.on_hosted(hosted)
 
     def on_role(self, partition: Partition, before: Role | None, after: Role) -> None:
-        """Let a coordinator load a partition that is led here from now on, or give it up."""
+        """Let a coordinator load a partition that is led here from now on, or give it up.
+
+        What it knows belongs to one leader epoch: in any other, even of this broker's, it begins
+        anew, since another leader may have written in between.
+        """
         coordinator = self._by_topic.get(partition.topic)
-        if coordinator is None or before is None or before.is_leader == after.is_leader:
+        # One that has just come is loaded with its topic.
+        if coordinator is None or before is None:
             return
+        if before.leader_epoch == after.leader_epoch and before.is_leader == after.is_leader:
+            return
+        if before.is_leader:
+            coordinator.unload(partition)
         if after.is_leader:
             coordinator.load(partition)
-        else:
-            coordinator.unload(partition)
 
     def on_given_up(self, hosted: HostedTopic) -> None:
         """Tell every coordinator that a topic was deleted."""

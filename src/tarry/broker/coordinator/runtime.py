@@ -141,6 +141,15 @@ class ShardRuntime:
         self.error_code: int = errors.COORDINATOR_LOAD_IN_PROGRESS
         self._pending: deque[PendingAppend] = deque()
 
+    def code(self) -> int:
+        """Return what a request is answered now; NONE if the state can decide about it."""
+        error_code = self.error_code
+        partition = self.partition
+        if error_code == errors.NONE and partition.door.is_lease_over and not partition.may_act():
+            # Another may lead already: what is known here may be old.
+            return errors.NOT_COORDINATOR
+        return error_code
+
     # -- appends
 
     def append(
@@ -172,6 +181,9 @@ class ShardRuntime:
         """
         partition = self.partition
         context = self.context
+        if partition.followers is not None and partition.is_under_min_isr():
+            # As for acks=all: what too few replicas have would be answered to nobody.
+            return errors.NOT_ENOUGH_REPLICAS
         result = append_own(partition, batches, context.turn)
         if result.is_appended:
             context.flushes.touch(partition)

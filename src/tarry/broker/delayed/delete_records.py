@@ -1,7 +1,7 @@
 """DelayedDeleteRecords: waits until each partition's log begins where it was asked to.
 
-Every partition starts at REQUEST_TIMED_OUT and is settled by its log start offset, which is the
-low watermark while there is one replica, or by an error.
+Every partition starts at REQUEST_TIMED_OUT and is settled by its low watermark: the least log start
+of the replicas that may lead; or by an error.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def _try_settle(status: DeletionStatus) -> None:
     if partition.gone_code != errors.NONE:
         status.answer.error_code = partition.gone_code
         status.answer.low_watermark = NO_LOW_WATERMARK
-    elif partition.log.log_start_offset >= status.start_offset:
+    elif partition.low_watermark() >= status.start_offset:
         status.answer.error_code = errors.NONE
-        status.answer.low_watermark = partition.log.log_start_offset
+        status.answer.low_watermark = partition.low_watermark()
     elif partition.log.flaw_offset >= 0:
         # A log with a flaw gets no recovery point any more.
         status.answer.error_code = errors.KAFKA_STORAGE_ERROR

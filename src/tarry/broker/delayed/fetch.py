@@ -5,10 +5,15 @@ Completion and expiry alike read and answer with what is there.  Hot.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tarry.broker.answers import Answers
 from tarry.broker.part import WaitingPart
 from tarry.broker.reads import Fetch
+from tarry.broker.request import RequestContext
 from tarry.partition.state import Partition
+from tarry.protocol.message import Message
+from tarry.protocol.messages.fetch import FetchRequest, FetchResponse
 from tarry.purgatory.operation import PayloadOperation
 
 
@@ -30,6 +35,9 @@ class Fetches(WaitingPart):
     def __init__(self, answers: Answers) -> None:
         super().__init__(answers.timer, "Fetch")
         self._answers = answers
+        # In a cluster: fetches of replicas, and who leads what is not led here.
+        self.of_replicas: Callable[[RequestContext, FetchRequest], Message | None] | None = None
+        self.add_hints: Callable[[RequestContext, FetchResponse], None] | None = None
 
     def on_moved(self, partition: Partition) -> None:
         self.touch(partition.key)

@@ -8,6 +8,8 @@ sees the records.  Hot: under `flush.policy=commit` every produce waits here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mypy_extensions import i64
 
 from tarry.base import errors
@@ -29,6 +31,8 @@ class ProduceStatus:
         self.required_offset = required_offset
         self.answer = answer
         self.is_pending = partition is not None
+        # Of the append: under a later one the records may be others.
+        self.leader_epoch = 0 if partition is None else partition.leader_epoch
 
 
 class Produced:
@@ -45,6 +49,7 @@ class Produced:
         self.acks = acks
         self.statuses = statuses
         self.response = response
+        self.add_hints: Callable[[RequestContext, ProduceResponse], None] | None = None
 
     def settle(self) -> bool:
         """Settle what can be settled; True if no partition is left."""
@@ -56,6 +61,8 @@ class Produced:
             assert partition is not None
             if partition.gone_code != errors.NONE:
                 _fail(status, partition.gone_code)
+            elif partition.leader_epoch != status.leader_epoch:
+                _fail(status, errors.NOT_LEADER_OR_FOLLOWER)
             elif partition.acked_end(self.acks) >= status.required_offset:
                 self._settle(status, partition)
             else:
@@ -73,12 +80,17 @@ class Produced:
     def answer(self) -> None:
         """Answer, with REQUEST_TIMED_OUT for what is not settled."""
         is_lost = False
+        is_moved = False
         for status in self.statuses:
             if status.is_pending:
                 _fail(status, errors.REQUEST_TIMED_OUT)
             elif status.answer.error_code == errors.KAFKA_STORAGE_ERROR:
                 is_lost = True
+            elif status.answer.error_code == errors.NOT_LEADER_OR_FOLLOWER:
+                is_moved = True
         context = self.context
+        if is_moved and self.add_hints is not None:
+            self.add_hints(context, self.response)
         if self.acks != 0:
             context.respond(self.response)
         elif is_lost:
@@ -142,10 +154,15 @@ class Produces(WaitingPart):
 
     def __init__(self, timer: TimingWheel) -> None:
         super().__init__(timer, "Produce")
+        # In a cluster: names the leaders of what is not led here.
+        self.add_hints: Callable[[RequestContext, ProduceResponse], None] | None = None
         self._unsettled: list[DelayedProduce] = []
 
     def settle_after_write(self, operation: DelayedProduce) -> None:
         """Take a produce that was appended to tails; it goes on when they are written."""
+        produced = operation.payload
+        if self.add_hints is not None and produced is not None:
+            produced.add_hints = self.add_hints
         self._unsettled.append(operation)
 
     def settle(self) -> None:

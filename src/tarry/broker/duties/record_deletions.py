@@ -40,6 +40,10 @@ class RecordDeletions(WaitingPart):
         self._is_round_due = True
         self._hasten(1)
 
+    def hasten(self) -> None:
+        """Have a round of recovery points begun soon: a cut waits for one."""
+        self._hasten(1)
+
     def on_step(self, *, is_round_over: bool) -> None:
         """Recovery points are on disk, some or all of a round: who waits for them looks again."""
         for partition in list(self._waiting):

@@ -137,6 +137,8 @@ class MetadataChanges:
         self._hosting = hosting
         # Who else hears of what is applied or refused.
         self.also: StoreListener | None = None
+        # The leader's side of replication, in a cluster.
+        self.replicas: StoreListener | None = None
         store.listener = self
 
     def creation(self, wanted: list[TopicWanted]) -> TopicChange:
@@ -248,6 +250,8 @@ class MetadataChanges:
                 self.waits.touch(REMOVALS)
         if change is not None:
             self.waits.touch(change)
+        if self.replicas is not None:
+            self.replicas.on_applied(version, records, change)
         if self.also is not None:
             self.also.on_applied(version, records, change)
 
@@ -255,5 +259,7 @@ class MetadataChanges:
         """Wake whoever waits for a change that is not kept."""
         self._hosting.on_refused(change)
         self.waits.touch(change)
+        if self.replicas is not None:
+            self.replicas.on_refused(change)
         if self.also is not None:
             self.also.on_refused(change)

@@ -91,11 +91,11 @@ class ClusterMember(ClusterMembership):
         self._claimed_epoch = -1
         self._step: LeavePartitions | ClaimPartitions | None = None
         self._vacancies = Spells(turn)
-        self._alarm = _Alarm(self._look_again)
+        self._alarm = _MemberAlarm(self._look_again)
         # What is handed over before a stop.
         self._is_stopping = False
         self._hand_over: HandOver | None = None
-        self._stop_alarm = _Alarm(self._end_hand_over)
+        self._stop_alarm = _MemberAlarm(self._end_hand_over)
         changes.also = self
         life.on_change = self._on_life
         life.begin()
@@ -326,13 +326,13 @@ class ClusterMember(ClusterMembership):
             self.leave()
         self._shutdown.begin()
 
-    def _arm(self, alarm: _Alarm, delay_ms: int) -> None:
+    def _arm(self, alarm: _MemberAlarm, delay_ms: int) -> None:
         self._timer.cancel(alarm)
         alarm.deadline_ms = self._turn.now_ms + delay_ms
         self._timer.add(alarm)
 
 
-class _Alarm(TimerEntry):
+class _MemberAlarm(TimerEntry):
     """Timer's entry that calls a function of the member."""
 
     def __init__(self, act: Callable[[], None]) -> None:

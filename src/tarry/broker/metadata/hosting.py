@@ -17,7 +17,10 @@ from tarry.cluster.change import Change
 from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.records import (
     BrokerConfigChanged,
+    BrokerDescribed,
     ConfigChanged,
+    LifeChanged,
+    LifeEnded,
     MetadataRecord,
     PartitionChanged,
     PartitionRow,
@@ -88,11 +91,18 @@ class Hosting:
         self._fail = fail
         # Told of each role in this order.
         self.role_listeners: list[RoleListener] = []
+        # Told of lives and addresses of brokers.
+        self.when_lives_change: list[Callable[[MetadataRecord], None]] = []
+        # Told of each replica that is given up, with its topic or by a row.
+        self.when_closed: list[Callable[[Partition], None]] = []
         # In a cluster: the life of this broker in which it may lead, or -1.  A broker that is alone
         # leads without one.
         self.is_member = False
         self.own_epoch: Callable[[], int] = _no_life
         self._roles: dict[Partition, Role] = {}
+        # The directories that were there at the start, until their topics are hosted.
+        self._found: set[str] = set()
+        self._has_begun = False
 
     def react(self, record: MetadataRecord) -> None:
         """Do what an applied record asks of this broker; the state may be further already."""
@@ -116,6 +126,9 @@ class Hosting:
             self._reconfigure_topic(record.topic_id)
         elif isinstance(record, BrokerConfigChanged):
             self.reconfigure_broker()
+        elif isinstance(record, LifeChanged | LifeEnded | BrokerDescribed):
+            for hear in self.when_lives_change:
+                hear(record)
 
     def on_refused(self, change: Change) -> None:
         """Try again what this broker itself wanted to change."""
@@ -133,8 +146,11 @@ class Hosting:
         for deleted in list(self._state.deleted_topics.values()):
             self._removals.remove(deleted)
         self._removals.remove_leftovers()
+        self._found = {path[:-1] for path in self._logs.disk.paths() if path.endswith("/")}
         for topic in self._state.topics.values():
             self._host(topic, HostedTopic(topic.name, topic.topic_id))
+        self._has_begun = True
+        self._found = set()
         self._logs.settle()
         for partition in self._topics.replicas():
             partition.begin_after_recovery()
@@ -183,7 +199,11 @@ class Hosting:
                 continue
             if self._settings.node_id not in row.replicas:
                 hosted.elsewhere[index] = None
+                if not self._has_begun and partition_directory(topic.name, index) in self._found:
+                    # It was taken from this broker while it was away.
+                    self._removals.give_up_replica(topic.name, index, topic.topic_id)
                 continue
+            self._make_room(topic, index)
             producers = ProducerStates(expiration_ms)
             log = self._logs.open(
                 partition_directory(topic.name, index),
@@ -225,6 +245,8 @@ class Hosting:
         partition = hosted.replica(record.index)
         if partition is not None:
             self._take_role(hosted, partition, self._role(record.row))
+            if self._settings.node_id not in record.row.replicas:
+                self._give_up_replica(hosted, partition)
         elif self._settings.node_id in record.row.replicas:
             topic = self._state.topic_by_id(record.topic_id)
             if topic is not None:
@@ -246,13 +268,30 @@ class Hosting:
         self._roles[partition] = role
         partition.take_role(role)
         hosted.place(partition)
-        # What was flushed while this broker led nothing counts from now on.
-        partition.maybe_advance_high_watermark()
         for listener in self.role_listeners:
             listener.on_role(partition, before, role)
+        # What was flushed while this broker led nothing counts from now on; not before the leader's
+        # side knows who is in sync besides.
+        partition.maybe_advance_high_watermark()
         if before.is_leader or role.is_leader:
             # Whoever waits looks again: it may have to go elsewhere, or have what it waits for.
             self._on_closed(partition)
+
+    def _give_up_replica(self, hosted: HostedTopic, partition: Partition) -> None:
+        """Close the log of a replica that its row has taken from this broker, and remove it."""
+        hosted.drop(partition)
+        self._close_one(partition)
+        self._on_closed(partition)
+        self._removals.give_up_replica(partition.topic, partition.index, partition.topic_id)
+
+    def _make_room(self, topic: TopicState, index: int) -> None:
+        """Put away what an earlier replica has left where a log is to be made.
+
+        What this broker has was opened at its start: to read it in a turn could take long, and the
+        row that has taken the replica away gave it up.
+        """
+        if self._has_begun and self.is_member:
+            self._removals.move_replica_away(topic.name, index, topic.topic_id)
 
     # -- settings
 
@@ -320,6 +359,11 @@ class Hosting:
 
     def _close(self, hosted: HostedTopic) -> None:
         for partition in hosted.replicas():
-            partition.close()
-            self._roles.pop(partition, None)
-            self._logs.forget(partition.log)
+            self._close_one(partition)
+
+    def _close_one(self, partition: Partition) -> None:
+        partition.close()
+        self._roles.pop(partition, None)
+        for forget in self.when_closed:
+            forget(partition)
+        self._logs.forget(partition.log)

@@ -18,7 +18,9 @@ from tarry.cluster.change import Change
 from tarry.cluster.state import DeletedTopic
 from tarry.cluster.store import MetadataStore
 from tarry.cluster.topic_decisions import RemoveTopic
+from tarry.log.identity import LogIdentity
 from tarry.log.logs import Logs
+from tarry.log.segment import LOG_SUFFIX
 
 logger = logging.getLogger("tarry.broker")
 
@@ -31,12 +33,13 @@ def partition_directory(topic: str, index: int) -> str:
     return f"{topic}-{index}"
 
 
-def deleted_directory(topic: str, index: int, topic_id: bytes) -> str:
+def deleted_directory(topic: str, index: int, topic_id: bytes, number: int = 0) -> str:
     """Return the name under which a deleted partition waits for its removal.
 
     The topic's name is cut so that the whole stays a file name; the id keeps it unique.
     """
-    return f"{topic[:180]}-{index}.{topic_id.hex()}{DELETED_SUFFIX}"
+    more = f".{number}" if number else ""
+    return f"{topic[:180]}-{index}.{topic_id.hex()}{more}{DELETED_SUFFIX}"
 
 
 class Removals:
@@ -64,6 +67,45 @@ class Removals:
         for path in disk.paths():
             if path.endswith(f"{DELETED_SUFFIX}/"):
                 disk.begin_remove(path[:-1])
+
+    def give_up_replica(self, topic: str, index: int, topic_id: bytes) -> None:
+        """Remove the directory of a replica that a row has taken from this broker."""
+        try:
+            self.move_replica_away(topic, index, topic_id)
+        except StorageError as error:
+            name = partition_directory(topic, index)
+            self._logs.trouble.report(f"{name} cannot be removed yet", error)
+            again = partial(self._give_up_again, topic, index, topic_id)
+            self._retries.later(again)
+
+    def _give_up_again(self, topic: str, index: int, topic_id: bytes) -> None:
+        hosted = self._topics.with_id(topic_id)
+        # The replica may have come back meanwhile, which has moved the directory away by itself.
+        if hosted is None or hosted.replica(index) is None:
+            self.give_up_replica(topic, index, topic_id)
+
+    def move_replica_away(self, topic: str, index: int, topic_id: bytes) -> None:
+        """Rename the directory of a replica that is none any more, and have it removed.
+
+        Harmless if there is none, or if it is another topic's, or does not say whose data it has.
+        """
+        disk = self._logs.disk
+        directory = partition_directory(topic, index)
+        if not disk.exists(directory):
+            return
+        identity = LogIdentity(directory, topic_id)
+        has_data = any(path.endswith(LOG_SUFFIX) for path in disk.paths(directory))
+        if identity.read(disk) != identity.text and has_data:
+            return
+        number = 0
+        away = deleted_directory(topic, index, topic_id)
+        while disk.exists(away):
+            # An earlier one is still being removed.
+            number += 1
+            away = deleted_directory(topic, index, topic_id, number)
+        disk.rename(directory, away)
+        logger.info("%s: this broker has no replica of it any more", directory)
+        disk.begin_remove(away)
 
     def remove(self, deleted: DeletedTopic) -> None:
         """Rename and remove what is left of a deleted topic; harmless if nothing is."""

@@ -125,8 +125,10 @@ class FoundCompaction:
         return self.checkpoint.end_offset if self.checkpoint is not None else 0
 
 
-def finish_swap(disk: Disk, listing: Listing) -> FoundCompaction:
+def finish_swap(disk: Disk, listing: Listing, void_generation: int = 0) -> FoundCompaction:
     """Bring a swap that counts to its end and take away what belongs to none; before the start.
+
+    A checkpoint up to `void_generation` speaks of segments that were cut off since.
 
     `StorageError` if the checkpoint cannot be read now: nothing was changed, and another start may
     succeed.
@@ -137,8 +139,12 @@ def finish_swap(disk: Disk, listing: Listing) -> FoundCompaction:
         file = disk.open(f"{listing.directory}/{COMPACTION_FILE}")
         checkpoint = decode_compaction(file.read(0, file.size))
         file.close()
-        found.checkpoint = checkpoint
         found.is_damaged = checkpoint is None
+        if checkpoint is not None and checkpoint.generation <= void_generation:
+            disk.remove(f"{listing.directory}/{COMPACTION_FILE}")
+            checkpoint = None
+            found.has_changed = True
+        found.checkpoint = checkpoint
     left_over = [
         name for name in listing.names if name.endswith((CLEANED_SUFFIX, TEMPORARY_SUFFIX))
     ]

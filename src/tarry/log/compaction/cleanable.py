@@ -60,7 +60,7 @@ class Cleanable:
 def find_cleanable(log: Log, limit_offset: int, now_wall_ms: int) -> Cleanable:
     """Find the dirty part below `limit_offset`, where the high watermark's segment begins."""
     cleanable = Cleanable(log, max(log.compaction.cleaned_offset, log.log_start_offset))
-    if log.is_closed or log.flaw_offset >= 0 or log.recovery_point.limit_offset >= 0:
+    if log.is_closed or log.flaw_offset >= 0 or log.cut.is_under_way:
         return cleanable
     recovery_offset = log.recovery_point.offset
     latest_ms = now_wall_ms - log.config.min_compaction_lag_ms

@@ -90,6 +90,7 @@ class Compaction:
         self._output: CompactedSegment | None = None
         self._checkpoint: CompactionCheckpoint | None = None
         log.compaction.is_under_way = True
+        log.compaction.target_offset = target_offset
 
     @property
     def is_swap_begun(self) -> bool:

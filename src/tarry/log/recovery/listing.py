@@ -7,7 +7,7 @@ from typing import Final
 from tarry.base.doors import Disk
 from tarry.log.config import INT64_MAX
 from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
-from tarry.log.segment import LOG_SUFFIX
+from tarry.log.segment import GAP_SUFFIX, GAPS_FILE, LOG_SUFFIX
 
 SNAPSHOT_SUFFIX: Final = ".snapshot"
 _DIGITS: Final = 20
@@ -25,6 +25,8 @@ class Listing:
         self.snapshot_offsets: list[int] = []
         # Base offsets of index files, which may have outlived their segment.
         self.index_offsets: dict[int, None] = {}
+        # Base offsets of segments that may begin far behind the end of the one before.
+        self.gap_offsets: dict[int, None] = {}
         self.read(disk)
 
     def read(self, disk: Disk) -> None:
@@ -34,6 +36,7 @@ class Listing:
         self.base_offsets = []
         self.snapshot_offsets = []
         self.index_offsets = {}
+        self.gap_offsets = {}
         for name in self.names:
             digits, suffix = name[:_DIGITS], name[_DIGITS:]
             if not (digits.isascii() and digits.isdigit()) or int(digits) > INT64_MAX:
@@ -42,8 +45,15 @@ class Listing:
                 self.base_offsets.append(int(digits))
             elif suffix == SNAPSHOT_SUFFIX:
                 self.snapshot_offsets.append(int(digits))
+            elif suffix == GAP_SUFFIX:
+                self.gap_offsets[int(digits)] = None
             elif suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
                 self.index_offsets[int(digits)] = None
 
     def has(self, name: str) -> bool:
         return name in self.names
+
+    @property
+    def has_gaps(self) -> bool:
+        """Return true if offsets may be missing wherever batches were copied."""
+        return GAPS_FILE in self.names

@@ -16,6 +16,7 @@ from tarry.base.disk_trouble import DiskTrouble
 from tarry.base.doors import Disk, LogFile
 from tarry.base.errors import CorruptData, StorageError
 from tarry.log.batch_walk import Flaw
+from tarry.log.compaction.checkpoint import COMPACTION_FILE
 from tarry.log.index.epoch_index import EPOCH_FILE
 from tarry.log.log import Log
 from tarry.log.recovery.points import (
@@ -23,9 +24,11 @@ from tarry.log.recovery.points import (
     RECOVERY_POINTS_FILE,
     RecoveryPoint,
     encode_recovery_points,
+    uncovered_row,
 )
 from tarry.log.recovery.snapshot import remove_old_snapshots, write_snapshot
 from tarry.log.recovery.truncation import row_below
+from tarry.log.segments import LogPosition
 from tarry.log.unflushed import FlushMark
 
 logger = logging.getLogger("tarry.log")
@@ -65,6 +68,8 @@ class SavedLog:
         self.condemned = log.condemned
         # The row is in the new file; if not, the log was given up in the meantime.
         self.is_written = False
+        # The row says that the log is empty; what it has is to go then.
+        self.is_restart = False
 
 
 class RecoveryPointWriter:
@@ -162,11 +167,11 @@ class RecoveryPointWriter:
         self._finish()
 
     def _mark_flawed(self, files: list[LogFile], directories: dict[str, None]) -> None:
-        """Mark a log with a flaw: it keeps its old row, and what it has written is flushed all the
-        same.
+        """Mark a log with a flaw, or one that is being cut: it keeps its old row, and what it has
+        written is flushed all the same.
         """
         for log in self.logs.values():
-            if log.flaw_offset < 0:
+            if log.flaw_offset < 0 and not log.cut.has_begun:
                 continue
             try:
                 log.mark_flush(files, directories)
@@ -179,7 +184,7 @@ class RecoveryPointWriter:
 
     def _is_due(self, log: Log, now_ms: int) -> bool:
         point = log.recovery_point
-        if point.limit_offset >= 0:
+        if point.limit_offset >= 0 or point.restart_offset >= 0:
             return log.has_changed
         if log.written_bytes - point.written_bytes >= self.recovery_point_bytes:
             return True
@@ -211,10 +216,16 @@ class RecoveryPointWriter:
         return self._flush_id
 
     def _save(self, log: Log, files: list[LogFile], directories: dict[str, None]) -> None:
-        if log.is_closed or log.has_tail or log.flaw_offset >= 0:
+        point = log.recovery_point
+        if log.is_closed or log.has_tail or log.cut.has_begun or point.is_restart:
+            return
+        if log.flaw_offset >= 0 and point.restart_offset < 0:
             return
         try:
-            self._saved.append(_save_log(log, files, directories))
+            if point.restart_offset >= 0:
+                self._saved.append(_save_restart(log, files, directories))
+            else:
+                self._saved.append(_save_log(log, files, directories))
         except Flaw as flaw:
             log.note_flaw(flaw)
         except StorageError as error:
@@ -272,8 +283,13 @@ class RecoveryPointWriter:
                 continue
             row = saved.row
             self.rows[log.directory] = row.encode()
+            self._void_compaction(log, row)
             log.recovery_point.take_over(row, saved.written_bytes, saved.epochs_version)
             log.recovery_point.swaps = saved.swaps
+            if saved.is_restart:
+                # The rest is `try_restart`'s.
+                log.recovery_point.is_restart = True
+                continue
             named_from = row.segments[0].base_offset
             for segment in log.release_below(row.log_start_offset, named_from, saved.condemned):
                 for path in segment.file_paths():
@@ -284,6 +300,20 @@ class RecoveryPointWriter:
         self._saved = []
         self._step = _IDLE
         self._flush_id = _NO_FLUSH
+
+    def _void_compaction(self, log: Log, row: RecoveryPoint) -> None:
+        """Forget the compaction checkpoint if it is void from this row on."""
+        point = log.recovery_point
+        if row.void_generation == point.void_generation:
+            return
+        point.voids_compaction = False
+        log.compaction.take_over(row.void_generation, 0, 0)
+        try:
+            self.disk.remove(f"{log.directory}/{COMPACTION_FILE}")
+            log.note_name()
+        except StorageError as error:
+            # The next start does.
+            logger.warning("%s of %s stays: %s", COMPACTION_FILE, log.directory, error)
 
     def _remove_old_snapshots(self, log: Log, offset: int) -> None:
         try:
@@ -310,6 +340,15 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
     row = RecoveryPoint(log.directory, log.identity.text)
     row.log_start_offset = log.coming_start_offset
     row.recovery_offset = offset
+    row.high_watermark_hint = int(log.high_watermark_hint)
+    row.void_generation = int(point.void_generation)
+    is_lower = 0 <= point.limit_offset < offset
+    if is_lower:
+        row.log_start_offset = min(row.log_start_offset, int(point.limit_offset))
+    if point.voids_compaction:
+        row.void_generation = max(int(log.compaction.generation), row.void_generation + 1)
+        # Only the checkpoint told of the gaps that stay.
+        log.allow_gaps()
     # Index files, snapshot and epochs get their names below, before the flush begins.
     log.note_name()
     mark = log.mark_flush(files, directories)
@@ -319,7 +358,7 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
         if segment.indexes.has_unsaved():
             segment.indexes.save(files)
     row.segments = [segment.row() for segment in log.segments_from(row.log_start_offset)]
-    if 0 <= point.limit_offset < row.recovery_offset:
+    if is_lower:
         _lower(log, row)
     else:
         _save_snapshot(log, row, files)
@@ -330,6 +369,27 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
         file.append([log.leader_epochs.encode()])
         files.append(file)
         saved.epochs_version = log.leader_epochs.version
+    point.is_under_way = True
+    return saved
+
+
+def _save_restart(log: Log, files: list[LogFile], directories: dict[str, None]) -> SavedLog:
+    """Make a recovery point of an empty log: what is there counts no more when it is durable."""
+    point = log.recovery_point
+    offset = int(point.restart_offset)
+    row = RecoveryPoint(log.directory, log.identity.text)
+    row.log_start_offset = offset
+    row.recovery_offset = offset
+    row.snapshot_offset = EMPTY_SNAPSHOT
+    row.void_generation = max(int(log.compaction.generation), int(point.void_generation) + 1)
+    row.segments = [uncovered_row(offset)]
+    # The directory's own name has to be durable before; of a damaged log nothing can be flushed.
+    mark = FlushMark(LogPosition(-1, -1, -1), 0, -1)
+    if log.flaw_offset < 0:
+        log.note_name()
+        mark = log.mark_flush(files, directories)
+    saved = SavedLog(log, mark, row)
+    saved.is_restart = True
     point.is_under_way = True
     return saved
 

@@ -4,22 +4,34 @@ One text file `recovery-points` for all logs of the broker, replaced as a whole 
 row lists the log's segments up to its recovery point, so that recovery scans only what lies beyond
 and sees at once which file is missing.  `identity` (a topic's id) keeps a row from being taken for
 that of a later log in a directory of the same name.
+
+Where brokers copy from each other a row has two fields more: how far the records were known to be
+committed, and up to which generation compaction checkpoints are void.  A file with such a row is
+of version 2.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from tarry.log.segment import SegmentRow, decode_segment_row
+from tarry.log.segment import UNKNOWN_TIMESTAMP, SegmentRow, decode_segment_row
 from tarry.log.small_files import decode_lines, encode_lines
+from tarry.records.batch import NO_TIMESTAMP
 
 RECOVERY_POINTS_FILE: Final = "recovery-points"
 CLEAN_MARKER: Final = ".tarry_clean_shutdown"
 _FIRST_LINE: Final = "tarry recovery-points 1"
+_FIRST_LINE_OF_COPIES: Final = "tarry recovery-points 2"
+# Of a row of version 1: numbers before its segments, and spaces between its fields.
+_NUMBERS: Final = 3
+_SPACES: Final = 5
 
 # What a row says of the listener's snapshot when it names no file.
 NO_SNAPSHOT: Final = -1
 EMPTY_SNAPSHOT: Final = -2
+
+# What it says of the high watermark where that was never known.
+NO_HINT: Final = -1
 
 
 class RecoveryPoint:
@@ -31,24 +43,49 @@ class RecoveryPoint:
         self.log_start_offset = 0
         self.recovery_offset = 0
         self.snapshot_offset = NO_SNAPSHOT
+        self.high_watermark_hint = NO_HINT
+        self.void_generation = 0
         self.segments: list[SegmentRow] = []
+
+    @property
+    def is_restart(self) -> bool:
+        """Return true if the log may have been given up for an empty one that begins here: what is
+        there was to be removed, or came later.
+        """
+        return (
+            self.void_generation > 0
+            and len(self.segments) == 1
+            and self.segments[0].size == 0
+            and self.segments[0].base_offset == self.log_start_offset
+        )
 
     def encode(self) -> str:
         segments = ",".join([row.encode() for row in self.segments])
+        copied = ""
+        if self.high_watermark_hint != NO_HINT or self.void_generation:
+            copied = f"{self.high_watermark_hint} {self.void_generation} "
         return (
             f"{self.directory} {self.identity or '-'} {self.log_start_offset} "
-            f"{self.recovery_offset} {self.snapshot_offset} {segments}"
+            f"{self.recovery_offset} {self.snapshot_offset} {copied}{segments}"
         )
+
+
+def uncovered_row(base_offset: int) -> SegmentRow:
+    """Return the row of the first segment of a log of which nothing is covered."""
+    return SegmentRow([base_offset, 0, NO_TIMESTAMP, base_offset, UNKNOWN_TIMESTAMP, 0, 0])
 
 
 def encode_recovery_points(rows: list[str]) -> bytes:
     """Encode the file's content from encoded rows."""
-    return encode_lines(_FIRST_LINE, rows)
+    has_copies = any(row.count(" ") > _SPACES for row in rows)
+    return encode_lines(_FIRST_LINE_OF_COPIES if has_copies else _FIRST_LINE, rows)
 
 
 def decode_recovery_points(content: bytes) -> dict[str, RecoveryPoint] | None:
     """Decode the rows by directory; None if the file is damaged."""
     lines = decode_lines(_FIRST_LINE, content)
+    if lines is None:
+        lines = decode_lines(_FIRST_LINE_OF_COPIES, content)
     if lines is None:
         return None
     rows = {}
@@ -59,10 +96,10 @@ def decode_recovery_points(content: bytes) -> dict[str, RecoveryPoint] | None:
 
 
 def _decode_row(line: str) -> RecoveryPoint:
-    directory, identity, log_start_offset, recovery_offset, snapshot_offset, rest = line.split(" ")
+    directory, identity, *numbers, rest = line.split(" ")
     row = RecoveryPoint(directory, "" if identity == "-" else identity)
-    row.log_start_offset = int(log_start_offset)
-    row.recovery_offset = int(recovery_offset)
-    row.snapshot_offset = int(snapshot_offset)
+    row.log_start_offset, row.recovery_offset, row.snapshot_offset = map(int, numbers[:3])
+    if len(numbers) > _NUMBERS:
+        row.high_watermark_hint, row.void_generation = map(int, numbers[_NUMBERS:])
     row.segments = [decode_segment_row(segment) for segment in rest.split(",")]
     return row

@@ -23,18 +23,18 @@ from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFF
 from tarry.log.log import Log
 from tarry.log.open_files import OpenFiles
 from tarry.log.recovery.listing import Listing
-from tarry.log.recovery.points import EMPTY_SNAPSHOT, RecoveryPoint
+from tarry.log.recovery.points import EMPTY_SNAPSHOT, RecoveryPoint, uncovered_row
 from tarry.log.recovery.snapshot import read_snapshot, snapshot_path
 from tarry.log.segment import (
+    GAP_SUFFIX,
     LOG_SUFFIX,
-    UNKNOWN_TIMESTAMP,
+    SEGMENT_SUFFIXES,
     Segment,
     SegmentRow,
     segment_path,
 )
 from tarry.log.small_files import read_file
 from tarry.log.state import LogListener
-from tarry.records.batch import NO_TIMESTAMP
 
 logger = logging.getLogger("tarry.log")
 
@@ -55,7 +55,8 @@ def recover_log(
     """
     if not listing.is_there:
         files.disk.make_directory(listing.directory)
-    compaction = finish_swap(files.disk, listing)
+    void_generation = point.void_generation if point is not None else 0
+    compaction = finish_swap(files.disk, listing, void_generation)
     recovery = _Recovery(files, listing, config, listener or LogListener())
     recovery.compaction = compaction
     recovery.identity = identity
@@ -67,6 +68,7 @@ def recover_log(
         not listing.is_there
         or compaction.has_changed
         or recovery.has_uncovered_names(point, was_clean)
+        or (listing.has_gaps and not was_clean)
     ):
         # A kill -9 leaves names that can be read and are not durable: flush them with their bytes.
         log.note_name()
@@ -115,12 +117,15 @@ class _Recovery:
         """Trust what the recovery point covers, scan what lies beyond."""
         self.was_clean = was_clean
         if point is None or not point.segments:
-            rows = [_uncovered_row(self.base_offsets[0] if self.base_offsets else 0)]
+            rows = [uncovered_row(self.base_offsets[0] if self.base_offsets else 0)]
         elif self.compaction.checkpoint is not None:
             rows = self.compaction.checkpoint.covered_rows(point)
         else:
             rows = point.segments
-        if was_clean:
+        if point is not None and point.is_restart:
+            # What is there was to be removed, and may not all have been.
+            self.torn_base_offset_min = 0
+        elif was_clean:
             # All of it was flushed: nothing can be torn.
             self.torn_base_offset_min = INT64_MAX
         elif point is None and self.base_offsets:
@@ -137,13 +142,24 @@ class _Recovery:
             last_base_offset = self.base_offsets[-1]
         self.gaps_end_offset = self.compaction.gaps_end_offset(last_base_offset)
         log = self._covered_log(rows)
+        if point is not None:
+            # The next swap must not be taken for one that is void.
+            log.compaction.generation = point.void_generation
         self._take_over_compaction(log)
         self._restore_derived(log, point, recovery_offset)
         self._scan(log)
+        for base_offset in self.listing.gap_offsets:
+            if log.segments_from(base_offset)[0].base_offset != base_offset:
+                # The segment is gone: one that begins there later has no gap before it.
+                self.disk.remove(segment_path(self.directory, base_offset) + GAP_SUFFIX)
+                log.note_name()
         log.leader_epochs.truncate_start(log_start_offset)
         log.open_at(log_start_offset, self.end_offset, recovery_offset)
         if point is not None and point.segments:
             log.recovery_point.take_over(point, 0, self.loaded_epochs_version)
+            # What was known to be committed was not always written when this broker stopped.
+            hint = min(point.high_watermark_hint, self.end_offset)
+            log.high_watermark_hint = log.recovery_point.high_watermark_hint = hint
         self._tell(log)
         return log
 
@@ -165,11 +181,12 @@ class _Recovery:
         elif self.compaction.is_damaged:
             logger.warning("%s: %s is damaged", self.directory, COMPACTION_FILE)
             # The file that takes its place has to go on telling where gaps may be.
-            log.compaction.take_over(0, 0, self.gaps_end_offset)
+            log.compaction.take_over(log.compaction.generation, 0, self.gaps_end_offset)
 
     def _segment(self, base_offset: int) -> Segment:
         segment = Segment(self.files, self.directory, base_offset, self.config)
-        segment.has_gaps = base_offset < self.gaps_end_offset
+        segment.has_gaps = base_offset < self.gaps_end_offset or self.listing.has_gaps
+        segment.is_behind_gap = base_offset in self.listing.gap_offsets
         return segment
 
     # --- What the recovery point covers.
@@ -182,6 +199,7 @@ class _Recovery:
             segment.has_file = row.base_offset in self.base_offsets
             segments.append(segment)
         log = Log(self.directory, self.config, self.listener, self.files, segments, self.identity)
+        log.has_gaps = self.listing.has_gaps
         self.report = log.recovery_report
         for base_offset in dict.fromkeys([*self.base_offsets, *self.listing.index_offsets]):
             if base_offset < rows[0].base_offset:
@@ -225,6 +243,9 @@ class _Recovery:
                 # After a kill -9 the file may be there and not durable: it is written again.
                 self.loaded_epochs_version = epochs.version
             epochs.truncate_end(recovery_offset)
+            if point is not None and point.is_restart:
+                # Of a log that was given up for this one, perhaps.
+                epochs.clear()
             log.leader_epochs.restore(epochs)
             epochs_from = recovery_offset
         elif recovery_offset > first_offset:
@@ -297,8 +318,10 @@ class _Recovery:
                 self._remove(log, later.pop(0))
             if not later:
                 return
-            if later[0] > self.end_offset and log.active.has_gaps:
-                # Compaction took the last batches of a segment.
+            if later[0] > self.end_offset and (
+                log.active.base_offset < self.gaps_end_offset or self._is_behind_gap(log, later[0])
+            ):
+                # Compaction took the last batches of a segment, here or where it was copied from.
                 self.end_offset = later[0]
             if later[0] > self.end_offset:
                 self._cut(log, later, f"no segment begins at {self.end_offset}")
@@ -309,6 +332,19 @@ class _Recovery:
             segment.has_file = True
             segment.reset_indexes()
             log.take_recovered(segment)
+
+    def _is_behind_gap(self, log: Log, base_offset: int) -> bool:
+        """Return true if a segment begins far behind the end of the one before, and has a batch.
+
+        Empty it proves nothing: what was fetched again may have begun elsewhere.
+        """
+        if base_offset not in self.listing.gap_offsets:
+            return False
+        file = self.disk.open(segment_path(self.directory, base_offset) + LOG_SUFFIX)
+        walk = BatchWalk(file, 0, file.size, base_offset)
+        walk.checks_crc = True
+        walk.leader_epoch_min = log.leader_epochs.latest_epoch
+        return walk.step()
 
     def _seal(self, log: Log) -> bool:
         """End the last segment's time index, since another segment follows."""
@@ -383,7 +419,7 @@ class _Recovery:
     def _remove(self, log: Log, base_offset: int) -> None:
         """Remove a segment that does not belong to the log."""
         path = segment_path(self.directory, base_offset)
-        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        for suffix in (*SEGMENT_SUFFIXES, GAP_SUFFIX):
             self.disk.remove(path + suffix)
         self.report.removed_segments.append(path)
         log.note_name()
@@ -401,8 +437,3 @@ class _Recovery:
                 report.torn_offset,
                 report.torn_reason,
             )
-
-
-def _uncovered_row(base_offset: int) -> SegmentRow:
-    """Return the first segment of a log of which nothing is covered."""
-    return SegmentRow([base_offset, 0, NO_TIMESTAMP, base_offset, UNKNOWN_TIMESTAMP, 0, 0])

@@ -1,14 +1,24 @@
-"""Truncation: the log loses its end, and everything derived from it follows.
+"""Truncation: the log loses its end, or all of it, and everything derived from it follows.
+
+A cut (`try_truncate`) and a restart (`try_restart`) are called once a turn until they return true;
+each call does a bounded part.  Whole segments go from the end, so the log is one that could be at
+any time.  Nothing may be appended before the end, nor before a flush has covered the cut
+(`Log.has_undurable_cut`): until then a crash may bring back the longer log, all or some of it, but
+nothing that lies behind a new batch.
 
 The recovery point on disk must never lie past the log's end: recovery would take the missing bytes
-for damage.  So a cut below it first lowers it, with the next round of recovery points,
-and happens then.
+for damage.  So a cut below it first lowers it, with the next round of recovery points, and happens
+then.  A cut below what compaction has done declares the compaction checkpoint void by the same row.
+A restart begins with a row that says that the log is empty: from then on what is there is left
+over, whatever part of it a crash leaves.
 """
 
 from __future__ import annotations
 
 import logging
+from typing import Final
 
+from tarry.log.compaction.checkpoint import REPLACED_GENERATION, cleaned_name
 from tarry.log.log import Log
 from tarry.log.recovery.listing import Listing
 from tarry.log.recovery.snapshot import read_snapshot, snapshot_path
@@ -17,34 +27,135 @@ from tarry.records.batch import NO_TIMESTAMP
 
 logger = logging.getLogger("tarry.log")
 
+# Segments that one call gives up, three files each: 2 ms.
+SEGMENTS_PER_CALL_MAX: Final = 16
+# Batches whose headers one call reads for the listener: 10 ms, interpreted.
+BATCHES_PER_CALL_MAX: Final = 1_000
+
 
 def try_truncate(log: Log, offset: int) -> bool:
     """Cut the log at the batch that contains `offset`; epochs, indexes and listener follow.
 
-    False: the recovery point has to be lowered first, which the next round does.  Until then
-    nothing may be appended; call again after it.  Durable with the log's next flush.
+    False: call again in the next turn; a recovery point may have to be written before.  Until then
+    nothing may be appended.  An offset at or past the log's end ends a cut where it has come to;
+    one below the log start begins the log anew there.  Durable with the log's next flush.
     """
     assert not log.has_tail
-    assert log.log_start_offset <= offset
-    # Compaction stays below the high watermark, and what is there is never cut.
-    assert log.compaction.end_offset <= offset
     point = log.recovery_point
+    if point.restart_offset >= 0:
+        return try_restart(log, int(point.restart_offset))
+    if offset < log.log_start_offset:
+        return try_restart(log, offset)
     if offset >= log.log_end_offset:
         point.limit_offset = -1
-        return True
+        point.voids_compaction = False
+        # An epoch that got no batch here may have no place in the history that is followed now.
+        log.leader_epochs.truncate_end(offset)
+        return _try_end(log)
+    log.cut.is_under_way = True
+    if log.compaction.is_under_way and log.compaction.target_offset > offset:
+        # It reads what is to go, and ends by itself; another one does not begin.
+        return False
     segment = log.segments_from(offset)[0]
-    walk = segment.walk(segment.find(offset, segment.written_size), segment.written_size)
-    header = segment.next_header(walk)
-    assert header is not None
-    end_offset = max(header.base_offset, log.log_start_offset)
-    if point.is_under_way or point.offset_max > end_offset:
+    position = segment.find(offset, segment.written_size)
+    end_offset = offset
+    if position < segment.written_size:
+        header = segment.next_header(segment.walk(position, segment.written_size))
+        assert header is not None
+        end_offset = max(min(offset, int(header.base_offset)), int(log.log_start_offset))
+    if log.compaction.end_offset > end_offset:
+        point.voids_compaction = True
+    if point.is_under_way or point.offset_max > end_offset or point.voids_compaction:
         point.limit_offset = end_offset
         return False
-    logger.info("%s is cut from offset %d to %d", log.directory, log.log_end_offset, end_offset)
-    log.cut_after(segment, row_below(segment, walk.batch_position, end_offset), end_offset)
-    _restore_listener(log, end_offset)
+    if not log.cut.has_begun:
+        logger.info("%s is cut from offset %d to %d", log.directory, log.log_end_offset, end_offset)
+        log.cut.has_begun = True
+    _give_up_segments(log, segment)
+    if log.active is not segment:
+        return False
+    log.cut_after(segment, row_below(segment, position, end_offset), end_offset)
     point.limit_offset = -1
+    return _try_end(log)
+
+
+def try_restart(log: Log, offset: int) -> bool:
+    """Give the whole log up and begin, empty, at `offset`; as `try_truncate`.
+
+    What was begun is brought to its end, also if another offset is asked for then.
+    """
+    assert not log.has_tail
+    point = log.recovery_point
+    if point.restart_offset < 0 and not log.cut.is_under_way and _is_new_at(log, offset):
+        return True
+    log.cut.is_under_way = True
+    if log.compaction.is_under_way:
+        return False
+    if point.restart_offset < 0:
+        logger.info(
+            "%s is given up from offset %d to %d and begins anew at %d",
+            log.directory,
+            log.log_start_offset,
+            log.log_end_offset,
+            offset,
+        )
+        log.cut.has_begun = False
+        point.limit_offset = -1
+        point.restart_offset = offset
+    if not point.is_restart:
+        return False
+    log.cut.has_begun = True
+    first = log.segments[0]
+    _give_up_segments(log, first)
+    if log.active is not first:
+        return False
+    for snapshot_offset in Listing(log.disk, log.directory).snapshot_offsets:
+        log.disk.remove(snapshot_path(log.directory, snapshot_offset))
+    for segment in (*log.segments, *log.condemned_segments):
+        _remove_files(log, segment)
+    log.begin_anew(point.restart_offset)
+    log.listener.reset()
+    point.restart_offset = -1
+    point.is_restart = False
+    log.cut.end()
     return True
+
+
+def _is_new_at(log: Log, offset: int) -> bool:
+    """Return true if the log is empty at `offset` already, and a start would find it so."""
+    return (
+        log.log_start_offset == offset
+        and log.log_end_offset == offset
+        and log.active.base_offset == offset
+        and log.flaw_offset < 0
+    )
+
+
+def _give_up_segments(log: Log, kept: Segment) -> None:
+    """Take some segments behind `kept` from the log's end.
+
+    A segment behind a gap goes alone: until its going is durable, what is before it must not
+    become shorter, or the gap would seem to be longer.
+    """
+    for _ in range(SEGMENTS_PER_CALL_MAX):
+        segment = log.active
+        if segment is kept or log.has_undurable_gap_cut:
+            return
+        _remove_files(log, segment)
+        log.drop_last()
+
+
+def _remove_files(log: Log, segment: Segment) -> None:
+    """Take a segment's files away, outside the turn: a gigabyte takes long.
+
+    Under other names until then, since a segment of the same name may be made before that.
+    """
+    for path in segment.file_paths():
+        if log.disk.exists(path):
+            removed = cleaned_name(path, REPLACED_GENERATION)
+            log.disk.rename(path, removed)
+            log.disk.begin_remove(removed)
+            log.note_name()
 
 
 def row_below(segment: Segment, position: int, offset: int) -> SegmentRow:
@@ -59,39 +170,78 @@ def row_below(segment: Segment, position: int, offset: int) -> SegmentRow:
 
 
 def _largest_timestamp(segment: Segment, position: int, row: SegmentRow) -> tuple[int, int]:
-    """Return the largest timestamp before `position`, with the last offset of its batch."""
-    times = segment.loaded().times
-    best = (NO_TIMESTAMP, segment.base_offset)
+    """Return the largest timestamp before `position`, with the last offset of its batch.
+
+    The time index knows it up to the last batch that the offset index names; what follows is read.
+    """
+    indexes = segment.loaded()
+    best = (NO_TIMESTAMP, int(segment.base_offset))
     start = 0
     if row.time_entries > 0:
         entry = row.time_entries - 1
-        best = (times.timestamp_at(entry), times.offset_at(entry))
-        start = segment.find(best[1], position)
+        best = (int(indexes.times.timestamp_at(entry)), int(indexes.times.offset_at(entry)))
+    if row.offset_entries > 0:
+        start = int(indexes.offsets.position_at(row.offset_entries - 1))
+    if start == position:
+        return best
     walk = segment.walk(start, position)
     while (header := segment.next_header(walk)) is not None:
         if header.max_timestamp > best[0]:
-            best = (header.max_timestamp, header.last_offset)
+            best = (int(header.max_timestamp), int(header.last_offset))
     return best
 
 
-def _restore_listener(log: Log, end_offset: int) -> None:
-    """Bring derived state back to where the log now ends."""
-    log.listener.reset()
-    start = log.segments[0].base_offset
-    for offset in reversed(Listing(log.disk, log.directory).snapshot_offsets):
-        if offset > end_offset:
-            log.disk.remove(snapshot_path(log.directory, offset))
-            log.note_name()
-            continue
+def _try_end(log: Log) -> bool:
+    """Bring derived state back to where the log now ends; True when that is done."""
+    cut = log.cut
+    if cut.has_begun:
+        if cut.listener_offset < 0:
+            cut.listener_offset = _begin_restoring(log)
+        if not _restore(log):
+            return False
+    cut.end()
+    return True
+
+
+def _begin_restoring(log: Log) -> int:
+    """Remove snapshots from behind the end; return from where on batches have to be read."""
+    end_offset = int(log.log_end_offset)
+    offsets = Listing(log.disk, log.directory).snapshot_offsets
+    while offsets and offsets[-1] > end_offset:
+        log.disk.remove(snapshot_path(log.directory, offsets.pop()))
+        log.note_name()
+    if log.listener.truncate(end_offset):
+        return end_offset
+    for offset in reversed(offsets):
         data = read_snapshot(log.disk, log.directory, offset)
         if data is not None and log.listener.load_snapshot(data):
-            start = max(start, offset)
-            break
-        log.listener.reset()
-    for segment in log.segments_from(start):
-        if segment.written_size == 0:
-            return
-        walk = segment.walk(segment.find(start, segment.written_size), segment.written_size)
-        while (header := segment.next_header(walk)) is not None:
-            if header.base_offset >= start:
-                log.listener.on_recovered_batch(header)
+            return offset
+    log.listener.reset()
+    return int(log.segments[0].base_offset)
+
+
+def _restore(log: Log) -> bool:
+    """Tell the listener of some more batches; True if it has heard of all."""
+    cut = log.cut
+    left = BATCHES_PER_CALL_MAX
+    while cut.listener_offset < log.log_end_offset:
+        segment = log.segments_from(cut.listener_offset)[0]
+        start = int(cut.listener_offset)
+        if segment.written_size > 0:
+            position = segment.find(start, segment.written_size)
+            walk = segment.walk(position, segment.written_size)
+            while (header := segment.next_header(walk)) is not None:
+                if header.base_offset >= start:
+                    log.listener.on_recovered_batch(header)
+                cut.listener_offset = header.last_offset + 1
+                left -= 1
+                if left == 0:
+                    return False
+        cut.listener_offset = _end_of(log, segment)
+    return True
+
+
+def _end_of(log: Log, segment: Segment) -> int:
+    """Return where the segment behind this one begins, or the log's end."""
+    following = log.segments_from(segment.base_offset)[1:2]
+    return int(following[0].base_offset if following else log.log_end_offset)

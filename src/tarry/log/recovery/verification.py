@@ -4,7 +4,7 @@ Each batch's CRC, records and offsets; both indexes against the batches; snapsho
 compaction checkpoint and the recovery point against what is there.  Nothing is changed.  Two kinds
 of findings: damage, which loses or hides what was durable, and notes about what a start after a
 crash mends by itself.  One kind of damage cannot be seen: a base offset, which no CRC covers, that
-became another one in a gap that compaction left.
+became another one in a gap that compaction left, here or where the log was copied from.
 """
 
 from __future__ import annotations
@@ -154,7 +154,11 @@ class _Verification:
         path = f"{self.directory}/{COMPACTION_FILE}"
         content = read_file(self.disk, path)
         self.compaction = None if content is None else decode_compaction(content)
-        if self.compaction is not None:
+        void_generation = 0 if self.point is None else self.point.void_generation
+        if self.compaction is not None and self.compaction.generation <= void_generation:
+            # Of segments that were cut off since; the next start removes it.
+            self.compaction = None
+        elif self.compaction is not None:
             self.gaps_end_offset = self.compaction.end_offset
         else:
             self._damage(path, "cannot be read, or its CRC does not match")
@@ -237,7 +241,7 @@ class _Verification:
         suffix = "" if LOG_SUFFIX in name else LOG_SUFFIX
         path = f"{self.directory}/{name}{suffix}"
         row = rows.get(base_offset)
-        has_gaps = base_offset < self.gaps_end_offset
+        is_compacted = base_offset < self.gaps_end_offset
         if not self._can_begin(path, base_offset, is_last=is_last):
             return False
         try:
@@ -255,9 +259,10 @@ class _Verification:
                 offset=base_offset,
                 position=file.size,
             )
-        walk = BatchWalk(file, 0, file.size, base_offset if not has_gaps else self.expected_offset)
+        expected_offset = self.expected_offset if is_compacted else base_offset
+        walk = BatchWalk(file, 0, file.size, expected_offset)
         walk.checks_crc = True
-        walk.has_gaps = has_gaps
+        walk.has_gaps = is_compacted or self.listing.has_gaps
         check = IndexCheck(base_offset)
         try:
             self._check_batches(walk, path, check)
@@ -283,6 +288,8 @@ class _Verification:
             return True
         end = self.expected_offset
         if end < 0 or base_offset == end or end < base_offset <= self.gaps_end_offset:
+            return True
+        if end < base_offset and base_offset in self.listing.gap_offsets:
             return True
         if self._may_be_torn(end, is_last=is_last):
             self._note(path, f"no segment begins at {end}; the next start removes it", offset=end)
@@ -371,6 +378,9 @@ class _Verification:
         if point is None or self.found.is_damaged:
             return
         end = max(self.found.end_offset, point.segments[-1].base_offset)
+        if self.listing.has_gaps:
+            # A cut may have ended the log in a gap, behind its last batch.
+            return
         if end < point.recovery_offset and self.gaps_end_offset < point.recovery_offset:
             self._damage(
                 self.directory,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -27,6 +28,7 @@ from tarry.runtime.etcd import calls, etcd_pb2 as pb
 from tarry.runtime.etcd.grpc_link import OK, CallEnded, CallMessage
 from tarry.runtime.etcd.socket_link import Endpoint, SocketLink
 from tarry.runtime.etcd.watching import Watching
+from tarry.runtime.look_ups import Found, SocketAddress, numeric_addresses
 from tarry.runtime.reactor import Reactor
 
 # A member that has lost the others refuses instead of letting calls wait.
@@ -76,13 +78,16 @@ class EtcdClient:
         reactor: Reactor,
         endpoints: Sequence[Endpoint],
         *,
-        resolve: Callable[[str], str],
+        look_up: Callable[[str, int, Found], None],
         tls: ssl.SSLContext | None = None,
         credentials: Credentials | None = None,
     ) -> None:
         self._reactor = reactor
         self._endpoints = endpoints
-        self._resolve = resolve
+        self._look_up = look_up
+        # Counts links begun: what was looked up for an earlier one comes too late.
+        self._links_begun = 0
+        self._is_resolving = False
         self._tls = tls
         self._credentials = credentials
         self._next_endpoint = 0
@@ -156,6 +161,7 @@ class EtcdClient:
 
     def close(self) -> None:
         """Close the link; calls that wait end without a word."""
+        self._is_resolving = False
         if self._link is not None:
             self._link.close()
             self._link = None
@@ -175,6 +181,8 @@ class EtcdClient:
 
     def _send(self, call: _EtcdCall) -> None:
         """Send a call on the link, or have a link made, with which it is sent."""
+        if self._is_resolving:
+            return
         if self._link is None or not self._link.grpc.is_open:
             self._connect()
         elif not self._authenticating:
@@ -222,8 +230,30 @@ class EtcdClient:
             self._on_lost(f"{self._link.endpoint.text}: the member is going away")
         endpoint = self._endpoints[self._next_endpoint % len(self._endpoints)]
         self._next_endpoint += 1
+        self._links_begun += 1
+        addresses = numeric_addresses(endpoint.host, endpoint.port)
+        if addresses:
+            self._connect_to(endpoint, addresses)
+            return
+        self._is_resolving = True
+        found = partial(self._on_found, self._links_begun, endpoint)
+        self._look_up(endpoint.host, endpoint.port, found)
+
+    def _on_found(
+        self, number: int, endpoint: Endpoint, addresses: list[SocketAddress], error: str
+    ) -> None:
+        """Go on with the link whose member's name was looked up, unless it was given up."""
+        if number != self._links_begun or not self._is_resolving:
+            return
+        self._is_resolving = False
+        if addresses:
+            self._connect_to(endpoint, addresses)
+        else:
+            self._on_lost(f"{endpoint.text}: {error or 'no address'}")
+
+    def _connect_to(self, endpoint: Endpoint, addresses: list[SocketAddress]) -> None:
         try:
-            address = (self._resolve(endpoint.host), endpoint.port)
+            address = (str(addresses[0][1][0]), endpoint.port)
             link = SocketLink(
                 endpoint, address, self._reactor, self._tls, self._on_heard, self._on_lost
             )

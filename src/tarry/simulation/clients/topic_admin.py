@@ -71,6 +71,7 @@ class TopicPlan:
         self.partitions = partitions
         self.is_lasting = is_lasting
         self.configs: dict[str, str] = {}
+        self.replication_factor = 1
 
 
 class TopicAdmin(ScriptedClient):
@@ -171,7 +172,7 @@ class TopicAdmin(ScriptedClient):
         topic = CreatableTopic(
             name=plan.name,
             num_partitions=plan.partitions,
-            replication_factor=1,
+            replication_factor=plan.replication_factor,
             configs=configs,
         )
         request = CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS)

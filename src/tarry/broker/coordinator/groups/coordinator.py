@@ -20,6 +20,8 @@ from tarry.purgatory.purgatory import Purgatory
 # FindCoordinator's key type of groups.
 GROUP: Final = 0
 
+FACTOR: Final = "offsets.topic.replication.factor"
+
 # What a topic's segment.bytes is at least; the broker's setting may be less, as in Kafka.
 SEGMENT_BYTES_MIN: Final = 1024 * 1024
 
@@ -34,6 +36,12 @@ class GroupCoordinator(Coordinator[GroupShard]):
 
     def new_shard(self, partition: Partition) -> GroupShard:
         return GroupShard(partition, self.shared)
+
+    def factor_wanted(self, settings: Settings, brokers: int) -> int:
+        # Made too early it would have too few replicas for ever.  Who says nothing of them may have
+        # a cluster of one or two brokers.
+        factor = settings.offsets_topic_replication_factor
+        return factor if settings.is_given(FACTOR) else min(factor, brokers)
 
     def topic_wanted(self, settings: Settings, brokers: int) -> TopicWanted:
         segment_bytes = max(settings.offsets_topic_segment_bytes, SEGMENT_BYTES_MIN)

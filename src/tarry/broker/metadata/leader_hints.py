@@ -1,0 +1,82 @@
+"""Hints of who leads a partition now (KIP-951), in answers of a broker that does not.
+
+A client that is told goes there at once, instead of asking for metadata first.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.broker.metadata.cluster_view import ClusterView
+from tarry.broker.request import RequestContext
+from tarry.cluster.records import PartitionRow
+from tarry.protocol.messages import fetch, produce
+
+MOVED: Final = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
+PRODUCE_VERSION_OF_HINTS: Final = 10
+FETCH_VERSION_OF_LEADERS: Final = 12
+FETCH_VERSION_OF_ENDPOINTS: Final = 16
+
+
+class LeaderHints:
+    """Leaders as the applied rows name them, as long as they live."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+
+    def add_to_produce(self, context: RequestContext, response: produce.ProduceResponse) -> None:
+        """Name the leaders of partitions that were refused because they are led elsewhere."""
+        if context.api_version < PRODUCE_VERSION_OF_HINTS:
+            return
+        leaders: dict[int, None] = {}
+        for topic in response.responses:
+            for answer in topic.partition_responses:
+                if answer.error_code not in MOVED:
+                    continue
+                row = self._row(topic.name, topic.topic_id, answer.index)
+                if row is not None:
+                    answer.current_leader = produce.LeaderIdAndEpoch(
+                        leader_id=row.leader_id, leader_epoch=row.leader_epoch
+                    )
+                    leaders[row.leader_id] = None
+        for broker_id in leaders:
+            one = self._view.endpoint(broker_id, context.connection.listener)
+            response.node_endpoints.append(
+                produce.NodeEndpoint(broker_id, one.host, one.port, one.rack)
+            )
+
+    def add_to_fetch(self, context: RequestContext, response: fetch.FetchResponse) -> None:
+        """Name the leaders of partitions that were refused because they are led elsewhere."""
+        if context.api_version < FETCH_VERSION_OF_LEADERS:
+            return
+        leaders: dict[int, None] = {}
+        for topic in response.responses:
+            for answer in topic.partitions:
+                if answer.error_code not in MOVED:
+                    continue
+                row = self._row(topic.topic, topic.topic_id, answer.partition_index)
+                if row is not None:
+                    answer.current_leader = fetch.LeaderIdAndEpoch(
+                        leader_id=row.leader_id, leader_epoch=row.leader_epoch
+                    )
+                    leaders[row.leader_id] = None
+        if context.api_version < FETCH_VERSION_OF_ENDPOINTS:
+            return
+        for broker_id in leaders:
+            one = self._view.endpoint(broker_id, context.connection.listener)
+            response.node_endpoints.append(
+                fetch.NodeEndpoint(broker_id, one.host, one.port, one.rack)
+            )
+
+    def _row(self, name: str, topic_id: bytes, index: int) -> PartitionRow | None:
+        """Return the row of a partition whose leader lives, in the life that the row names."""
+        state = self._view.state
+        topic = state.topics.get(name) if name else state.topic_by_id(topic_id)
+        if topic is None or not 0 <= index < len(topic.partitions):
+            return None
+        row = topic.partitions[index]
+        broker = state.brokers.get(row.leader_id)
+        if broker is None or broker.broker_epoch != row.broker_epoch:
+            return None
+        return row if self._view.is_reachable(row.leader_id) else None

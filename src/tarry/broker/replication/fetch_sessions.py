@@ -1,0 +1,210 @@
+"""Fetch sessions of replicas (KIP-227): what each follower asks for, and of what it has news.
+
+A follower names its partitions once, later only what has changed.  A partition that is written to
+touches the sessions of its followers and is put into their lists of news, so that a fetch costs by
+what is new and not by the thousands that it follows.
+
+Consumers get no sessions: their fetches name everything, as before.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.doors import Random
+from tarry.broker.part import WaitingPart
+from tarry.partition.followers import FetchClock
+from tarry.partition.state import Partition
+from tarry.protocol.messages.fetch import FetchPartition
+from tarry.timer.wheel import TimingWheel
+
+# A follower has two lanes; the rest is for links that were lost and begun anew.
+SESSIONS_PER_REPLICA_MAX: Final = 4
+SESSION_EPOCH_MAX: Final = 2**31 - 1
+NOT_SENT: Final = -1
+
+SeatKey = tuple[bytes, int]
+
+
+class Seat:
+    """Place of one partition in a session, with what was last asked and last sent of it.
+
+    `partition` is None while this broker does not lead it.
+    """
+
+    __slots__ = (
+        "asked",
+        "partition",
+        "sent_high_watermark",
+        "sent_log_start",
+        "session",
+        "topic_id",
+    )
+
+    def __init__(self, session: ReplicaSession, topic_id: bytes, asked: FetchPartition) -> None:
+        self.session = session
+        self.topic_id = topic_id
+        self.asked = asked
+        self.partition: Partition | None = None
+        self.sent_high_watermark = NOT_SENT
+        self.sent_log_start = NOT_SENT
+
+
+class ReplicaSession(FetchClock):
+    """Session of a follower in one of its lives, over one connection after the other."""
+
+    def __init__(self, session_id: int, replica_id: int, broker_epoch: int) -> None:
+        super().__init__()
+        self.id = session_id
+        self.replica_id = replica_id
+        self.broker_epoch = broker_epoch
+        # Of the next fetch.
+        self.epoch = 1
+        self.seats: dict[SeatKey, Seat] = {}
+        # Seats with something that is worth an answer, in the order in which they are read; and
+        # those of which only an end has moved, which go with the next answer.
+        self.news: dict[Seat, None] = {}
+        self.moved: dict[Seat, None] = {}
+        # The number of the newest request, so that an older one ends when it still waits.
+        self.requests = 0
+        self.is_closed = False
+
+    def begin_request(self, now_ms: int, real_ms: int) -> int:
+        """Note a fetch: all partitions without news were asked for too.  Return its number."""
+        self.fetched_ms = now_ms
+        self.fetched_real_ms = real_ms
+        self.requests += 1
+        return self.requests
+
+    def go_on(self) -> None:
+        """Expect the next epoch."""
+        self.epoch = 1 if self.epoch == SESSION_EPOCH_MAX else self.epoch + 1
+
+
+class ReplicaSessions(WaitingPart):
+    """All sessions of replicas, and the fetches that wait in them, by session.
+
+    Listens to what followers have not got yet.
+    """
+
+    def __init__(self, timer: TimingWheel, random: Random) -> None:
+        super().__init__(timer, "ReplicaFetch")
+        self._random = random
+        self._sessions: dict[int, ReplicaSession] = {}
+        self._seats: dict[Partition, dict[Seat, None]] = {}
+
+    def get(self, session_id: int) -> ReplicaSession | None:
+        """Return the session with this id, or None."""
+        return self._sessions.get(session_id)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, replica_id: int, broker_epoch: int) -> ReplicaSession:
+        """Begin a session.  Those of earlier lives end, and the oldest if there are many."""
+        own = [each for each in self._sessions.values() if each.replica_id == replica_id]
+        living = [each for each in own if each.broker_epoch == broker_epoch]
+        for session in own:
+            if session.broker_epoch != broker_epoch:
+                self.close(session)
+        for session in living[: max(len(living) - SESSIONS_PER_REPLICA_MAX + 1, 0)]:
+            self.close(session)
+        session_id = 0
+        while session_id == 0 or session_id in self._sessions:
+            session_id = 1 + self._random.randrange(2**31 - 1)
+        session = ReplicaSession(session_id, replica_id, broker_epoch)
+        self._sessions[session_id] = session
+        return session
+
+    def close(self, session: ReplicaSession) -> None:
+        """End a session; a fetch that waits in it is answered."""
+        self._sessions.pop(session.id, None)
+        session.is_closed = True
+        for key in list(session.seats):
+            self.forget(session, key)
+        self.touch(session.id)
+
+    def seat(self, session: ReplicaSession, key: SeatKey, asked: FetchPartition) -> Seat:
+        """Take what a fetch asks of a partition."""
+        seat = session.seats.get(key)
+        if seat is None:
+            seat = session.seats[key] = Seat(session, key[0], asked)
+        seat.asked = asked
+        return seat
+
+    def attach(self, seat: Seat, partition: Partition | None) -> None:
+        """Let a seat hear of this partition from now on."""
+        before = seat.partition
+        if before is partition:
+            return
+        if before is not None:
+            self._detach(seat, before)
+        seat.partition = partition
+        if partition is not None:
+            self._seats.setdefault(partition, {})[seat] = None
+
+    def forget(self, session: ReplicaSession, key: SeatKey) -> None:
+        """Take a partition out of a session."""
+        seat = session.seats.pop(key, None)
+        if seat is None:
+            return
+        session.news.pop(seat, None)
+        session.moved.pop(seat, None)
+        if seat.partition is not None:
+            self._detach(seat, seat.partition)
+            seat.partition = None
+
+    def _detach(self, seat: Seat, partition: Partition) -> None:
+        seats = self._seats.get(partition)
+        if seats is not None:
+            seats.pop(seat, None)
+            if not seats:
+                del self._seats[partition]
+        followers = partition.followers
+        if followers is not None:
+            follower = followers.by_id.get(seat.session.replica_id)
+            if follower is not None:
+                follower.leave_session(seat.session)
+
+    def add_news(self, seat: Seat) -> None:
+        """Put a seat behind the others that have something to be told."""
+        session = seat.session
+        session.news[seat] = None
+        partition = seat.partition
+        followers = None if partition is None else partition.followers
+        if followers is not None:
+            follower = followers.by_id.get(session.replica_id)
+            if follower is not None and follower.clock is session:
+                follower.on_news()
+
+    def drop_news(self, seat: Seat) -> None:
+        """Note that a seat has nothing to be told: it has all that there is."""
+        session = seat.session
+        session.news.pop(seat, None)
+        partition = seat.partition
+        followers = None if partition is None else partition.followers
+        if followers is not None:
+            follower = followers.by_id.get(session.replica_id)
+            if follower is not None and follower.clock is session:
+                follower.has_news = False
+
+    # -- what the leader tells
+
+    def on_news(self, partition: Partition) -> None:
+        """Wake the sessions of all who follow this partition."""
+        for seat in self._seats.get(partition, {}):
+            self.add_news(seat)
+            self.touch(seat.session.id)
+
+    def on_ends_moved(self, partition: Partition) -> None:
+        """Let the next answers tell the new ends; a new log start is worth one."""
+        log_start = partition.log.log_start_offset
+        for seat in self._seats.get(partition, {}):
+            if seat.sent_high_watermark != partition.high_watermark:
+                seat.session.moved[seat] = None
+            if seat.sent_log_start != log_start:
+                seat.session.moved[seat] = None
+                self.touch(seat.session.id)
+
+    def on_moved(self, partition: Partition) -> None:
+        """Hear nothing: the leader tells what concerns followers."""

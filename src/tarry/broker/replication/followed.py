@@ -1,0 +1,96 @@
+"""A followed partition: what it waits for, and from where it is to be fetched."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Final
+
+from tarry.base.errors import CorruptData, StorageError
+from tarry.broker.replication.follower_session import Position, ReplicaKey
+from tarry.link.tasks import Task
+from tarry.partition.state import Partition
+from tarry.wire.reader import Window
+
+# No leader lives in the epoch of the row, or this broker itself does not: a record will tell.
+IDLE: Final = "idle"
+# In a lane, which asks for it.
+FETCHING: Final = "fetching"
+# In a lane; what is written, or a cut, is not durable yet.
+SETTLING: Final = "settling"
+# In a lane, which asks where the leader's log begins.
+ASKING: Final = "asking"
+# Being cut or begun anew, in steps.
+CUTTING: Final = "cutting"
+# Tried again after a pause.
+PAUSED: Final = "paused"
+# Until the row changes: to go on would take away what was promised.
+STANDING: Final = "standing"
+
+
+class Followed:
+    """A replica here that another broker leads, from the row that says so to the one that ends it.
+
+    In one lane at most, or else waiting for a record (`IDLE`, `STANDING`) or for `retry`.
+    """
+
+    def __init__(self, partition: Partition, retry: Callable[[Followed], None]) -> None:
+        self.partition = partition
+        self.key: ReplicaKey = (partition.topic_id, partition.index)
+        self.state = IDLE
+        # The leader and whether it is asked in the lane of those who are behind.
+        self.lane_key: tuple[int, bool] | None = None
+        self.leader_id = -1
+        # The last answer was as large as one may be: much more is there.
+        self.is_far_behind = False
+        self.leader_high_watermark = -1
+        self.leader_log_start = -1
+        # Where the log ends once the tail of the last answer is written.
+        self.appended_end = -1
+        # While CUTTING: where the log is to end, or to begin anew with what was kept for it.
+        self.cut_offset = -1
+        self.restart_offset = -1
+        self.kept: Window | None = None
+        self._when_due = retry
+        self.retry = Task(self._on_due)
+
+    def _on_due(self, now_ms: int) -> None:
+        self._when_due(self)
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether the log's end is as durable as it gets, so that it may be told."""
+        partition = self.partition
+        log = partition.log
+        if log.has_tail or log.has_undurable_cut:
+            return False
+        return partition.leader_contribution() >= log.log_end_offset
+
+    def position(self) -> Position:
+        """Return from where it is to be fetched."""
+        log = self.partition.log
+        return Position(
+            log.log_end_offset,
+            self.partition.leader_epoch,
+            log.leader_epochs.latest_epoch,
+            log.log_start_offset,
+        )
+
+    def follow_high_watermark(self) -> None:
+        """Take the leader's high watermark as far as the log reaches here."""
+        partition = self.partition
+        end = min(partition.leader_contribution(), self.leader_high_watermark)
+        if end > partition.high_watermark:
+            self.set_high_watermark(end)
+
+    def set_high_watermark(self, offset: int) -> None:
+        """Count what lies below this offset as promised, in a later life too."""
+        self.partition.high_watermark = offset
+        self.partition.log.hint_high_watermark(offset)
+
+    def lead(self) -> None:
+        """Find the place of the high watermark in the log: it is read up to there from now on."""
+        partition = self.partition
+        with contextlib.suppress(StorageError, CorruptData):
+            # A log with a flaw before it is not read up to there.
+            partition.high_watermark_position = partition.log.position_of(partition.high_watermark)

@@ -1,0 +1,262 @@
+"""The follower's side of replication: partitions that other brokers lead are fetched from them.
+
+An answer is taken a part at a time: for one partition each, so that what goes wrong with one harms
+no other.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.errors import CorruptData, StorageError
+from tarry.base.settings import Settings
+from tarry.base.turn import Turn
+from tarry.broker.flushes import Flushes
+from tarry.broker.part import Part
+from tarry.broker.replication import divergence
+from tarry.broker.replication.cuts import Cuts
+from tarry.broker.replication.followed import FETCHING, SETTLING, Followed
+from tarry.broker.replication.lane import AnsweredPart, Lane
+from tarry.broker.replication.peer_links import PeerLinks
+from tarry.broker.replication.placement import Placement, logger
+from tarry.broker.replication.taking import begins_before, copy_records
+from tarry.cluster.state import ClusterState
+from tarry.partition.state import Partition
+from tarry.protocol.messages.fetch import PartitionData
+from tarry.wire.reader import Window
+
+# Who is further behind is in the other lane, so that it holds up nobody.
+FAR_BYTES: Final = 1 << 20
+# Bytes of answers that one turn takes in; a part of an answer is taken whole.
+TAKEN_BYTES_PER_TURN: Final = 1 << 20
+
+# Whoever is told so has to wait until the rows are further, here or at the leader.
+_EXPECTED_CODES: Final = (
+    errors.NOT_LEADER_OR_FOLLOWER,
+    errors.FENCED_LEADER_EPOCH,
+    errors.UNKNOWN_LEADER_EPOCH,
+    errors.UNKNOWN_TOPIC_OR_PARTITION,
+    errors.UNKNOWN_TOPIC_ID,
+    errors.OFFSET_NOT_AVAILABLE,
+)
+
+
+class ReplicaFollower(Part):
+    """Part of the turn: takes what leaders answer, and sees that it becomes durable."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: ClusterState,
+        turn: Turn,
+        flushes: Flushes,
+        links: PeerLinks,
+        cuts: Cuts,
+    ) -> None:
+        self.placement = Placement(
+            settings, state, turn, flushes, links, cuts, on_start=self._on_start_known
+        )
+        self._turn = turn
+        self._flushes = flushes
+        # Whether a log may have come to be settled in this turn; and the flush rounds that were
+        # seen.
+        self._must_look = False
+        self._rounds_seen = -1
+
+    # -- answers
+
+    def _take(self, lane: Lane, part: AnsweredPart) -> None:
+        """Take the part of an answer about one partition."""
+        followed, position, data = part
+        partition = followed.partition
+        if lane.members.get(followed.key) is not followed or followed.state != FETCHING:
+            return
+        is_epoch = position.leader_epoch == partition.leader_epoch
+        if not is_epoch or position.offset != partition.log.log_end_offset:
+            lane.want(followed)
+        elif data.error_code != errors.NONE:
+            self._take_error(lane, followed, data.error_code)
+        elif data.diverging_epoch is not None:
+            diverging = data.diverging_epoch
+            self._diverge(followed, diverging.epoch, diverging.end_offset)
+        else:
+            followed.leader_high_watermark = data.high_watermark
+            followed.leader_log_start = data.log_start_offset
+            self._take_records(lane, followed, data)
+
+    def _take_error(self, lane: Lane, followed: Followed, code: int) -> None:
+        if code == errors.OFFSET_OUT_OF_RANGE:
+            lane.ask_start(followed)
+            return
+        reason = f"the leader, broker {followed.leader_id}, answers {errors.error_name(code)}"
+        self.placement.pause(followed, reason, is_expected=code in _EXPECTED_CODES)
+
+    def _take_records(self, lane: Lane, followed: Followed, data: PartitionData) -> None:
+        window = data.records
+        # What was read from the wire.
+        assert window is None or isinstance(window, Window)
+        partition = followed.partition
+        before = partition.log.log_end_offset
+        try:
+            if window is not None and len(window):
+                restart_offset = begins_before(followed, window)
+                if restart_offset >= 0:
+                    followed.restart_offset = restart_offset
+                    followed.kept = window
+                    self.placement.cut(followed)
+                    return
+                self._copy(lane, followed, window)
+            else:
+                followed.is_far_behind = False
+        except (CorruptData, StorageError) as error:
+            if partition.log.log_end_offset == before:
+                self.placement.pause(followed, str(error))
+                return
+        if followed.state == FETCHING:
+            self._go_on(followed)
+
+    def _copy(self, lane: Lane, followed: Followed, window: Window) -> None:
+        """Append records; the lane waits until they are durable."""
+        partition = followed.partition
+        try:
+            copy_records(followed, window, self._turn)
+        finally:
+            if len(window) >= min(FAR_BYTES, max(self.placement.terms.partition_bytes_max, 1)):
+                followed.is_far_behind = True
+            elif partition.log.log_end_offset >= followed.leader_high_watermark:
+                followed.is_far_behind = False
+            if partition.log.has_tail:
+                lane.rest(followed)
+                lane.awaiting[followed] = None
+                followed.state = SETTLING
+                followed.appended_end = partition.log.log_end_offset
+                self.placement.unsettled[followed] = None
+                self._must_look = True
+                self._flushes.touch(partition)
+
+    def _go_on(self, followed: Followed) -> None:
+        """Take over what the leader says of its ends, and ask for more."""
+        followed.follow_high_watermark()
+        self.placement.cuts.follow_start(followed)
+        self.placement.place(followed)
+
+    def _diverge(self, followed: Followed, epoch: int, leader_end: int) -> None:
+        partition = followed.partition
+        log = partition.log
+        offset = divergence.cut_offset(
+            log.leader_epochs, log.log_start_offset, log.log_end_offset, epoch, leader_end
+        )
+        last_epoch: int = log.leader_epochs.latest_epoch
+        if not divergence.may_cut(
+            offset, partition.high_watermark, last_epoch, partition.unclean_epoch
+        ):
+            self.placement.stand_still(
+                followed,
+                f"its leader, broker {partition.leader_id}, wants it to end at offset {offset}, "
+                f"and everything below {partition.high_watermark} was promised: the leader has "
+                "lost records; keep this broker's directory, and elect another leader",
+            )
+            return
+        if offset >= log.log_end_offset:
+            # What the leader does not know are epochs without a record here.
+            log.forget_empty_epochs()
+            if log.leader_epochs.latest_epoch < last_epoch:
+                self.placement.place(followed)
+            else:
+                reason = f"nothing is to be cut for epoch {epoch}, and yet it diverges"
+                self.placement.pause(followed, reason)
+            return
+        followed.set_high_watermark(min(partition.high_watermark, offset))
+        followed.cut_offset = offset
+        self.placement.cut(followed)
+
+    def _on_start_known(self, followed: Followed, code: int, start_offset: int) -> None:
+        """Begin anew where the leader's log begins, if that is behind the end of the log here."""
+        log = followed.partition.log
+        if code != errors.NONE:
+            reason = f"where its log begins the leader answers with {errors.error_name(code)}"
+            self.placement.pause(followed, reason, is_expected=code in _EXPECTED_CODES)
+        elif start_offset <= log.log_end_offset:
+            self.placement.pause(
+                followed,
+                f"the leader has no offset {log.log_end_offset}, and its log begins before it",
+            )
+        else:
+            logger.warning(
+                "%s ended at offset %d, its leader's log begins at %d: it is begun anew there",
+                followed.partition.name,
+                log.log_end_offset,
+                start_offset,
+            )
+            followed.restart_offset = start_offset
+            self.placement.cut(followed)
+
+    def _on_cut(self, followed: Followed, error: str) -> None:
+        if error:
+            self.placement.pause(followed, error)
+            return
+        # What was kept for the log is taken when the log's new beginning is durable.
+        self._must_look = True
+        self.placement.place(followed)
+
+    # -- the turn
+
+    def step(self) -> None:
+        """Take a share of what has been answered."""
+        left = TAKEN_BYTES_PER_TURN
+        for lane in list(self.placement.lanes.values()):
+            while lane.parts and left > 0:
+                part = lane.parts.popleft()
+                records = part.data.records
+                left -= 0 if records is None else len(records)
+                self._take(lane, part)
+                if not lane.parts:
+                    self.placement.stir(lane)
+        for followed, error in self.placement.cuts.step():
+            self._on_cut(followed, error)
+
+    def settle(self) -> None:
+        """Look at what has become durable, and send what may leave."""
+        if self.placement.unsettled and (
+            self._must_look or self._rounds_seen != self._flushes.rounds_total
+        ):
+            self._must_look = False
+            self._rounds_seen = self._flushes.rounds_total
+            for followed in list(self.placement.unsettled):
+                self._look_at(followed)
+        if self.placement.stirred:
+            self.placement.send()
+
+    def _look_at(self, followed: Followed) -> None:
+        log = followed.partition.log
+        if log.log_end_offset < followed.appended_end:
+            self.placement.pause(
+                followed, "the disk did not take what was fetched", is_expected=True
+            )
+        elif followed.is_settled:
+            del self.placement.unsettled[followed]
+            kept, followed.kept = followed.kept, None
+            lane = self.placement.lane_of(followed)
+            if kept is None or lane is None:
+                self._go_on(followed)
+                return
+            try:
+                self._copy(lane, followed, kept)
+            except (CorruptData, StorageError) as failure:
+                self.placement.pause(followed, str(failure))
+
+    def on_moved(self, partition: Partition) -> None:
+        """Tell the leader where the log begins now."""
+        followed = self.placement.followed.get(partition)
+        if followed is not None and followed.state == FETCHING:
+            self.placement.place(followed)
+
+    def has_work_left(self) -> bool:
+        if self.placement.stirred or self.placement.cuts.has_work_left():
+            return True
+        return any(lane.parts for lane in self.placement.lanes.values())
+
+    def stop(self) -> None:
+        """Fetch nothing more: the broker is about to stop."""
+        self.placement.stop()

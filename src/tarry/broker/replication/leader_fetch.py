@@ -1,0 +1,306 @@
+"""Fetches of replicas at their leader: who may ask, what they tell, and what they get.
+
+A replica reads to the written end.  Its fetch offset says that everything below is on its disk, so
+an offset counts only from a broker that lives in the epoch that it names, that is a replica, knows
+the leader epoch, and whose log does not diverge.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.turn import Turn
+from tarry.broker.replication import replica_reads
+from tarry.broker.replication.fetch_sessions import ReplicaSession, ReplicaSessions, Seat
+from tarry.broker.replication.leader import ReplicaLeader
+from tarry.broker.replication.replica_reads import NO_DIRECTORY
+from tarry.broker.request import RequestContext
+from tarry.broker.topics import Topics
+from tarry.cluster.state import ClusterState
+from tarry.protocol.message import Message
+from tarry.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from tarry.purgatory.operation import PayloadOperation
+from tarry.wire.writer import ChunkList
+
+NO_SESSION: Final = 0
+NEW_SESSION_EPOCH: Final = 0
+LAST_EPOCH: Final = -1
+
+
+class SessionFetch:
+    """One fetch of a session; `number` tells it from a newer one."""
+
+    __slots__ = ("bytes_max", "context", "is_full", "number", "session")
+
+    def __init__(
+        self, context: RequestContext, session: ReplicaSession, request: FetchRequest, number: int
+    ) -> None:
+        self.context = context
+        self.session = session
+        self.number = number
+        self.bytes_max = max(request.max_bytes, 0)
+        self.is_full = request.session_epoch <= NEW_SESSION_EPOCH
+
+
+class DelayedReplicaFetch(PayloadOperation[SessionFetch]):
+    """Fetch of a replica that has all there is."""
+
+    def __init__(self, handler: ReplicaFetchHandler, fetch: SessionFetch, deadline_ms: int) -> None:
+        super().__init__(deadline_ms, fetch)
+        self._handler = handler
+
+    def is_ready(self, payload: SessionFetch) -> bool:
+        return self._handler.is_ready(payload)
+
+    def complete_with(self, payload: SessionFetch) -> None:
+        context = payload.context
+        if not context.connection.is_closed:
+            context.respond(self._handler.answer(payload))
+
+
+class ReplicaFetchHandler:
+    """Handler of fetches that name a replica, in a cluster.  `listener`: where brokers meet."""
+
+    def __init__(
+        self,
+        topics: Topics,
+        state: ClusterState,
+        turn: Turn,
+        leader: ReplicaLeader,
+        sessions: ReplicaSessions,
+        bytes_max: int,
+    ) -> None:
+        self._topics = topics
+        self._state = state
+        self._turn = turn
+        self._leader = leader
+        self._sessions = sessions
+        self._bytes_max = bytes_max
+        self.listener = ""
+
+    def handle(self, context: RequestContext, request: FetchRequest) -> Message | None:
+        """Take what the follower tells; answer what is new, or wait for it."""
+        error_code = self._refusal(context, request)
+        if error_code != errors.NONE:
+            return FetchResponse(error_code=error_code)
+        found = self._session(request)
+        if isinstance(found, int):
+            return FetchResponse(error_code=found)
+        session = found
+        number = session.begin_request(self._turn.now_ms, self._turn.monotonic_ms())
+        request.max_bytes = min(request.max_bytes, self._bytes_max)
+        fetch = SessionFetch(context, session, request, number)
+        if number > 1:
+            # Whoever still waits in this session has given up.
+            self._sessions.purgatory.check_and_complete(session.id)
+        for gone in request.forgotten_topics_data:
+            for index in gone.partitions:
+                self._sessions.forget(session, (gone.topic_id, index))
+        for topic in request.topics:
+            for asked in topic.partitions:
+                self._take(session, topic.topic_id, asked, is_full=fetch.is_full)
+        if request.session_epoch == LAST_EPOCH:
+            answer = self.answer(fetch)
+            self._sessions.close(session)
+            answer.session_id = NO_SESSION
+            return answer
+        if fetch.is_full or request.max_wait_ms <= 0 or self.is_ready(fetch):
+            return self.answer(fetch)
+        operation = DelayedReplicaFetch(self, fetch, self._turn.now_ms + request.max_wait_ms)
+        context.operation = operation
+        self._sessions.watch(operation, [session.id])
+        return None
+
+    # -- who asks
+
+    def _refusal(self, context: RequestContext, request: FetchRequest) -> int:
+        state = request.replica_state
+        assert state is not None
+        if context.connection.listener != self.listener:
+            context.report(
+                "a fetch as a replica came through a listener that is not inter.broker.listener"
+                ".name: brokers are asked there only"
+            )
+            return errors.CLUSTER_AUTHORIZATION_FAILED
+        if request.cluster_id and request.cluster_id != self._state.cluster_id:
+            context.report("a broker of another cluster asks for records; check its addresses")
+            return errors.INCONSISTENT_CLUSTER_ID
+        if state.replica_epoch < 0 or (
+            self._leader.living_epoch(state.replica_id) != state.replica_epoch
+        ):
+            # A life that is over, or one that the watch has not brought yet.
+            return errors.STALE_BROKER_EPOCH
+        return errors.NONE
+
+    def _session(self, request: FetchRequest) -> ReplicaSession | int:
+        """Return the session of a fetch, or the error of one that there is not."""
+        state = request.replica_state
+        assert state is not None
+        sessions = self._sessions
+        session = sessions.get(request.session_id) if request.session_id != NO_SESSION else None
+        if session is not None and (session.replica_id, session.broker_epoch) != (
+            state.replica_id,
+            state.replica_epoch,
+        ):
+            # Another's, or of an earlier life.
+            session = None
+        if request.session_epoch <= NEW_SESSION_EPOCH:
+            if session is not None:
+                sessions.close(session)
+            return sessions.open(state.replica_id, state.replica_epoch)
+        if session is None:
+            return errors.FETCH_SESSION_ID_NOT_FOUND
+        if session.epoch != request.session_epoch:
+            return errors.INVALID_FETCH_SESSION_EPOCH
+        session.go_on()
+        return session
+
+    # -- what it tells
+
+    def _take(
+        self, session: ReplicaSession, topic_id: bytes, asked: FetchPartition, *, is_full: bool
+    ) -> None:
+        hosted = self._topics.with_id(topic_id)
+        partition = None if hosted is None else hosted.replica(asked.partition)
+        seat = self._sessions.seat(session, (topic_id, asked.partition), asked)
+        self._sessions.attach(seat, partition)
+        error_code, found = self._look(seat)
+        if error_code != errors.NONE or found is not None or partition is None:
+            self._sessions.add_news(seat)
+            return
+        self._leader.on_fetched(
+            partition,
+            session.replica_id,
+            session.broker_epoch,
+            asked.fetch_offset,
+            asked.log_start_offset,
+            session,
+        )
+        if asked.fetch_offset < partition.log.written_end_offset:
+            self._sessions.add_news(seat)
+        else:
+            self._sessions.drop_news(seat)
+        if is_full or seat.sent_high_watermark != partition.high_watermark:
+            session.moved[seat] = None
+
+    def _look(self, seat: Seat) -> tuple[int, EpochEndOffset | None]:
+        """Return the error of a seat, or where the follower's log diverges."""
+        partition, asked, session = seat.partition, seat.asked, seat.session
+        error_code = replica_reads.epoch_refusal(partition, asked, self._missing_code(seat))
+        if error_code != errors.NONE or partition is None:
+            return error_code, None
+        if session.replica_id not in partition.replicas or partition.followers is None:
+            # As in Kafka: one of both does not know the newest row yet.
+            return errors.UNKNOWN_LEADER_EPOCH, None
+        if not self._is_own_directory(session.replica_id, asked.replica_directory_id):
+            return errors.LOG_DIR_NOT_FOUND, None
+        if asked.fetch_offset < 0:
+            return errors.OFFSET_OUT_OF_RANGE, None
+        found = replica_reads.divergence(partition.log, asked)
+        if found is not None:
+            return errors.NONE, found
+        return replica_reads.offset_refusal(partition.log, asked), None
+
+    def _missing_code(self, seat: Seat) -> int:
+        hosted = self._topics.with_id(seat.topic_id)
+        if hosted is None:
+            return errors.UNKNOWN_TOPIC_ID
+        return hosted.missing_code(seat.asked.partition)
+
+    def _is_own_directory(self, broker_id: int, directory_id: bytes) -> bool:
+        """Return whether a fetch comes from the disk that is registered; the tag may be missing."""
+        if directory_id == NO_DIRECTORY:
+            return True
+        return directory_id.hex() == self._leader.directory_id(broker_id).replace("-", "")
+
+    # -- what it gets
+
+    def is_ready(self, fetch: SessionFetch) -> bool:
+        """Return whether a fetch has something to be answered with, or nobody waits for it."""
+        session = fetch.session
+        if session.is_closed or session.requests != fetch.number:
+            return True
+        for seat in list(session.news):
+            error_code, found = self._look(seat)
+            partition = seat.partition
+            if error_code != errors.NONE or found is not None or partition is None:
+                return True
+            if seat.asked.fetch_offset >= partition.log.written_end_offset:
+                self._sessions.drop_news(seat)
+                continue
+            return True
+        return any(
+            seat.partition is not None
+            and seat.sent_log_start != seat.partition.log.log_start_offset
+            for seat in session.moved
+        )
+
+    def answer(self, fetch: SessionFetch) -> FetchResponse:
+        """Return what is new in a session, within the limits; every one has its turn."""
+        session = fetch.session
+        response = FetchResponse(session_id=session.id)
+        if session.requests != fetch.number:
+            return response
+        if session.is_closed:
+            response.error_code = errors.FETCH_SESSION_ID_NOT_FOUND
+            return response
+        topics: dict[bytes, FetchableTopicResponse] = {}
+        left = fetch.bytes_max
+        is_first = True
+        for seat in list(session.news):
+            answer = self._answer(seat, left, is_first=is_first)
+            if answer is None:
+                continue
+            if isinstance(answer.records, ChunkList):
+                left -= answer.records.size
+                is_first = False
+            session.moved.pop(seat, None)
+            _put(topics, seat, answer)
+        for seat in list(session.moved):
+            partition = seat.partition
+            if partition is not None and partition.gone_code == errors.NONE:
+                _put(topics, seat, replica_reads.ends(seat, partition))
+        session.moved.clear()
+        response.responses = list(topics.values())
+        return response
+
+    def _answer(self, seat: Seat, left: int, *, is_first: bool) -> PartitionData | None:
+        """Return the answer to a seat with news; None if there is none after all, or no room."""
+        sessions, session = self._sessions, seat.session
+        error_code, found = self._look(seat)
+        partition = seat.partition
+        if error_code != errors.NONE or partition is None:
+            # It is told once; the follower asks again when it knows better.
+            session.news.pop(seat, None)
+            return replica_reads.refused(seat, error_code)
+        if found is not None:
+            session.news.pop(seat, None)
+            return replica_reads.diverging(seat, partition, found)
+        if seat.asked.fetch_offset >= partition.log.written_end_offset:
+            sessions.drop_news(seat)
+            return None
+        answer = replica_reads.records(seat, partition, max(left, 0), at_least_one=is_first)
+        if answer is not None:
+            # Behind the others; it has news until the follower asks from further on.
+            session.news.pop(seat, None)
+            if answer.error_code == errors.NONE:
+                session.news[seat] = None
+        elif is_first:
+            session.news.pop(seat, None)
+        return answer
+
+
+def _put(topics: dict[bytes, FetchableTopicResponse], seat: Seat, answer: PartitionData) -> None:
+    topic_id = seat.topic_id
+    topic = topics.get(topic_id)
+    if topic is None:
+        topic = topics[topic_id] = FetchableTopicResponse(topic_id=topic_id, partitions=[])
+    topic.partitions.append(answer)

@@ -1,0 +1,47 @@
+"""Start of the leader's side of replication, in a broker of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tarry.broker.broker import Broker
+from tarry.broker.metadata.leader_hints import LeaderHints
+from tarry.broker.replication.fetch_sessions import ReplicaSessions
+from tarry.broker.replication.leader import ReplicaLeader
+from tarry.broker.replication.leader_fetch import ReplicaFetchHandler
+from tarry.cluster.row_records import KnownRows
+
+
+def begin_leading(broker: Broker, known: KnownRows, is_alive: Callable[[], bool]) -> None:
+    """Let replicas follow what this broker leads.  `is_alive`: whether it has its lease."""
+    settings = broker.settings
+    leader = ReplicaLeader(
+        broker.broker_id,
+        broker.this_turn,
+        broker.timer,
+        broker.cluster,
+        broker.parts,
+        settings.replica_lag_time_max_ms,
+    )
+    sessions = ReplicaSessions(broker.timer, broker.random)
+    handler = ReplicaFetchHandler(
+        broker.topics, broker.cluster, broker.this_turn, leader, sessions, settings.fetch_max_bytes
+    )
+    handler.listener = settings.inter_broker_listener
+    leader.news = sessions
+    leader.is_alive = is_alive
+    leader.own_epoch = broker.hosting.own_epoch
+    leader.on_start_moved = broker.record_deletions.on_start_moved
+    broker.parts.add(leader)
+    broker.parts.add(sessions)
+    broker.replica_leader = leader
+    # After the follower, which stops fetching and ends a cut; before the coordinators, which load.
+    place = 0 if broker.follower is None else 1
+    broker.hosting.role_listeners.insert(place, leader)
+    broker.changes.replicas = leader
+    hints = LeaderHints(broker.cluster_view)
+    broker.fetches.of_replicas = handler.handle
+    broker.fetches.add_hints = hints.add_to_fetch
+    broker.produces.add_hints = hints.add_to_produce
+    leader.join(broker.store, known)
+    leader.begin(broker.topics.replicas())

@@ -1,0 +1,320 @@
+"""Placement of followed partitions: each is in one lane to its leader, or waits.
+
+It waits for a record (no leader lives in the epoch of its row, or its row would have to change), or
+for the end of a pause or of a cut: every way in which it can come to stand still ends in one of
+these.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from tarry.base.repeated import RepeatedFaults
+from tarry.base.settings import Settings
+from tarry.base.turn import Turn
+from tarry.broker.flushes import Flushes
+from tarry.broker.replication.cuts import Cuts
+from tarry.broker.replication.followed import (
+    CUTTING,
+    FETCHING,
+    IDLE,
+    PAUSED,
+    SETTLING,
+    STANDING,
+    Followed,
+)
+from tarry.broker.replication.lane import Lane, LaneKey
+from tarry.broker.replication.lane_requests import ReplicaTerms
+from tarry.broker.replication.peer_links import PeerLinks
+from tarry.cluster.records import BrokerDescribed, LifeChanged, LifeEnded, MetadataRecord
+from tarry.cluster.state import ClusterState
+from tarry.link.events import Address
+from tarry.link.pauses import backoff_ms
+from tarry.partition.role import Role
+from tarry.partition.state import Partition
+
+logger = logging.getLogger("tarry.replication")
+
+_RATE_UNLIMITED: Final = 1 << 62
+
+
+def terms_of(settings: Settings) -> ReplicaTerms:
+    """Return the terms that the settings of a broker set for it as a follower."""
+    return ReplicaTerms(
+        settings.node_id,
+        timeout_ms=settings.replica_socket_timeout_ms,
+        wait_ms_max=settings.replica_fetch_wait_max_ms,
+        bytes_min=settings.replica_fetch_min_bytes,
+        partition_bytes_max=settings.replica_fetch_max_bytes,
+        response_bytes_max=settings.replica_fetch_response_max_bytes,
+        backoff_ms=settings.replica_fetch_backoff_ms,
+    )
+
+
+class Placement:
+    """What is followed here, and the lanes to its leaders."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: ClusterState,
+        turn: Turn,
+        flushes: Flushes,
+        links: PeerLinks,
+        cuts: Cuts,
+        *,
+        on_start: Callable[[Followed, int, int], None],
+    ) -> None:
+        self.links = links
+        self.cuts = cuts
+        self.lanes: dict[LaneKey, Lane] = {}
+        self.followed: dict[Partition, Followed] = {}
+        # Partitions whose log ends in something that is not durable yet.
+        self.unsettled: dict[Followed, None] = {}
+        # Lanes that may have something to send.
+        self.stirred: dict[Lane, None] = {}
+        self.terms = terms_of(settings)
+        self._settings = settings
+        self._state = state
+        self._turn = turn
+        self._flushes = flushes
+        self._on_start = on_start
+        self._by_leader: dict[int, dict[Followed, None]] = {}
+        self._faults = RepeatedFaults(logger)
+        self._is_stopped = False
+
+    # -- roles and lives
+
+    def on_role(self, partition: Partition, before: Role | None, after: Role) -> None:
+        """Follow, follow another leader, or follow no more."""
+        followed = self.followed.get(partition)
+        is_here = self.terms.broker_id in after.replicas and not partition.is_closed
+        if after.is_leader or not is_here:
+            if followed is not None:
+                self._drop(followed, must_finish=is_here)
+            return
+        if followed is None:
+            followed = self.followed[partition] = Followed(partition, self.begin)
+        elif before is not None and before[:3] == after[:3] and followed.state != IDLE:
+            # Only who is in sync has changed, and with it perhaps the lane.
+            if followed.state == FETCHING:
+                self.place(followed)
+            return
+        self.begin(followed)
+
+    def forget(self, partition: Partition) -> None:
+        """Follow a partition no more: its log is closed."""
+        followed = self.followed.get(partition)
+        if followed is not None:
+            self._drop(followed, must_finish=False)
+
+    def react(self, record: MetadataRecord) -> None:
+        """Look anew at whom to ask, after a broker's life or address has changed."""
+        if not isinstance(record, LifeChanged | LifeEnded | BrokerDescribed):
+            return
+        broker_id = record.broker_id
+        if broker_id == self.terms.broker_id:
+            own = self._state.brokers.get(broker_id)
+            epoch = -1 if own is None else own.broker_epoch
+            if epoch == self.terms.broker_epoch:
+                return
+            self.terms.broker_epoch = epoch
+            self.terms.cluster_id = self._state.cluster_id
+            for lane in self.lanes.values():
+                lane.reset_session()
+            for followed in list(self.followed.values()):
+                self.begin(followed)
+            return
+        for followed in list(self._by_leader.get(broker_id, ())):
+            if not self._is_in_place(followed):
+                self.begin(followed)
+
+    def _is_in_place(self, followed: Followed) -> bool:
+        """Return whether nothing has changed for a partition that is being fetched."""
+        lane = self.lane_of(followed)
+        if lane is None:
+            return followed.state in (PAUSED, CUTTING, STANDING)
+        return self._address_of(followed) == lane.address
+
+    def _address_of(self, followed: Followed) -> Address | None:
+        """Return where the leader is reached, None while it, or this broker, does not live."""
+        partition = followed.partition
+        leader = self._state.brokers.get(partition.leader_id)
+        if leader is None or self.terms.broker_epoch < 0 or self._is_stopped:
+            return None
+        if partition.leader_id == self.terms.broker_id:
+            return None
+        if leader.broker_epoch < 0 or leader.broker_epoch != partition.leader_broker_epoch:
+            return None
+        found = leader.endpoints.get(self._settings.inter_broker_listener)
+        return None if found is None else Address(*found)
+
+    # -- from row to lane
+
+    def begin(self, followed: Followed) -> None:
+        """Follow a partition from where its log ends, or find out what that has to wait for."""
+        self.leave(followed)
+        partition = followed.partition
+        if followed.leader_id != partition.leader_id:
+            self._unlist(followed)
+            followed.leader_id = partition.leader_id
+            self._by_leader.setdefault(partition.leader_id, {})[followed] = None
+        followed.leader_high_watermark = -1
+        followed.leader_log_start = -1
+        followed.kept = None
+        if self.cuts.must_finish(followed):
+            self.cut(followed)
+        elif self._address_of(followed) is None:
+            followed.state = IDLE
+        else:
+            self.place(followed)
+
+    def place(self, followed: Followed) -> None:
+        """Put a partition into the lane that it belongs to, and have it fetched."""
+        address = self._address_of(followed)
+        if address is None:
+            self.leave(followed)
+            followed.state = IDLE
+            return
+        partition = followed.partition
+        is_in_sync = self.terms.broker_id in partition.isr
+        key = LaneKey(partition.leader_id, followed.is_far_behind or not is_in_sync)
+        lane = self.lane_of(followed)
+        if lane is None or lane.key != key or lane.address != address:
+            self.leave(followed)
+            lane = self._open_lane(key, address)
+            lane.add(followed)
+        if followed.is_settled and followed.kept is None:
+            self.unsettled.pop(followed, None)
+            lane.want(followed)
+        else:
+            followed.state = SETTLING
+            followed.appended_end = partition.log.log_end_offset
+            self.unsettled[followed] = None
+            self._flushes.dirty[partition] = None
+
+    def lane_of(self, followed: Followed) -> Lane | None:
+        key = followed.lane_key
+        return None if key is None else self.lanes.get(LaneKey(*key))
+
+    def _open_lane(self, key: LaneKey, address: Address) -> Lane:
+        lane = self.lanes.get(key)
+        if lane is not None and lane.address == address:
+            return lane
+        if lane is not None:
+            self._close_lane(lane, "the broker has moved")
+            # Its members may have opened the new one already.
+            lane = self.lanes.get(key)
+            if lane is not None:
+                return lane
+        bytes_max = max(
+            self.terms.response_bytes_max,
+            self.terms.partition_bytes_max,
+            self._settings.socket_request_max_bytes,
+        )
+        lane = Lane(
+            key,
+            address,
+            self.links,
+            self.terms,
+            answer_bytes_max=bytes_max,
+            stir=self.stir,
+            on_start=self._on_start,
+        )
+        self.lanes[key] = lane
+        return lane
+
+    def _close_lane(self, lane: Lane, reason: str) -> None:
+        """Close a lane; members that are still in it go to its successor."""
+        if self.lanes.get(lane.key) is lane:
+            del self.lanes[lane.key]
+        left = list(lane.members.values())
+        for followed in left:
+            self.unsettled.pop(followed, None)
+            lane.remove(followed)
+        self.stirred.pop(lane, None)
+        lane.close(reason, self._turn.now_ms)
+        for followed in left:
+            self.begin(followed)
+
+    def stir(self, lane: Lane) -> None:
+        self.stirred[lane] = None
+
+    def leave(self, followed: Followed) -> None:
+        """Take a partition out of wherever it is."""
+        self.links.tasks.cancel(followed.retry)
+        self.unsettled.pop(followed, None)
+        self.cuts.leave(followed)
+        lane = self.lane_of(followed)
+        if lane is not None:
+            lane.remove(followed)
+            self.stir(lane)
+
+    def _unlist(self, followed: Followed) -> None:
+        others = self._by_leader.get(followed.leader_id)
+        if others is not None:
+            others.pop(followed, None)
+            if not others:
+                del self._by_leader[followed.leader_id]
+                for lane in self.lanes.values():
+                    if lane.key.leader_id == followed.leader_id:
+                        self.stir(lane)
+
+    def _drop(self, followed: Followed, *, must_finish: bool) -> None:
+        self.leave(followed)
+        self._unlist(followed)
+        del self.followed[followed.partition]
+        if must_finish:
+            self.cuts.finish(followed)
+            followed.lead()
+
+    def pause(self, followed: Followed, reason: str, *, is_expected: bool = False) -> None:
+        """Try again in a second or so."""
+        self.leave(followed)
+        followed.state = PAUSED
+        now_ms = self._turn.now_ms
+        if is_expected:
+            logger.debug("%s is not fetched for now: %s", followed.partition.name, reason)
+        else:
+            self._faults.report(followed.partition.name, f"not fetched for now: {reason}", now_ms)
+        pause_ms = self.terms.backoff_ms
+        pause_ms = backoff_ms(pause_ms, pause_ms, 1, self.links.links.random)
+        self.links.tasks.schedule(followed.retry, now_ms + pause_ms)
+        self.links.carry_out()
+
+    def stand_still(self, followed: Followed, reason: str) -> None:
+        self.leave(followed)
+        followed.state = STANDING
+        logger.error("%s is not replicated any more: %s", followed.partition.name, reason)
+
+    def cut(self, followed: Followed) -> None:
+        """Cut the log, or begin it anew, in as many steps as it takes; then it is fetched again."""
+        self.leave(followed)
+        followed.state = CUTTING
+        self.cuts.begin(followed)
+
+    # -- the turn
+
+    def send(self) -> None:
+        """Send what may leave."""
+        stirred, self.stirred = self.stirred, {}
+        rate = self._settings.follower_replication_throttled_rate
+        for lane in stirred:
+            if lane.key.leader_id not in self._by_leader:
+                self._close_lane(lane, "nothing is left to fetch")
+            else:
+                is_limited = lane.key.is_catching_up and rate < _RATE_UNLIMITED
+                lane.rate = max(rate, 1) if is_limited else 0
+                lane.maybe_send(self._turn.now_ms)
+
+    def stop(self) -> None:
+        """Fetch nothing more."""
+        self._is_stopped = True
+        for followed in list(self.followed.values()):
+            self.leave(followed)
+            followed.state = IDLE
+        for lane in list(self.lanes.values()):
+            self._close_lane(lane, "this broker stops")
+        self.stirred.clear()

@@ -1,0 +1,261 @@
+"""Leaders that come and go: claims, hand-overs, new disks and what is doubted after a crash."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.cluster.leader_scene import LeaderScene, allow_replicas
+
+from tarry.simulation import faults
+from tarry.simulation.cluster.cluster_node import SESSION_MS
+
+ALL = [1, 2, 3]
+
+
+@pytest.fixture(autouse=True)
+def _replicas(monkeypatch: pytest.MonkeyPatch) -> None:
+    allow_replicas(monkeypatch)
+
+
+def test_when_a_leader_dies_the_next_in_sync_leads_after_its_lease() -> None:
+    scene = LeaderScene()
+    scene.create([ALL])
+    scene.until(lambda: scene.leaders() == [1], "a leader")
+    scene.kill(1)
+    took_ms = scene.until(lambda: scene.leaders() == [2], "another leader")
+
+    row = scene.row()
+    assert (row.leader_id, row.leader_epoch, row.isr) == (2, 1, [2, 3])
+    # The lease, late by half a second at most, and etcd's answers.
+    assert took_ms < SESSION_MS + 1_000
+    assert scene.violations() == []
+
+
+def test_a_quick_restart_costs_no_lease_and_leaves_the_others_leading() -> None:
+    scene = LeaderScene()
+    scene.create([ALL, [1]])
+    scene.until(lambda: scene.leads(1) and scene.leads(1, 1), "leaders")
+    scene.node(1).lose(faults.KILL)
+    took_ms = scene.until(lambda: scene.leads(1, 1), "the partition that only 1 has")
+
+    assert took_ms < SESSION_MS
+    scene.pass_ms(1_000)
+    assert scene.row().leader_id == 2
+    assert scene.row(1).leader_epoch == 1
+    assert scene.violations() == []
+
+
+def test_who_is_asked_to_stop_hands_over_first_and_nobody_waits_for_its_lease() -> None:
+    scene = LeaderScene()
+    scene.create([ALL, [2, 1], [1, 3], [1]])
+    scene.until(lambda: scene.leads(1, 3), "leaders")
+    took_ms = scene.stop(1)
+
+    assert took_ms < 1_000
+    scene.until(lambda: 1 not in scene.broker().cluster.placeable_ids, "the end of its life", 500)
+    rows = [scene.row(index) for index in range(4)]
+    assert [row.leader_id for row in rows] == [2, 2, 3, 1]
+    # The new leaders need not wait for it.
+    assert [row.isr for row in rows] == [[2, 3], [2, 1], [3], [1]]
+    assert scene.leads(2) and scene.leads(3, 2)
+    assert scene.violations() == []
+
+
+def test_all_but_one_may_stop_one_after_the_other() -> None:
+    scene = LeaderScene()
+    scene.create([ALL] * 3, {"min.insync.replicas": "2"})
+    for broker_id in (1, 2):
+        scene.stop(broker_id)
+        scene.until(lambda: len(scene.leaders()) == 1, "a leader")
+
+    assert scene.leaders() == [3]
+    assert scene.row().isr == [2, 3]
+    assert scene.violations() == []
+
+
+def test_a_stop_while_etcd_is_away_ends_in_time() -> None:
+    scene = LeaderScene()
+    scene.create([ALL])
+    scene.until(lambda: scene.leaders() == [1], "a leader")
+    scene.node(1).cut_off()
+    took_ms = scene.stop(1)
+
+    assert took_ms < 9_000
+    assert scene.violations() == []
+
+
+def test_after_all_have_stopped_the_last_leader_leads_again() -> None:
+    scene = LeaderScene()
+    scene.create([ALL])
+    scene.stop(1)
+    scene.stop(2)
+    assert scene.row().isr == [3]
+    scene.kill(3, faults.POWER)
+    scene.restart(1)
+    scene.pass_ms(3_000)
+    assert scene.leaders() == []
+    scene.restart(3)
+    scene.until(lambda: scene.leaders() == [3], "the one that has everything")
+
+    assert scene.violations() == []
+
+
+def test_a_preferred_leader_takes_over_again() -> None:
+    scene = LeaderScene(settings={"leader.imbalance.check.interval.seconds": "2"})
+    scene.create([ALL], {"min.insync.replicas": "3"})
+    scene.kill(1)
+    scene.until(lambda: scene.leaders() == [2], "another leader")
+    assert scene.row().isr == ALL
+    scene.restart(1)
+    scene.until(lambda: scene.leaders() == [1], "the preferred leader", 5_000)
+
+    assert scene.row().leader_epoch == 2
+    assert scene.violations() == []
+
+
+# --- What is not whole.
+
+
+def test_a_new_disk_under_an_old_id_leaves_every_isr_before_it_serves() -> None:
+    scene = LeaderScene()
+    scene.create([ALL, [3, 1, 2], [2, 3]])
+    old = scene.registered_directory(1)
+    scene.kill(1)
+    scene.replace_disk(1)
+    scene.restart(1)
+
+    assert [scene.row(index).isr for index in range(3)] == [[2, 3], [3, 2], [2, 3]]
+    assert scene.registered_directory(1) != old
+    assert [index for index in range(3) if scene.leads(1, index)] == []
+    assert scene.violations() == []
+
+
+def test_a_new_disk_leaves_below_the_floor_but_never_as_the_last() -> None:
+    scene = LeaderScene()
+    scene.create([[1, 2], [1], [1, 3]], {"min.insync.replicas": "2"})
+    scene.kill(1)
+    scene.replace_disk(1)
+    scene.restart(1)
+    scene.pass_ms(1_000)
+
+    # The claim keeps the floor, the leave does not; with everything copied it is in sync again.
+    assert scene.isrs(0) == [[1, 2], [2], [1, 2]]
+    assert scene.isrs(2) == [[1, 3], [3], [1, 3]]
+    assert scene.row(1).isr == [1]
+    assert scene.leaders(index=1) == []
+    # Not with the next start of the same disk either, which is registered by now.
+    scene.stop(1)
+    scene.restart(1)
+    scene.pass_ms(1_000)
+    assert scene.leaders(index=1) == []
+    assert scene.row(1).leader_id == 1
+    assert scene.violations() == []
+
+
+def test_what_an_operator_elects_is_doubted_no_more() -> None:
+    scene = LeaderScene()
+    scene.create([[1]], {"unclean.leader.election.enable": "true"})
+    scene.kill(1)
+    scene.replace_disk(1)
+    scene.restart(1)
+    scene.until(lambda: scene.leaders() == [1], "an unclean election", 20_000)
+    assert scene.row().unclean_epoch == scene.row().leader_epoch == 1
+    scene.pass_ms(1_000)
+    scene.node(1).lose(faults.KILL)
+    scene.wait_until_ready(1)
+
+    assert scene.leaders() == [1]
+    assert scene.row().leader_epoch == 2
+    assert scene.violations() == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "kind", "stays"),
+    [
+        ("commit", faults.POWER, True),
+        ("commit", faults.KILL, True),
+        ("os", faults.KILL, True),
+        ("os", faults.POWER, False),
+    ],
+)
+def test_who_may_have_lost_what_it_promised_leaves(policy: str, kind: str, stays: bool) -> None:
+    scene = LeaderScene(settings={"flush.policy": policy})
+    scene.create([ALL, [1]], {"min.insync.replicas": "3"})
+    scene.until(lambda: scene.leads(1), "a leader")
+    scene.kill(1, kind)
+    scene.until(lambda: scene.leaders() == [2], "another leader")
+    scene.restart(1)
+
+    assert scene.row().isr == (ALL if stays else [2, 3])
+    # Where it has the only replica nobody knows better.
+    scene.until(lambda: scene.leads(1, 1), "the partition that only 1 has")
+    assert scene.violations() == []
+
+
+def test_a_clean_stop_is_trusted_with_any_policy() -> None:
+    scene = LeaderScene(settings={"flush.policy": "os"})
+    scene.create([ALL], {"min.insync.replicas": "3"})
+    scene.stop(1)
+    scene.restart(1)
+
+    assert scene.row().isr == ALL
+    assert scene.violations() == []
+
+
+# --- Elections by the clock.
+
+
+def test_without_anybody_in_sync_a_topic_that_allows_it_gets_a_leader() -> None:
+    scene = LeaderScene()
+    scene.create([ALL, ALL], {"unclean.leader.election.enable": "true"})
+    scene.create([ALL], name="safe")
+    scene.kill(2)
+    scene.kill(3)
+    for name in ("t", "safe"):
+        scene.until(lambda name=name: scene.row(name=name).isr == [1], "a shrink")  # type: ignore[misc]
+    scene.kill(1)
+    scene.restart(3)
+    scene.pass_ms(8_000)
+    early = scene.leaders()
+    took_ms = scene.until(lambda: scene.leaders() == [3], "an unclean election")
+
+    assert early == []
+    assert took_ms < 9_000
+    row = scene.row()
+    assert (row.isr, row.unclean_epoch) == ([3], row.leader_epoch)
+    assert scene.leaders("safe") == []
+    assert scene.violations() == []
+
+
+def test_a_leader_whose_disk_refuses_writes_hands_over_and_a_follower_leaves() -> None:
+    scene = LeaderScene()
+    scene.create([ALL, [2, 1, 3]])
+    scene.until(lambda: scene.leads(1) and scene.leads(2, 1), "leaders")
+    broker = scene.node(1).broker
+    assert broker is not None
+    for index in (0, 1):
+        partition = broker.topics.replica("t", index)
+        assert partition is not None
+        broker.flushes.refused[partition] = None
+    took_ms = scene.until(lambda: scene.leaders() == [2], "another leader")
+    scene.until(lambda: scene.row().isr == [2, 3], "its leave")
+    scene.until(lambda: scene.row(1).isr == [2, 3], "its leave as a follower")
+
+    assert 1_000 <= took_ms < 2_500
+    assert scene.violations() == []
+
+
+def test_a_write_that_succeeds_again_keeps_the_leader() -> None:
+    scene = LeaderScene()
+    scene.create([ALL])
+    scene.until(lambda: scene.leads(1), "a leader")
+    broker = scene.node(1).broker
+    assert broker is not None
+    partition = broker.topics.partition("t", 0)
+    assert partition is not None
+    broker.flushes.refused[partition] = None
+    scene.pass_ms(700)
+    broker.flushes.touch(partition)
+    scene.pass_ms(3_000)
+
+    assert broker.flushes.refused == {}
+    assert scene.leaders() == [1]

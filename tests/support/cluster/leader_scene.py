@@ -1,0 +1,145 @@
+"""Three brokers in a simulated world, of which leaders are taken away; no client produces.
+
+Rows of three replicas are made whatever a release allows: whose turn it is to lead does not depend
+on whether replicas follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.support.cluster.simulated_cluster import SimulatedCluster
+
+from tarry.base.etcd import Row
+from tarry.broker.apis import find_coordinator
+from tarry.broker.broker import Broker
+from tarry.cluster import replica_choice, topic_decisions
+from tarry.cluster.records import PartitionRow
+from tarry.cluster.rows import Keys, PartRow, decode_row
+from tarry.cluster.topic_decisions import TopicWanted
+from tarry.simulation import faults
+from tarry.simulation.cluster.cluster_node import ClusterNode
+from tarry.simulation.disk import SimulatedDisk
+
+TOPIC = "t"
+
+
+def allow_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let topics have several replicas."""
+    for module in (replica_choice, topic_decisions, find_coordinator):
+        monkeypatch.setattr(module, "REPLICAS_MAX", 1_000, raising=False)
+
+
+class LeaderScene:
+    """The cluster, and short words for what happens to it."""
+
+    def __init__(self, seed: int = 3, settings: dict[str, str] | None = None) -> None:
+        self.cluster = SimulatedCluster(seed)
+        self.world = self.cluster.world
+        self.nodes = {node.broker_id: node for node in self.cluster.nodes}
+        for node in self.nodes.values():
+            node.settings.update(settings or {})
+            node.plan.may_lose_power = False
+            node.start()
+        self.until(
+            lambda: (
+                all(node.is_ready for node in self.nodes.values())
+                and all(each.cluster.placeable_ids == [1, 2, 3] for each in self.cluster.brokers())
+            ),
+            "ready brokers",
+        )
+
+    def until(self, is_so: Callable[[], bool], what: str, ms_max: int = 30_000) -> int:
+        """Let time pass until this is so; how long it took."""
+        began_ms = self.world.agenda.now_ms
+        self.world.run_until(began_ms + ms_max, is_so)
+        assert is_so(), f"did not come: {what}"
+        return self.world.agenda.now_ms - began_ms
+
+    def pass_ms(self, ms: int) -> None:
+        self.world.run_for(ms)
+
+    def create(
+        self, replicas: list[list[int]], configs: dict[str, str] | None = None, name: str = TOPIC
+    ) -> None:
+        broker = self.broker()
+        assignments = list(enumerate(replicas))
+        wanted = TopicWanted(name, assignments=assignments, configs=list((configs or {}).items()))
+        broker.store.change(broker.changes.creation([wanted]))
+        self.until(lambda: all(name in each.topics for each in self.cluster.brokers()), "the topic")
+
+    def broker(self, without: int = 0) -> Broker:
+        """Any broker that runs."""
+        return next(
+            node.broker
+            for node in self.nodes.values()
+            if node.broker is not None and node.broker_id != without and not node.is_cut_off
+        )
+
+    def row(self, index: int = 0, name: str = TOPIC, without: int = 0) -> PartitionRow:
+        """The row as a broker that runs knows it."""
+        return self.broker(without).cluster.topics[name].partitions[index]
+
+    def isrs(self, index: int = 0) -> list[list[int]]:
+        """Every isr that was written for the partition, in order, sorted."""
+        keys = Keys("/simulated/")
+        key = keys.part(self.broker().cluster.topics[TOPIC].topic_id, index)
+        found: list[list[int]] = []
+        for _, changes in self.cluster.etcd_node.etcd.changes_from(1):
+            for change in changes:
+                if isinstance(change, Row) and change.key == key:
+                    row = decode_row("parts", key, change.value)
+                    assert isinstance(row, PartRow)
+                    if not found or found[-1] != sorted(row.isr):
+                        found.append(sorted(row.isr))
+        return found
+
+    def leads(self, broker_id: int, index: int = 0, name: str = TOPIC) -> bool:
+        """Return whether this broker believes to lead the partition."""
+        broker = self.nodes[broker_id].broker
+        return broker is not None and broker.topics.partition(name, index) is not None
+
+    def leaders(self, name: str = TOPIC, index: int = 0) -> list[int]:
+        return [each for each in self.nodes if self.leads(each, index, name)]
+
+    def registered_directory(self, broker_id: int) -> str:
+        return self.broker().cluster.brokers[broker_id].directory_id
+
+    # --- What happens.
+
+    def kill(self, broker_id: int, kind: str = faults.KILL) -> None:
+        """End the process; it does not come back before `restart`."""
+        node = self.nodes[broker_id]
+        node.lose(kind)
+        node.is_cut_off = True
+
+    def restart(self, broker_id: int) -> None:
+        self.nodes[broker_id].reconnect()
+        self.wait_until_ready(broker_id)
+
+    def stop(self, broker_id: int) -> int:
+        """Ask for a clean stop and wait for it; how long it took.  It does not come back."""
+        node = self.nodes[broker_id]
+        node.request_stop(faults.CLEAN)
+        took_ms = self.until(lambda: node.broker is None, "a stop")
+        node.is_cut_off = True
+        return took_ms
+
+    def wait_until_ready(self, broker_id: int) -> None:
+        self.until(lambda: self.nodes[broker_id].is_ready, f"broker {broker_id}")
+
+    def replace_disk(self, broker_id: int) -> None:
+        """Give a process that does not run an empty disk."""
+        node = self.nodes[broker_id]
+        assert node.broker is None
+        node.disk = SimulatedDisk(node.random)
+
+    def node(self, broker_id: int) -> ClusterNode:
+        return self.nodes[broker_id]
+
+    def violations(self) -> list[str]:
+        found = list(self.cluster.watch.violations)
+        for node in self.nodes.values():
+            found += node.violations
+        return found

@@ -1,0 +1,483 @@
+"""A leader and what its followers tell: how far records count, who is in sync, who is refused."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from tests.support.broker.broker_user import User, a_batch, records_in
+from tests.support.broker.leader_scene import (
+    LIVES,
+    SECOND,
+    THIRD,
+    LeaderScene,
+)
+from tests.support.metadata_stores import GivenChange
+
+from tarry.base import errors
+from tarry.cluster.records import LifeEnded
+from tarry.protocol import api_keys
+from tarry.protocol.messages.produce import ProduceResponse
+
+LAG_MS = 30_000
+
+
+def codes(scene: LeaderScene) -> list[int]:
+    return [
+        partition.error_code
+        for answer in scene.operator.answers()
+        if isinstance(answer, ProduceResponse)
+        for topic in answer.responses
+        for partition in topic.partition_responses
+    ]
+
+
+# --- The high watermark.
+
+
+def test_records_count_once_all_in_sync_have_them_on_their_disks() -> None:
+    scene = LeaderScene()
+    scene.operator.send_produce(a_batch(b"a", b"b"), topic="shared")
+    scene.hand.settle()
+    seen = [scene.high_watermark]
+
+    for broker_id, offset in ((SECOND, 2), (THIRD, 1), (THIRD, 2)):
+        scene.has(broker_id, offset, last_epoch=0 if offset else -1)
+        seen.append(scene.high_watermark)
+
+    assert seen == [0, 0, 1, 2]
+    assert codes(scene) == [errors.NONE]
+
+
+def test_a_replica_reads_to_the_written_end_and_a_consumer_to_the_high_watermark() -> None:
+    scene = LeaderScene()
+    scene.write(b"a", b"b")
+
+    copied = scene.has(SECOND, 0)
+    read = scene.operator.fetch(0, topic="shared")
+
+    assert [record.value for record in records_in(copied)] == [b"a", b"b"]
+    assert (copied.high_watermark, copied.log_start_offset) == (0, 0)
+    assert read.high_watermark == 0
+
+
+def test_the_high_watermark_rests_below_the_floor() -> None:
+    scene = LeaderScene(isr=(1,), min_insync_replicas="2")
+
+    scene.write(b"a")
+
+    assert scene.partition().leader_contribution() == 1
+    assert scene.high_watermark == 0
+
+
+def test_under_lazy_flushes_written_ends_count() -> None:
+    scene = LeaderScene(isr=(1, 2), settings={"flush.policy": "os"})
+    scene.operator.send_produce(a_batch(b"a"), topic="shared")
+    scene.hand.turn()
+
+    scene.has(SECOND, 1, last_epoch=0)
+
+    assert scene.high_watermark == 1
+
+
+# Who may not move an end: what is wrong with the fetch, and its answer.
+REFUSED = [
+    ("an epoch that was fenced", {"epoch": 0}, errors.FENCED_LEADER_EPOCH),
+    ("an epoch to come", {"epoch": 2}, errors.UNKNOWN_LEADER_EPOCH),
+    ("no epoch", {"epoch": -1}, errors.UNKNOWN_LEADER_EPOCH),
+    ("a negative offset", {"epoch": 1, "offset": -1}, errors.OFFSET_OUT_OF_RANGE),
+    ("past the end", {"epoch": 1, "offset": 9}, errors.OFFSET_OUT_OF_RANGE),
+    ("another disk", {"epoch": 1, "directory": b"x" * 16}, errors.LOG_DIR_NOT_FOUND),
+    ("an unknown topic", {"epoch": 1, "topic_id": b"n" * 16}, errors.UNKNOWN_TOPIC_ID),
+]
+
+
+@pytest.mark.parametrize(
+    ("terms", "code"), [(terms, code) for _, terms, code in REFUSED], ids=[r[0] for r in REFUSED]
+)
+def test_a_fetch_that_is_refused_moves_no_end(terms: dict[str, object], code: int) -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.bring_row(leader_epoch=1)
+    scene.write(b"a")
+    given = dict(terms)
+    offset = given.pop("offset", 1)
+    assert isinstance(offset, int)
+
+    answer = scene.has(SECOND, offset, **given)
+
+    assert answer.error_code == code
+    assert scene.high_watermark == 0
+    followers = scene.partition().followers
+    assert followers is not None
+    assert followers.by_id[SECOND].end == -1
+
+
+@pytest.mark.parametrize(
+    ("terms", "code"),
+    [
+        ({"broker_epoch": LIVES[SECOND] - 1}, errors.STALE_BROKER_EPOCH),
+        ({"broker_epoch": LIVES[SECOND] + 1}, errors.STALE_BROKER_EPOCH),
+        ({"broker_epoch": -1}, errors.STALE_BROKER_EPOCH),
+        ({"cluster_id": "another"}, errors.INCONSISTENT_CLUSTER_ID),
+        ({"session": (77, 1)}, errors.FETCH_SESSION_ID_NOT_FOUND),
+    ],
+)
+def test_a_fetch_that_is_refused_as_a_whole(terms: dict[str, object], code: int) -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.write(b"a")
+
+    answer = scene.fetch(SECOND, {0: 1}, **terms)
+
+    assert (answer.error_code, answer.responses) == (code, [])
+    assert scene.high_watermark == 0
+
+
+def test_a_fetch_as_a_replica_through_another_listener_is_refused() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.write(b"a")
+    fetches = scene.broker.fetches
+    assert fetches.of_replicas is not None
+    fetches.of_replicas.__self__.listener = "INTERNAL"  # type: ignore[attr-defined]
+
+    answer = scene.fetch(SECOND, {0: 1}, last_epoch=0)
+
+    assert answer.error_code == errors.CLUSTER_AUTHORIZATION_FAILED
+    assert scene.high_watermark == 0
+
+
+def test_who_is_no_replica_is_refused_as_in_kafka() -> None:
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    scene.write(b"a")
+
+    answer = scene.has(THIRD, 1, last_epoch=0)
+
+    assert answer.error_code == errors.UNKNOWN_LEADER_EPOCH
+    assert records_in(answer) == []
+
+
+def test_a_dead_life_moves_nothing_though_its_fetch_comes_late() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.write(b"a")
+    scene.die(SECOND)
+
+    answer = scene.fetch(SECOND, {0: 1}, last_epoch=0)
+
+    assert answer.error_code == errors.STALE_BROKER_EPOCH
+    assert scene.high_watermark in (0, 1)
+    assert scene.isr() == [1]
+
+
+# --- Divergence.  The leader has records 0 and 1 of epoch 0, 2 and 3 of epoch 2.
+
+DIVERGING = """
+# last-epoch  offset   answer
+
+  2           4        -
+  2           3        -
+  2           5        2,4
+  3           4        2,4
+  1           3        0,2
+  1           2        0,2
+  0           2        -
+  0           3        0,2
+  -1          0        -
+"""
+
+
+@pytest.mark.parametrize(
+    ("last_epoch", "offset", "expected"),
+    [line.split() for line in DIVERGING.splitlines() if line.strip() and line[0] != "#"],
+)
+def test_a_log_that_diverges_is_told_where_and_counts_for_nothing(
+    last_epoch: str, offset: str, expected: str
+) -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.write(b"a", b"b")
+    scene.bring_row(leader_epoch=2)
+    scene.write(b"c", b"d")
+
+    answer = scene.has(SECOND, int(offset), last_epoch=int(last_epoch), epoch=2)
+
+    found = answer.diverging_epoch
+    told = "-" if found is None or found.epoch < 0 else f"{found.epoch},{found.end_offset}"
+    assert (answer.error_code, told) == (errors.NONE, expected)
+    followers = scene.partition().followers
+    assert followers is not None
+    assert followers.by_id[SECOND].end == (int(offset) if expected == "-" else -1)
+
+
+# --- Who is in sync.
+
+
+def test_a_replica_that_has_everything_joins_and_counts_before_it_has_joined() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.write(b"a")
+    scene.has(SECOND, 1, last_epoch=0)
+
+    scene.has(THIRD, 1, last_epoch=0)
+    before = scene.isr()
+    scene.hand.settle()
+
+    assert (before, scene.isr()) in [([1, 2], [1, 2, 3]), ([1, 2, 3], [1, 2, 3])]
+    scene.write(b"b")
+    scene.has(SECOND, 2, last_epoch=0)
+    assert scene.high_watermark == 1
+    scene.has(THIRD, 2, last_epoch=0)
+    assert scene.high_watermark == 2
+
+
+def test_a_replica_joins_only_with_all_that_an_earlier_leader_may_have_committed() -> None:
+    """J: not below the start of the leader epoch, though the high watermark lags behind it."""
+    scene = LeaderScene(isr=(1, 2))
+    scene.write(b"a", b"b")
+    scene.bring_row(leader_epoch=1)
+    assert scene.partition().epoch_start == 2
+
+    scene.has(THIRD, 1, epoch=1, last_epoch=0)
+    scene.hand.settle()
+    early = scene.isr()
+    scene.has(SECOND, 1, epoch=1, last_epoch=0)
+    scene.has(THIRD, 2, epoch=1, last_epoch=0)
+    scene.hand.settle()
+
+    assert (early, scene.isr()) == ([1, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize("phase", ["starting", "leaving"])
+def test_who_does_not_serve_does_not_join(phase: str) -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.live(THIRD, 13, phase)
+
+    scene.has(THIRD, 0)
+    scene.hand.settle()
+
+    assert scene.isr() == [1, 2]
+
+
+def test_an_ended_life_is_out_at_once_but_for_the_floor() -> None:
+    scene = LeaderScene(min_insync_replicas="2")
+
+    scene.die(THIRD)
+    first = scene.isr()
+    scene.die(SECOND)
+
+    assert (first, scene.isr()) == ([1, 2], [1, 2])
+    answer = scene.operator.produce(a_batch(b"a"), topic="shared")
+    assert answer.error_code == errors.NOT_ENOUGH_REPLICAS
+
+
+def test_who_stayed_for_the_floor_goes_when_another_has_joined() -> None:
+    scene = LeaderScene(isr=(1, 3), min_insync_replicas="2")
+    scene.die(THIRD)
+    before = scene.isr()
+
+    scene.has(SECOND, 0)
+    scene.hand.settle()
+    scene.pass_ms(1_500)
+
+    assert (before, scene.isr()) == ([1, 3], [1, 2])
+    scene.operator.send_produce(a_batch(b"a"), topic="shared")
+    scene.has(SECOND, 0)
+    scene.has(SECOND, 1, last_epoch=0)
+    assert codes(scene) == [errors.NONE]
+
+
+def test_who_lags_goes_after_the_time_that_is_allowed() -> None:
+    scene = LeaderScene()
+    session = {}
+    for broker_id in (SECOND, THIRD):
+        session[broker_id] = scene.fetch(broker_id, {0: 0}).session_id
+    scene.write(b"a")
+    number = 1
+    waited = 0
+    while waited < 2 * LAG_MS and THIRD in scene.isr():
+        # The second one keeps up, the third one is silent.
+        scene.fetch(SECOND, {0: 1}, last_epoch=0, session=(session[SECOND], number))
+        number += 1
+        scene.pass_ms(1_000)
+        waited += 1_000
+
+    assert scene.isr() == [1, 2]
+    assert LAG_MS <= waited <= 1.6 * LAG_MS
+    assert scene.high_watermark == 1
+
+
+def test_a_follower_without_news_is_caught_up_as_long_as_its_session_fetches() -> None:
+    scene = LeaderScene(isr=(1, 2), partitions=2)
+    session = scene.fetch(SECOND, {0: 0, 1: 0}).session_id
+    scene.write(b"a")
+    for number in range(1, 70):
+        scene.fetch(SECOND, {0: 1} if number == 1 else {}, last_epoch=0, session=(session, number))
+        scene.pass_ms(1_000)
+
+    assert (scene.isr(0), scene.isr(1)) == ([1, 2], [1, 2])
+
+
+def test_who_has_lost_what_it_had_flushed_is_out_at_once_and_loudly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scene = LeaderScene(isr=(1, 2), min_insync_replicas="2")
+    scene.write(b"a", b"b")
+    scene.has(SECOND, 2, last_epoch=0)
+    assert scene.high_watermark == 2
+
+    with caplog.at_level(logging.ERROR):
+        scene.has(SECOND, 1, last_epoch=0)
+        scene.hand.settle()
+
+    assert scene.isr() == [1]
+    assert "broker 2 has lost records of shared-0" in caplog.text
+    # Below the floor nothing counts until it has joined again.
+    scene.write(b"c")
+    assert scene.high_watermark == 2
+    scene.has(SECOND, 3, last_epoch=0)
+    scene.hand.settle()
+    scene.pass_ms(1_500)
+    assert scene.isr() == [1, 2]
+    assert scene.high_watermark == 3
+
+
+def test_a_shrink_counts_only_when_it_is_applied() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.write(b"a")
+    scene.broker.store.change(GivenChange(LifeEnded(broker_id=SECOND)))
+    scene.hand.turn()
+    scene.hand.turn(*scene.hand.disk.complete_flushes())
+    # The life is over and the row is asked for, and not written yet.
+    scene.hand.turn()
+    before = (scene.isr(), scene.high_watermark)
+    scene.hand.settle()
+
+    assert (before, scene.isr(), scene.high_watermark) == (([1, 2], 0), [1], 1)
+
+
+# --- Roles.
+
+
+def test_what_waits_ends_when_another_one_leads() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.operator.send_produce(a_batch(b"a"), topic="shared")
+    scene.hand.settle()
+    assert codes(scene) == []
+
+    scene.bring_row(leader_id=SECOND, leader_epoch=1, broker_epoch=LIVES[SECOND])
+
+    assert codes(scene) == [errors.NOT_LEADER_OR_FOLLOWER]
+
+
+def test_who_asks_the_wrong_broker_is_told_the_right_one() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.bring_row(leader_id=SECOND, leader_epoch=1, broker_epoch=LIVES[SECOND])
+    user = User(scene.hand)
+
+    request = user.fetch_request(0, topic="shared", version=16)
+    fetched = user.client.ask(api_keys.FETCH, 16, request)
+    produced = user.client.ask(
+        api_keys.PRODUCE, 10, user.produce_request(a_batch(b"a"), topic="shared")
+    )
+
+    leader = fetched.responses[0].partitions[0].current_leader  # type: ignore[attr-defined]
+    assert (leader.leader_id, leader.leader_epoch) == (SECOND, 1)
+    told = [(each.node_id, each.host) for each in fetched.node_endpoints]  # type: ignore[attr-defined]
+    assert told == [(SECOND, "b2")]
+    answer = produced.responses[0].partition_responses[0]  # type: ignore[attr-defined]
+    assert answer.error_code == errors.NOT_LEADER_OR_FOLLOWER
+    assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (SECOND, 1)
+    assert [each.node_id for each in produced.node_endpoints] == [SECOND]  # type: ignore[attr-defined]
+
+
+def test_a_leader_whose_life_is_over_is_not_told() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.bring_row(leader_id=SECOND, leader_epoch=1, broker_epoch=LIVES[SECOND])
+    scene.die(SECOND)
+
+    answer = scene.operator.produce(a_batch(b"a"), topic="shared")
+
+    assert answer.error_code == errors.NOT_LEADER_OR_FOLLOWER
+    assert answer.current_leader is None
+
+
+def test_a_new_leader_tells_no_end_until_it_knows_what_was_committed() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.write(b"a", b"b")
+    scene.has(SECOND, 1, last_epoch=0)
+    scene.bring_row(leader_epoch=1)
+    latest, earliest = -1, -2
+    early = [scene.operator.list_offsets(at, topic="shared") for at in (latest, earliest)]
+
+    scene.has(SECOND, 2, epoch=1, last_epoch=0)
+
+    late = scene.operator.list_offsets(latest, topic="shared")
+    assert [each.error_code for each in early] == [errors.OFFSET_NOT_AVAILABLE, errors.NONE]
+    assert (late.error_code, late.offset) == (errors.NONE, 2)
+
+
+def test_ends_that_were_told_in_an_earlier_epoch_are_forgotten() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.has(SECOND, 0)
+    scene.write(b"a")
+    scene.bring_row(leader_epoch=1)
+    followers = scene.partition().followers
+    assert followers is not None
+    assert followers.by_id[SECOND].end == -1
+
+    scene.write(b"b")
+
+    assert scene.high_watermark == 0
+
+
+# --- May act: (a) lease, (b) followers have turned to it, (c) alone in sync.
+
+ACTS = """
+# lease  isr  fetched-ms-ago  acts
+
+  yes    1,2  -               yes
+  no     1    -               yes
+  no     1,2  -               no
+  no     1,2  1000            yes
+  no     1,2  2000            no
+"""
+
+
+@pytest.mark.parametrize(
+    ("lease", "isr", "ago", "expected"),
+    [line.split() for line in ACTS.splitlines() if line.strip() and line[0] != "#"],
+)
+def test_when_a_leader_may_act(lease: str, isr: str, ago: str, expected: str) -> None:
+    scene = LeaderScene(isr=tuple(int(each) for each in isr.split(",")), replicas=(1, 2))
+    if ago != "-":
+        scene.has(SECOND, 0)
+    scene.is_alive = lease == "yes"
+    scene.hand.turn(after_ms=0 if ago == "-" else int(ago))
+
+    answers = [
+        scene.operator.produce(a_batch(b"a"), topic="shared", acks=1).error_code,
+        scene.operator.fetch(0, topic="shared").error_code,
+        scene.operator.list_offsets(-2, topic="shared").error_code,
+    ]
+
+    code = errors.NONE if expected == "yes" else errors.NOT_LEADER_OR_FOLLOWER
+    assert answers == [code, code, code]
+
+
+# --- DeleteRecords.
+
+
+def test_deleted_records_are_gone_once_all_who_may_lead_have_deleted_them() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.write(b"a", b"b")
+    scene.has(SECOND, 2, last_epoch=0)
+    scene.has(THIRD, 2, last_epoch=0)
+    scene.hand.settle()
+    request = scene.operator.deletion((0, 1), topic="shared")
+    scene.operator.client.send(api_keys.DELETE_RECORDS, 2, request)
+    scene.pass_ms(500)
+    early = scene.operator.answers()
+
+    for broker_id in (SECOND, THIRD):
+        answer = scene.has(broker_id, 2, last_epoch=0, log_start=1)
+        assert answer.log_start_offset == 1
+    scene.hand.settle()
+
+    late = scene.operator.answers()
+    assert (len(early), len(late)) == (0, 1)

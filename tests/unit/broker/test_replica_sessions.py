@@ -1,0 +1,209 @@
+"""Fetch sessions of replicas (KIP-227): a cycle costs by what is new, and nobody has another's."""
+
+from __future__ import annotations
+
+from tests.support.broker.broker_user import records_in
+from tests.support.broker.leader_scene import SECOND, SHARED, THIRD, LeaderScene, parts_of
+
+from tarry.base import errors
+from tarry.broker.replication.fetch_sessions import SESSIONS_PER_REPLICA_MAX, ReplicaSessions
+from tarry.broker.replication.leader_fetch import ReplicaFetchHandler
+
+
+def handler_of(scene: LeaderScene) -> ReplicaFetchHandler:
+    found = scene.broker.fetches.of_replicas
+    assert found is not None
+    handler = found.__self__  # type: ignore[attr-defined]
+    assert isinstance(handler, ReplicaFetchHandler)
+    return handler
+
+
+def sessions_of(scene: LeaderScene) -> ReplicaSessions:
+    return handler_of(scene)._sessions
+
+
+def test_a_full_fetch_answers_all_and_begins_a_session() -> None:
+    scene = LeaderScene(partitions=3)
+
+    answer = scene.fetch(SECOND, {0: 0, 1: 0, 2: 0})
+
+    assert answer.session_id != 0
+    assert sorted(parts_of(answer)) == [0, 1, 2]
+
+
+def test_a_fetch_in_a_session_waits_and_is_answered_with_what_is_new_alone() -> None:
+    scene = LeaderScene(isr=(1,), partitions=3)
+    session = scene.fetch(SECOND, {0: 0, 1: 0, 2: 0}).session_id
+    scene.send_fetch(SECOND, {}, session=(session, 1), wait_ms=500)
+    early = scene.answered(SECOND)
+
+    scene.write(b"a", index=1)
+
+    (answer,) = scene.answered(SECOND)
+    assert early == []
+    assert (answer.session_id, list(parts_of(answer))) == (session, [1])
+    assert [each.value for each in records_in(parts_of(answer)[1])] == [b"a"]
+
+
+def test_a_fetch_that_waits_in_vain_is_answered_in_time_and_empty() -> None:
+    scene = LeaderScene(isr=(1,))
+    session = scene.fetch(SECOND, {0: 0}).session_id
+    scene.send_fetch(SECOND, {}, session=(session, 1), wait_ms=500)
+
+    scene.pass_ms(400)
+    early = scene.answered(SECOND)
+    scene.pass_ms(200)
+
+    (late,) = scene.answered(SECOND)
+    assert (early, late.error_code, late.responses) == ([], errors.NONE, [])
+
+
+def test_a_cycle_costs_by_what_is_new_and_not_by_what_is_followed() -> None:
+    scene = LeaderScene(isr=(1,), partitions=200)
+    session = scene.fetch(SECOND, dict.fromkeys(range(200), 0)).session_id
+    handler = handler_of(scene)
+    looked: list[object] = []
+    look = handler._look
+    handler._look = lambda seat: (looked.append(seat), look(seat))[1]  # type: ignore[func-returns-value, method-assign]
+    scene.send_fetch(SECOND, {}, session=(session, 1), wait_ms=500)
+
+    scene.write(b"a", index=7)
+    scene.write(b"b", index=9)
+    first = scene.answered(SECOND)
+    scene.fetch(SECOND, {7: 1}, last_epoch=0, session=(session, 2))
+    scene.fetch(SECOND, {9: 1}, last_epoch=0, session=(session, 3))
+
+    assert len(first) == 1
+    assert 0 < len(looked) < 20
+    assert {seat.asked.partition for seat in looked} == {7, 9}  # type: ignore[attr-defined]
+
+
+def test_what_had_no_room_comes_with_the_next_answer_and_none_starves() -> None:
+    scene = LeaderScene(isr=(1,), partitions=3)
+    for index in range(3):
+        scene.write(b"x" * 500, index=index)
+    session = scene.fetch(SECOND, dict.fromkeys(range(3), 0), bytes_max=1).session_id
+    seen = []
+    for number in range(1, 4):
+        answer = scene.fetch(SECOND, {}, session=(session, number), bytes_max=1)
+        seen += [index for index, each in parts_of(answer).items() if records_in(each)]
+
+    # The first came with the full fetch; who has not asked from further on comes again.
+    assert seen == [1, 2, 0]
+
+
+def test_partitions_that_are_forgotten_are_told_no_more() -> None:
+    scene = LeaderScene(isr=(1,), partitions=2)
+    session = scene.fetch(SECOND, {0: 0, 1: 0}).session_id
+    scene.fetch(SECOND, {}, session=(session, 1), forgotten=(1,))
+
+    scene.write(b"a", index=0)
+    scene.write(b"b", index=1)
+
+    answer = scene.fetch(SECOND, {}, session=(session, 2))
+    assert list(parts_of(answer)) == [0]
+
+
+def test_the_high_watermark_goes_with_the_next_answer() -> None:
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2), partitions=2)
+    session = scene.fetch(SECOND, {0: 0, 1: 0}).session_id
+    scene.write(b"a", index=0)
+    scene.fetch(SECOND, {}, session=(session, 1))
+
+    answer = scene.fetch(SECOND, {0: 1}, last_epoch=0, session=(session, 2))
+
+    assert {index: each.high_watermark for index, each in parts_of(answer).items()} == {0: 1}
+    assert scene.fetch(SECOND, {}, session=(session, 3)).responses == []
+
+
+def test_sessions_that_are_not_there_not_in_step_or_not_ones_own_are_refused() -> None:
+    scene = LeaderScene(isr=(1,))
+    mine = scene.fetch(SECOND, {0: 0}).session_id
+    others = scene.fetch(THIRD, {0: 0}).session_id
+
+    codes = [
+        scene.fetch(SECOND, {}, session=(mine, 2)).error_code,
+        scene.fetch(SECOND, {}, session=(others, 1)).error_code,
+        scene.fetch(SECOND, {}, session=(mine + others, 1)).error_code,
+        scene.fetch(SECOND, {}, session=(mine, 1)).error_code,
+        scene.fetch(SECOND, {}, session=(mine, 1)).error_code,
+    ]
+
+    assert codes == [
+        errors.INVALID_FETCH_SESSION_EPOCH,
+        errors.FETCH_SESSION_ID_NOT_FOUND,
+        errors.FETCH_SESSION_ID_NOT_FOUND,
+        errors.NONE,
+        errors.INVALID_FETCH_SESSION_EPOCH,
+    ]
+
+
+def test_a_replica_has_few_sessions_and_none_of_an_earlier_life() -> None:
+    scene = LeaderScene(isr=(1,))
+    opened = [scene.fetch(SECOND, {0: 0}).session_id for _ in range(10)]
+    kept = len(sessions_of(scene))
+    scene.live(SECOND, 50)
+
+    code = scene.fetch(SECOND, {}, session=(opened[-1], 1), broker_epoch=50).error_code
+    scene.fetch(SECOND, {0: 0}, broker_epoch=50)
+
+    assert kept == SESSIONS_PER_REPLICA_MAX
+    assert code == errors.FETCH_SESSION_ID_NOT_FOUND
+    assert len(sessions_of(scene)) == 1
+
+
+def test_a_newer_fetch_of_a_session_ends_the_one_that_waits() -> None:
+    scene = LeaderScene(isr=(1,))
+    session = scene.fetch(SECOND, {0: 0}).session_id
+    scene.send_fetch(SECOND, {}, session=(session, 1), wait_ms=500)
+    other = scene.hand.connect()
+    other.send(1, 17, scene.request(SECOND, {}, session=(session, 2), wait_ms=500))
+
+    (answer,) = scene.answered(SECOND)
+
+    assert answer.responses == []
+    assert other.answers() == []
+
+
+def test_followers_hear_at_once_that_another_one_leads_or_the_topic_is_gone() -> None:
+    scene = LeaderScene(isr=(1, 2), partitions=2)
+    session = scene.fetch(SECOND, {0: 0, 1: 0}).session_id
+    scene.send_fetch(SECOND, {}, session=(session, 1), wait_ms=500)
+    scene.bring_row(leader_id=THIRD, leader_epoch=1, broker_epoch=13)
+    (moved,) = scene.answered(SECOND)
+    scene.send_fetch(SECOND, {}, session=(session, 2), wait_ms=500)
+    early = scene.answered(SECOND)
+    scene.operator.delete("shared")
+
+    (gone,) = scene.answered(SECOND)
+    codes = {index: each.error_code for index, each in parts_of(moved).items()}
+    assert codes == {0: errors.NOT_LEADER_OR_FOLLOWER}
+    assert parts_of(moved)[0].current_leader.leader_id == THIRD  # type: ignore[union-attr]
+    assert early == []
+    assert parts_of(gone)[1].error_code in (
+        errors.UNKNOWN_TOPIC_ID,
+        errors.UNKNOWN_TOPIC_OR_PARTITION,
+    )
+
+
+def test_nothing_is_left_of_sessions_whose_partitions_are_gone() -> None:
+    scene = LeaderScene(isr=(1,), partitions=2)
+    session = scene.fetch(SECOND, {0: 0, 1: 0}).session_id
+    scene.fetch(SECOND, {}, session=(session, 1), forgotten=(0, 1))
+
+    sessions = sessions_of(scene)
+    assert sessions._seats == {}
+    assert sessions.purgatory.watched == 0
+    assert len(SHARED) == 16
+
+
+def test_a_session_that_is_ended_is_gone() -> None:
+    scene = LeaderScene(isr=(1,))
+    session = scene.fetch(SECOND, {0: 0}).session_id
+
+    last = scene.fetch(SECOND, {0: 0}, session=(session, -1))
+    after = scene.fetch(SECOND, {}, session=(session, 1))
+
+    assert (last.session_id, list(parts_of(last))) == (0, [0])
+    assert after.error_code == errors.FETCH_SESSION_ID_NOT_FOUND
+    assert len(sessions_of(scene)) == 0
