@@ -291,8 +291,12 @@ def test_wrong_elections_are_refused_as_a_whole(user: ClusterUser, version: int)
 # -- reassignments
 
 
-def test_a_reassignment_is_under_way_until_it_is_cancelled(user: ClusterUser) -> None:
+def test_a_reassignment_is_under_way_until_it_is_cancelled(
+    cluster: SimulatedCluster, user: ClusterUser
+) -> None:
     user.create("t", [1, 2], [2, 1])
+    # It does not come into sync.
+    kill(cluster, 3)
     assert under_way(user) == {}
 
     assert reassign(user, {("t", 0): [3, 1]}) == {("t", 0): errors.NONE}
@@ -309,6 +313,19 @@ def test_a_reassignment_is_under_way_until_it_is_cancelled(user: ClusterUser) ->
     }
     assert under_way(user) == {}
     assert described(user, "t")[0].replica_nodes == [1, 2]
+
+
+def test_a_reassignment_ends_when_its_target_is_in_sync_and_the_leader_hands_over(
+    cluster: SimulatedCluster, user: ClusterUser
+) -> None:
+    user.create("t", [1])
+
+    assert reassign(user, {("t", 0): [2, 3]}) == {("t", 0): errors.NONE}
+    cluster.run_until(lambda: not under_way(user), "the end of the reassignment")
+
+    (partition,) = described(user, "t")
+    assert (partition.leader_id, partition.leader_epoch) == (2, 1)
+    assert (partition.replica_nodes, partition.isr_nodes) == ([2, 3], [2, 3])
 
 
 def test_replicas_that_are_in_sync_take_over_at_once(user: ClusterUser) -> None:
@@ -369,10 +386,13 @@ def test_too_many_partitions_are_refused(user: ClusterUser) -> None:
     assert "at most 10000" in (answer.error_message or "")
 
 
-def test_many_partitions_are_reassigned_in_one_request(user: ClusterUser) -> None:
+def test_many_partitions_are_reassigned_in_one_request(
+    cluster: SimulatedCluster, user: ClusterUser
+) -> None:
     user.create("t", *[[1]] * 400)
+    kill(cluster, 3)
 
-    codes = reassign(user, {("t", index): [1, 2] for index in range(400)})
+    codes = reassign(user, {("t", index): [1, 3] for index in range(400)})
 
     assert set(codes.values()) == {errors.NONE}
     assert len(under_way(user)) == 400
