@@ -174,7 +174,7 @@ def test_what_was_never_sent_ends_at_its_own_time(scene: LinkScene) -> None:
 
 
 def test_of_those_that_are_late_one_may_close_the_link_for_the_others(scene: LinkScene) -> None:
-    """A heartbeat that was not sent in time gives the coordinator up, and its connection with it."""
+    """A heartbeat that is not sent in time gives the coordinator up, and its link with it."""
 
     class GivingUp(Beat):
         def on_failure(self, error: ClientError, now_ms: int) -> None:
