@@ -385,6 +385,9 @@ class Link:
                 return
         late = [one for one in self._waiting if one.deadline_ms <= now_ms]
         for exchange in late:
+            if exchange not in self._waiting:
+                # One before it has closed the link, and all that waited ended with that.
+                continue
             # Never sent, so the connection owes nobody anything.
             self._waiting.remove(exchange)
             exchange.on_failure(BrokerUnreachable(self._why_unsent(exchange, now_ms)), now_ms)
