@@ -25,7 +25,7 @@ TURNED_TO_MS: Final = 1_500
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FetchClock:
-    """Clock of a fetch session, by its last fetch: a fetch says nothing of partitions without news."""
+    """Clock of a fetch session: a fetch says nothing of the partitions that have no news."""
 
     def __init__(self) -> None:
         # Attended time, and the real monotonic clock.

@@ -122,6 +122,8 @@ class GroupRun:
         world = cluster.world
         world.run_until(world.agenda.now_ms + QUIET_MS_MAX, lambda: not self.unsettled())
         assert self.unsettled() == ""
+        # What the watches have still to bring.
+        world.run_for(2_000)
 
     def violations(self) -> list[str]:
         found = [*self.cluster.violations(), *check_members(self.cluster.history, self.ends())]
