@@ -15,6 +15,7 @@ from tests.support.broker.leader_scene import (
 from tests.support.metadata_stores import GivenChange
 
 from tarry.base import errors
+from tarry.cluster.isr_changes import ChangeIsr
 from tarry.cluster.records import LifeEnded
 from tarry.protocol import api_keys
 from tarry.protocol.messages.produce import ProduceResponse
@@ -481,3 +482,91 @@ def test_deleted_records_are_gone_once_all_who_may_lead_have_deleted_them() -> N
 
     late = scene.operator.answers()
     assert (len(early), len(late)) == (0, 1)
+
+
+# --- Changes whose outcome is not known.
+
+
+class StoreAway:
+    """A store that takes changes and says nothing, until a test does."""
+
+    def __init__(self, scene: LeaderScene) -> None:
+        self.scene = scene
+        self.asked: list[ChangeIsr] = []
+        leader = scene.broker.replica_leader
+        assert leader is not None
+        self.leader = leader
+        self.store, leader._store = leader._store, self  # type: ignore[assignment]
+
+    def change(self, change: ChangeIsr) -> None:
+        self.asked.append(change)
+
+    def lose_answer(self) -> list[object]:
+        """Ask for the deed of the last change; its answer never comes."""
+        change = self.asked[-1]
+        records = change.decide(self.scene.broker.cluster)
+        change.refusal = "unknown"
+        self.leader.on_refused(change)
+        return list(records)
+
+
+def test_an_addition_whose_outcome_is_unknown_counts_until_the_row_has_moved_on() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    store = StoreAway(scene)
+    scene.has(SECOND, 0)
+    scene.has(THIRD, 0)
+    scene.hand.settle()
+    assert store.lose_answer() != []
+    # It stops, and its life ends: it is not about to join any more.
+    scene.die(THIRD)
+    scene.write(b"a")
+    scene.has(SECOND, 1, last_epoch=0)
+    before = scene.high_watermark
+
+    scene.pass_ms(1_500)
+    (record,) = store.lose_answer()
+    # The leader gives it up: the row is written once more, as it is.
+    assert record.row.isr == [1, 2]  # type: ignore[attr-defined]
+    still = scene.high_watermark
+    scene.change(record)  # type: ignore[arg-type]
+
+    assert (before, still, scene.high_watermark) == (0, 0, 1)
+
+
+def test_an_addition_that_was_never_asked_for_counts_no_more() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    store = StoreAway(scene)
+    scene.has(SECOND, 0)
+    scene.has(THIRD, 0)
+    scene.hand.settle()
+    (change,) = store.asked
+    scene.die(THIRD)
+
+    assert change.decide(scene.broker.cluster) == []
+    store.leader.on_applied(0, [], change)
+    scene.pass_ms(1_500)
+    scene.write(b"a")
+    scene.has(SECOND, 1, last_epoch=0)
+
+    assert scene.high_watermark == 1
+
+
+def test_a_change_that_is_refused_is_asked_for_again() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    store = StoreAway(scene)
+    scene.die(SECOND)
+    (change,) = store.asked
+    store.leader.on_refused(change)
+    early = len(store.asked)
+    scene.pass_ms(1_500)
+
+    assert (early, len(store.asked)) == (1, 2)
+
+
+def test_changes_of_many_partitions_share_a_transaction() -> None:
+    scene = LeaderScene(isr=(1, 2, 3), partitions=100)
+    store = StoreAway(scene)
+
+    scene.die(SECOND)
+
+    assert [len(change.wishes) for change in store.asked] == [42, 42, 16]

@@ -39,6 +39,10 @@ logger = logging.getLogger("tarry.replication")
 
 _RATE_UNLIMITED: Final = 1 << 62
 
+# Pauses grow from a part of `replica.fetch.backoff.ms` to all of it, or from all of it to so many.
+_EXPECTED_PART: Final = 8
+_PAUSES_MAX: Final = 5
+
 
 def terms_of(settings: Settings) -> ReplicaTerms:
     """Return the terms that the settings of a broker set for it as a follower."""
@@ -102,6 +106,7 @@ class Placement:
             if followed.state == FETCHING:
                 self.place(followed)
             return
+        followed.failures = 0
         self.begin(followed)
 
     def forget(self, partition: Partition) -> None:
@@ -268,19 +273,22 @@ class Placement:
         del self.followed[followed.partition]
         if must_finish:
             self.cuts.finish(followed)
-            followed.lead()
+            followed.place_high_watermark()
 
     def pause(self, followed: Followed, reason: str, *, is_expected: bool = False) -> None:
-        """Try again in a second or so."""
+        """Try again after a pause: short at first where a row or the leader is only late."""
         self.leave(followed)
         followed.state = PAUSED
+        followed.failures += 1
         now_ms = self._turn.now_ms
+        first_ms = last_ms = self.terms.backoff_ms
         if is_expected:
+            first_ms = -(-first_ms // _EXPECTED_PART)
             logger.debug("%s is not fetched for now: %s", followed.partition.name, reason)
         else:
+            last_ms *= _PAUSES_MAX
             self._faults.report(followed.partition.name, f"not fetched for now: {reason}", now_ms)
-        pause_ms = self.terms.backoff_ms
-        pause_ms = backoff_ms(pause_ms, pause_ms, 1, self.links.links.random)
+        pause_ms = backoff_ms(first_ms, last_ms, followed.failures, self.links.links.random)
         self.links.tasks.schedule(followed.retry, now_ms + pause_ms)
         self.links.carry_out()
 
