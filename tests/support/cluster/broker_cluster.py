@@ -49,7 +49,9 @@ class BrokerCluster:
     def serving(self, asked: int) -> list[int]:
         """The ids of the brokers that serve, as this one tells."""
         with Admin(bootstrap_servers=self.brokers[asked].address) as admin:
-            return sorted(broker.broker_id for broker in admin.describe_cluster().brokers)
+            told = admin.describe_cluster()
+            living = {broker.broker_id for broker in told.brokers} - set(told.fenced_ids)
+            return sorted(living)
 
     def wait_until_serving(self, asked: int, wanted: list[int]) -> None:
         """Wait until this broker tells of these brokers and no other."""

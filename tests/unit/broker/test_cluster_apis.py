@@ -479,3 +479,25 @@ def test_more_topics_than_a_transaction_holds_are_made_grown_and_deleted(
     assert isinstance(gone, DeleteTopicsResponse)
     assert sum(each.error_code == errors.NONE for each in gone.responses) == 199
     assert not cluster.stores()[0].state.topics
+
+
+# -- the log of the broker
+
+
+def test_the_log_tells_who_moved_elected_and_unregistered(
+    cluster: SimulatedCluster, user: ClusterUser, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="tarry.broker")
+    user.create("t", [1, 2])
+
+    reassign(user, {("t", 0): [2, 1]})
+    elect(user, PREFERRED, {"t": [0]})
+    kill(cluster, 3)
+    unregister(user, 3)
+
+    told = [line for line in caplog.messages if "by client 'user1'" in line]
+    assert [line.partition(", by client")[0] for line in told[1:]] == [
+        "partition t-0: replicas 2,1 (were 1,2)",
+        "partition t-0: broker 2 elected (before it led 1)",
+        "broker 3 taken out of the cluster",
+    ]
