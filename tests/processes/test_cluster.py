@@ -222,7 +222,10 @@ def test_a_deleted_topic_is_gone_everywhere_and_can_be_made_again(cluster: Broke
 @pytest.mark.parametrize(
     ("texts", "sentence"),
     [
-        ({"node.id": "1"}, "registered with another log directory"),
+        (
+            {"node.id": "1", "broker.session.timeout.ms": "2000"},
+            "lives in the cluster already, with another log directory",
+        ),
         ({"metadata.store": "etcd://{etcd}/other"}, ""),
         ({"metadata.store": "etcd://{etcd}"}, "names no prefix"),
     ],

@@ -34,6 +34,8 @@ def _without_effect(settings: Settings) -> list[str]:
 
 
 def _alone(settings: Settings) -> list[str]:
+    if settings.store_address is not None:
+        return []
     return [
         f"{key}={settings.get_int(key)} counts as 1: there is one broker, and it keeps one replica "
         "of each partition"

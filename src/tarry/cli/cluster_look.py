@@ -17,7 +17,7 @@ PAUSE_S: Final = 0.5
 
 
 class ClusterLook:
-    """What the cluster says of itself at one moment."""
+    """State of a cluster, as it tells it at one moment."""
 
     def __init__(self, admin: Admin, timeout: float) -> None:
         from tarry.cli.topic_sizes import state_of

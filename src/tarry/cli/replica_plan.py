@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from tarry.base.ids import TopicPartition
+from tarry.cli.tables import count_of
 
 Replicas = dict[TopicPartition, list[int]]
 
@@ -85,8 +86,8 @@ def _filled(
             break
         if not free:
             raise TooFewBrokers(
-                f"{place[0]} [{place[1]}] has {wanted} replicas, and there are {len(counts)} "
-                "brokers for them"
+                f"{place[0]} [{place[1]}] has {count_of(wanted, 'replica')}, with "
+                f"{count_of(len(counts), 'broker')} for them"
             )
         used = dict.fromkeys(racks.get(each, "") for each in target)
         best = min(free, key=lambda each: (racks[each] in used, counts[each], each))

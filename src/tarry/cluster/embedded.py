@@ -287,7 +287,7 @@ def open_store(
     `TarryError` if the data cannot be used: damaged, of a newer format, of another broker.
     """
     log = logs.open(METADATA_DIRECTORY, b"", LogConfig({"retention.ms": -1}), None)
-    logs.settle()
+    logs.settle(is_last=False)
     store = EmbeddedStore(log, turn, snapshot_bytes_min)
     store.replay()
     state = store.state

@@ -74,6 +74,9 @@ class EtcdStore(MetadataStore):
     `fail` is called with a sentence when the rows cannot be read by this release.
     """
 
+    # A topic that is deleted takes four operations, and etcd 128 in a transaction.
+    topics_max = 30
+
     def __init__(
         self,
         etcd: Etcd,

@@ -19,7 +19,7 @@ ROWS_MAX: Final = OPERATIONS_MAX - 2
 
 
 class RowDecision(NamedTuple):
-    """What becomes of a row, and the lives on which that rests."""
+    """Row as it becomes, and the lives on which that rests."""
 
     row: PartitionRow
     guards: list[LifeGuard]

@@ -36,6 +36,9 @@ class MetadataStore:
     decided on, which may be ahead of it.  `version` is that of `state`, and only grows.
     """
 
+    # So many topics one change may create, grow or delete.
+    topics_max = 1 << 30
+
     def __init__(self) -> None:
         self.state = ClusterState()
         self.version = 0

@@ -26,7 +26,7 @@ from tarry.cluster.transactions import ConditionalChange, Transaction
 _TOPICS_MAX: Final = 100
 
 
-class UnregisterBroker(ConditionalChange):
+class Unregistration(ConditionalChange):
     """The end of a broker's registration; `is_last` unless the same is to be asked for once more,
     since a transaction does not hold all that goes with it.
     """

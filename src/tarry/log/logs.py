@@ -129,13 +129,15 @@ class Logs:
                 self._settle()
         return log
 
-    def settle(self) -> None:
+    def settle(self, *, is_last: bool = True) -> None:
         """Make durable what recovery kept and cut; before the first turn.
+
+        `is_last`: every log that this broker has was opened; one that is opened later is not read.
 
         A new log has nothing yet, and its names wait for its first flush.  `FlushFailed` is no
         `StorageError`: who opens a log again after one of those must not flush again.
         """
-        self._is_started = True
+        self._is_started = is_last
         self._settle()
 
     def _settle(self) -> None:

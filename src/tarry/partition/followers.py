@@ -25,7 +25,7 @@ TURNED_TO_MS: Final = 1_500
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FetchClock:
-    """When a fetch session fetched last: a fetch says nothing of partitions without news."""
+    """Clock of a fetch session: a fetch says nothing of the partitions that have no news."""
 
     def __init__(self) -> None:
         # Attended time, and the real monotonic clock.
@@ -34,7 +34,7 @@ class FetchClock:
 
 
 class Follower:
-    """One replica that follows."""
+    """Replica that follows."""
 
     def __init__(self, broker_id: int, caught_up_ms: int) -> None:
         self.broker_id = broker_id
@@ -112,7 +112,7 @@ class Follower:
 
 
 class Followers:
-    """All that follow one leader in one leader epoch."""
+    """Followers of one leader in one leader epoch."""
 
     def __init__(self, own_id: int, epoch_start: int) -> None:
         self.own_id = own_id

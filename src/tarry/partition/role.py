@@ -20,8 +20,3 @@ class Role(NamedTuple):
     isr: list[int]
     unclean_epoch: int
     is_leader: bool
-
-
-def sole_role(broker_id: int, leader_epoch: int = 0) -> Role:
-    """Return the role of a broker that is alone."""
-    return Role(broker_id, leader_epoch, -1, 0, [broker_id], [broker_id], -1, is_leader=True)

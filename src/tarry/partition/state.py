@@ -50,7 +50,7 @@ COMMITTED_CONSUMER: Final = ReaderKind(is_committed=True)
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LeaderDoor:
-    """What the partitions of a broker have in common as leaders: the lease, and who follows.
+    """Door of the partitions that a broker leads: the lease, and who hears of what is written.
 
     `is_lease_over`: by its own clock this broker may have been declared dead.
     """
@@ -92,7 +92,7 @@ class ProducerListener(LogListener):
 
 
 class Partition(LogOwner):
-    """This broker's replica of one partition, led here (`is_leader`) or not.
+    """Replica that this broker has of a partition, led here (`is_leader`) or not.
 
     `gone_code` is what whoever waits here is told once the partition is not led here any more.
     """
@@ -175,7 +175,7 @@ class Partition(LogOwner):
             return
         self.epoch_start = log.log_end_offset
         self.followers.epoch_start = self.epoch_start
-        if not log.has_tail and not log.is_being_cut:
+        if not log.has_tail:
             log.assign_epoch(self.leader_epoch)
 
     def close(self) -> None:

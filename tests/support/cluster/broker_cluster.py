@@ -87,7 +87,9 @@ class BrokerCluster:
     def serving(self, asked: int) -> list[int]:
         """The ids of the brokers that serve, as this one tells."""
         with Admin(bootstrap_servers=self.brokers[asked].address) as admin:
-            return sorted(broker.broker_id for broker in admin.describe_cluster().brokers)
+            told = admin.describe_cluster()
+            living = {broker.broker_id for broker in told.brokers} - set(told.fenced_ids)
+            return sorted(living)
 
     def topic(self, asked: int, name: str) -> Topic:
         """The topic as this broker tells of it; without partitions if it does not know it."""

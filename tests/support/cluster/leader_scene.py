@@ -1,7 +1,6 @@
 """Three brokers in a simulated world, of which leaders are taken away; no client produces.
 
-Rows of three replicas are made whatever a release allows: whose turn it is to lead does not depend
-on whether replicas follow.
+Rows are made as they are given, with any number of replicas.
 """
 
 from __future__ import annotations
@@ -10,14 +9,14 @@ from collections.abc import Callable
 
 import pytest
 from tests.support.cluster.simulated_cluster import SimulatedCluster
+from tests.support.metadata_stores import GivenChange
 
 from tarry.base.etcd import Row
 from tarry.broker.apis import find_coordinator
 from tarry.broker.broker import Broker
-from tarry.cluster import replica_choice, topic_decisions
-from tarry.cluster.records import PartitionRow
+from tarry.cluster import replica_choice
+from tarry.cluster.records import PartitionRow, TopicCreated
 from tarry.cluster.rows import Keys, PartRow, decode_row
-from tarry.cluster.topic_decisions import TopicWanted
 from tarry.simulation import faults
 from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.disk import SimulatedDisk
@@ -27,7 +26,7 @@ TOPIC = "t"
 
 def allow_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let topics have several replicas."""
-    for module in (replica_choice, topic_decisions, find_coordinator):
+    for module in (replica_choice, find_coordinator):
         monkeypatch.setattr(module, "REPLICAS_MAX", 1_000)
 
 
@@ -63,10 +62,10 @@ class LeaderScene:
     def create(
         self, replicas: list[list[int]], configs: dict[str, str] | None = None, name: str = TOPIC
     ) -> None:
-        broker = self.broker()
-        assignments = list(enumerate(replicas))
-        wanted = TopicWanted(name, assignments=assignments, configs=list((configs or {}).items()))
-        broker.store.change(broker.changes.creation([wanted]))
+        rows = [PartitionRow(each[0], 0, 0, each, list(each)) for each in replicas]
+        topic_id = name.encode().ljust(16, b".")
+        record = TopicCreated(topic_id=topic_id, name=name, partitions=rows, configs=configs or {})
+        self.broker().store.change(GivenChange(record))
         self.until(lambda: all(name in each.topics for each in self.cluster.brokers()), "the topic")
 
     def broker(self, without: int = 0) -> Broker:

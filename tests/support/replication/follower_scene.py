@@ -211,10 +211,14 @@ class FollowerScene:
             self.state.apply(record)
             self.follower.placement.react(record)
 
-    def host(self, index: int, **fields: object) -> Partition:
+    def host(
+        self, index: int, config: dict[str, str | int] | None = None, **fields: object
+    ) -> Partition:
         """Open a replica of `orders-<index>` and give it its role."""
         producers = ProducerStates(86_400_000)
-        log = self.logs.open(f"orders-{index}", TOPIC_ID, LogConfig(), ProducerListener(producers))
+        log = self.logs.open(
+            f"orders-{index}", TOPIC_ID, LogConfig(config), ProducerListener(producers)
+        )
         self.logs.settle()
         partition = Partition("orders", TOPIC_ID, index, log, producers, OWN)
         self.partitions.append(partition)

@@ -194,6 +194,12 @@ def test_a_file_for_three_brokers_serves_on_one_and_says_so_for_each_key() -> No
     ]
 
 
+def test_replicas_count_in_a_cluster() -> None:
+    three = {"default.replication.factor": "3", "min.insync.replicas": "2"}
+
+    assert warnings(Settings({**three, "metadata.store": "etcd://127.0.0.1:2379/demo"})) == []
+
+
 @pytest.mark.parametrize(
     "key", ["super.users", "sasl.enabled.mechanisms", "ssl.keystore.location", "ldap.url"]
 )

@@ -15,6 +15,21 @@ from tarry.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from tarry.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+from tarry.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from tarry.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from tarry.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -276,8 +291,12 @@ def test_wrong_elections_are_refused_as_a_whole(user: ClusterUser, version: int)
 # -- reassignments
 
 
-def test_a_reassignment_is_under_way_until_it_is_cancelled(user: ClusterUser) -> None:
+def test_a_reassignment_is_under_way_until_it_is_cancelled(
+    cluster: SimulatedCluster, user: ClusterUser
+) -> None:
     user.create("t", [1, 2], [2, 1])
+    # It does not come into sync.
+    kill(cluster, 3)
     assert under_way(user) == {}
 
     assert reassign(user, {("t", 0): [3, 1]}) == {("t", 0): errors.NONE}
@@ -294,6 +313,19 @@ def test_a_reassignment_is_under_way_until_it_is_cancelled(user: ClusterUser) ->
     }
     assert under_way(user) == {}
     assert described(user, "t")[0].replica_nodes == [1, 2]
+
+
+def test_a_reassignment_ends_when_its_target_is_in_sync_and_the_leader_hands_over(
+    cluster: SimulatedCluster, user: ClusterUser
+) -> None:
+    user.create("t", [1])
+
+    assert reassign(user, {("t", 0): [2, 3]}) == {("t", 0): errors.NONE}
+    cluster.run_until(lambda: not under_way(user), "the end of the reassignment")
+
+    (partition,) = described(user, "t")
+    assert (partition.leader_id, partition.leader_epoch) == (2, 1)
+    assert (partition.replica_nodes, partition.isr_nodes) == ([2, 3], [2, 3])
 
 
 def test_replicas_that_are_in_sync_take_over_at_once(user: ClusterUser) -> None:
@@ -354,10 +386,13 @@ def test_too_many_partitions_are_refused(user: ClusterUser) -> None:
     assert "at most 10000" in (answer.error_message or "")
 
 
-def test_many_partitions_are_reassigned_in_one_request(user: ClusterUser) -> None:
+def test_many_partitions_are_reassigned_in_one_request(
+    cluster: SimulatedCluster, user: ClusterUser
+) -> None:
     user.create("t", *[[1]] * 400)
+    kill(cluster, 3)
 
-    codes = reassign(user, {("t", index): [1, 2] for index in range(400)})
+    codes = reassign(user, {("t", index): [1, 3] for index in range(400)})
 
     assert set(codes.values()) == {errors.NONE}
     assert len(under_way(user)) == 400
@@ -406,3 +441,63 @@ def test_a_broker_is_unregistered_once_it_is_dead_and_has_no_replicas(
     cluster.run_until(lambda: node.is_ready, "a broker that registers again")
     cluster.world.run_for(100)
     assert cluster.stores()[0].state.broker_ids == [1, 2, 3]
+
+
+# -- many topics
+
+
+def test_more_topics_than_a_transaction_holds_are_made_grown_and_deleted(
+    cluster: SimulatedCluster, user: ClusterUser
+) -> None:
+    names = [f"t{number}" for number in range(200)]
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    twice = CreatableTopic(name="t7", num_partitions=1, replication_factor=1)
+
+    made = user.call(
+        api_keys.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[*topics, twice], timeout_ms=9_000)
+    )
+    grown = user.call(
+        api_keys.CREATE_PARTITIONS,
+        3,
+        CreatePartitionsRequest([CreatePartitionsTopic(name, 2, None) for name in names], 9_000),
+    )
+    gone = user.call(
+        api_keys.DELETE_TOPICS,
+        6,
+        DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=name) for name in names], timeout_ms=9_000
+        ),
+    )
+
+    assert isinstance(made, CreateTopicsResponse)
+    codes = {each.name: each.error_code for each in made.topics}
+    assert len(codes) == len(made.topics) == 200
+    assert codes.pop("t7") == errors.INVALID_REQUEST
+    assert set(codes.values()) == {errors.NONE}
+    assert isinstance(grown, CreatePartitionsResponse)
+    assert sum(each.error_code == errors.NONE for each in grown.results) == 199
+    assert isinstance(gone, DeleteTopicsResponse)
+    assert sum(each.error_code == errors.NONE for each in gone.responses) == 199
+    assert not cluster.stores()[0].state.topics
+
+
+# -- the log of the broker
+
+
+def test_the_log_tells_who_moved_elected_and_unregistered(
+    cluster: SimulatedCluster, user: ClusterUser, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="tarry.broker")
+    user.create("t", [1, 2])
+
+    reassign(user, {("t", 0): [2, 1]})
+    elect(user, PREFERRED, {"t": [0]})
+    kill(cluster, 3)
+    unregister(user, 3)
+
+    told = [line for line in caplog.messages if "by client 'user1'" in line]
+    assert [line.partition(", by client")[0] for line in told[1:]] == [
+        "partition t-0: replicas 2,1 (were 1,2)",
+        "partition t-0: broker 2 elected (before it led 1)",
+        "broker 3 taken out of the cluster",
+    ]

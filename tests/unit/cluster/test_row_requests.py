@@ -39,7 +39,7 @@ from tarry.cluster.row_requests import ROWS_MAX, RowWish, RowWishes
 from tarry.cluster.rows import ROW_FORMAT, BrokerRow, Keys, LifeRow, encode_row
 from tarry.cluster.state import ClusterState
 from tarry.cluster.transactions import Transaction
-from tarry.cluster.unregistration import UnregisterBroker
+from tarry.cluster.unregistration import Unregistration
 from tarry.simulation.etcd import SimulatedEtcd
 
 TOPIC_ID = bytes(range(16))
@@ -429,8 +429,8 @@ def test_only_the_leader_in_its_life_ends_reassignments_and_only_those_named() -
 
 def unregistered(
     state: ClusterState, broker_id: int
-) -> tuple[UnregisterBroker, list[MetadataRecord]]:
-    change = UnregisterBroker(broker_id)
+) -> tuple[Unregistration, list[MetadataRecord]]:
+    change = Unregistration(broker_id)
     return change, change.decide(state)
 
 

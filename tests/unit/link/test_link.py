@@ -173,6 +173,25 @@ def test_what_was_never_sent_ends_at_its_own_time(scene: LinkScene) -> None:
     assert isinstance(patient.error, BrokerUnreachable)
 
 
+def test_of_those_that_are_late_one_may_close_the_link_for_the_others(scene: LinkScene) -> None:
+    """A heartbeat that is not sent in time gives the coordinator up, and its link with it."""
+
+    class GivingUp(Beat):
+        def on_failure(self, error: ClientError, now_ms: int) -> None:
+            super().on_failure(error, now_ms)
+            scene.links.close(ClientError("given up"), now_ms)
+
+    scene.refusals[ADDRESSES[1]] = ""
+    first, second = GivingUp(timeout_ms=400), Beat(timeout_ms=400)
+    scene.send(first, second)
+
+    scene.pass_ms(400)
+
+    assert isinstance(first.error, BrokerUnreachable)
+    assert (len(first.ends), len(second.ends)) == (1, 1)
+    assert str(second.error) == "given up"
+
+
 def test_what_ended_before_it_was_sent_is_not_sent(scene: LinkScene) -> None:
     scene.refusals[ADDRESSES[1]] = ""
     patient, hasty = Beat("patient", 1_500), Beat("hasty", 400)

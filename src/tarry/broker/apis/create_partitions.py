@@ -22,9 +22,12 @@ def handle(
 ) -> Message | None:
     """Let grow what can grow; with `validate_only` say only what would."""
     wanted = [_wanted(topic) for topic in request.topics]
-    change = TopicChange(partial(decide_create_partitions, wanted=wanted))
+    growths = [
+        TopicChange(partial(decide_create_partitions, wanted=portion))
+        for portion in changes.in_portions(wanted, lambda growth: growth.name)
+    ]
     return changes.ask_for_many(
-        context, change, _response, request.timeout_ms, validate_only=request.validate_only
+        context, growths, _response, request.timeout_ms, validate_only=request.validate_only
     )
 
 

@@ -33,7 +33,7 @@ def handle(
     """Create what can be created; with `validate_only` say only what would be."""
     return changes.ask_for_many(
         context,
-        changes.creation([_wanted(topic) for topic in request.topics]),
+        changes.creations([_wanted(topic) for topic in request.topics]),
         partial(_response, changes.settings, context),
         request.timeout_ms,
         validate_only=request.validate_only,

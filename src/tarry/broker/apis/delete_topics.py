@@ -32,13 +32,28 @@ def handle(
     wanted = _wanted(request, context.api_version)
     if not changes.settings.delete_topic_enable:
         return _disabled(wanted, context.api_version)
-    change = TopicChange(partial(decide_delete_topics, wanted=wanted))
     state = changes.store.state
 
-    def is_data_away() -> bool:
-        return not any(outcome.topic_id in state.deleted_topics for outcome in change.outcomes)
+    def topic_of(one: tuple[str | None, bytes | None]) -> str | bytes | None:
+        """Name a topic in one way, however the request does."""
+        topic = state.topic_by_id(one[1]) if one[1] is not None else None
+        return one[0] or (topic.name if topic is not None else one[1])
 
-    return changes.ask_for_many(context, change, _response, request.timeout_ms, until=is_data_away)
+    deletions = [
+        TopicChange(partial(decide_delete_topics, wanted=portion))
+        for portion in changes.in_portions(wanted, topic_of)
+    ]
+
+    def is_data_away() -> bool:
+        return not any(
+            outcome.topic_id in state.deleted_topics
+            for change in deletions
+            for outcome in change.outcomes
+        )
+
+    return changes.ask_for_many(
+        context, deletions, _response, request.timeout_ms, until=is_data_away
+    )
 
 
 def _wanted(

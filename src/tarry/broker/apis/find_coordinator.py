@@ -51,7 +51,10 @@ def handle(
 
     # In a cluster it waits for as many brokers as its settings want: what is written on fewer would
     # be lost with them.
-    brokers = REPLICAS_MAX if view.state.brokers else 1
+    registered = len(view.state.brokers)
+    brokers = 1
+    if registered:
+        brokers = min(coordinator.factor_wanted(changes.settings, registered), REPLICAS_MAX)
     change = changes.creation([coordinator.topic_wanted(changes.settings, brokers)])
 
     def answer(error_code: int, sentence: str) -> Message:

@@ -44,6 +44,8 @@ def handle(
     missing = _missing(view.state, request) if request.allow_auto_topic_creation else []
     if not missing or not changes.settings.auto_create_topics_enable:
         return _answer(view, context, request, {})
+    # Those beyond what one change creates are unknown for now: clients ask for them again.
+    missing = missing[: changes.store.topics_max]
     change = changes.creation([TopicWanted(name) for name in missing])
 
     def answer(error_code: int, sentence: str) -> Message:

@@ -7,7 +7,7 @@ from typing import Final
 from tarry.base import errors
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
-from tarry.cluster.unregistration import UnregisterBroker
+from tarry.cluster.unregistration import Unregistration
 from tarry.protocol.message import Message
 from tarry.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,
@@ -29,7 +29,7 @@ def handle(
 def _ask(
     changes: MetadataChanges, context: RequestContext, broker_id: int, deadline_ms: int
 ) -> None:
-    change = UnregisterBroker(broker_id)
+    change = Unregistration(broker_id)
 
     def answer(error_code: int, sentence: str) -> Message | None:
         if error_code != errors.NONE:

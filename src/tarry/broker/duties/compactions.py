@@ -129,9 +129,7 @@ class Compactions(TimerEntry):
             # A key that it has read must not be taken back by a tombstone that it has not.
             return
         try:
-            cleanable = find_cleanable(
-                log, partition.high_watermark_position.segment_base_offset, self._turn.now_wall_ms
-            )
+            cleanable = find_cleanable(log, partition.high_watermark, self._turn.now_wall_ms)
         except Flaw as flaw:
             log.note_flaw(flaw)
             return

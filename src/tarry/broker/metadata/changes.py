@@ -6,7 +6,7 @@ what this broker hosts; the answers follow in the same turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
@@ -41,6 +41,11 @@ IN_TIME: Final = "the disk did not take it within the request's time; it may yet
 Answer = Callable[[int, str], Message | None]
 
 Outcome = TypeVar("Outcome")
+Asked = TypeVar("Asked")
+
+
+def _outcomes(changes: Sequence[ChangeOfMany[Outcome]]) -> list[Outcome]:
+    return [outcome for change in changes for outcome in change.outcomes]
 
 
 class ClientChange(Change):
@@ -137,7 +142,9 @@ class MetadataChanges:
         store.listener = self
 
     def creation(self, wanted: list[TopicWanted]) -> TopicChange:
-        """Return a change that creates topics, to be asked for."""
+        """Return a change that creates topics, to be asked for; no more than the store's
+        `topics_max`.
+        """
         decide = partial(
             decide_create_topics,
             wanted=wanted,
@@ -145,6 +152,12 @@ class MetadataChanges:
             ids=TopicIds(self._random),
         )
         return TopicChange(decide)
+
+    def creations(self, wanted: list[TopicWanted]) -> list[TopicChange]:
+        """Return the changes that create topics, however many they are."""
+        return [
+            self.creation(portion) for portion in self.in_portions(wanted, lambda one: one.name)
+        ]
 
     def ask(
         self,
@@ -168,25 +181,56 @@ class MetadataChanges:
     def ask_for_many(
         self,
         context: RequestContext,
-        change: ChangeOfMany[Outcome],
+        wanted: Sequence[ChangeOfMany[Outcome]],
         respond: Callable[[list[Outcome]], Message],
         timeout_ms: int,
         *,
         validate_only: bool = False,
         until: Callable[[], bool] | None = None,
     ) -> Message | None:
-        """Have a change made and answer with its outcomes; or return what they would be."""
-        if validate_only:
-            change.decide(self.store.view)
-            return respond(change.outcomes)
+        """Have changes made one after the other, and answer with their outcomes once `until` holds;
+        or return what they would be.
+        """
+        if validate_only or not wanted:
+            for change in wanted:
+                change.decide(self.store.view)
+            return respond(_outcomes(wanted))
+        deadline_ms = self._turn.now_ms + max(timeout_ms, 0)
 
-        def answer(error_code: int, sentence: str) -> Message:
-            if error_code != errors.NONE:
-                change.fail(error_code, sentence)
-            return respond(change.outcomes)
+        def ask(position: int) -> None:
+            def answer(error_code: int, sentence: str) -> Message | None:
+                if error_code == errors.NONE and position + 1 < len(wanted):
+                    ask(position + 1)
+                    return None
+                if error_code != errors.NONE:
+                    for change in wanted[position + 1 :]:
+                        change.decide(self.store.view)
+                    for change in wanted[position:]:
+                        change.fail(error_code, sentence)
+                return respond(_outcomes(wanted))
 
-        self.ask(context, change, answer, timeout_ms, until=until)
+            is_last = position + 1 == len(wanted)
+            left_ms = deadline_ms - self._turn.now_ms
+            self.ask(context, wanted[position], answer, left_ms, until=until if is_last else None)
+
+        ask(0)
         return None
+
+    def in_portions(
+        self, wanted: list[Asked], name_of: Callable[[Asked], Hashable]
+    ) -> list[list[Asked]]:
+        """Share wishes for topics out among changes that the store can make at once; those of one
+        name stay together.
+        """
+        by_name: dict[Hashable, list[Asked]] = {}
+        for one in wanted:
+            by_name.setdefault(name_of(one), []).append(one)
+        groups = list(by_name.values())
+        size = self.store.topics_max
+        return [
+            [one for group in groups[first : first + size] for one in group]
+            for first in range(0, len(groups), size)
+        ]
 
     def wait(self, asked: ChangeRequest, deadline_ms: int) -> None:
         """Answer when a change has ended that the store was asked for already."""

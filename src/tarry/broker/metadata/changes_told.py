@@ -16,8 +16,11 @@ from tarry.broker.request import RequestContext
 from tarry.cluster.records import (
     EVERY_BROKER,
     BrokerConfigChanged,
+    BrokerUnregistered,
     ConfigChanged,
     MetadataRecord,
+    PartitionChanged,
+    PartitionRow,
     PartitionsAdded,
     TopicCreated,
     TopicDeleted,
@@ -76,10 +79,16 @@ def _line(view: ClusterState, record: MetadataRecord) -> str:
         before = view.configs_of_broker(record.broker_id)
         whose = "all brokers" if record.broker_id == EVERY_BROKER else f"broker {record.broker_id}"
         return f"settings of {whose} changed: {changed_text(before, record.configs)}"
-    if not isinstance(record, TopicDeleted | PartitionsAdded | ConfigChanged):
+    if isinstance(record, BrokerUnregistered):
+        return f"broker {record.broker_id} taken out of the cluster"
+    if not isinstance(record, TopicDeleted | PartitionsAdded | ConfigChanged | PartitionChanged):
         return ""
     topic = view.topic_by_id(record.topic_id)
     assert topic is not None
+    if isinstance(record, PartitionChanged):
+        return _partition_line(
+            f"{topic.name}-{record.index}", topic.partitions[record.index], record.row
+        )
     count = len(topic.partitions)
     if isinstance(record, TopicDeleted):
         return f"topic {topic.name} deleted with {_count(count)}"
@@ -87,6 +96,21 @@ def _line(view: ClusterState, record: MetadataRecord) -> str:
         more = len(record.partitions)
         return f"topic {topic.name} grown from {count} to {_count(count + more)}"
     return f"settings of topic {topic.name} changed: {changed_text(topic.configs, record.configs)}"
+
+
+def _partition_line(name: str, before: PartitionRow, after: PartitionRow) -> str:
+    parts = []
+    if before.replicas != after.replicas:
+        parts.append(f"replicas {_ids(after.replicas)} (were {_ids(before.replicas)})")
+    if before.leader_epoch != after.leader_epoch:
+        is_unclean = after.unclean_epoch == after.leader_epoch
+        how = "elected uncleanly" if is_unclean else "elected"
+        parts.append(f"broker {after.leader_id} {how} (before it led {before.leader_id})")
+    return f"partition {name}: {', '.join(parts)}" if parts else ""
+
+
+def _ids(broker_ids: list[int]) -> str:
+    return ",".join(map(str, broker_ids))
 
 
 def _count(partitions: int) -> str:

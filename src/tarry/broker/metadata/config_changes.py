@@ -103,7 +103,7 @@ def change_configs(
 ) -> Message | None:
     """Have the changes of metadata made durable, and answer then."""
     return changes.ask_for_many(
-        context, change, respond, WRITE_TIMEOUT_MS, validate_only=validate_only
+        context, [change], respond, WRITE_TIMEOUT_MS, validate_only=validate_only
     )
 
 

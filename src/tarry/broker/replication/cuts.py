@@ -67,11 +67,18 @@ class Cuts:
         return log.cut.has_begun or log.recovery_point.restart_offset >= 0
 
     def finish(self, followed: Followed) -> None:
-        """End a cut where it has come to, at once: the replica is about to lead."""
-        log = followed.partition.log
+        """End a cut where it has come to, at once: the replica leads from now on."""
+        partition = followed.partition
+        log = partition.log
         for _ in range(_STEPS_MAX):
             if not log.is_being_cut or try_truncate(log, log.log_end_offset):
-                return
+                break
+        if log.has_undurable_cut:
+            # Until a flush has covered it nothing may be appended.
+            self._flushes.dirty[partition] = None
+        if log.leader_epochs.latest_epoch < partition.leader_epoch:
+            # The end of a cut has taken the new epoch, which has no batch yet.
+            log.assign_epoch(partition.leader_epoch)
 
     def follow_start(self, followed: Followed) -> None:
         """Let a log begin where its leader's does, as far as that is promised here too."""

@@ -82,7 +82,7 @@ class ReplicaSession(FetchClock):
 
 
 class ReplicaSessions(WaitingPart):
-    """All sessions of replicas, and the fetches that wait in them, by session.
+    """Sessions of all replicas, and the fetches that wait in them, by session.
 
     Listens to what followers have not got yet.
     """

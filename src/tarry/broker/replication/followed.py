@@ -51,6 +51,8 @@ class Followed:
         self.cut_offset = -1
         self.restart_offset = -1
         self.kept: Window | None = None
+        # Failures in a row, which make its pauses longer.
+        self.failures = 0
         self._when_due = retry
         self.retry = Task(self._on_due)
 
@@ -87,9 +89,12 @@ class Followed:
         """Count what lies below this offset as promised, in a later life too."""
         self.partition.high_watermark = offset
         self.partition.log.hint_high_watermark(offset)
+        if self.partition.config.has_compaction:
+            # Which goes up to there.
+            self.place_high_watermark()
 
-    def lead(self) -> None:
-        """Find the place of the high watermark in the log: it is read up to there from now on."""
+    def place_high_watermark(self) -> None:
+        """Find the place of the high watermark in the log, up to which a leader is read."""
         partition = self.partition
         with contextlib.suppress(StorageError, CorruptData):
             # A log with a flaw before it is not read up to there.

@@ -137,6 +137,7 @@ class ReplicaFollower(Part):
 
     def _go_on(self, followed: Followed) -> None:
         """Take over what the leader says of its ends, and ask for more."""
+        followed.failures = 0
         followed.follow_high_watermark()
         self.placement.cuts.follow_start(followed)
         self.placement.place(followed)

@@ -16,7 +16,7 @@ from tarry.base import errors
 from tarry.broker.replication.followed import ASKING, FETCHING, Followed
 from tarry.broker.replication.follower_session import FollowerSession, Position, ReplicaKey
 from tarry.broker.replication.lane_requests import (
-    Answers,
+    FetchEnds,
     ReplicaFetch,
     ReplicaTerms,
     StartsQuestion,
@@ -63,6 +63,7 @@ class Lane:
         self,
         key: LaneKey,
         address: Address,
+        life: int,
         links: PeerLinks,
         terms: ReplicaTerms,
         *,
@@ -72,6 +73,8 @@ class Lane:
     ) -> None:
         self.key = key
         self.address = address
+        # The leader's broker epoch.
+        self.life = life
         self.members: dict[ReplicaKey, Followed] = {}
         # What the last answer brought and is not taken yet, and what of it is not durable yet.
         self.parts: deque[AnsweredPart] = deque()
@@ -88,8 +91,8 @@ class Lane:
         self._is_busy = False
         self._failures = 0
         self._pause = Task(self._go_on)
-        self._link = links.links.dedicated(key.leader_id, address)
-        self._link.answer_bytes_max = answer_bytes_max + _OVERHEAD_BYTES
+        bytes_max = answer_bytes_max + _OVERHEAD_BYTES
+        self._link = links.links.dedicated(key.leader_id, address, bytes_max)
 
     def __str__(self) -> str:
         name = "catch-up" if self.key.is_catching_up else "tail"
@@ -148,8 +151,8 @@ class Lane:
             self._link.send(StartsQuestion(self._terms, asked, on_starts, self._on_failure), now_ms)
         elif len(self.session):
             self._is_busy = True
-            answers = Answers(self._on_fetched, self._on_failure)
-            self._link.send(ReplicaFetch(self._terms, self.session, answers), now_ms)
+            ends = FetchEnds(self._on_fetched, self._on_failure)
+            self._link.send(ReplicaFetch(self._terms, self.session, ends), now_ms)
         self._links.carry_out()
 
     def close(self, reason: str, now_ms: int) -> None:

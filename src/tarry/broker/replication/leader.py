@@ -52,7 +52,7 @@ class _Door(LeaderDoor):
 
 
 class ReplicaLeader(Part):
-    """What this broker leads and others follow.  Without a cluster it has nothing to do."""
+    """Leader of what others follow.  Without a cluster it has nothing to do."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class ReplicaLeader(Part):
         # Partitions whose last change may not have done all, for the next look.
         self._again: dict[Partition, None] = {}
         self._next_lag_ms = 0
-        self._look = _Look(self._on_time)
+        self._look = _LeaderLook(self._on_time)
 
     def join(self, store: MetadataStore, known: KnownRows) -> None:
         """Begin as a broker of a cluster, whose rows are changed through this store."""
@@ -377,7 +377,7 @@ class ReplicaLeader(Part):
         return len(self._unsettled) > 0
 
 
-class _Look(TimerEntry):
+class _LeaderLook(TimerEntry):
     """Timer's entry that looks who is in sync."""
 
     def __init__(self, look: Callable[[], None]) -> None:

@@ -36,7 +36,7 @@ LAST_EPOCH: Final = -1
 
 
 class SessionFetch:
-    """One fetch of a session; `number` tells it from a newer one."""
+    """Fetch of a session; `number` tells it from a newer one."""
 
     __slots__ = ("bytes_max", "context", "is_full", "number", "session")
 

@@ -39,6 +39,10 @@ logger = logging.getLogger("tarry.replication")
 
 _RATE_UNLIMITED: Final = 1 << 62
 
+# Pauses grow from a part of `replica.fetch.backoff.ms` to all of it, or from all of it to so many.
+_EXPECTED_PART: Final = 8
+_PAUSES_MAX: Final = 5
+
 
 def terms_of(settings: Settings) -> ReplicaTerms:
     """Return the terms that the settings of a broker set for it as a follower."""
@@ -54,7 +58,7 @@ def terms_of(settings: Settings) -> ReplicaTerms:
 
 
 class Placement:
-    """What is followed here, and the lanes to its leaders."""
+    """Followed partitions, and the lanes to their leaders."""
 
     def __init__(
         self,
@@ -102,6 +106,7 @@ class Placement:
             if followed.state == FETCHING:
                 self.place(followed)
             return
+        followed.failures = 0
         self.begin(followed)
 
     def forget(self, partition: Partition) -> None:
@@ -127,9 +132,18 @@ class Placement:
             for followed in list(self.followed.values()):
                 self.begin(followed)
             return
+        for is_catching_up in (False, True):
+            to_leader = self.lanes.get(LaneKey(broker_id, is_catching_up))
+            if to_leader is not None and to_leader.life != self._life_of(broker_id):
+                # Nobody may ever say that the connection is gone: its machine may have lost power.
+                self._close_lane(to_leader, "its life is over")
         for followed in list(self._by_leader.get(broker_id, ())):
             if not self._is_in_place(followed):
                 self.begin(followed)
+
+    def _life_of(self, broker_id: int) -> int:
+        broker = self._state.brokers.get(broker_id)
+        return -1 if broker is None else broker.broker_epoch
 
     def _is_in_place(self, followed: Followed) -> bool:
         """Return whether nothing has changed for a partition that is being fetched."""
@@ -217,6 +231,7 @@ class Placement:
         lane = Lane(
             key,
             address,
+            self._life_of(key.leader_id),
             self.links,
             self.terms,
             answer_bytes_max=bytes_max,
@@ -268,19 +283,22 @@ class Placement:
         del self.followed[followed.partition]
         if must_finish:
             self.cuts.finish(followed)
-            followed.lead()
+            followed.place_high_watermark()
 
     def pause(self, followed: Followed, reason: str, *, is_expected: bool = False) -> None:
-        """Try again in a second or so."""
+        """Try again after a pause: short at first where a row or the leader is only late."""
         self.leave(followed)
         followed.state = PAUSED
+        followed.failures += 1
         now_ms = self._turn.now_ms
+        first_ms = last_ms = self.terms.backoff_ms
         if is_expected:
+            first_ms = -(-first_ms // _EXPECTED_PART)
             logger.debug("%s is not fetched for now: %s", followed.partition.name, reason)
         else:
+            last_ms *= _PAUSES_MAX
             self._faults.report(followed.partition.name, f"not fetched for now: {reason}", now_ms)
-        pause_ms = self.terms.backoff_ms
-        pause_ms = backoff_ms(pause_ms, pause_ms, 1, self.links.links.random)
+        pause_ms = backoff_ms(first_ms, last_ms, followed.failures, self.links.links.random)
         self.links.tasks.schedule(followed.retry, now_ms + pause_ms)
         self.links.carry_out()
 

@@ -58,7 +58,7 @@ class Cleanable:
 
 
 def find_cleanable(log: Log, limit_offset: int, now_wall_ms: int) -> Cleanable:
-    """Find the dirty part below `limit_offset`, where the high watermark's segment begins."""
+    """Find the dirty part: segments that end at or below `limit_offset`, the high watermark."""
     cleanable = Cleanable(log, max(log.compaction.cleaned_offset, log.log_start_offset))
     if log.is_closed or log.flaw_offset >= 0 or log.cut.is_under_way:
         return cleanable

@@ -1,4 +1,4 @@
-"""The calls of an admin client about replicas: who leads, who has copies, who leaves the cluster."""
+"""The calls of an admin client about replicas: who leads, who has copies, who leaves for good."""
 
 from __future__ import annotations
 
