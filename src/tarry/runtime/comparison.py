@@ -69,8 +69,8 @@ def compare_directories(one: InspectedDirectory, other: InspectedDirectory) -> C
         if directory not in shared:
             continue
         compared.partitions += 1
-        first = _Replica(one.disk, directory, points.get(directory))
-        second = _Replica(other.disk, directory, other_points.get(directory))
+        first = _ComparedReplica(one.disk, directory, points.get(directory))
+        second = _ComparedReplica(other.disk, directory, other_points.get(directory))
         compared.differences += _differences(directory, first, second)
     return compared
 
@@ -81,7 +81,7 @@ def _points(inspected: InspectedDirectory) -> dict[str, RecoveryPoint]:
     return {} if points is None else points
 
 
-class _Batch(NamedTuple):
+class _ComparedBatch(NamedTuple):
     base_offset: int
     last_offset: int
     data: bytes
@@ -90,8 +90,8 @@ class _Batch(NamedTuple):
         return decode_records(self.data, size_max=BATCH_BYTES_MAX)
 
 
-class _Replica:
-    """One broker's copy of a partition, read from its first record on."""
+class _ComparedReplica:
+    """Copy of a partition on one broker, read from its first record on."""
 
     def __init__(self, disk: Disk, directory: str, point: RecoveryPoint | None) -> None:
         self._disk = disk
@@ -116,7 +116,7 @@ class _Replica:
         checkpoint = None if content is None else decode_compaction(content)
         return 0 if checkpoint is None else checkpoint.end_offset
 
-    def _walk(self) -> Iterator[_Batch]:
+    def _walk(self) -> Iterator[_ComparedBatch]:
         for base_offset in self._listing.base_offsets:
             path = f"{segment_path(self._directory, base_offset)}{LOG_SUFFIX}"
             file = self._disk.open(path)
@@ -124,7 +124,7 @@ class _Replica:
             walk.has_gaps = True
             walk.checks_crc = True
             while (header := walk.next()) is not None:
-                yield _Batch(
+                yield _ComparedBatch(
                     int(header.base_offset), int(header.last_offset), walk.batch_bytes(header)
                 )
             if walk.flaw:
@@ -146,7 +146,9 @@ class _Replica:
         return self.pending[0]
 
 
-def _differences(directory: str, one: _Replica, other: _Replica) -> list[ReplicaDifference]:
+def _differences(
+    directory: str, one: _ComparedReplica, other: _ComparedReplica
+) -> list[ReplicaDifference]:
     """Return the differences between two copies, some at most."""
     if one.identity and other.identity and one.identity != other.identity:
         return [ReplicaDifference(directory, -1, "the two are of different topics with one name")]
@@ -179,13 +181,15 @@ def _differences(directory: str, one: _Replica, other: _Replica) -> list[Replica
     return found
 
 
-def _is_same_batch(one: _Replica, other: _Replica) -> bool:
+def _is_same_batch(one: _ComparedReplica, other: _ComparedReplica) -> bool:
     if one.pending or other.pending or one.batch is None or other.batch is None:
         return False
     return one.batch == other.batch
 
 
-def _compare_heads(one: _Replica, other: _Replica, first: Record, second: Record) -> str:
+def _compare_heads(
+    one: _ComparedReplica, other: _ComparedReplica, first: Record, second: Record
+) -> str:
     """Compare the next records of both and step over the lower one; a sentence if they differ."""
     if first.offset == second.offset:
         one.pending.popleft()

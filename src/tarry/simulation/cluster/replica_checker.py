@@ -34,7 +34,7 @@ VIOLATIONS_MAX: Final = 20
 Place = tuple[bytes, int]
 
 
-class SeenBatch:
+class CopiedBatch:
     """A batch as it lies on a disk."""
 
     def __init__(self, header: BatchHeader, data: bytes) -> None:
@@ -45,7 +45,7 @@ class SeenBatch:
 
 
 class SeenLog:
-    """What is known of one replica's log: its batches by base offset, in order."""
+    """Knowledge of one replica's log: its batches by base offset, in order."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -54,7 +54,7 @@ class SeenLog:
         self.flushed_offset = 0
         self.high_watermark = 0
         self.leader_epoch = -1
-        self.batches: dict[int, SeenBatch] = {}
+        self.batches: dict[int, CopiedBatch] = {}
 
 
 class ReplicaChecker(NodeObserver):
@@ -62,7 +62,7 @@ class ReplicaChecker(NodeObserver):
 
     def __init__(self, etcd_node: EtcdNode, prefix: str = "/simulated/") -> None:
         self.violations: list[str] = []
-        self.committed: dict[Place, dict[int, SeenBatch]] = {}
+        self.committed: dict[Place, dict[int, CopiedBatch]] = {}
         self.committed_ends: dict[Place, int] = {}
         self._etcd = etcd_node.etcd
         self._keys = Keys(prefix)
@@ -177,11 +177,11 @@ class ReplicaChecker(NodeObserver):
                 header = BatchHeader(content, position)
                 if header.base_offset >= seen.end_offset:
                     data = content[position : position + int(header.size)]
-                    self._take(node, place, seen, SeenBatch(header, data))
+                    self._take(node, place, seen, CopiedBatch(header, data))
                 position += int(header.size)
         seen.end_offset = int(log.written_end_offset)
 
-    def _take(self, node: ClusterNode, place: Place, seen: SeenLog, batch: SeenBatch) -> None:
+    def _take(self, node: ClusterNode, place: Place, seen: SeenLog, batch: CopiedBatch) -> None:
         seen.batches[batch.base_offset] = batch
         seen.end_offset = batch.end_offset
         self.compared += 1
