@@ -1,4 +1,4 @@
-"""Three replicas, brokers that are killed, lose power and lose etcd: nothing that was promised goes.
+"""Three replicas, brokers that are killed and lose power or etcd: nothing that was promised goes.
 
 Afterwards every partition is led, and all replicas are in sync and have the same bytes.
 """

@@ -10,7 +10,7 @@ import pytest
 from tests.support.cluster.leader_scene import allow_replicas
 from tests.support.cluster.replica_run import ReplicaRun
 
-SEEDS = 12
+SEEDS = 6
 
 
 @pytest.fixture(autouse=True)

@@ -59,13 +59,19 @@ SLOW_MS: Final = 400
 class Link:
     """Link to one broker, or to an address whose broker is not known (a negative id)."""
 
-    def __init__(self, owner: Links, broker_id: int, address: Address) -> None:
+    def __init__(
+        self,
+        owner: Links,
+        broker_id: int,
+        address: Address,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
+    ) -> None:
         self.owner = owner
         self.broker_id = broker_id
         self.address = address
         self.state = DISCONNECTED
-        # A longer answer ends the connection; counts from the next connection on.
-        self.answer_bytes_max = ANSWER_BYTES_MAX
+        # A longer answer ends the connection.
+        self.answer_bytes_max = answer_bytes_max
         self.connection_id = 0
         self.failures = 0
         self.versions: VersionTable = {}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from tarry.base.doors import CONNECTED, DISCONNECTED, RECEIVED, Event, Random
 from tarry.link.errors import ClientError, ConnectionLost
 from tarry.link.events import Address, LinkEvent, Output, Resolved
+from tarry.link.frames import ANSWER_BYTES_MAX
 from tarry.link.link import READY, Link
 from tarry.link.pauses import Pauses, backoff_ms
 from tarry.link.tasks import Tasks
@@ -81,9 +82,11 @@ class Links:
             self._by_broker[broker_id] = link
         return link
 
-    def dedicated(self, broker_id: int, address: Address) -> Link:
+    def dedicated(
+        self, broker_id: int, address: Address, answer_bytes_max: int = ANSWER_BYTES_MAX
+    ) -> Link:
         """Return a link of the caller's own, to be given back by `release`."""
-        link = Link(self, broker_id, address)
+        link = Link(self, broker_id, address, answer_bytes_max)
         self._dedicated[link] = None
         return link
 

@@ -7,6 +7,7 @@ from typing import Final
 from tests.support.cluster.simulated_cluster import ENDS, LINK_FAULTS, SimulatedCluster
 
 from tarry.partition.state import Partition
+from tarry.simulation.product.consumer import ConsumerNode
 from tarry.simulation.trace import Trace
 
 # All links healed, everything has to be in sync after the lease, the lag and ten seconds.
@@ -37,6 +38,21 @@ class ReplicaRun:
         """Faults, then peace until all is in sync."""
         cluster = self.cluster
         cluster.start()
+        self.consumer = ConsumerNode(
+            cluster.world,
+            cluster.context,
+            "consumer",
+            {
+                "bootstrap.servers": "b1:9092,b2:9092,b3:9092",
+                "request.timeout.ms": 2_000,
+                "metadata.max.age.ms": 3_000,
+                "reconnect.backoff.max.ms": 200,
+                "retry.backoff.max.ms": 200,
+                "auto.offset.reset": "earliest",
+            },
+            cluster.history,
+            50,
+        )
         cluster.play()
         cluster.world.run_until(
             cluster.world.agenda.now_ms + HEALED_MS_MAX, lambda: not self.unhealed()
@@ -52,6 +68,9 @@ class ReplicaRun:
         for topic in cluster.context.topics:
             for index in range(topic.partitions):
                 ends = {int(one.log.flushed_offset) for one in self.copies(topic.name, index)}
+                position = self.consumer.position((topic.name, index))
+                if ends != {position}:
+                    found.append(f"the consumer stands at {position} of {topic.name}-{index}")
                 if len(ends) != 1:
                     found.append(f"{topic.name}-{index} ends at {sorted(ends)}")
         return found
@@ -65,4 +84,23 @@ class ReplicaRun:
         unhealed = self.unhealed()
         if unhealed:
             return [*self.cluster.replicas.violations, *unhealed]
-        return self.cluster.violations()
+        return [*self.cluster.violations(), *self.taken_back()]
+
+    def taken_back(self) -> list[str]:
+        """Return what the consumer was handed out and is not in the logs as it was then."""
+        logs: dict[tuple[str, int], dict[int, bytes]] = {}
+        found: list[str] = []
+        for topic in self.cluster.context.topics:
+            for index in range(topic.partitions):
+                logs[topic.name, index] = self.cluster.records(topic, index)
+        for one in self.cluster.history.handed_out:
+            log = logs[one.place]
+            found += [
+                f"{one}: not {value[:20]!r} is at {offset} but {log.get(offset, b'none')[:20]!r}"
+                for offset, value in enumerate(one.values, one.first)
+                if log.get(offset) != value
+            ]
+        for place, log in logs.items():
+            if self.consumer.position(place) != max(log, default=-1) + 1:
+                found.append(f"the consumer has come to {self.consumer.position(place)} of {place}")
+        return found

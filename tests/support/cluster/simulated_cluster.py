@@ -225,8 +225,12 @@ class SimulatedCluster:
 
     def values(self, topic: KnownTopic, index: int) -> list[bytes]:
         """All values of a partition, in the order of its log."""
+        return list(self.records(topic, index).values())
+
+    def records(self, topic: KnownTopic, index: int) -> dict[int, bytes]:
+        """All values of a partition by offset."""
         log = self.partition(topic, index).log
-        values: list[bytes] = []
+        values: dict[int, bytes] = {}
         offset: int = log.log_start_offset
         while offset < log.written_end_offset:
             region = log.read(offset, log.end_position(), 1 << 20, True)
@@ -235,10 +239,8 @@ class SimulatedCluster:
             position = 0
             while position < len(data):
                 header = decode_batch_header(data, position)
-                values += [
-                    one.value or b""
-                    for one in decode_records(data, size_max=1 << 30, position=position)
-                ]
+                for one in decode_records(data, size_max=1 << 30, position=position):
+                    values[one.offset] = one.value or b""
                 position += int(header.size)
                 offset = int(header.last_offset) + 1
         return values

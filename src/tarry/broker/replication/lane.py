@@ -16,7 +16,7 @@ from tarry.base import errors
 from tarry.broker.replication.followed import ASKING, FETCHING, Followed
 from tarry.broker.replication.follower_session import FollowerSession, Position, ReplicaKey
 from tarry.broker.replication.lane_requests import (
-    Answers,
+    FetchEnds,
     ReplicaFetch,
     ReplicaTerms,
     StartsQuestion,
@@ -63,6 +63,7 @@ class Lane:
         self,
         key: LaneKey,
         address: Address,
+        life: int,
         links: PeerLinks,
         terms: ReplicaTerms,
         *,
@@ -72,6 +73,8 @@ class Lane:
     ) -> None:
         self.key = key
         self.address = address
+        # The leader's broker epoch.
+        self.life = life
         self.members: dict[ReplicaKey, Followed] = {}
         # What the last answer brought and is not taken yet, and what of it is not durable yet.
         self.parts: deque[AnsweredPart] = deque()
@@ -88,12 +91,8 @@ class Lane:
         self._is_busy = False
         self._failures = 0
         self._pause = Task(self._go_on)
-        self._link = links.links.dedicated(key.leader_id, address)
-        self._link.answer_bytes_max = answer_bytes_max + _OVERHEAD_BYTES
-
-    def __str__(self) -> str:
-        name = "catch-up" if self.key.is_catching_up else "tail"
-        return f"lane {name} to broker {self.key.leader_id} at {self.address}"
+        bytes_max = answer_bytes_max + _OVERHEAD_BYTES
+        self._link = links.links.dedicated(key.leader_id, address, bytes_max)
 
     @property
     def is_at_rest(self) -> bool:
@@ -148,8 +147,8 @@ class Lane:
             self._link.send(StartsQuestion(self._terms, asked, on_starts, self._on_failure), now_ms)
         elif len(self.session):
             self._is_busy = True
-            answers = Answers(self._on_fetched, self._on_failure)
-            self._link.send(ReplicaFetch(self._terms, self.session, answers), now_ms)
+            ends = FetchEnds(self._on_fetched, self._on_failure)
+            self._link.send(ReplicaFetch(self._terms, self.session, ends), now_ms)
         self._links.carry_out()
 
     def close(self, reason: str, now_ms: int) -> None:
@@ -194,7 +193,7 @@ class Lane:
             self._fail("it answers in another session than the one asked in", now_ms)
             return
         if self._failures:
-            logger.info("%s answers again", self)
+            logger.info("what broker %d leads is fetched again", self.key.leader_id)
             self._failures = 0
         if self.rate and size:
             self._links.tasks.schedule(self._pause, now_ms + size * 1_000 // self.rate)
@@ -233,7 +232,9 @@ class Lane:
             self._stir(self)
             return
         if self._failures <= 2:
-            logger.warning("%s: %s; it is tried again", self, reason)
+            logger.warning(
+                "what broker %d leads is not fetched for now: %s", self.key.leader_id, reason
+            )
         pause_ms = self._links.links.retry_pause_ms(self._failures)
         self._links.tasks.schedule(self._pause, now_ms + pause_ms)
 

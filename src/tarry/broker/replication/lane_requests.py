@@ -55,8 +55,8 @@ class ReplicaTerms:
         self.backoff_ms = max(backoff_ms, 1)
 
 
-class Answers(NamedTuple):
-    """Functions that take the ends of a request."""
+class FetchEnds(NamedTuple):
+    """Functions that take the ends of a fetch."""
 
     on_response: Callable[[FetchResponse, int], None]
     on_failure: Callable[[ClientError, int], None]
@@ -65,11 +65,11 @@ class Answers(NamedTuple):
 class ReplicaFetch(Exchange[FetchResponse]):
     """Fetch of whatever the session has to say when it leaves."""
 
-    def __init__(self, terms: ReplicaTerms, session: FollowerSession, answers: Answers) -> None:
+    def __init__(self, terms: ReplicaTerms, session: FollowerSession, ends: FetchEnds) -> None:
         super().__init__(api_keys.FETCH, decode_fetch_response, terms.timeout_ms)
         self._terms = terms
         self._session = session
-        self._answers = answers
+        self._ends = ends
 
     def build(self, version: int) -> FetchRequest:
         terms, session = self._terms, self._session
@@ -87,10 +87,10 @@ class ReplicaFetch(Exchange[FetchResponse]):
         )
 
     def on_response(self, response: FetchResponse, now_ms: int) -> None:
-        self._answers.on_response(response, now_ms)
+        self._ends.on_response(response, now_ms)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
-        self._answers.on_failure(error, now_ms)
+        self._ends.on_failure(error, now_ms)
 
 
 class StartsQuestion(Exchange[ListOffsetsResponse]):

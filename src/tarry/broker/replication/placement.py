@@ -58,7 +58,7 @@ def terms_of(settings: Settings) -> ReplicaTerms:
 
 
 class Placement:
-    """What is followed here, and the lanes to its leaders."""
+    """Followed partitions, and the lanes to their leaders."""
 
     def __init__(
         self,
@@ -132,9 +132,18 @@ class Placement:
             for followed in list(self.followed.values()):
                 self.begin(followed)
             return
+        for is_catching_up in (False, True):
+            to_leader = self.lanes.get(LaneKey(broker_id, is_catching_up))
+            if to_leader is not None and to_leader.life != self._life_of(broker_id):
+                # Nobody may ever say that the connection is gone: its machine may have lost power.
+                self._close_lane(to_leader, "its life is over")
         for followed in list(self._by_leader.get(broker_id, ())):
             if not self._is_in_place(followed):
                 self.begin(followed)
+
+    def _life_of(self, broker_id: int) -> int:
+        broker = self._state.brokers.get(broker_id)
+        return -1 if broker is None else broker.broker_epoch
 
     def _is_in_place(self, followed: Followed) -> bool:
         """Return whether nothing has changed for a partition that is being fetched."""
@@ -222,6 +231,7 @@ class Placement:
         lane = Lane(
             key,
             address,
+            self._life_of(key.leader_id),
             self.links,
             self.terms,
             answer_bytes_max=bytes_max,

@@ -34,8 +34,8 @@ VIOLATIONS_MAX: Final = 20
 Place = tuple[bytes, int]
 
 
-class SeenBatch:
-    """A batch as it lies on a disk."""
+class DiskBatch:
+    """Batch as it lies on a disk."""
 
     def __init__(self, header: BatchHeader, data: bytes) -> None:
         self.base_offset = int(header.base_offset)
@@ -44,8 +44,8 @@ class SeenBatch:
         self.data = data
 
 
-class SeenLog:
-    """What is known of one replica's log: its batches by base offset, in order."""
+class DiskLog:
+    """Log of one replica as it was seen last: its batches by base offset, in order."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -54,7 +54,7 @@ class SeenLog:
         self.flushed_offset = 0
         self.high_watermark = 0
         self.leader_epoch = -1
-        self.batches: dict[int, SeenBatch] = {}
+        self.batches: dict[int, DiskBatch] = {}
 
 
 class ReplicaChecker(NodeObserver):
@@ -62,14 +62,14 @@ class ReplicaChecker(NodeObserver):
 
     def __init__(self, etcd_node: EtcdNode, prefix: str = "/simulated/") -> None:
         self.violations: list[str] = []
-        self.committed: dict[Place, dict[int, SeenBatch]] = {}
+        self.committed: dict[Place, dict[int, DiskBatch]] = {}
         self.committed_ends: dict[Place, int] = {}
         self._etcd = etcd_node.etcd
         self._keys = Keys(prefix)
         self._known = KnownRows(self._keys)
         self.state = ClusterState()
         self._revision = 0
-        self._logs: dict[tuple[int, Place], SeenLog] = {}
+        self._logs: dict[tuple[int, Place], DiskLog] = {}
         # By place, leader epoch and base offset: the one batch, and who had it first.
         self._named: dict[tuple[Place, int, int], tuple[bytes, int]] = {}
         # By place and leader epoch: who led in it, in which life.
@@ -123,7 +123,7 @@ class ReplicaChecker(NodeObserver):
             seen = self._begin(node, key, log, seen)
         elif log.log_start_offset > seen.end_offset:
             # Begun anew behind its end.
-            self._logs[key] = seen = SeenLog(log)
+            self._logs[key] = seen = DiskLog(log)
         if log.written_end_offset < seen.end_offset:
             self._cut(node, partition, place, seen)
         if log.written_end_offset > seen.end_offset:
@@ -136,10 +136,10 @@ class ReplicaChecker(NodeObserver):
         return self._look_at_leader(node, partition, place, seen)
 
     def _begin(
-        self, node: ClusterNode, key: tuple[int, Place], log: Log, before: SeenLog | None
-    ) -> SeenLog:
+        self, node: ClusterNode, key: tuple[int, Place], log: Log, before: DiskLog | None
+    ) -> DiskLog:
         """Begin with a log that was opened: what was flushed before is there."""
-        seen = SeenLog(log)
+        seen = DiskLog(log)
         self._logs[key] = seen
         if before is not None and log.log_start_offset <= before.start_offset:
             if log.log_end_offset < before.flushed_offset:
@@ -151,7 +151,7 @@ class ReplicaChecker(NodeObserver):
             seen.high_watermark = min(before.high_watermark, before.flushed_offset)
         return seen
 
-    def _cut(self, node: ClusterNode, partition: Partition, place: Place, seen: SeenLog) -> None:
+    def _cut(self, node: ClusterNode, partition: Partition, place: Place, seen: DiskLog) -> None:
         end_offset = int(partition.log.written_end_offset)
         row = self.row(place)
         is_unclean = row is not None and row.unclean_epoch >= 0
@@ -167,7 +167,7 @@ class ReplicaChecker(NodeObserver):
         seen.end_offset = end_offset
         seen.high_watermark = min(seen.high_watermark, end_offset)
 
-    def _read(self, node: ClusterNode, place: Place, seen: SeenLog) -> None:
+    def _read(self, node: ClusterNode, place: Place, seen: DiskLog) -> None:
         """Read what was written since the last look."""
         log = seen.log
         for segment in log.segments_from(seen.end_offset):
@@ -177,11 +177,11 @@ class ReplicaChecker(NodeObserver):
                 header = BatchHeader(content, position)
                 if header.base_offset >= seen.end_offset:
                     data = content[position : position + int(header.size)]
-                    self._take(node, place, seen, SeenBatch(header, data))
+                    self._take(node, place, seen, DiskBatch(header, data))
                 position += int(header.size)
         seen.end_offset = int(log.written_end_offset)
 
-    def _take(self, node: ClusterNode, place: Place, seen: SeenLog, batch: SeenBatch) -> None:
+    def _take(self, node: ClusterNode, place: Place, seen: DiskLog, batch: DiskBatch) -> None:
         seen.batches[batch.base_offset] = batch
         seen.end_offset = batch.end_offset
         self.compared += 1
@@ -197,7 +197,7 @@ class ReplicaChecker(NodeObserver):
     # --- Leaders.
 
     def _look_at_leader(
-        self, node: ClusterNode, partition: Partition, place: Place, seen: SeenLog
+        self, node: ClusterNode, partition: Partition, place: Place, seen: DiskLog
     ) -> bool:
         epoch = partition.leader_epoch
         life = (node.broker_id, partition.leader_broker_epoch)
@@ -242,7 +242,7 @@ class ReplicaChecker(NodeObserver):
             else:
                 self._check_has_committed(place, seen, who)
 
-    def _check_has_committed(self, place: Place, seen: SeenLog, who: str) -> None:
+    def _check_has_committed(self, place: Place, seen: DiskLog, who: str) -> None:
         row = self.row(place)
         if row is not None and row.unclean_epoch >= 0:
             return

@@ -113,12 +113,10 @@ def test_a_cut_of_many_segments_takes_several_turns() -> None:
     long_log(scene)
     partition = scene.partitions[0]
 
-    ends: list[int] = []
-    for _ in range(30):
-        scene.run(1)
-        ends.append(partition.log.log_end_offset)
+    assert 1 < partition.log.log_end_offset < 40
+    assert scene.follower.has_work_left()
+    scene.run()
 
-    assert len(set(ends)) > 2
     assert partition.log.log_end_offset == 1
     assert scene.positions() == {0: 1}
 

@@ -268,11 +268,27 @@ def test_a_leader_that_has_restarted_is_asked_when_a_row_names_its_new_life() ->
     partition = scene.host(0)
     scene.asked()
     scene.life(LEADER, LEADER_LIFE + 1)
-    scene.answer()
+    scene.transport.requests.clear()
 
     assert scene.state_of(partition) == IDLE
     scene.role(partition, leader_epoch=1, leader_broker_epoch=LEADER_LIFE + 1)
     assert scene.positions() == {0: 0}
+
+
+def test_the_connection_to_a_life_that_is_over_is_given_up() -> None:
+    scene = FollowerScene()
+    partition = scene.host(0)
+    scene.asked()
+    scene.transport.requests.clear()
+
+    # Its machine has lost power: nothing comes from it any more, not even an end.
+    scene.life(LEADER, -1)
+    assert not scene.transport.open
+    scene.life(LEADER, LEADER_LIFE + 1)
+    scene.role(partition, leader_epoch=1, leader_broker_epoch=LEADER_LIFE + 1)
+
+    assert scene.positions() == {0: 0}
+    assert scene.asked().session_epoch == 0
 
 
 def test_a_leader_that_moves_is_asked_at_its_new_address() -> None:
