@@ -21,6 +21,7 @@ OTHER_VALUES = {
     "compression.zstd.level": "5",
     "message.timestamp.type": "LogAppendTime",
     "min.cleanable.dirty.ratio": "0.25",
+    "unclean.leader.election.enable": "true",
     **dict.fromkeys(
         (
             row.key
