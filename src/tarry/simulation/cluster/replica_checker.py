@@ -64,6 +64,8 @@ class ReplicaChecker(NodeObserver):
         self.violations: list[str] = []
         self.committed: dict[Place, dict[int, DiskBatch]] = {}
         self.committed_ends: dict[Place, int] = {}
+        # In which leader epoch a batch was committed, by its base offset.
+        self._committed_in: dict[Place, dict[int, int]] = {}
         self._etcd = etcd_node.etcd
         self._keys = Keys(prefix)
         self._known = KnownRows(self._keys)
@@ -210,15 +212,19 @@ class ReplicaChecker(NodeObserver):
             )
         if epoch > seen.leader_epoch:
             seen.leader_epoch = epoch
-            self._check_has_committed(place, seen, f"its leader {node.name} of epoch {epoch}")
+            self._check_has_committed(
+                place, seen, f"its leader {node.name} of epoch {epoch}", before_epoch=epoch
+            )
         before = self.committed_ends.get(place, 0)
         high_watermark = partition.high_watermark
         if high_watermark <= before:
             return False
         committed = self.committed.setdefault(place, {})
+        committed_in = self._committed_in.setdefault(place, {})
         for base, batch in seen.batches.items():
             if batch.end_offset > before and batch.end_offset <= high_watermark:
                 committed[base] = batch
+                committed_in[base] = epoch
         self.committed_ends[place] = high_watermark
         return True
 
@@ -242,12 +248,21 @@ class ReplicaChecker(NodeObserver):
             else:
                 self._check_has_committed(place, seen, who)
 
-    def _check_has_committed(self, place: Place, seen: DiskLog, who: str) -> None:
+    def _check_has_committed(
+        self, place: Place, seen: DiskLog, who: str, before_epoch: int | None = None
+    ) -> None:
+        """Check that a log has what was committed; by leaders of earlier epochs, if one is given:
+        who hears late that it leads, and another one does already, need not have what that one
+        has committed.
+        """
+        committed_in = self._committed_in.get(place, {})
         row = self.row(place)
         if row is not None and row.unclean_epoch >= 0:
             return
         for base, batch in self.committed.get(place, {}).items():
             if base < seen.start_offset:
+                continue
+            if before_epoch is not None and committed_in[base] >= before_epoch:
                 continue
             own = seen.batches.get(base)
             if own is None or own.data != batch.data:
