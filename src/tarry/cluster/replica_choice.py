@@ -14,10 +14,10 @@ from tarry.base import errors
 from tarry.cluster.records import PartitionRow
 from tarry.cluster.state import ClusterState
 
-# Brokers do not follow each other yet.
+# More copies of one partition nobody needs.
 REPLICAS_MAX: Final[int] = 1_000
 
-NO_REPLICATION: Final = "brokers do not replicate yet: ask for 1 replica of each partition"
+TOO_MANY: Final = f"a partition has at most {REPLICAS_MAX} replicas"
 
 NONE_SERVES: Final = "no broker of the cluster serves at this moment: ask again in some seconds"
 
@@ -62,7 +62,7 @@ def replicas_fault(view: ClusterState, index: int, replicas: list[int]) -> str:
         if broker_id in seen:
             return f"partition {index} names broker {broker_id} twice"
         seen[broker_id] = None
-    return NO_REPLICATION if len(replicas) > REPLICAS_MAX else ""
+    return TOO_MANY if len(replicas) > REPLICAS_MAX else ""
 
 
 def check_factor(view: ClusterState, factor: int) -> None:
@@ -70,7 +70,7 @@ def check_factor(view: ClusterState, factor: int) -> None:
     brokers = len(placeable(view))
     if factor > REPLICAS_MAX:
         if brokers >= factor:
-            raise Refusal(errors.INVALID_REPLICATION_FACTOR, NO_REPLICATION)
+            raise Refusal(errors.INVALID_REPLICATION_FACTOR, TOO_MANY)
         brokers = min(brokers, REPLICAS_MAX)
     if factor > brokers:
         raise Refusal(

@@ -25,7 +25,9 @@ from tarry.cluster.row_changes import (
 )
 from tarry.cluster.row_records import KnownRows
 from tarry.cluster.state import ClusterState, TopicState
-from tarry.cluster.topic_settings import topic_value
+from tarry.cluster.topic_settings import default_value, topic_value
+
+KEY: Final = "unclean.leader.election.enable"
 
 # So long nobody in sync has lived before a setting elects.
 UNCLEAN_MS: Final = 10_000
@@ -78,6 +80,8 @@ class ElectUncleanly(RowsChange):
         self._settings = settings
         self._spells = spells
         self._doubts = doubts
+        # What counts for a topic that says nothing.
+        self._is_default = False
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
         self._spells.begin()
@@ -86,13 +90,15 @@ class ElectUncleanly(RowsChange):
         return records
 
     def may_begin(self, view: ClusterState) -> bool:
+        self._is_default = bool(default_value(KEY, self._settings))
         own = view.brokers.get(self._broker_id)
         is_same = own is not None and own.broker_epoch == self.broker_epoch
         return is_same and is_serving(view, self._broker_id)
 
     def concerns(self, topic: TopicState) -> bool:
-        key = "unclean.leader.election.enable"
-        return bool(topic_value(key, topic.configs, self._settings))
+        if KEY not in topic.configs:
+            return self._is_default
+        return bool(topic_value(KEY, topic.configs, self._settings))
 
     def changed(
         self, view: ClusterState, topic: TopicState, index: int, row: PartitionRow

@@ -76,6 +76,8 @@ class LogConfig:
         self.has_deletion = "delete" in policies
         self.has_compaction = "compact" in policies
         self.is_log_append_time = counting["message.timestamp.type"] == "LogAppendTime"
+        # Whether a replica that is not in sync may lead.
+        self.may_lose_records = counting["unclean.leader.election.enable"] is True
         # compression.type, and the level that is set for this codec.
         codec, level_key = _CODECS[counting["compression.type"]]
         self.compression_codec: int = codec
@@ -90,5 +92,6 @@ class LogConfig:
         self.has_deletion = other.has_deletion
         self.has_compaction = other.has_compaction
         self.is_log_append_time = other.is_log_append_time
+        self.may_lose_records = other.may_lose_records
         self.compression_codec = other.compression_codec
         self.compression_level = other.compression_level

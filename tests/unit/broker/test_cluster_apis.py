@@ -7,7 +7,6 @@ from tests.support.cluster.cluster_user import ClusterUser
 from tests.support.cluster.simulated_cluster import SimulatedCluster
 
 from tarry.base import errors
-from tarry.cluster import replica_choice
 from tarry.protocol import api_keys
 from tarry.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -65,8 +64,7 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> SimulatedCluster:
-    monkeypatch.setattr(replica_choice, "REPLICAS_MAX", 1_000)
+def cluster() -> SimulatedCluster:
     cluster = SimulatedCluster(7)
     for node in cluster.nodes:
         node.settings["auto.leader.rebalance.enable"] = "false"

@@ -9,7 +9,6 @@ import pytest
 
 from tarry.base import errors
 from tarry.base.settings import Settings
-from tarry.cluster import replica_choice
 from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
 from tarry.cluster.records import (
     BrokerDescribed,
@@ -22,11 +21,6 @@ from tarry.cluster.records import (
 from tarry.cluster.replica_choice import spread_replicas
 from tarry.cluster.state import ClusterState
 from tarry.cluster.topic_decisions import TopicIds, TopicResult, TopicWanted, decide_create_topics
-
-
-@pytest.fixture(autouse=True)
-def _following(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_choice, "REPLICAS_MAX", 1_000)
 
 
 def cluster(*racks: str, phases: dict[int, str] | None = None) -> ClusterState:

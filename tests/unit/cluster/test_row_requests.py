@@ -9,7 +9,6 @@ import pytest
 from tarry.base import errors
 from tarry.base.etcd import Put
 from tarry.base.settings import Settings
-from tarry.cluster import replica_choice
 from tarry.cluster.elections import ElectionWish, elect_preferred, elect_uncleanly
 from tarry.cluster.reassignments import (
     FinishReassignments,
@@ -44,11 +43,6 @@ from tarry.simulation.etcd import SimulatedEtcd
 
 TOPIC_ID = bytes(range(16))
 SERVING = dict.fromkeys((1, 2, 3, 4), "serving")
-
-
-@pytest.fixture(autouse=True)
-def _following(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_choice, "REPLICAS_MAX", 1_000)
 
 
 def cluster(phases: dict[int, str], *rows: PartitionRow) -> ClusterState:

@@ -86,29 +86,6 @@ def test_replicas_are_spread_over_the_brokers():
 
 
 @pytest.mark.parametrize(
-    "wanted",
-    [TopicWanted("n", 1, 2), TopicWanted("n", -1, -1, [(0, [1]), (1, [2, 3])])],
-    ids=["factor", "assignment"],
-)
-def test_more_than_one_replica_is_refused_as_long_as_brokers_do_not_follow(wanted):
-    outcome = create(cluster(brokers=3), wanted).outcomes[0]
-
-    assert outcome.error_code in (
-        errors.INVALID_REPLICATION_FACTOR,
-        errors.INVALID_REPLICA_ASSIGNMENT,
-    )
-    assert outcome.message == "brokers do not replicate yet: ask for 1 replica of each partition"
-
-
-def test_a_default_of_more_replicas_makes_one_as_long_as_brokers_do_not_follow():
-    decision = create(
-        cluster(brokers=3), TopicWanted("n", 1), settings={"default.replication.factor": "3"}
-    )
-
-    assert [row.replicas for row in created(decision.records[0]).partitions] == [[1]]
-
-
-@pytest.mark.parametrize(
     ("wanted", "error_code", "word"),
     [
         (TopicWanted("a b"), errors.INVALID_TOPIC_EXCEPTION, "ASCII"),

@@ -34,6 +34,16 @@ UNCLEAN_LOOK_MS: Final = 2_500
 REFUSED_MS: Final = 1_000
 
 
+# What a change means, for the log.
+_WHAT: Final[dict[type[RowsChange], str]] = {
+    HandOver: "cannot be written here: other brokers lead them from now on",
+    LeavePartitions: "cannot be written here: this broker leaves their replicas in sync",
+    ElectUncleanly: "have nobody in sync that lives: this broker leads them, and records may be "
+    "lost (unclean.leader.election.enable)",
+    PreferLeaders: "return to this broker, their preferred leader",
+}
+
+
 class Elections(TimerEntry):
     """Elections by this broker; one change is under way at a time."""
 
@@ -86,7 +96,9 @@ class Elections(TimerEntry):
         for kind in (self._refused_logs, self._orphaned, self._preferred):
             change = kind(epoch)
             # Most looks find nothing, and the store need not hear of it.
-            if change is not None and change.decide(self._store.view):
+            if change is not None and (records := change.decide(self._store.view)):
+                level = logging.INFO if isinstance(change, PreferLeaders) else logging.WARNING
+                logger.log(level, "%d partitions or more %s", len(records), _WHAT[type(change)])
                 self._begin(change)
                 return
 
@@ -127,7 +139,6 @@ class Elections(TimerEntry):
         self._refused.end(is_whole=True)
         known = self._store.known
         if led:
-            logger.warning("%d partitions cannot be written here: others lead them now", len(led))
             return HandOver(known, self._broker_id, epoch, places=led)
         if followed:
             return LeavePartitions(known, self._broker_id, epoch, followed, self._settings)

@@ -364,6 +364,7 @@ class Hosting:
     def _close_one(self, partition: Partition) -> None:
         partition.close()
         self._roles.pop(partition, None)
+        self._flushes.refused.pop(partition, None)
         for forget in self.when_closed:
             forget(partition)
         self._logs.forget(partition.log)

@@ -94,10 +94,6 @@ class Lane:
         bytes_max = answer_bytes_max + _OVERHEAD_BYTES
         self._link = links.links.dedicated(key.leader_id, address, bytes_max)
 
-    def __str__(self) -> str:
-        name = "catch-up" if self.key.is_catching_up else "tail"
-        return f"lane {name} to broker {self.key.leader_id} at {self.address}"
-
     @property
     def is_at_rest(self) -> bool:
         """Return whether nothing of an answer is left to be taken."""
@@ -197,7 +193,7 @@ class Lane:
             self._fail("it answers in another session than the one asked in", now_ms)
             return
         if self._failures:
-            logger.info("%s answers again", self)
+            logger.info("what broker %d leads is fetched again", self.key.leader_id)
             self._failures = 0
         if self.rate and size:
             self._links.tasks.schedule(self._pause, now_ms + size * 1_000 // self.rate)
@@ -236,7 +232,9 @@ class Lane:
             self._stir(self)
             return
         if self._failures <= 2:
-            logger.warning("%s: %s; it is tried again", self, reason)
+            logger.warning(
+                "what broker %d leads is not fetched for now: %s", self.key.leader_id, reason
+            )
         pause_ms = self._links.links.retry_pause_ms(self._failures)
         self._links.tasks.schedule(self._pause, now_ms + pause_ms)
 

@@ -34,8 +34,8 @@ VIOLATIONS_MAX: Final = 20
 Place = tuple[bytes, int]
 
 
-class CopiedBatch:
-    """A batch as it lies on a disk."""
+class DiskBatch:
+    """Batch as it lies on a disk."""
 
     def __init__(self, header: BatchHeader, data: bytes) -> None:
         self.base_offset = int(header.base_offset)
@@ -44,8 +44,8 @@ class CopiedBatch:
         self.data = data
 
 
-class SeenLog:
-    """Knowledge of one replica's log: its batches by base offset, in order."""
+class DiskLog:
+    """Log of one replica as it was seen last: its batches by base offset, in order."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -54,7 +54,7 @@ class SeenLog:
         self.flushed_offset = 0
         self.high_watermark = 0
         self.leader_epoch = -1
-        self.batches: dict[int, CopiedBatch] = {}
+        self.batches: dict[int, DiskBatch] = {}
 
 
 class ReplicaChecker(NodeObserver):
@@ -62,14 +62,16 @@ class ReplicaChecker(NodeObserver):
 
     def __init__(self, etcd_node: EtcdNode, prefix: str = "/simulated/") -> None:
         self.violations: list[str] = []
-        self.committed: dict[Place, dict[int, CopiedBatch]] = {}
+        self.committed: dict[Place, dict[int, DiskBatch]] = {}
         self.committed_ends: dict[Place, int] = {}
+        # In which leader epoch a batch was committed, by its base offset.
+        self._committed_in: dict[Place, dict[int, int]] = {}
         self._etcd = etcd_node.etcd
         self._keys = Keys(prefix)
         self._known = KnownRows(self._keys)
         self.state = ClusterState()
         self._revision = 0
-        self._logs: dict[tuple[int, Place], SeenLog] = {}
+        self._logs: dict[tuple[int, Place], DiskLog] = {}
         # By place, leader epoch and base offset: the one batch, and who had it first.
         self._named: dict[tuple[Place, int, int], tuple[bytes, int]] = {}
         # By place and leader epoch: who led in it, in which life.
@@ -123,7 +125,7 @@ class ReplicaChecker(NodeObserver):
             seen = self._begin(node, key, log, seen)
         elif log.log_start_offset > seen.end_offset:
             # Begun anew behind its end.
-            self._logs[key] = seen = SeenLog(log)
+            self._logs[key] = seen = DiskLog(log)
         if log.written_end_offset < seen.end_offset:
             self._cut(node, partition, place, seen)
         if log.written_end_offset > seen.end_offset:
@@ -136,10 +138,10 @@ class ReplicaChecker(NodeObserver):
         return self._look_at_leader(node, partition, place, seen)
 
     def _begin(
-        self, node: ClusterNode, key: tuple[int, Place], log: Log, before: SeenLog | None
-    ) -> SeenLog:
+        self, node: ClusterNode, key: tuple[int, Place], log: Log, before: DiskLog | None
+    ) -> DiskLog:
         """Begin with a log that was opened: what was flushed before is there."""
-        seen = SeenLog(log)
+        seen = DiskLog(log)
         self._logs[key] = seen
         if before is not None and log.log_start_offset <= before.start_offset:
             if log.log_end_offset < before.flushed_offset:
@@ -151,7 +153,7 @@ class ReplicaChecker(NodeObserver):
             seen.high_watermark = min(before.high_watermark, before.flushed_offset)
         return seen
 
-    def _cut(self, node: ClusterNode, partition: Partition, place: Place, seen: SeenLog) -> None:
+    def _cut(self, node: ClusterNode, partition: Partition, place: Place, seen: DiskLog) -> None:
         end_offset = int(partition.log.written_end_offset)
         row = self.row(place)
         is_unclean = row is not None and row.unclean_epoch >= 0
@@ -167,7 +169,7 @@ class ReplicaChecker(NodeObserver):
         seen.end_offset = end_offset
         seen.high_watermark = min(seen.high_watermark, end_offset)
 
-    def _read(self, node: ClusterNode, place: Place, seen: SeenLog) -> None:
+    def _read(self, node: ClusterNode, place: Place, seen: DiskLog) -> None:
         """Read what was written since the last look."""
         log = seen.log
         for segment in log.segments_from(seen.end_offset):
@@ -177,11 +179,11 @@ class ReplicaChecker(NodeObserver):
                 header = BatchHeader(content, position)
                 if header.base_offset >= seen.end_offset:
                     data = content[position : position + int(header.size)]
-                    self._take(node, place, seen, CopiedBatch(header, data))
+                    self._take(node, place, seen, DiskBatch(header, data))
                 position += int(header.size)
         seen.end_offset = int(log.written_end_offset)
 
-    def _take(self, node: ClusterNode, place: Place, seen: SeenLog, batch: CopiedBatch) -> None:
+    def _take(self, node: ClusterNode, place: Place, seen: DiskLog, batch: DiskBatch) -> None:
         seen.batches[batch.base_offset] = batch
         seen.end_offset = batch.end_offset
         self.compared += 1
@@ -197,7 +199,7 @@ class ReplicaChecker(NodeObserver):
     # --- Leaders.
 
     def _look_at_leader(
-        self, node: ClusterNode, partition: Partition, place: Place, seen: SeenLog
+        self, node: ClusterNode, partition: Partition, place: Place, seen: DiskLog
     ) -> bool:
         epoch = partition.leader_epoch
         life = (node.broker_id, partition.leader_broker_epoch)
@@ -210,15 +212,19 @@ class ReplicaChecker(NodeObserver):
             )
         if epoch > seen.leader_epoch:
             seen.leader_epoch = epoch
-            self._check_has_committed(place, seen, f"its leader {node.name} of epoch {epoch}")
+            self._check_has_committed(
+                place, seen, f"its leader {node.name} of epoch {epoch}", before_epoch=epoch
+            )
         before = self.committed_ends.get(place, 0)
         high_watermark = partition.high_watermark
         if high_watermark <= before:
             return False
         committed = self.committed.setdefault(place, {})
+        committed_in = self._committed_in.setdefault(place, {})
         for base, batch in seen.batches.items():
             if batch.end_offset > before and batch.end_offset <= high_watermark:
                 committed[base] = batch
+                committed_in[base] = epoch
         self.committed_ends[place] = high_watermark
         return True
 
@@ -242,12 +248,21 @@ class ReplicaChecker(NodeObserver):
             else:
                 self._check_has_committed(place, seen, who)
 
-    def _check_has_committed(self, place: Place, seen: SeenLog, who: str) -> None:
+    def _check_has_committed(
+        self, place: Place, seen: DiskLog, who: str, before_epoch: int | None = None
+    ) -> None:
+        """Check that a log has what was committed; by leaders of earlier epochs, if one is given:
+        who hears late that it leads, and another one does already, need not have what that one
+        has committed.
+        """
+        committed_in = self._committed_in.get(place, {})
         row = self.row(place)
         if row is not None and row.unclean_epoch >= 0:
             return
         for base, batch in self.committed.get(place, {}).items():
             if base < seen.start_offset:
+                continue
+            if before_epoch is not None and committed_in[base] >= before_epoch:
                 continue
             own = seen.batches.get(base)
             if own is None or own.data != batch.data:
