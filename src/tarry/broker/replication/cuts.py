@@ -76,8 +76,9 @@ class Cuts:
         if log.has_undurable_cut:
             # Until a flush has covered it nothing may be appended.
             self._flushes.dirty[partition] = None
-        if log.leader_epochs.latest_epoch < partition.leader_epoch:
-            # The end of a cut has taken the new epoch, which has no batch yet.
+        if log.leader_epochs.latest_epoch < partition.leader_epoch and not log.has_tail:
+            # The end of a cut has taken the new epoch, which has no batch yet.  Behind a tail,
+            # which went into an earlier one, the epoch begins when that is written.
             log.assign_epoch(partition.leader_epoch)
 
     def follow_start(self, followed: Followed) -> None:

@@ -94,8 +94,14 @@ class Followed:
             self.place_high_watermark()
 
     def place_high_watermark(self) -> None:
-        """Find the place of the high watermark in the log, up to which a leader is read."""
+        """Find the place of the high watermark in the log, up to which a leader is read.
+
+        A log that was begun anew, and has not been answered yet, may lie behind it or before it.
+        """
         partition = self.partition
+        log = partition.log
+        within = max(partition.high_watermark, log.log_start_offset)
+        partition.high_watermark = min(within, log.written_end_offset)
         with contextlib.suppress(StorageError, CorruptData):
             # A log with a flaw before it is not read up to there.
-            partition.high_watermark_position = partition.log.position_of(partition.high_watermark)
+            partition.high_watermark_position = log.position_of(partition.high_watermark)

@@ -567,3 +567,33 @@ def test_a_stop_closes_every_link() -> None:
 
     assert not scene.transport.open
     assert not scene.follower.has_work_left()
+
+
+def test_who_begins_anew_and_is_elected_before_it_was_answered_leads_from_there() -> None:
+    scene = FollowerScene()
+    partition = scene.host(0)
+    scene.asked()
+    scene.answer(part(0, code=errors.OFFSET_OUT_OF_RANGE))
+    scene.answer_start(0, 100)
+    scene.run()
+    assert scene.positions() == {0: 100}
+
+    scene.role(partition, leader_id=OWN, leader_epoch=1, is_leader=True)
+
+    assert partition.high_watermark == 100
+    assert partition.high_watermark_position.offset == 100
+
+
+def test_who_is_deposed_and_leads_again_in_one_turn_keeps_what_waits_for_its_write() -> None:
+    scene = FollowerScene()
+    partition = scene.host(0, leader_id=OWN, is_leader=True)
+    partition.log.append_bytes(a_copy(0), 0, 0)
+    scene.flushes.touch(partition)
+
+    scene.role(partition, leader_id=LEADER, leader_epoch=1, is_leader=False)
+    scene.role(partition, leader_id=OWN, leader_epoch=2, is_leader=True)
+    scene.run(1)
+
+    assert partition.log.flushed_offset == 1
+    assert partition.log.leader_epochs.latest_epoch == 2
+    assert partition.epoch_start == 1
