@@ -90,6 +90,10 @@ class ChangeIsr(GuardedChange):
             return None
         if row.broker_epoch != self._broker_epoch:
             return None
+        if row.partition_epoch != wish.partition_epoch:
+            # The leader counts whom it wants to add until this row has moved on: what was decided
+            # for another row could add somebody who counts no more.
+            return None
         isr = [
             broker_id
             for broker_id in row.replicas
@@ -104,7 +108,7 @@ class ChangeIsr(GuardedChange):
         if sorted(isr) != sorted(row.isr):
             return isr
         # Once the row has moved on, no deed that was meant for it comes any more.
-        if wish.must_write and row.partition_epoch == wish.partition_epoch:
+        if wish.must_write:
             return row.isr
         return None
 

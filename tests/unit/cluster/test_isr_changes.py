@@ -147,3 +147,13 @@ def test_what_may_have_been_asked_for_is_known() -> None:
 
     assert list(change.sent) == [(TOPIC_ID, 0, 2)]
     assert ISR_CHANGES_PER_TRANSACTION * 3 + 2 <= 128
+
+
+def test_a_wish_for_an_earlier_row_is_none_for_the_next_one() -> None:
+    """The leader counts whom it wants to add until that row has moved on, and no longer."""
+    scene = Scene([1, 2])
+
+    added = scene.decide(scene.wish((3,), partition_epoch=3))[1]
+    removed = scene.decide(scene.wish(removed=(2,), partition_epoch=3))[1]
+
+    assert (added, removed) == (None, None)
