@@ -289,11 +289,18 @@ class Partition(LogOwner):
         return self.raise_high_watermark(end)
 
     def raise_high_watermark(self, end: int) -> bool:
-        """Let the high watermark be `end`, at or below the written end; True if it moved."""
+        """Let the high watermark be `end`, at or below the written end; True if it moved.
+
+        Where its place in the log cannot be read now, it rests: the next one to ask tries again.
+        """
         if end <= self.high_watermark:
             return False
+        try:
+            position = self.log.position_of(end)
+        except (StorageError, CorruptData):
+            return False
         self.high_watermark = end
-        self.high_watermark_position = self.log.position_of(end)
+        self.high_watermark_position = position
         if self.followers is not None:
             self.log.hint_high_watermark(end)
         return True

@@ -17,6 +17,7 @@ from tests.support.metadata_stores import GivenChange
 from tarry.base import errors
 from tarry.cluster.isr_changes import ChangeIsr
 from tarry.cluster.records import LifeEnded
+from tarry.log.batch_walk import Flaw
 from tarry.protocol import api_keys
 from tarry.protocol.messages.produce import ProduceResponse
 
@@ -570,3 +571,17 @@ def test_changes_of_many_partitions_share_a_transaction() -> None:
     scene.die(SECOND)
 
     assert [len(change.wishes) for change in store.asked] == [42, 42, 16]
+
+
+def test_a_high_watermark_whose_place_cannot_be_read_rests_and_nothing_stops() -> None:
+    scene = LeaderScene()
+    for value in (b"a", b"b", b"c"):
+        scene.write(value)
+    scene.has(SECOND, 2, last_epoch=0)
+    partition = scene.partition()
+    partition.log.note_flaw(Flaw("a bit has flipped", 1, 70))
+
+    scene.bring_row(isr=[1, 2])
+
+    assert partition.isr == [1, 2]
+    assert scene.high_watermark == partition.high_watermark_position.offset == 0
