@@ -7,6 +7,7 @@ from tests.support.broker.broker_user import a_batch, records_in
 from tests.support.metadata_stores import GivenChange
 
 from tarry.base import errors
+from tarry.base.errors import StorageError
 from tarry.cluster.records import (
     MetadataRecord,
     PartitionChanged,
@@ -317,3 +318,40 @@ def test_a_directory_of_another_topic_is_no_replicas_to_remove() -> None:
     removals.give_up_replica("spread", 0, bytes(16))
 
     assert "spread-0/" in directories(someone)
+
+
+class _Hearer:
+    def __init__(self) -> None:
+        self.heard: list[tuple[int, int]] = []
+
+    def on_role(self, partition: Partition, before: Role | None, after: Role) -> None:
+        self.heard.append((partition.index, after.leader_epoch))
+
+
+def test_replicas_of_a_topic_whose_logs_came_in_two_attempts_all_get_their_newest_roles() -> None:
+    someone = as_member(Operator(BrokerByHand()))
+    hand = someone.hand
+    hearer = _Hearer()
+    hosting = hand.broker.hosting
+    hosting.role_listeners.append(hearer)
+    logs_open = hosting._logs.open
+    opened: list[str] = []
+
+    def open_one(directory: str, *terms: object) -> object:
+        if len(opened) == 1:
+            opened.append("refused")
+            raise StorageError("the disk is full")
+        opened.append(directory)
+        return logs_open(directory, *terms)  # type: ignore[arg-type]
+
+    hosting._logs.open = open_one  # type: ignore[method-assign, assignment]
+    rows = [PartitionRow(2, 0, 0, [2, 1], [2, 1], 8)] * 2
+    change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=rows, configs={}))
+    moved = PartitionRow(3, 1, 1, [2, 1, 3], [3], 9)
+    change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=moved))
+    assert hearer.heard == []
+    hand.turn(after_ms=1_100)
+    hand.settle()
+
+    assert sorted(hearer.heard) == [(0, 1), (1, 0)]
+    assert hand.broker.topics["spread"].followed[0].leader_id == 3

@@ -100,6 +100,9 @@ class Hosting:
         self.is_member = False
         self.own_epoch: Callable[[], int] = _no_life
         self._roles: dict[Partition, Role] = {}
+        # Replicas whose logs are open and whose roles nobody has heard of: the disk refused the log
+        # of another one of their topic.
+        self._untold: dict[Partition, None] = {}
         # The directories that were there at the start, until their topics are hosted.
         self._found: set[str] = set()
         self._has_begun = False
@@ -155,11 +158,10 @@ class Hosting:
         for partition in self._topics.replicas():
             partition.begin_after_recovery()
         for hosted in self._topics.all():
-            self._tell_hosted(hosted, hosted.replicas())
+            self._tell_hosted(hosted)
 
     def _make(self, topic: TopicState, hosted: HostedTopic) -> None:
         """Make the logs of a new topic; what the disk refuses is tried again."""
-        before = hosted.replicas()
         try:
             self._host(topic, hosted)
         except FlushFailed:
@@ -171,11 +173,24 @@ class Hosting:
             # would never be flushed.
             self.retries.later(partial(self._make_again, hosted))
         else:
-            self._tell_hosted(hosted, [each for each in hosted.replicas() if each not in before])
+            self._tell_hosted(hosted)
 
-    def _tell_hosted(self, hosted: HostedTopic, came: list[Partition]) -> None:
-        for partition in came:
+    def _tell_hosted(self, hosted: HostedTopic) -> None:
+        topic = self._state.topic_by_id(hosted.topic_id)
+        for partition in hosted.replicas():
+            if partition not in self._untold:
+                continue
+            del self._untold[partition]
+            row = None if topic is None else topic.partitions[partition.index]
+            if row is not None and self._settings.node_id not in row.replicas:
+                self._give_up_replica(hosted, partition)
+                continue
             role = self._roles[partition]
+            if row is not None and self._role(row) != role:
+                # Rows that came while the topic was not hosted yet found nobody.
+                role = self._roles[partition] = self._role(row)
+                partition.take_role(role)
+                hosted.place(partition)
             for listener in self.role_listeners:
                 listener.on_role(partition, None, role)
         self._listener.on_hosted(hosted)
@@ -219,6 +234,7 @@ class Hosting:
             partition.take_role(role)
             partition.begin_after_recovery()
             hosted.place(partition)
+            self._untold[partition] = None
         self._topics.add(hosted)
 
     # -- roles
@@ -364,6 +380,7 @@ class Hosting:
     def _close_one(self, partition: Partition) -> None:
         partition.close()
         self._roles.pop(partition, None)
+        self._untold.pop(partition, None)
         self._flushes.refused.pop(partition, None)
         for forget in self.when_closed:
             forget(partition)
