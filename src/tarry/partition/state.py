@@ -307,6 +307,10 @@ class Partition(LogOwner):
 
     def on_write_failed(self) -> None:
         self.producers.rollback(self.log.written_end_offset)
+        if self.followers is not None:
+            # What was there when this broker began to lead may have gone with the tail: readers
+            # would wait for it.
+            self.begin_epoch()
 
     def on_written(self) -> bool:
         self.producers.settle()

@@ -8,6 +8,7 @@ from tests.support.partition_scene import LEADER, PartitionScene, a_batch
 from tarry.base import errors
 from tarry.base.errors import StorageError
 from tarry.log.config import LogConfig
+from tarry.partition.role import Role
 from tarry.partition.state import COMMITTED_CONSUMER, CONSUMER
 
 READERS = [CONSUMER, COMMITTED_CONSUMER]
@@ -142,6 +143,25 @@ def test_a_failed_write_moves_nothing() -> None:
     scene.partition.on_write_failed()
 
     assert (scene.partition.high_watermark, scene.partition.log.log_end_offset) == (1, 1)
+
+
+def test_an_epoch_that_began_behind_a_tail_begins_before_it_if_the_disk_refuses_it() -> None:
+    scene = PartitionScene()
+    partition = scene.partition
+    scene.produce(a_batch())
+    scene.append(a_batch())
+    own = partition.own_id
+    partition.take_role(Role(own, 3, 5, 1, [own, 9], [own, 9], -1, is_leader=True))
+    partition.begin_epoch()
+    scene.disk.fail_writes()
+
+    with pytest.raises(StorageError):
+        scene.write()
+    partition.on_write_failed()
+
+    assert (partition.epoch_start, partition.log.leader_epochs.latest_epoch) == (1, 3)
+    assert partition.followers is not None
+    assert partition.followers.epoch_start == 1
 
 
 def test_retention_gives_up_nothing_above_the_high_watermark() -> None:
