@@ -585,3 +585,20 @@ def test_a_high_watermark_whose_place_cannot_be_read_rests_and_nothing_stops() -
 
     assert partition.isr == [1, 2]
     assert scene.high_watermark == partition.high_watermark_position.offset == 0
+
+
+def test_of_the_dead_that_are_out_of_sync_nothing_is_looked_at_again() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.die(THIRD)
+    leader = scene.broker.replica_leader or scene.broker.changes.replicas
+    looked: list[object] = []
+    recount = leader._recount  # type: ignore[union-attr]
+    leader._recount = lambda partition: (looked.append(partition), recount(partition))  # type: ignore[union-attr]
+
+    scene.pass_ms(10_000)
+    with_the_dead = len(looked)
+    scene.live(THIRD, 20)
+    scene.pass_ms(3_000)
+
+    assert with_the_dead <= 1
+    assert len(looked) >= 3

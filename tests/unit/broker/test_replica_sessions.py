@@ -207,3 +207,22 @@ def test_a_session_that_is_ended_is_gone() -> None:
     assert (last.session_id, list(parts_of(last))) == (0, [0])
     assert after.error_code == errors.FETCH_SESSION_ID_NOT_FOUND
     assert len(sessions_of(scene)) == 0
+
+
+def test_a_full_answer_looks_at_no_more_partitions_and_all_have_their_turn() -> None:
+    scene = LeaderScene(isr=(1,), partitions=50)
+    for index in range(50):
+        scene.write(b"x" * 100, index=index)
+    handler = handler_of(scene)
+    looked: list[object] = []
+    look = handler._look
+    session = scene.fetch(SECOND, dict.fromkeys(range(50), 0), bytes_max=1).session_id
+    handler._look = lambda seat: (looked.append(seat), look(seat))[1]  # type: ignore[func-returns-value, method-assign]
+
+    seen = {}
+    for number in range(1, 50):
+        answer = scene.fetch(SECOND, {}, session=(session, number), bytes_max=1)
+        seen.update({index: 1 for index, each in parts_of(answer).items() if each.records})
+
+    assert len(looked) < 200
+    assert len(seen) == 49

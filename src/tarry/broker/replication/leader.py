@@ -359,10 +359,12 @@ class ReplicaLeader(Part):
             self._next_lag_ms = now_ms + self._lag_ms_max // 2
             looked_at = list(self._led)
         else:
+            brokers = self._state.brokers
+            living = {each for each in brokers if brokers[each].broker_epoch >= 0}
             looked_at = [
                 partition
                 for partition in self._led
-                if len(partition.isr) < len(partition.replicas) or partition in self._again
+                if partition in self._again or _may_grow(partition, living)
             ]
         self._again.clear()
         for partition in looked_at:
@@ -386,6 +388,14 @@ class _LeaderLook(TimerEntry):
 
     def expire(self) -> None:
         self._do()
+
+
+def _may_grow(partition: Partition, living: set[int]) -> bool:
+    """Return whether a replica that lives is out of sync.  Of the dead nothing new is learned."""
+    isr = partition.isr
+    if len(isr) == len(partition.replicas):
+        return False
+    return any(each in living and each not in isr for each in partition.replicas)
 
 
 def _always() -> bool:

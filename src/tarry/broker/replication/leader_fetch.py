@@ -256,6 +256,9 @@ class ReplicaFetchHandler:
         left = fetch.bytes_max
         is_first = True
         for seat in list(session.news):
+            if left <= 0 and not is_first:
+                # The rest stands in front when the follower asks again, however many they are.
+                break
             answer = self._answer(seat, left, is_first=is_first)
             if answer is None:
                 continue
