@@ -6,6 +6,7 @@ before.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -16,11 +17,16 @@ from tarry.broker.replication.followed import Followed
 from tarry.log.recovery.truncation import try_restart, try_truncate
 from tarry.partition.state import Partition
 
+logger = logging.getLogger("tarry.replication")
+
 # Whoever waits for a round of recovery points asks for one this often.
 _HASTEN_MS: Final = 100
 
-# A new leader ends a cut at once: what is left then is to read batches of one producer snapshot.
-_STEPS_MAX: Final = 100_000
+# Steps that a new leader takes at once to end a cut, 10 ms each; the rest comes turn by turn, and
+# until then it takes no records.
+_STEPS_AT_ONCE: Final = 5
+# Pause before a leader goes on to end a cut after the disk has refused it.
+_REFUSED_MS: Final = 1_000
 
 
 class Cuts:
@@ -43,6 +49,8 @@ class Cuts:
         self._move_start = move_start
         self._hastened_ms = turn.now_ms - _HASTEN_MS
         self._under_way: dict[Followed, None] = {}
+        # Those of which this broker has become the leader since, and when they go on.
+        self._finishing: dict[Followed, int] = {}
         # The next step of one of them waits for nothing.
         self._is_ready = False
 
@@ -67,19 +75,51 @@ class Cuts:
         return log.cut.has_begun or log.recovery_point.restart_offset >= 0
 
     def finish(self, followed: Followed) -> None:
-        """End a cut where it has come to, at once: the replica leads from now on."""
+        """End a cut where it has come to: the replica leads from now on."""
+        for _ in range(_STEPS_AT_ONCE):
+            if self._try_finish(followed):
+                return
+            if self._finishing[followed] > self._turn.now_ms:
+                return
+
+    def _try_finish(self, followed: Followed) -> bool:
+        """Take a step to the end of a cut; False if it has to go on later."""
         partition = followed.partition
         log = partition.log
-        for _ in range(_STEPS_MAX):
-            if not log.is_being_cut or try_truncate(log, log.log_end_offset):
-                break
+        is_done = True
+        self._finishing[followed] = self._turn.now_ms
+        try:
+            if log.is_being_cut:
+                is_done = try_truncate(log, log.log_end_offset)
+        except (StorageError, CorruptData) as error:
+            is_done = False
+            self._finishing[followed] = self._turn.now_ms + _REFUSED_MS
+            line = "%s takes no records, a cut of its log has not come to its end: %s"
+            logger.error(line, partition.name, error)
         if log.has_undurable_cut:
             # Until a flush has covered it nothing may be appended.
             self._flushes.dirty[partition] = None
-        if log.leader_epochs.latest_epoch < partition.leader_epoch and not log.has_tail:
-            # The end of a cut has taken the new epoch, which has no batch yet.  Behind a tail,
-            # which went into an earlier one, the epoch begins when that is written.
-            log.assign_epoch(partition.leader_epoch)
+        # A step takes the new epoch with it, which has no batch yet.
+        partition.begin_epoch()
+        if is_done:
+            del self._finishing[followed]
+            followed.place_high_watermark()
+        return is_done
+
+    def _go_on_finishing(self) -> None:
+        for followed, due_ms in list(self._finishing.items()):
+            partition = followed.partition
+            log = partition.log
+            if partition.is_closed or not partition.is_leader:
+                # Who follows again goes on with the cut as a follower.
+                del self._finishing[followed]
+            elif due_ms > self._turn.now_ms or self._try_finish(followed):
+                continue
+            elif log.recovery_point.restart_offset < 0:
+                self._is_ready = self._is_ready or self._finishing[followed] <= self._turn.now_ms
+            elif not log.recovery_point.is_restart:
+                self._finishing[followed] = self._turn.now_ms + _HASTEN_MS
+                self._hasten()
 
     def follow_start(self, followed: Followed) -> None:
         """Let a log begin where its leader's does, as far as that is promised here too."""
@@ -104,6 +144,8 @@ class Cuts:
                 followed.cut_offset = -1
                 followed.restart_offset = -1
                 ended.append((followed, ""))
+        if self._finishing:
+            self._go_on_finishing()
         return ended
 
     def has_work_left(self) -> bool:

@@ -282,8 +282,8 @@ class Placement:
         self._unlist(followed)
         del self.followed[followed.partition]
         if must_finish:
-            self.cuts.finish(followed)
             followed.place_high_watermark()
+            self.cuts.finish(followed)
 
     def pause(self, followed: Followed, reason: str, *, is_expected: bool = False) -> None:
         """Try again after a pause: short at first where a row or the leader is only late."""

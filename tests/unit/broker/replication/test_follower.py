@@ -597,3 +597,32 @@ def test_who_is_deposed_and_leads_again_in_one_turn_keeps_what_waits_for_its_wri
     assert partition.log.flushed_offset == 1
     assert partition.log.leader_epochs.latest_epoch == 2
     assert partition.epoch_start == 1
+
+
+def test_a_leader_ends_a_cut_turn_by_turn_and_when_the_disk_lets_it() -> None:
+    scene = FollowerScene()
+    partition = scene.host(0)
+    # So many that not even a new leader reads them at once.
+    count = 6_500
+    for first in range(0, count, 1_000):
+        batches = [a_copy(each, producer_id=7) for each in range(first, min(count, first + 1_000))]
+        scene.asked()
+        scene.answer(part(0, *batches, high_watermark=1))
+        scene.run(2)
+    log = partition.log
+    assert log.log_end_offset == count
+    scene.asked()
+    scene.answer(part(0, diverging=(0, count - 1)))
+    assert log.is_being_cut
+    scene.disk.fail_reads(1, ".log")
+
+    scene.role(partition, leader_id=OWN, leader_epoch=1, is_leader=True)
+    assert (log.is_being_cut, log.leader_epochs.latest_epoch) == (True, 1)
+    scene.turn(1_100)
+    assert log.is_being_cut
+    scene.run(8)
+
+    assert not log.is_being_cut
+    assert log.log_end_offset == partition.epoch_start == count - 1
+    assert log.leader_epochs.latest_epoch == 1
+    assert partition.producers.last_offsets(count) == {7: count - 2}
