@@ -7,6 +7,7 @@ from tests.support.broker.broker_user import a_batch
 from tests.support.metadata_stores import GivenChange
 
 from tarry.base.etcd import Removed, Row
+from tarry.base.ids import id_text
 from tarry.broker.replication.leader_start import begin_leading
 from tarry.cluster.records import (
     BrokerDescribed,
@@ -38,6 +39,10 @@ SHARED = b"shared".ljust(16, b".")
 # The lives of the three, as they begin.
 LIVES = {LEADER: 11, SECOND: 12, THIRD: 13}
 FETCH_VERSION = 17
+
+
+def directory_of(broker_id: int) -> bytes:
+    return broker_id.to_bytes(16, "big")
 
 
 class LeaderScene:
@@ -83,13 +88,13 @@ class LeaderScene:
 
     def live(self, broker_id: int, epoch: int, phase: str = "serving") -> None:
         """Let a broker live in this epoch."""
-        row = LifeRow(ROW_FORMAT, f"{broker_id:032x}", 1, phase)
+        row = LifeRow(ROW_FORMAT, id_text(directory_of(broker_id)), 1, phase)
         key = self.known.keys.life(broker_id)
         self.known.apply([Removed(key, epoch)])
         self.known.apply([Row(key, encode_row(row), epoch, epoch)])
         described = BrokerDescribed(
             broker_id=broker_id,
-            directory_id=f"{broker_id:032x}",
+            directory_id=id_text(directory_of(broker_id)),
             rack="",
             endpoints={"PLAINTEXT": (f"b{broker_id}", 9092)},
         )
@@ -163,9 +168,11 @@ class LeaderScene:
         log_start: int = 0,
         topic_id: bytes = SHARED,
         cluster_id: str | None = None,
-        directory: bytes = bytes(16),
+        directory: bytes | None = None,
         bytes_max: int = 1 << 20,
     ) -> FetchRequest:
+        if directory is None:
+            directory = directory_of(broker_id)
         asked = [
             FetchPartition(
                 index, epoch, offset, last_epoch, log_start, 1 << 20, replica_directory_id=directory

@@ -13,6 +13,7 @@ from tests.support.partition_scene import NOW_WALL_MS
 
 from tarry.base import errors
 from tarry.base.doors import Chunk, Event, connected_to, disconnected, received
+from tarry.base.ids import id_text
 from tarry.base.probe import Probe
 from tarry.base.settings import Settings
 from tarry.base.turn import Turn
@@ -198,7 +199,7 @@ class FollowerScene:
             self.state.apply(BrokerRegistered(broker_id=broker_id))
         described = BrokerDescribed(
             broker_id=broker_id,
-            directory_id="d",
+            directory_id=id_text(bytes([broker_id]) * 16),
             rack="",
             endpoints={"PLAINTEXT": (f"b{broker_id}", port or 9090 + broker_id)},
         )

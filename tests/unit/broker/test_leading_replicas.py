@@ -90,6 +90,7 @@ REFUSED = [
     ("a negative offset", {"epoch": 1, "offset": -1}, errors.OFFSET_OUT_OF_RANGE),
     ("past the end", {"epoch": 1, "offset": 9}, errors.OFFSET_OUT_OF_RANGE),
     ("another disk", {"epoch": 1, "directory": b"x" * 16}, errors.LOG_DIR_NOT_FOUND),
+    ("no disk", {"epoch": 1, "directory": bytes(16)}, errors.LOG_DIR_NOT_FOUND),
     ("an unknown topic", {"epoch": 1, "topic_id": b"n" * 16}, errors.UNKNOWN_TOPIC_ID),
 ]
 

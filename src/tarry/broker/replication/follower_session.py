@@ -14,6 +14,8 @@ from tarry.protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenT
 INITIAL_EPOCH: Final = 0
 _EPOCH_MAX: Final = 0x7FFF_FFFF
 
+_NO_DIRECTORY: Final = bytes(16)
+
 # Topic id and index.
 ReplicaKey = tuple[bytes, int]
 
@@ -67,8 +69,13 @@ class FollowerSession:
         """Return from where the last request asked for a partition; None if it did not."""
         return self._told.get(key)
 
-    def take_topics(self) -> tuple[list[FetchTopic], list[ForgottenTopic]]:
-        """Return what the next request says, which counts as told from now on."""
+    def take_topics(
+        self, directory_id: bytes = _NO_DIRECTORY
+    ) -> tuple[list[FetchTopic], list[ForgottenTopic]]:
+        """Return what the next request says, which counts as told from now on.
+
+        `directory_id`: with which the follower is registered.
+        """
         told, wanted = self._told, self._wanted
         if self.epoch == INITIAL_EPOCH:
             told.clear()
@@ -93,6 +100,7 @@ class FollowerSession:
                     position.last_epoch,
                     position.log_start_offset,
                     self._partition_bytes_max,
+                    directory_id,
                 )
             )
         return list(topics.values()), self._take_forgotten()

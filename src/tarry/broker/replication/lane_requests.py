@@ -44,6 +44,8 @@ class ReplicaTerms:
     ) -> None:
         self.broker_id = broker_id
         self.cluster_id = ""
+        # With which this broker is registered: clients do not know it.
+        self.directory_id = bytes(16)
         # Of the life of this broker, -1: it has none, and nobody is asked.
         self.broker_epoch = -1
         # The leader may wait before it answers.
@@ -73,7 +75,7 @@ class ReplicaFetch(Exchange[FetchResponse]):
 
     def build(self, version: int) -> FetchRequest:
         terms, session = self._terms, self._session
-        topics, forgotten = session.take_topics()
+        topics, forgotten = session.take_topics(terms.directory_id)
         return FetchRequest(
             cluster_id=terms.cluster_id,
             replica_state=ReplicaState(terms.broker_id, terms.broker_epoch),

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
+from tarry.base.ids import id_text
 from tarry.base.turn import Turn
 from tarry.broker.replication import replica_reads
 from tarry.broker.replication.fetch_sessions import ReplicaSession, ReplicaSessions, Seat
 from tarry.broker.replication.leader import ReplicaLeader
-from tarry.broker.replication.replica_reads import NO_DIRECTORY
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
 from tarry.cluster.state import ClusterState
@@ -216,10 +216,12 @@ class ReplicaFetchHandler:
         return hosted.missing_code(seat.asked.partition)
 
     def _is_own_directory(self, broker_id: int, directory_id: bytes) -> bool:
-        """Return whether a fetch comes from the disk that is registered; the tag may be missing."""
-        if directory_id == NO_DIRECTORY:
-            return True
-        return directory_id.hex() == self._leader.directory_id(broker_id).replace("-", "")
+        """Return whether a fetch names the directory that is registered.
+
+        Epochs are small numbers that a client could guess, and this listener may be the clients'
+        too: without the tag it may be anybody.
+        """
+        return id_text(directory_id) == self._leader.directory_id(broker_id)
 
     # -- what it gets
 

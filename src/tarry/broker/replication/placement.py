@@ -7,10 +7,12 @@ these.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 from typing import Final
 
+from tarry.base.ids import id_from_text
 from tarry.base.repeated import RepeatedFaults
 from tarry.base.settings import Settings
 from tarry.base.turn import Turn
@@ -55,6 +57,12 @@ def terms_of(settings: Settings) -> ReplicaTerms:
         response_bytes_max=settings.replica_fetch_response_max_bytes,
         backoff_ms=settings.replica_fetch_backoff_ms,
     )
+
+
+def _directory_id_of(text: str) -> bytes:
+    with contextlib.suppress(ValueError):
+        return id_from_text(text)
+    return bytes(16)
 
 
 class Placement:
@@ -123,8 +131,10 @@ class Placement:
         if broker_id == self.terms.broker_id:
             own = self._state.brokers.get(broker_id)
             epoch = -1 if own is None else own.broker_epoch
-            if epoch == self.terms.broker_epoch:
+            directory_id = _directory_id_of("" if own is None else own.directory_id)
+            if (epoch, directory_id) == (self.terms.broker_epoch, self.terms.directory_id):
                 return
+            self.terms.directory_id = directory_id
             self.terms.broker_epoch = epoch
             self.terms.cluster_id = self._state.cluster_id
             for lane in self.lanes.values():

@@ -19,7 +19,6 @@ from tarry.wire.reader import Window, window_of
 from tarry.wire.writer import ChunkList
 
 EMPTY: Final[Window] = window_of(b"")
-NO_DIRECTORY: Final = bytes(16)
 
 
 def epoch_refusal(partition: Partition | None, asked: FetchPartition, missing_code: int) -> int:

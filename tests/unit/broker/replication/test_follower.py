@@ -39,6 +39,7 @@ def test_the_first_fetch_names_everything_and_says_who_asks() -> None:
     assert (asked.session_id, asked.session_epoch) == (0, 0)
     assert scene.positions() == {0: 0, 1: 0}
     assert [one.current_leader_epoch for one in scene.asked_partitions()] == [0, 0]
+    assert {one.replica_directory_id for one in scene.asked_partitions()} == {bytes([OWN]) * 16}
     assert (asked.max_wait_ms, asked.min_bytes, asked.max_bytes) == (500, 1, 10_485_760)
 
 
