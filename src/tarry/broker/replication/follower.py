@@ -178,7 +178,7 @@ class ReplicaFollower(Part):
         if code != errors.NONE:
             reason = f"where its log begins the leader answers with {errors.error_name(code)}"
             self.placement.pause(followed, reason, is_expected=code in _EXPECTED_CODES)
-        elif start_offset <= log.log_end_offset:
+        elif start_offset <= log.log_end_offset and not self._may_begin_at(followed, start_offset):
             self.placement.pause(
                 followed,
                 f"the leader has no offset {log.log_end_offset}, and its log begins before it",
@@ -190,8 +190,24 @@ class ReplicaFollower(Part):
                 log.log_end_offset,
                 start_offset,
             )
+            followed.set_high_watermark(min(followed.partition.high_watermark, start_offset))
             followed.restart_offset = start_offset
             self.placement.cut(followed)
+
+    def _may_begin_at(self, followed: Followed, start_offset: int) -> bool:
+        """Return whether a log without a record may begin before its end.
+
+        No epoch of it tells a leader where both part: one that was elected out of sync may end
+        before it.
+        """
+        partition = followed.partition
+        log = partition.log
+        return log.log_start_offset == log.log_end_offset > start_offset and divergence.may_cut(
+            start_offset,
+            partition.high_watermark,
+            int(log.leader_epochs.latest_epoch),
+            partition.unclean_epoch,
+        )
 
     def _on_cut(self, followed: Followed, error: str) -> None:
         if error:

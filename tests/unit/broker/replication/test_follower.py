@@ -627,3 +627,26 @@ def test_a_leader_ends_a_cut_turn_by_turn_and_when_the_disk_lets_it() -> None:
     assert log.log_end_offset == partition.epoch_start == count - 1
     assert log.leader_epochs.latest_epoch == 1
     assert partition.producers.last_offsets(count) == {7: count - 2}
+
+
+@pytest.mark.parametrize(("unclean_epoch", "begins_at"), [(1, 0), (-1, 100)])
+def test_an_empty_log_behind_the_end_of_an_unclean_leader_begins_where_that_one_does(
+    unclean_epoch: int, begins_at: int
+) -> None:
+    scene = FollowerScene()
+    partition = scene.host(0)
+    scene.asked()
+    scene.answer(part(0, code=errors.OFFSET_OUT_OF_RANGE))
+    scene.answer_start(0, 100)
+    scene.run()
+    scene.asked()
+    scene.answer(part(0, high_watermark=100, log_start=100))
+    scene.asked()
+
+    scene.role(partition, leader_epoch=1, unclean_epoch=unclean_epoch)
+    scene.answer()
+    scene.answer(part(0, code=errors.OFFSET_OUT_OF_RANGE))
+    scene.answer_start(0, 0)
+    scene.run()
+
+    assert partition.log.log_end_offset == partition.high_watermark == begins_at
