@@ -85,6 +85,8 @@ class ReplicaFetchHandler:
         self._sessions = sessions
         self._bytes_max = bytes_max
         self.listener = ""
+        # Of registered directories alone, as they are asked for.
+        self._directory_texts: dict[bytes, str] = {}
 
     def handle(self, context: RequestContext, request: FetchRequest) -> Message | None:
         """Take what the follower tells; answer what is new, or wait for it."""
@@ -221,7 +223,13 @@ class ReplicaFetchHandler:
         Epochs are small numbers that a client could guess, and this listener may be the clients'
         too: without the tag it may be anybody.
         """
-        return id_text(directory_id) == self._leader.directory_id(broker_id)
+        text = self._leader.directory_id(broker_id)
+        if self._directory_texts.get(directory_id) == text:
+            return True
+        if not text or id_text(directory_id) != text:
+            return False
+        self._directory_texts[directory_id] = text
+        return True
 
     # -- what it gets
 
