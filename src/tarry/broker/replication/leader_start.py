@@ -35,6 +35,7 @@ def begin_leading(broker: Broker, known: KnownRows, is_alive: Callable[[], bool]
     broker.parts.add(leader)
     broker.parts.add(sessions)
     broker.replica_leader = leader
+    broker.attend_leading = leader.attend
     # After the follower, which stops fetching and ends a cut; before the coordinators, which load.
     place = 0 if broker.follower is None else 1
     broker.hosting.role_listeners.insert(place, leader)
