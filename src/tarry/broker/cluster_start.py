@@ -11,8 +11,7 @@ from tarry.broker.metadata.cluster_member import ClusterMember
 from tarry.broker.metadata.doubts import find_doubts
 from tarry.broker.metadata.elections import Elections
 from tarry.broker.metadata.reassigning import Reassigning
-from tarry.broker.replication.follower_start import begin_following
-from tarry.broker.replication.leader_start import begin_leading
+from tarry.broker.replication.start import begin_following, begin_leading
 from tarry.cluster.joining import Joining
 
 
