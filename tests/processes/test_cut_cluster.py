@@ -40,6 +40,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]
     made.close()
 
 
+@pytest.fixture(autouse=True)
+def healed(cluster: BrokerCluster) -> Iterator[None]:
+    """Whatever a test has cut is whole for the next one."""
+    yield
+    for proxy in [*cluster.peers.values(), *cluster.stores.values()]:
+        proxy.heal()
+
+
 def writer_of(cluster: BrokerCluster, name: str) -> Writer:
     create(cluster, name)
     writer = Writer(cluster.addresses, name)
