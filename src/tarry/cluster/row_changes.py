@@ -72,6 +72,8 @@ class RowsChange(GuardedChange):
             if not self.concerns(topic):
                 continue
             for index, row in enumerate(topic.partitions):
+                if stands_still(row):
+                    continue
                 after = self.changed(view, topic, index, row)
                 if after is None:
                     continue
@@ -127,6 +129,14 @@ class Spells:
             self._since_ms = self._found
         else:
             self._since_ms.update(self._found)
+
+
+def stands_still(row: PartitionRow) -> bool:
+    """Return whether nobody may change a partition: its row cannot be read, or makes no sense.
+
+    A row that makes sense always has a replica in sync.
+    """
+    return not row.isr
 
 
 def is_led(view: ClusterState, row: PartitionRow) -> bool:

@@ -28,6 +28,7 @@ from tarry.cluster.records import (
     TopicCreated,
     TopicDeleted,
 )
+from tarry.cluster.row_changes import stands_still
 from tarry.cluster.state import ClusterState, DeletedTopic, TopicState
 from tarry.cluster.topic_names import is_internal
 from tarry.cluster.topic_settings import log_config, topic_value
@@ -197,7 +198,7 @@ class Hosting:
         for index, row in enumerate(topic.partitions):
             if hosted.replica(index) is not None:
                 continue
-            if self._settings.node_id not in row.replicas:
+            if self._settings.node_id not in row.replicas and not self._is_kept(topic, index):
                 hosted.elsewhere[index] = None
                 if not self._has_begun and partition_directory(topic.name, index) in self._found:
                     # It was taken from this broker while it was away.
@@ -220,6 +221,14 @@ class Hosting:
             partition.begin_after_recovery()
             hosted.place(partition)
         self._topics.add(hosted)
+
+    def _is_kept(self, topic: TopicState, index: int) -> bool:
+        """Return whether this broker keeps data though it is not among the replicas known: those of
+        a row that cannot be read may be old ones.
+        """
+        if not stands_still(topic.partitions[index]):
+            return False
+        return partition_directory(topic.name, index) in self._found
 
     # -- roles
 
