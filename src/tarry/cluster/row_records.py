@@ -44,6 +44,7 @@ from tarry.cluster.rows import (
     StoredRow,
     TopicRow,
     UnreadableRow,
+    are_replicas,
     broker_id_of,
     decode_row,
     format_of,
@@ -51,6 +52,7 @@ from tarry.cluster.rows import (
     shown_key,
     topic_id_of,
 )
+from tarry.cluster.topic_settings import config_faults
 
 logger = logging.getLogger("tarry.cluster")
 
@@ -333,15 +335,23 @@ def _tell_topic(
                 topic_id=topic_id,
                 name=row.name,
                 partitions=partitions_of(row.blocks),
-                configs=dict(row.configs),
+                configs=_possible(row),
             )
         )
         return
     if row.configs != before.configs:
-        records.append(ConfigChanged(topic_id=topic_id, configs=dict(row.configs)))
+        records.append(ConfigChanged(topic_id=topic_id, configs=_possible(row)))
     added = row.blocks[len(before.blocks) :]
     if added:
         records.append(PartitionsAdded(topic_id=topic_id, partitions=partitions_of(added)))
+
+
+def _possible(row: TopicRow) -> dict[str, str]:
+    """Return the settings of a topic without those that cannot be had: no broker ends by them."""
+    faults = config_faults(row.configs)
+    for fault in faults.values():
+        logger.error("a setting of topic %s in etcd is left out: %s", row.name, fault)
+    return {key: text for key, text in row.configs.items() if key not in faults}
 
 
 def partition_changed(topic_id: bytes, index: int, row: PartRow) -> PartitionChanged:
@@ -372,9 +382,9 @@ def partitions_of(blocks: list[BlockRow]) -> list[PartitionRow]:
         epochs = dict(block.epochs)
         for replicas in block.replicas:
             isr = [broker_id for broker_id in replicas if broker_id in epochs] or replicas
-            if not isr:
+            if not isr or not are_replicas(replicas):
                 # Damaged: it stands still.
-                made.append(PartitionRow(-1, 0, 0, [], []))
+                made.append(PartitionRow(-1, 0, 0, replicas, []))
                 continue
             made.append(PartitionRow(isr[0], 0, 0, replicas, isr, epochs.get(isr[0], NO_EPOCH)))
     return made

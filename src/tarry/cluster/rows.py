@@ -257,10 +257,8 @@ def part_fault(row: PartRow) -> str:
         return "an epoch is out of its range"
     if not -1 <= row.broker_epoch <= _INT64_MAX or not -1 <= row.unclean_epoch <= row.leader_epoch:
         return "an epoch is out of its range"
-    if len(dict.fromkeys(replicas)) < len(replicas):
-        return "a replica is named twice"
-    if any(not 0 <= broker_id <= _INT32_MAX for broker_id in replicas):
-        return "a replica has no broker's id"
+    if not are_replicas(replicas):
+        return "a replica is named twice, or has no broker's id"
     if not row.isr or len(dict.fromkeys(row.isr)) < len(row.isr):
         return "the replicas in sync are none, or one of them is named twice"
     if any(broker_id not in replicas for broker_id in [*row.isr, *row.adding, *row.removing]):
@@ -268,6 +266,13 @@ def part_fault(row: PartRow) -> str:
     if row.leader_id not in replicas:
         return f"the leader, {row.leader_id}, is no replica"
     return ""
+
+
+def are_replicas(broker_ids: list[int]) -> bool:
+    """Return whether these can be replicas: ids of brokers, each once."""
+    if len(dict.fromkeys(broker_ids)) < len(broker_ids):
+        return False
+    return all(0 <= broker_id <= _INT32_MAX for broker_id in broker_ids)
 
 
 def broker_id_of(key: bytes, text: str) -> int:

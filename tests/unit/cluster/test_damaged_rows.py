@@ -150,3 +150,37 @@ def test_brokers_go_on_and_keep_the_data_of_what_stands_still_over_a_restart() -
     assert list(broker.topics[TOPIC].followed) == [0]
     assert scene.row(1).leader_id == 1
     assert scene.violations() == []
+
+
+def test_a_setting_that_cannot_be_had_is_left_out_and_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scene = rows()
+    scene.configs["min.insync.replicas"] = "many"
+    scene.topic([[1, 2, 3], [1, 2, 3]])
+    scene.die(1)
+    scene.hear()
+
+    claims = ClaimPartitions(scene.known, 2, scene.epochs[2], scene.settings, scene.spells)
+
+    assert [each.index for each in scene.decide(claims)] == [0, 1]
+    assert "topic orders" in caplog.text
+    assert "min.insync.replicas=many" in caplog.text
+
+
+def test_a_topic_with_a_setting_that_cannot_be_had_is_hosted() -> None:
+    scene = LeaderScene()
+    scene.create([[1, 2]], {"retention.ms": "for ever"})
+
+    assert scene.leaders() == [1]
+
+
+def test_a_topic_that_was_made_with_damaged_replicas_stands_still_there_alone() -> None:
+    scene = Rows()
+    for broker_id in (1, 2, 3):
+        scene.live(broker_id)
+    scene.topic([[1, 1], [], [2**31, 1], [-1], [1, 2]])
+    scene.hear()
+
+    leaders = [row.leader_id for row in scene.state.topics_by_id[TOPIC_ID].partitions]
+    assert leaders == [-1, -1, -1, -1, 1]
