@@ -69,7 +69,7 @@ class ClientChange(Change):
 
     @property
     def keeper(self) -> str:
-        """What is to keep it."""
+        """Name of what keeps the metadata, for a sentence."""
         return self._store.keeper
 
     def tell(self, error_code: int) -> None:
