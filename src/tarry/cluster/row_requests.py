@@ -10,8 +10,8 @@ from tarry.base import errors
 from tarry.base.etcd import COMPARES_MAX, OPERATIONS_MAX
 from tarry.cluster.records import MetadataRecord, PartitionChanged, PartitionRow
 from tarry.cluster.replica_choice import Refusal
-from tarry.cluster.row_changes import LifeGuard, Place, stands_still
-from tarry.cluster.state import ClusterState, TopicState
+from tarry.cluster.row_changes import LifeGuard, Place
+from tarry.cluster.state import ClusterState, TopicState, stands_still
 from tarry.cluster.transactions import ConditionalChange, Transaction
 
 # So many rows are written together at most; two places are left for guards.

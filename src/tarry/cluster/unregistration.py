@@ -18,8 +18,8 @@ from tarry.cluster.records import (
     TopicRemoved,
 )
 from tarry.cluster.replica_choice import Refusal
-from tarry.cluster.row_changes import NO_LIFE, is_alive, stands_still
-from tarry.cluster.state import ClusterState
+from tarry.cluster.row_changes import NO_LIFE
+from tarry.cluster.state import ClusterState, is_alive, stands_still
 from tarry.cluster.transactions import ConditionalChange, Transaction
 
 # Deleted topics of which the broker still had data, in one transaction.

@@ -12,8 +12,7 @@ from typing import Final
 from tarry.base import errors
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
-from tarry.cluster.row_changes import is_alive
-from tarry.cluster.state import ClusterState
+from tarry.cluster.state import ClusterState, is_alive
 from tarry.cluster.topic_decisions import TopicChange, TopicResult, decide_delete_topics
 from tarry.protocol.message import ZERO_UUID, Message
 from tarry.protocol.messages.delete_topics import (

@@ -12,8 +12,8 @@ from tarry.cluster.last_life import (
     read_last_life,
     was_trustworthy,
 )
-from tarry.cluster.row_changes import Place, stands_still
-from tarry.cluster.state import ClusterState
+from tarry.cluster.row_changes import Place
+from tarry.cluster.state import ClusterState, stands_still
 from tarry.log.logs import Logs
 
 

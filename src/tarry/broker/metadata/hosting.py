@@ -28,8 +28,7 @@ from tarry.cluster.records import (
     TopicCreated,
     TopicDeleted,
 )
-from tarry.cluster.row_changes import stands_still
-from tarry.cluster.state import ClusterState, DeletedTopic, TopicState
+from tarry.cluster.state import ClusterState, DeletedTopic, TopicState, stands_still
 from tarry.cluster.topic_names import is_internal
 from tarry.cluster.topic_settings import log_config, topic_value
 from tarry.log.config import LogConfig
