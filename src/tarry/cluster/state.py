@@ -354,3 +354,17 @@ def is_led(view: ClusterState, row: PartitionRow) -> bool:
 def is_reassigned(row: PartitionRow) -> bool:
     """Return whether a reassignment of this partition is under way."""
     return bool(row.adding or row.removing)
+
+
+def is_alive(view: ClusterState, broker_id: int) -> bool:
+    """Return whether a broker has a life."""
+    broker = view.brokers.get(broker_id)
+    return broker is not None and broker.broker_epoch >= 0
+
+
+def stands_still(row: PartitionRow) -> bool:
+    """Return whether nobody may change a partition: its row cannot be read, or makes no sense.
+
+    A row that makes sense always has a replica in sync.
+    """
+    return not row.isr
