@@ -96,8 +96,9 @@ class Joining:
         self.obstacle = f"no answer of etcd at {address.text} yet"
         if self._identity is None and disk.exists(METADATA_DIRECTORY):
             raise JoinRefused(
-                "log.dirs holds the topics of a broker that keeps its metadata itself: name "
-                "another directory, or start it without metadata.store"
+                "log.dirs holds the topics of a broker that keeps its metadata itself: take them "
+                "into the cluster with tarry metadata migrate, name another directory, or start "
+                "it without metadata.store"
             )
         self._ask_status()
 
