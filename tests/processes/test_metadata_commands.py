@@ -17,6 +17,7 @@ from tests.support.patience import PATIENCE_S
 from tarry.client import Admin, Consumer, NewTopic, Producer
 
 TARRY = Path(sys.executable).parent / "tarry"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "several-brokers.md"
 SETTINGS = {
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
@@ -48,6 +49,10 @@ class Move:
     def start_member(self, broker_id: int) -> None:
         texts = {**SETTINGS, "node.id": str(broker_id), "metadata.store": self.store}
         self.brokers[broker_id].start(texts)
+
+    @property
+    def addresses(self) -> str:
+        return ",".join(broker.address for broker in self.brokers.values())
 
     def living(self) -> list[int]:
         with Admin(bootstrap_servers=self.single.address) as admin:
@@ -127,6 +132,7 @@ def test_a_single_broker_becomes_the_first_of_three(move: Move) -> None:
             epochs = epochs_of(admin)
         running = run("migrate", move.directory, "--store", move.store)
         assert single.stop() == 0
+        assert "tarry metadata migrate /var/lib/tarry --store etcd://" in PAGE.read_text()
         moved = run("migrate", move.directory, "--store", move.store)
         assert moved.returncode == 0, moved.stderr
         assert checked(move)["is_sound"]
@@ -154,9 +160,40 @@ def test_a_single_broker_becomes_the_first_of_three(move: Move) -> None:
     assert [sorted(each.replicas) for each in description.partitions.values()] == [[1, 2, 3]] * 2
     with Producer(bootstrap_servers=single.address, acks="all") as producer:
         producer.send("threefold", b"x", partition=0).result(PATIENCE_S)
+    # As the page says: every topic gets its replicas.
+    as_the_page_says(move, "topics reassign '*' --internal -r 3 --wait")
+    as_the_page_says(move, "cluster wait")
+    with Admin(bootstrap_servers=single.address) as admin:
+        partitions = admin.find_topics(["__consumer_offsets"])["__consumer_offsets"].partitions
+        assert [sorted(each.isr) for each in partitions.values()] == [[1, 2, 3]] * 3
+    send_and_read_without(move)
     told = checked(move)
     assert (told["brokers"], told["living_brokers"], told["topics"]) == (3, 3, 3)
     assert told["problems"] == []
+
+
+def as_the_page_says(move: Move, line: str) -> None:
+    """Run a command of the page, which has to stand there, to its end."""
+    assert f"tarry {line}" in PAGE.read_text(encoding="utf-8"), line
+    done = subprocess.run(
+        [TARRY, *line.replace("'", "").split(), "-b", move.addresses],
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def send_and_read_without(move: Move) -> None:
+    """The group goes on when the broker that had everything is gone."""
+    with Producer(bootstrap_servers=move.addresses) as producer:
+        send(producer, 120, 150)
+        move.single.kill()
+        send(producer, 150, 180)
+    assert read_as_group(move.addresses, 60) == list(range(120, 180))
+    move.start_member(1)
+    as_the_page_says(move, "cluster wait")
 
 
 def epochs_of(admin: Admin) -> dict[int, int]:

@@ -194,9 +194,9 @@ def test_what_a_cluster_can_go_on_with_is_a_note(key: bytes, row: StoredRow, wor
         (
             b"/demo/brokers/one",
             encode_row(BrokerRow(1, "", "", {}, "")),
-            "'one' in the key is no n",
+            "'one' in the key is",
         ),
-        (b"/demo/brokers/01", encode_row(BrokerRow(1, "", "", {}, "")), "'01' in the key is no nu"),
+        (b"/demo/brokers/01", encode_row(BrokerRow(1, "", "", {}, "")), "'01' in the key is"),
         (b"/demo/brokers/1/2", encode_row(BrokerRow(1, "", "", {}, "")), "brokers has 2 parts"),
         (b"/demo/parts/x/0", encode_row(part()), "'x' in a key of etcd is no topic id"),
         (b"/demo/\xff\xfe", b"[1]", "the key is no text"),

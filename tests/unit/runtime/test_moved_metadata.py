@@ -178,7 +178,7 @@ def test_a_directory_of_a_member_is_refused(scene: Scene) -> None:
 def test_an_old_etcd_is_refused_and_told(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     old = StatusRead(0, "3.4.30", 1, 1, [])
     monkeypatch.setattr(scene.asked, "status", lambda: old)
-    with pytest.raises(JoinRefused, match="install 3.6.9 or newer"):
+    with pytest.raises(JoinRefused, match=r"install 3\.6\.9 or newer"):
         scene.migrate()
 
     assert scene.row_count() == 0
