@@ -50,7 +50,7 @@ R = TypeVar("R", bound=StoredRow)
 
 
 class RowProblem(NamedTuple):
-    """Something about a row; `is_damage`: a cluster cannot go on with it as it should."""
+    """Finding about a row; `is_damage`: a cluster cannot go on with it as it should."""
 
     key: str
     problem: str

@@ -17,7 +17,7 @@ from tarry.cluster.joining import JoinRefused
 from tarry.cluster.migration import MigrationRefused
 from tarry.cluster.records import PartitionRow, ProducerIdsReserved, TopicCreated
 from tarry.cluster.rows import Keys
-from tarry.runtime.etcd.asking import AskedEtcd, EtcdAway
+from tarry.runtime.etcd.asking import AskedEtcd, QuestionFailed
 from tarry.runtime.etcd.metadata import Migrated, check_store, migrate
 from tarry.simulation.disk import SimulatedDisk
 from tarry.simulation.etcd import SimulatedEtcdDoor
@@ -130,7 +130,7 @@ def test_what_ended_half_way_is_repeated_and_nothing_on_the_disk_was_changed(
         if written > 200:
             scene.door.is_away = True
 
-    with pytest.raises(EtcdAway, match="repeat the command"):
+    with pytest.raises(QuestionFailed, match="repeat the command"):
         migrate(scene.disk, scene.asked, PREFIX, None, go_away)
     half = scene.row_count()
     nobody = read_identity(scene.disk)
@@ -196,14 +196,14 @@ def test_an_etcd_without_room_is_told(scene: Scene) -> None:
 
 def test_an_etcd_without_room_ends_a_migration_with_its_reason(scene: Scene) -> None:
     scene.etcd.has_space = False
-    with pytest.raises(EtcdAway, match="database space exceeded"):
+    with pytest.raises(QuestionFailed, match="database space exceeded"):
         scene.migrate()
 
 
 def test_an_etcd_that_is_away_is_waited_for_and_then_told(scene: Scene) -> None:
     scene.door.is_away = True
     begun_ms = scene.etcd.now_ms
-    with pytest.raises(EtcdAway, match="etcd at etcd:2379 does not answer"):
+    with pytest.raises(QuestionFailed, match="etcd at etcd:2379 does not answer"):
         check_store(scene.asked, PREFIX)
 
     assert 15_000 <= scene.etcd.now_ms - begun_ms < 20_000

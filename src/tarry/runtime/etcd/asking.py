@@ -28,8 +28,8 @@ RETRY_MS: Final = 250
 A = TypeVar("A", bound=EtcdAnswer)
 
 
-class EtcdAway(TarryError):
-    """No answer of etcd came in time; the sentence says which and what to do."""
+class QuestionFailed(TarryError):
+    """Failure of etcd to answer, or to take a change; the sentence says what to do."""
 
 
 class AskedEtcd:
@@ -49,15 +49,15 @@ class AskedEtcd:
         self.text = text
 
     def status(self) -> StatusRead:
-        """Return how the member that answers is; `EtcdAway` if none does."""
+        """Return how the member that answers is; `QuestionFailed` if none does."""
         return self._ask(self._etcd.begin_status, StatusRead)
 
     def read(self, prefix: bytes) -> RowsRead:
-        """Return all rows below a prefix; `EtcdAway` if they cannot be had."""
+        """Return all rows below a prefix; `QuestionFailed` if they cannot be had."""
         return self._ask(lambda: self._etcd.begin_read(prefix), RowsRead)
 
     def transact(self, compares: list[Compare], operations: list[Operation]) -> bool:
-        """Return whether the transaction is known to be done; `EtcdAway` if it never will be.
+        """Return whether the transaction is known to be done; `QuestionFailed` if it never will be.
 
         False: something has changed, or an answer was lost.  Who asks reads anew.
         """
@@ -66,7 +66,7 @@ class AskedEtcd:
             return answer.is_done
         assert isinstance(answer, CallFailed)
         if not answer.is_unknown:
-            raise EtcdAway(
+            raise QuestionFailed(
                 f"etcd did not take the change ({answer.reason}): see to etcd, then repeat the "
                 "command, which goes on where this one ended"
             )
@@ -80,7 +80,7 @@ class AskedEtcd:
                 return answer
             assert isinstance(answer, CallFailed)
             if self._now_ms() >= end_ms:
-                raise EtcdAway(
+                raise QuestionFailed(
                     f"etcd at {self.text} does not answer ({answer.reason}): start it, or name "
                     "another address with --store"
                 )

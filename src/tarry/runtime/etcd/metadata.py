@@ -36,7 +36,7 @@ Tell = Callable[[int, int], None]
 
 
 class StoreCheck:
-    """What was found in etcd: rows and how they fit, and the member that answered."""
+    """Findings in etcd: rows and how they fit, and the member that answered."""
 
     def __init__(self, release: str, revision: int, rows: RowCheck) -> None:
         self.release = release
