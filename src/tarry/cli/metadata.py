@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tarry.base.errors import InvalidSetting
-from tarry.base.store_address import StoreAddress, parse_store_address
+from tarry.base.store_address import StoreAddress, StoreFiles, parse_store_address
 from tarry.cli.running import EXIT_FAILED, GuessingGroup, json_option, quietly
 from tarry.cli.tables import bad, count_of, good, print_json, print_table
 from tarry.cli.units import Count
@@ -28,6 +28,16 @@ Examples:
 # Ids of brokers are Kafka's, 32 bits.
 _NODE_ID_MAX: Final = (1 << 31) - 1
 
+# As the settings metadata.store.…: in the order of `StoreFiles`.
+_FILES: Final = (
+    ("--ca", "With etcds://: PEM file of the authorities of etcd's certificate."),
+    ("--cert", "With etcds://: PEM file of a certificate that is shown to etcd."),
+    ("--key", "With etcds://: PEM file of its key, if that is in a file of its own."),
+    ("--credentials", "File with one line user:password, a user of etcd."),
+)
+
+_FILE_KEYS: Final = ("ssl.ca", "ssl.certificate", "ssl.key", "credentials")
+
 
 @click.group(cls=GuessingGroup, epilog=EXAMPLES)
 def metadata() -> None:
@@ -35,6 +45,9 @@ def metadata() -> None:
 
 
 def _store_option(command: Any) -> Any:
+    for name, help_text in reversed(_FILES):
+        path = click.Path(dir_okay=False)
+        command = click.option(name, type=path, default="", metavar="FILE", help=help_text)(command)
     return click.option(
         "--store",
         required=True,
@@ -72,13 +85,16 @@ trouble. Notes are told and are no damage.
 @_store_option
 @json_option
 @quietly
-def check_command(*, store: str, as_json: bool) -> None:
+def check_command(
+    *, store: str, ca: str, cert: str, key: str, credentials: str, as_json: bool
+) -> None:
     """Check that all rows in etcd can be read and fit each other."""
     from tarry.runtime.etcd.metadata import check_store, open_etcd
 
     address = _address(store)
     with ExitStack() as stack:
-        found = check_store(open_etcd(stack, address), address.prefix)
+        etcd = open_etcd(stack, address, StoreFiles(ca, cert, key, credentials))
+        found = check_store(etcd, address.prefix)
     if as_json:
         print_json(_check_json(store, found))
     else:
@@ -167,7 +183,17 @@ but a copy of DIR that was made before.
 )
 @json_option
 @quietly
-def migrate_command(directory: str, *, store: str, node_id: int | None, as_json: bool) -> None:
+def migrate_command(
+    directory: str,
+    *,
+    store: str,
+    ca: str,
+    cert: str,
+    key: str,
+    credentials: str,
+    node_id: int | None,
+    as_json: bool,
+) -> None:
     """Make a stopped single broker the first broker of a cluster."""
     from tarry.cli.status_line import StatusLine
     from tarry.runtime.etcd.metadata import migrate_directory, open_etcd
@@ -180,9 +206,8 @@ def migrate_command(directory: str, *, store: str, node_id: int | None, as_json:
 
     with ExitStack() as stack:
         stack.callback(line.clear)
-        done = migrate_directory(
-            directory, open_etcd(stack, address), address.prefix, node_id, tell
-        )
+        etcd = open_etcd(stack, address, StoreFiles(ca, cert, key, credentials))
+        done = migrate_directory(directory, etcd, address.prefix, node_id, tell)
     if as_json:
         print_json(
             {
@@ -199,6 +224,9 @@ def migrate_command(directory: str, *, store: str, node_id: int | None, as_json:
     partitions = count_of(done.partitions, "partition")
     click.echo(f"{topics} and {partitions} moved: {count_of(done.rows, 'row')} in etcd")
     click.echo(f"start it as broker {done.node_id} of cluster {done.cluster_id}:")
-    settings = (f"node.id={done.node_id}", f"metadata.store={store}", f"log.dirs={directory}")
+    settings = [f"node.id={done.node_id}", f"metadata.store={store}", f"log.dirs={directory}"]
+    for key_of_file, path in zip(_FILE_KEYS, (ca, cert, key, credentials), strict=True):
+        if path:
+            settings.append(f"metadata.store.{key_of_file}.location={path}")
     words = " ".join(f"--set {shlex.quote(each)}" for each in settings)
     click.echo(f"  tarry serve {words}")

@@ -118,6 +118,8 @@ class Joining:
             entry.expire()
         if self._failure:
             raise JoinRefused(self._failure)
+        if self.store.reading_trouble:
+            self.obstacle = f"the rows in etcd cannot be read: {self.store.reading_trouble}"
         if self._is_status_known and self.store.is_ready and self.life is None:
             self._look_at_cluster()
 

@@ -47,7 +47,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
     made = Store()
     monkeypatch.setattr(
         "tarry.runtime.etcd.metadata.open_etcd",
-        lambda stack, address: AskedEtcd(
+        lambda stack, address, files: AskedEtcd(
             made.door, made.wait, lambda: made.etcd.now_ms, address.text
         ),
     )

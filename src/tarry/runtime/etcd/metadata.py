@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import tarry
 from tarry.base.doors import Disk
 from tarry.base.errors import InvalidSetting, TarryError
-from tarry.base.store_address import StoreAddress
+from tarry.base.store_address import StoreAddress, StoreFiles
 from tarry.cluster.embedded import METADATA_DIRECTORY
 from tarry.cluster.identity import Identity, read_identity, write_identity
 from tarry.cluster.joining import check_release
@@ -21,6 +21,7 @@ from tarry.cluster.stored_metadata import read_stored_state
 from tarry.runtime.clock import Clock
 from tarry.runtime.directory import HeldDirectory
 from tarry.runtime.etcd.asking import AskedEtcd
+from tarry.runtime.etcd.security import make_tls, read_credentials
 from tarry.runtime.files import OsDisk
 from tarry.runtime.flusher import Flusher
 from tarry.runtime.look_ups import LookUps
@@ -57,18 +58,20 @@ class Migrated(NamedTuple):
     rows_written: int
 
 
-def open_etcd(stack: ExitStack, address: StoreAddress) -> AskedEtcd:
+def open_etcd(stack: ExitStack, address: StoreAddress, files: StoreFiles) -> AskedEtcd:
     """Return etcd at an address, to be asked until `stack` is closed.
 
-    `InvalidSetting` if the packages that this needs are missing.
+    `InvalidSetting` if packages or files that this needs are missing.
     """
     try:
-        from tarry.runtime.etcd.client import EtcdClient
+        from tarry.runtime.etcd.client import Credentials, EtcdClient
         from tarry.runtime.etcd.socket_link import Endpoint
     except ImportError as error:
         raise InvalidSetting(
             f"the package {error.name} is missing: pip install tarry[cluster]"
         ) from None
+    tls = make_tls(address, files)
+    named = read_credentials(files)
     reactor = Reactor(make_poller())
     stack.callback(reactor.close)
     wake = Wake()
@@ -78,7 +81,13 @@ def open_etcd(stack: ExitStack, address: StoreAddress) -> AskedEtcd:
     stack.callback(look_ups.close)
     look_ups.begin()
     members = [Endpoint(host, port) for host, port in address.members]
-    client = EtcdClient(reactor, members, look_up=look_ups.look_up)
+    client = EtcdClient(
+        reactor,
+        members,
+        look_up=look_ups.look_up,
+        tls=tls,
+        credentials=None if named is None else Credentials(*named),
+    )
     stack.callback(client.close)
     return AskedEtcd(client, reactor.wait, Clock().now_ms, address.text)
 
