@@ -129,12 +129,6 @@ class Spells:
             self._since_ms.update(self._found)
 
 
-def is_led(view: ClusterState, row: PartitionRow) -> bool:
-    """Return whether the leader is still in the life to which its leadership is bound."""
-    leader = view.brokers.get(row.leader_id)
-    return leader is not None and leader.broker_epoch == row.broker_epoch >= 0
-
-
 def is_alive(view: ClusterState, broker_id: int) -> bool:
     """Return whether a broker has a life."""
     broker = view.brokers.get(broker_id)

@@ -37,8 +37,8 @@ from tarry.cluster.records import (
     PartitionsAdded,
     TopicCreated,
 )
-from tarry.cluster.row_changes import Place, Spells, is_led
-from tarry.cluster.state import LEAVING, SERVING
+from tarry.cluster.row_changes import Place, Spells
+from tarry.cluster.state import LEAVING, SERVING, is_led
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
 
