@@ -385,12 +385,14 @@ def test_the_brokers_keys_are_kafkas_and_so_is_which_of_them_may_change(both: Bo
 
     theirs, ours = told(both.kafka), told(both.tarry)
 
-    # Kafka keeps the last one to itself, and tells a throttle only while it is set.
+    # Kafka keeps the last one to itself, tells a throttle only while it is set, and has no
+    # percentage any more.
     assert [key for key in ours if key not in theirs] == [
         "events.enable",
         "events.interval.ms",
         "flush.policy",
         "follower.replication.throttled.rate",
+        "leader.imbalance.per.broker.percentage",
         "logging.format",
         "logging.level",
         "metadata.store",
