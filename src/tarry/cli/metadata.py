@@ -118,6 +118,7 @@ def _check_json(store: str, found: StoreCheck) -> dict[str, object]:
         "deleted_topics": len(rows.deleted),
         "is_sound": rows.is_sound and not found.problems,
         "etcd_problems": found.problems,
+        "etcd_notes": found.notes,
         "problems": [
             {"key": each.key, "is_damage": each.is_damage, "problem": each.problem}
             for each in rows.problems
@@ -139,10 +140,12 @@ def _print_check(store: str, found: StoreCheck) -> None:
             ["rows", rows.row_count],
         ],
     )
-    if found.problems or rows.problems:
+    if found.problems or found.notes or rows.problems:
         click.echo()
     for sentence in found.problems:
         click.echo(f"{bad('trouble')}: {sentence}")
+    for sentence in found.notes:
+        click.echo(f"note: {sentence}")
     for each in rows.problems:
         word = bad("damaged") if each.is_damage else "note"
         click.echo(f"{word}: {each.key}: {each.problem}")

@@ -18,7 +18,7 @@ from tarry.cluster.migration import MigrationRefused
 from tarry.cluster.records import PartitionRow, ProducerIdsReserved, TopicCreated
 from tarry.cluster.rows import Keys
 from tarry.runtime.etcd.asking import AskedEtcd, QuestionFailed
-from tarry.runtime.etcd.metadata import Migrated, check_store, migrate
+from tarry.runtime.etcd.metadata import Migrated, check_store, migrate, room_notes
 from tarry.simulation.disk import SimulatedDisk
 from tarry.simulation.etcd import SimulatedEtcdDoor
 
@@ -192,6 +192,30 @@ def test_an_etcd_without_room_is_told(scene: Scene) -> None:
 
     assert found.rows.is_sound
     assert ["etcdctl alarm disarm" in each for each in found.problems] == [True]
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("size", "used", "quota", "rows_bytes", "words"),
+    [
+        (0, 0, 0, 100, []),
+        (1500 * MIB, 10 * MIB, 2048 * MIB, 100, []),
+        (1600 * MIB, 10 * MIB, 2048 * MIB, 100, ["1600 MiB of the 2048"]),
+        # Etcd 3.5 tells no quota.
+        (1600 * MIB, 10 * MIB, 0, 100, []),
+        (65 * MIB, 65 * MIB, 2048 * MIB, MIB, ["holds 65 MiB, and the rows of this cluster"]),
+        (65 * MIB, 65 * MIB, 2048 * MIB, 4 * MIB, []),
+        (1600 * MIB, 1600 * MIB, 2048 * MIB, MIB, ["of the 2048", "auto-compaction-retention"]),
+    ],
+)
+def test_room_that_runs_out_and_history_that_stays_are_noted(
+    size: int, used: int, quota: int, rows_bytes: int, words: list[str]
+) -> None:
+    notes = room_notes(StatusRead(1, "3.6.16", 1, 1, [], size, used, quota), rows_bytes)
+
+    assert [word in note for word, note in zip(words, notes, strict=True)] == [True] * len(words)
 
 
 def test_an_etcd_without_room_ends_a_migration_with_its_reason(scene: Scene) -> None:

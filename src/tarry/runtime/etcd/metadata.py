@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import tarry
 from tarry.base.doors import Disk
 from tarry.base.errors import InvalidSetting, TarryError
+from tarry.base.etcd import StatusRead
 from tarry.base.store_address import StoreAddress, StoreFiles
 from tarry.cluster.embedded import METADATA_DIRECTORY
 from tarry.cluster.identity import Identity, read_identity, write_identity
@@ -32,6 +33,11 @@ from tarry.runtime.wake import Wake
 # Attempts at one transaction whose answers were lost.
 _ATTEMPTS_MAX: Final = 20
 _WORKERS_END_S: Final = 1.0
+# Of its quota etcd has used so much when it is time to do something.
+_FULL_SHARE: Final = 0.75
+# What etcd may hold beside the rows before it is said that it keeps old history.
+_HISTORY_BYTES_MIN: Final = 64 << 20
+_HISTORY_RATIO: Final = 20
 
 Tell = Callable[[int, int], None]
 
@@ -43,8 +49,9 @@ class StoreCheck:
         self.release = release
         self.revision = revision
         self.rows = rows
-        # What is wrong with etcd itself.
+        # What is wrong with etcd itself, and what will be.
         self.problems: list[str] = []
+        self.notes: list[str] = []
 
 
 class Migrated(NamedTuple):
@@ -104,7 +111,29 @@ def check_store(etcd: AskedEtcd, prefix: str) -> StoreCheck:
         found.problems.append(str(error))
     for alarm in status.alarms:
         found.problems.append(_alarm_text(alarm))
+    found.notes = room_notes(status, sum(len(row.key) + len(row.value) for row in read.rows))
     return found
+
+
+def room_notes(status: StatusRead, rows_bytes: int) -> list[str]:
+    """Return what is to be said about etcd's room: each change stays in it until it is compacted.
+
+    Whether it compacts by itself it does not tell; what it holds beside the rows does.
+    """
+    notes: list[str] = []
+    if 0 < _FULL_SHARE * status.quota_bytes < status.size_bytes:
+        notes.append(
+            f"etcd's file has {status.size_bytes >> 20} MiB of the {status.quota_bytes >> 20} that "
+            "it may have, then no change is taken: defragment it (etcdctl defrag) or give it a "
+            "larger --quota-backend-bytes"
+        )
+    if status.used_bytes > max(_HISTORY_BYTES_MIN, _HISTORY_RATIO * rows_bytes):
+        notes.append(
+            f"etcd holds {status.used_bytes >> 20} MiB, and the rows of this cluster have "
+            f"{rows_bytes >> 10} KiB: if nobody else uses it, that is old history; start it with "
+            "--auto-compaction-retention=1h"
+        )
+    return notes
 
 
 def _alarm_text(alarm: str) -> str:
