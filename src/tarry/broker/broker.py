@@ -92,6 +92,8 @@ class Broker:
     """Broker of one id.  Made by `lifecycle.start`, which recovers what the disk holds.
 
     `endpoints` gives the address to tell a client by the listener that it came through.
+    `membership` and all of replication are begun by `cluster_start`, and None without a cluster;
+    `attend_leading` looks at the lease before anything else in a turn.
     """
 
     def __init__(
@@ -117,9 +119,7 @@ class Broker:
         self.this_turn = turn
         self._turn_due_ms = turn.now_ms + POLL_MS_MAX
         self.timer = TimingWheel(turn.now_ms) if timer is None else timer
-        # None where the broker has a store of its own.
         self.membership: ClusterMembership | None = None
-        # Replication, which `cluster_start` begins; each turn first looks at the lease.
         self.peers: PeerConnections | None = None
         self.follower: Part | None = None
         self.replica_leader: Part | None = None
