@@ -319,9 +319,9 @@ def _faults_of_part(row: PartRow) -> list[str]:
     fault = _fault_of_replicas(row.replicas)
     found = [fault] if fault else []
     replicas = _listed(row.replicas)
-    if row.leader_id >= 0 and row.leader_id not in row.replicas:
+    if row.leader_id not in row.replicas:
         found.append(f"leader {row.leader_id} is none of the replicas {replicas}: restore etcd")
-    elif row.leader_id >= 0 and row.leader_id not in row.isr:
+    elif row.leader_id not in row.isr:
         found.append(f"leader {row.leader_id} is not in sync ({_listed(row.isr)}): restore etcd")
     if not row.isr:
         found.append("no replica is in sync: restore etcd")
