@@ -395,6 +395,10 @@ def test_the_brokers_keys_are_kafkas_and_so_is_which_of_them_may_change(both: Bo
         "logging.format",
         "logging.level",
         "metadata.store",
+        "metadata.store.credentials.location",
+        "metadata.store.ssl.ca.location",
+        "metadata.store.ssl.certificate.location",
+        "metadata.store.ssl.key.location",
         "producer.id.expiration.check.interval.ms",
     ]
     shared = [key for key in ours if key in theirs]

@@ -106,6 +106,8 @@ class EtcdStore(MetadataStore):
         self._timer = timer
         self.fail = fail
         self.known = KnownRows(keys)
+        # Why the last reading of all rows failed; "" after one that did not.
+        self.reading_trouble = ""
         self._asked: deque[_AskedChange] = deque()
         # The call for the first change: its transaction, or the read after an unknown outcome.
         self._call_id = 0
@@ -228,8 +230,11 @@ class EtcdStore(MetadataStore):
     def _end_reading(self, answer: EtcdAnswer) -> None:
         self._timer.cancel(self._watch_alarm)
         if not isinstance(answer, RowsRead):
+            if isinstance(answer, CallFailed):
+                self.reading_trouble = answer.reason
             self._arm(self._watch_alarm, RETRY_MS)
             return
+        self.reading_trouble = ""
         changes = self.known.difference(answer.rows)
         self._take(answer.revision, lambda: self.known.apply(changes))
         self._watch()
