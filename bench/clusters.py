@@ -238,7 +238,7 @@ def create_topic(cluster: Cluster, topic: str) -> None:
     """Make a topic that broker 1 leads, with replicas on all three."""
     admin = confluent_admin.AdminClient({"bootstrap.servers": cluster.addresses})
     wait_for(lambda: len(admin.list_topics(timeout=10).brokers) == len(REPLICAS), "three brokers")
-    wanted = confluent_admin.NewTopic(topic, replica_assignment=[REPLICAS] * PARTITIONS)
+    wanted = confluent_admin.NewTopic(topic, PARTITIONS, replica_assignment=[REPLICAS] * PARTITIONS)
     for future in admin.create_topics([wanted]).values():
         future.result(READY_S_MAX)
     wait_for(functools.partial(is_in_sync, cluster, topic), f"replicas of {topic} in sync")

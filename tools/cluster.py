@@ -83,6 +83,10 @@ class Cluster:
             "metadata.store": f"etcd://{HOST}:{self.etcd_port}/cluster",
             "log.dirs": str(self.directory / f"broker-{broker_id}"),
             "listeners": f"PLAINTEXT://{HOST}:{port}",
+            # What is made without a word of replicas outlives a broker too, and so do groups.
+            "default.replication.factor": str(len(self.ports)),
+            "offsets.topic.replication.factor": str(len(self.ports)),
+            "min.insync.replicas": "2",
         }
         words = [f"--set={key}={value}" for key, value in settings.items()]
         broker = subprocess.Popen(

@@ -383,6 +383,10 @@ def test_a_member_tells_its_release_and_its_cluster(store: EtcdSubject) -> None:
     assert one.version.count(".") == 2
     assert one.etcd_cluster_id == two.etcd_cluster_id != 0
     assert one.alarms == []
+    if isinstance(store, RealSubject):
+        assert 0 < one.used_bytes <= one.size_bytes
+        # Release 3.5 does not tell it.
+        assert one.quota_bytes > one.size_bytes or one.version.startswith("3.5.")
 
 
 def test_a_removal_by_prefix_takes_all_keys_below_it_and_no_other(

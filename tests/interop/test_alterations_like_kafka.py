@@ -385,15 +385,20 @@ def test_the_brokers_keys_are_kafkas_and_so_is_which_of_them_may_change(both: Bo
 
     theirs, ours = told(both.kafka), told(both.tarry)
 
-    # Kafka keeps the last one to itself, and tells a throttle only while it is set.
+    # Kafka keeps some to itself, and tells a throttle only while it is set.
     assert [key for key in ours if key not in theirs] == [
         "events.enable",
         "events.interval.ms",
         "flush.policy",
         "follower.replication.throttled.rate",
+        "leader.imbalance.per.broker.percentage",
         "logging.format",
         "logging.level",
         "metadata.store",
+        "metadata.store.credentials.location",
+        "metadata.store.ssl.ca.location",
+        "metadata.store.ssl.certificate.location",
+        "metadata.store.ssl.key.location",
         "producer.id.expiration.check.interval.ms",
     ]
     shared = [key for key in ours if key in theirs]

@@ -7,6 +7,7 @@ from tests.support.cluster.simulated_cluster import PARTITIONS, SimulatedCluster
 
 from tarry.broker.apis import find_coordinator
 from tarry.broker.replication.followed import STANDING
+from tarry.broker.replication.follower import ReplicaFollower
 from tarry.cluster import replica_choice, topic_decisions
 from tarry.partition.state import Partition
 
@@ -109,7 +110,7 @@ def places(cluster: SimulatedCluster) -> str:
     """Where each broker stands with what it follows."""
     found: list[str] = []
     for broker in cluster.brokers():
-        assert broker.follower is not None
+        assert isinstance(broker.follower, ReplicaFollower)
         for one in broker.follower.placement.followed.values():
             end = one.partition.log.log_end_offset
             found.append(f"{broker.broker_id}: {one.partition.name} {one.state} at {end}")

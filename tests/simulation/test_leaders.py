@@ -52,6 +52,7 @@ def test_nothing_that_was_promised_is_lost_and_all_are_in_sync_again(seed: int) 
     assert wrongs(seed) == []
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("fault", ["the leader's end alone counts", "divergence is ignored"])
 def test_a_leader_that_breaks_a_rule_is_found(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     if fault == "divergence is ignored":
@@ -59,4 +60,4 @@ def test_a_leader_that_breaks_a_rule_is_found(monkeypatch: pytest.MonkeyPatch, f
     else:
         monkeypatch.setattr(Followers, "high_watermark", lambda self, end, in_sync, floor: end)
 
-    assert any(wrongs(seed) for seed in (2, 3))
+    assert any(wrongs(seed) for seed in range(2, 30))

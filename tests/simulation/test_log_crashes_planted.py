@@ -53,7 +53,7 @@ def recovery_point_before_the_names_are_durable(patch: pytest.MonkeyPatch) -> No
 
 
 def a_start_does_not_finish_the_swap(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(recovery, "finish_swap", lambda disk, listing: FoundCompaction())
+    patch.setattr(recovery, "finish_swap", lambda disk, listing, void_generation: FoundCompaction())
 
 
 def new_files_have_the_same_name_each_time(patch: pytest.MonkeyPatch) -> None:

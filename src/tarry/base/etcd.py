@@ -111,13 +111,17 @@ class LeaseRevoked(EtcdAnswer, frozen=True):
 class StatusRead(EtcdAnswer, frozen=True):
     """State of the member that was asked: release, ids, whether it may still write.
 
-    `alarms` holds etcd's names of what is wrong, "NOSPACE" for one.
+    `alarms` holds etcd's names of what is wrong, "NOSPACE" for one.  `size_bytes` is that of its
+    file, `used_bytes` of what is in it, `quota_bytes` what it may become; 0 where it is not told.
     """
 
     version: str
     etcd_cluster_id: int
     revision: int
     alarms: list[str]
+    size_bytes: int = 0
+    used_bytes: int = 0
+    quota_bytes: int = 0
 
 
 class CallFailed(EtcdAnswer, frozen=True):

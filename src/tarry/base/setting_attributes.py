@@ -18,6 +18,10 @@ class SettingAttributes:
     broker_id: int
     broker_rack: str | None
     metadata_store: str
+    metadata_store_ssl_ca_location: str | None
+    metadata_store_ssl_certificate_location: str | None
+    metadata_store_ssl_key_location: str | None
+    metadata_store_credentials_location: str | None
     broker_session_timeout_ms: int
     broker_heartbeat_interval_ms: int
     auto_leader_rebalance_enable: bool

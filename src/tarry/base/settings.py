@@ -32,7 +32,7 @@ from tarry.base.setting_attributes import SettingAttributes
 from tarry.base.settings_ignored import REASONS, reason_without_effect
 from tarry.base.settings_table import DEFAULT_ONLY_TABLE, GONE_TABLE, HONOURED_TABLE
 from tarry.base.spelling import Spelling
-from tarry.base.store_address import StoreAddress, parse_store_address
+from tarry.base.store_address import StoreAddress, StoreFiles, parse_store_address
 
 SETTINGS: Final[dict[str, Setting]] = {
     row.key: row
@@ -99,6 +99,12 @@ class Settings(SettingAttributes):
         self.store_address: StoreAddress | None
         with self._blaming("metadata.store"):
             self.store_address = parse_store_address(self.metadata_store)
+        self.store_files = StoreFiles(
+            self.metadata_store_ssl_ca_location or "",
+            self.metadata_store_ssl_certificate_location or "",
+            self.metadata_store_ssl_key_location or "",
+            self.metadata_store_credentials_location or "",
+        )
         self.open_listeners: list[BrokerListener]
         with self._blaming(*_ADDRESS_KEYS):
             self.open_listeners, self.closed_listeners = parse_listeners(

@@ -52,7 +52,7 @@ _KEYS_BY_REASON: Final = (
         """,
     ),
     (
-        "replication is not there yet",
+        "tunes Kafka's way of replication, which Tarry does in its own",
         """
         alter.log.dirs.replication.quota.window.num
         alter.log.dirs.replication.quota.window.size.seconds

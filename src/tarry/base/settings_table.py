@@ -34,7 +34,16 @@ broker.rack                        string  -
 metadata.store                     string  embedded    tarry
     Where topics, settings and leaders are kept. embedded: in the broker's own log directory, for
     one broker. etcd://host:2379,host:2379/prefix: in etcd, for all brokers that name the same
-    prefix; they are one cluster.
+    prefix; they are one cluster. etcds:// in place of etcd:// is by TLS.
+metadata.store.ssl.ca.location     string  -           tarry
+    Only with etcds://: PEM file of the authorities of etcd's certificate; without it those of the
+    system.
+metadata.store.ssl.certificate.location string -       tarry
+    Only with etcds://: PEM file of the certificate that is shown to etcd, if it asks for one.
+metadata.store.ssl.key.location    string  -           tarry
+    Only with etcds://: PEM file of that certificate's key; without it both are in one file.
+metadata.store.credentials.location string -           tarry
+    Only with etcd: file with one line user:password, a user of etcd. Let nobody else read it.
 broker.session.timeout.ms          int     6000        2000..
     Only with etcd: a broker from which etcd hears nothing for so long counts as dead.
 broker.heartbeat.interval.ms       int     1500        100..

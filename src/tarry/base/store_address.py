@@ -8,11 +8,25 @@ from tarry.base.errors import InvalidSetting
 from tarry.base.setting import shown
 
 EMBEDDED: Final = "embedded"
-_SCHEME: Final = "etcd://"
+# By TLS or in the clear.
+_SCHEMES: Final = {"etcd://": False, "etcds://": True}
 _PORT_DEFAULT: Final = 2_379
 _PORT_MAX: Final = 65_535
 
 _EXAMPLE: Final = "metadata.store=etcd://127.0.0.1:2379/demo"
+
+
+class StoreFiles(NamedTuple):
+    """Files by which etcd and a broker know each other; "" where one is not needed.
+
+    `ca`: authorities of etcd's certificate, by default those of the system; `certificate` and `key`
+    are shown to etcd; `credentials` holds one line, user:password.
+    """
+
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+    credentials: str = ""
 
 
 class StoreAddress(NamedTuple):
@@ -20,6 +34,7 @@ class StoreAddress(NamedTuple):
 
     members: list[tuple[str, int]]
     prefix: str
+    is_tls: bool
 
     @property
     def text(self) -> str:
@@ -31,12 +46,13 @@ def parse_store_address(text: str) -> StoreAddress | None:
     """Return the address that a setting names; None for the embedded store."""
     if text == EMBEDDED:
         return None
-    if not text.startswith(_SCHEME):
+    scheme = text[: text.find("://") + len("://")]
+    if scheme not in _SCHEMES:
         raise InvalidSetting(
             f"metadata.store={shown(text)}: it is {EMBEDDED}, or members of etcd and a prefix, as "
             f"in {_EXAMPLE}"
         )
-    members, _, prefix = text[len(_SCHEME) :].partition("/")
+    members, _, prefix = text[len(scheme) :].partition("/")
     parts = [part for part in prefix.split("/") if part]
     if not parts:
         raise InvalidSetting(
@@ -44,7 +60,9 @@ def parse_store_address(text: str) -> StoreAddress | None:
             f"from others: write {_EXAMPLE}"
         )
     return StoreAddress(
-        [_member(member, text) for member in members.split(",")], f"/{'/'.join(parts)}/"
+        [_member(member, text) for member in members.split(",")],
+        f"/{'/'.join(parts)}/",
+        _SCHEMES[scheme],
     )
 
 

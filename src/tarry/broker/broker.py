@@ -8,6 +8,7 @@ expires.  It never blocks, starts no thread, reads no clock.  Hot: every request
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from mypy_extensions import i64
@@ -49,17 +50,13 @@ from tarry.broker.dispatch import handle_frame
 from tarry.broker.duties.peer_watch import PeerWatch
 from tarry.broker.duties.record_deletions import RecordDeletions
 from tarry.broker.flushes import Flushes
-from tarry.broker.membership import ClusterMembership
+from tarry.broker.membership import ClusterMembership, PeerConnections
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.metadata.cluster_view import ClusterView
 from tarry.broker.metadata.hosting import Hosting
 from tarry.broker.metadata.removals import Removals
 from tarry.broker.metadata.retries import Retries
-from tarry.broker.part import Parts, WaitingPart
-from tarry.broker.replication.cuts import Cuts
-from tarry.broker.replication.follower import ReplicaFollower
-from tarry.broker.replication.leader import ReplicaLeader
-from tarry.broker.replication.peer_links import PeerLinks
+from tarry.broker.part import Part, Parts, WaitingPart
 from tarry.broker.route import Route
 from tarry.broker.shutdown import Shutdown
 from tarry.broker.topics import Topics
@@ -95,6 +92,8 @@ class Broker:
     """Broker of one id.  Made by `lifecycle.start`, which recovers what the disk holds.
 
     `endpoints` gives the address to tell a client by the listener that it came through.
+    `membership` and all of replication are begun by `cluster_start`, and None without a cluster;
+    `attend_leading` looks at the lease before anything else in a turn.
     """
 
     def __init__(
@@ -120,11 +119,11 @@ class Broker:
         self.this_turn = turn
         self._turn_due_ms = turn.now_ms + POLL_MS_MAX
         self.timer = TimingWheel(turn.now_ms) if timer is None else timer
-        # None where the broker has a store of its own.
         self.membership: ClusterMembership | None = None
-        self.peers: PeerLinks | None = None
-        self.follower: ReplicaFollower | None = None
-        self.replica_leader: ReplicaLeader | None = None
+        self.peers: PeerConnections | None = None
+        self.follower: Part | None = None
+        self.replica_leader: Part | None = None
+        self.attend_leading: Callable[[], None] | None = None
         self.answers = Answers(self.this_turn, self.transport, self.timer, self.probe)
         self.topics = Topics()
         # Filled by `lifecycle`: handlers are bound to parts of this broker.
@@ -177,30 +176,6 @@ class Broker:
         )
         hosting.role_listeners.append(self.coordinators)
         return hosting
-
-    def follow_others(self) -> None:
-        """Have this broker follow the partitions that others lead; before anything is hosted."""
-        settings, deletions = self.settings, self.record_deletions
-        self.peers = PeerLinks(
-            self.broker_id,
-            self.this_turn,
-            self.timer,
-            self.transport,
-            self.random,
-            timeout_ms=settings.replica_socket_timeout_ms,
-            backoff_ms=settings.replica_fetch_backoff_ms,
-            idle_ms=settings.connections_max_idle_ms,
-        )
-        cuts = Cuts(self.this_turn, self.flushes, deletions.hasten, deletions.request)
-        follower = ReplicaFollower(
-            settings, self.cluster, self.this_turn, self.flushes, self.peers, cuts
-        )
-        self.follower = self.parts.add(follower)
-        # Before the coordinators, which load what is led.
-        placement = follower.placement
-        self.hosting.role_listeners.insert(0, placement)
-        self.hosting.when_closed.append(placement.forget)
-        self.hosting.when_lives_change.append(placement.react)
 
     # -- the turn
 
@@ -261,8 +236,8 @@ class Broker:
             logger.warning("the process did not run for %d ms: no time-out counts it", late_ms)
         turn.now_ms = now_ms - turn.stalled_ms
         turn.now_wall_ms = now_wall_ms
-        if self.replica_leader is not None:
-            self.replica_leader.attend()
+        if self.attend_leading is not None:
+            self.attend_leading()
         if late_ms > STALL_MS:
             self.parts.on_stall()
 

@@ -11,7 +11,7 @@ from tarry.broker.metadata.cluster_member import ClusterMember
 from tarry.broker.metadata.doubts import find_doubts
 from tarry.broker.metadata.elections import Elections
 from tarry.broker.metadata.reassigning import Reassigning
-from tarry.broker.replication.leader_start import begin_leading
+from tarry.broker.replication.start import begin_following, begin_leading
 from tarry.cluster.joining import Joining
 
 
@@ -44,7 +44,9 @@ def start_member(
         now_wall_ms,
         probe=probe,
         levels=levels,
-        shared=StartMetadata(joining.store, joining.turn_state, joining.timer),
+        shared=StartMetadata(
+            joining.store, joining.turn_state, joining.timer, prepare=begin_following
+        ),
     )
     joining.store.fail = broker.shutdown.fail
     broker.membership = _begin_membership(broker, joining, boot_id)

@@ -6,6 +6,7 @@ Like `shutdown` it may wait for the disk: nobody is served meanwhile.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -41,11 +42,15 @@ RECOVERY_POINT_INTERVAL_MS: Final = 5_000
 
 
 class StartMetadata(NamedTuple):
-    """A store of metadata, with the turn and the timer by which it was read and goes on."""
+    """A store of metadata, with the turn and the timer by which it was read and goes on.
+
+    `prepare` is called with the broker before anything is hosted.
+    """
 
     store: MetadataStore
     turn: Turn
     timer: TimingWheel
+    prepare: Callable[[Broker], None]
 
 
 def start_broker(
@@ -77,7 +82,7 @@ def start_broker(
         refuse_members_directory(disk)
         turn = Turn(now_ms, now_wall_ms)
         own = open_store(logs, broker_id=settings.node_id, random=random, turn=turn)
-        metadata = StartMetadata(own, turn, TimingWheel(now_ms))
+        metadata = StartMetadata(own, turn, TimingWheel(now_ms), prepare=_ignore)
     else:
         metadata = shared
     store, turn = metadata.store, metadata.turn
@@ -90,14 +95,17 @@ def start_broker(
     for listener in settings.open_listeners:
         broker.endpoints[listener.name] = (listener.advertised_host, listener.advertised_port)
     broker.hosting.is_member = shared is not None
-    if shared is not None:
-        broker.follow_others()
+    metadata.prepare(broker)
     broker.hosting.begin()
     _begin_duties(broker)
     if settings.events_enable:
         _begin_event_log(broker)
     _tell_recovery(logs)
     return broker
+
+
+def _ignore(_: Broker) -> None:
+    """Prepare nothing: a broker that is alone follows nobody."""
 
 
 def _begin_duties(broker: Broker) -> None:

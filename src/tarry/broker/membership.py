@@ -1,4 +1,7 @@
-"""Membership of this broker in a cluster, as far as the broker knows of it."""
+"""Membership of this broker in a cluster, as far as the broker knows of it.
+
+What a broker alone never needs is imported by `cluster_start`, not by the broker.
+"""
 
 from __future__ import annotations
 
@@ -42,4 +45,12 @@ class ClusterMembership:
 
     def leave(self) -> None:
         """Tell the others that this broker is gone; it does nothing more."""
+        raise NotImplementedError
+
+
+class PeerConnections:
+    """Connections that this broker has made to others.  Without a cluster there are none."""
+
+    def on_event(self, event: Event) -> bool:
+        """Take an event of the transport; false if it concerns none of these connections."""
         raise NotImplementedError

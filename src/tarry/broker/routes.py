@@ -14,8 +14,8 @@ from typing import Any
 
 from tarry.broker.apis import (
     alter_configs,
-    alter_partition_reassignments,
     api_versions,
+    cluster_requests,
     consumer_group_describe,
     consumer_group_heartbeat,
     create_partitions,
@@ -29,7 +29,6 @@ from tarry.broker.apis import (
     describe_log_dirs,
     describe_producers,
     describe_topic_partitions,
-    elect_leaders,
     fetch,
     find_coordinator,
     heartbeat,
@@ -48,7 +47,6 @@ from tarry.broker.apis import (
     offset_for_leader_epoch,
     produce,
     sync_group,
-    unregister_broker,
 )
 from tarry.broker.broker import Broker
 from tarry.broker.route import Route
@@ -164,15 +162,15 @@ def _of_the_cluster(broker: Broker, routes: dict[int, Route[Any]]) -> list[Route
         Route(api_keys.DESCRIBE_CLUSTER, 0, 2, decode_describe_cluster_request,
               partial(describe_cluster.handle, view)),
         Route(api_keys.ELECT_LEADERS, 0, 2, decode_elect_leaders_request,
-              partial(elect_leaders.handle, changes)),
+              partial(cluster_requests.elect, changes)),
         Route(api_keys.ALTER_PARTITION_REASSIGNMENTS, 0, 1,
               decode_alter_partition_reassignments_request,
-              partial(alter_partition_reassignments.handle, changes)),
+              partial(cluster_requests.reassign, changes)),
         Route(api_keys.LIST_PARTITION_REASSIGNMENTS, 0, 0,
               decode_list_partition_reassignments_request,
               partial(list_partition_reassignments.handle, view.state)),
         Route(api_keys.UNREGISTER_BROKER, 0, 0, decode_unregister_broker_request,
-              partial(unregister_broker.handle, changes)),
+              partial(cluster_requests.unregister, changes)),
     ]
 
 

@@ -122,9 +122,13 @@ def drain_command(
             if broker_id not in known:
                 fail(f"there is no broker {broker_id}; tarry brokers list shows them")
         try:
-            plan = drained(look.replicas, broker_ids, look.racks, may_shrink=shrink)
+            plan = drained(look.targets, broker_ids, look.racks, may_shrink=shrink)
         except TooFewBrokers as error:
             fail(f"{error}: add a broker, or let partitions have fewer replicas with --shrink")
+        for place, one in look.reassigned.items():
+            # Asked again, it is waited for.
+            if any(each in broker_ids for each in one.removing):
+                plan.setdefault(place, look.targets[place])
         moves = Moves(look.replicas, dict(plan))
         if not dry_run:
             moves.begin(admin, cluster.timeout)

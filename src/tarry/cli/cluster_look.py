@@ -46,6 +46,17 @@ class ClusterLook:
         self.reassigned = admin.list_partition_reassignments(timeout=timeout)
 
     @property
+    def targets(self) -> dict[TopicPartition, list[int]]:
+        """The replicas that partitions are to have once what is under way has ended: those that go
+        would count as wanted else, and never go.
+        """
+        going = {place: one.removing for place, one in self.reassigned.items()}
+        return {
+            place: [each for each in replicas if each not in going.get(place, ())]
+            for place, replicas in self.replicas.items()
+        }
+
+    @property
     def living_ids(self) -> list[int]:
         """The ids of the brokers that take part."""
         return [each.broker_id for each in self.brokers if each.broker_id not in self.dead_ids]

@@ -76,6 +76,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "tarry.cli.brokers:brokers",
         "List brokers, move what one has to the others, take one out of the cluster.",
     ),
+    "metadata": (
+        "tarry.cli.metadata:metadata",
+        "Check what a cluster keeps in etcd, and move a single broker's metadata there.",
+    ),
     "perf": (
         "tarry.cli.perf:perf",
         "Measure throughput, latency and CPU of producing and consuming.",

@@ -158,7 +158,8 @@ def _targets(
             fail(f"broker {broker_id} does not live; tarry brokers list shows who does")
     racks = {each: rack for each, rack in racks.items() if only is None or each in only}
     try:
-        return dict(spread({place: look.replicas[place] for place in places}, racks, factor))
+        wanted = look.targets
+        return dict(spread({place: wanted[place] for place in places}, racks, factor))
     except TooFewBrokers as error:
         fail(str(error))
 

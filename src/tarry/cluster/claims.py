@@ -24,14 +24,13 @@ from tarry.cluster.row_changes import (
     Place,
     RowsChange,
     Spells,
-    is_led,
     is_serving,
     is_starting,
     isr_floor,
     kept_isr,
 )
 from tarry.cluster.row_records import KnownRows
-from tarry.cluster.state import LEAVING, ClusterState, TopicState
+from tarry.cluster.state import LEAVING, ClusterState, TopicState, is_led
 
 CLAIMS_PER_TRANSACTION: Final = ROWS_PER_TRANSACTION
 # Between the claims of two candidates.

@@ -8,9 +8,9 @@ from tarry.base import errors
 from tarry.cluster import hand_over, unclean
 from tarry.cluster.records import PartitionRow
 from tarry.cluster.replica_choice import Refusal
-from tarry.cluster.row_changes import is_led, is_serving
+from tarry.cluster.row_changes import is_serving
 from tarry.cluster.row_requests import RowDecision, RowWish
-from tarry.cluster.state import ClusterState, TopicState
+from tarry.cluster.state import ClusterState, TopicState, is_led
 
 # Types of an election (KIP-460).
 PREFERRED: Final = 0

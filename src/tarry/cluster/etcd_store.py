@@ -17,9 +17,14 @@ from typing import Final
 
 from tarry.base.errors import CorruptData
 from tarry.base.etcd import (
+    COMPARES_MAX,
+    OPERATIONS_MAX,
     CallFailed,
+    Compare,
     Etcd,
     EtcdAnswer,
+    Operation,
+    Put,
     RevisionSeen,
     RowsRead,
     TransactionEnded,
@@ -49,6 +54,12 @@ UNKNOWN: Final = (
     "etcd did not answer in time; whether the change was made is not known yet, look before you "
     "ask again"
 )
+TOO_LARGE: Final = (
+    "the request is too large for one transaction of etcd, and nothing was changed: ask for less "
+    "in one request"
+)
+# Keys and values of a transaction; etcd takes 1.5 MiB, with what stands around them.
+BYTES_MAX: Final = 1 << 20
 
 
 class _AskedChange:
@@ -74,6 +85,9 @@ class EtcdStore(MetadataStore):
     `fail` is called with a sentence when the rows cannot be read by this release.
     """
 
+    keeper = "etcd"
+    # Its answer may have been lost.
+    refused = "not confirmed by etcd, look whether it was done"
     # A topic that is deleted takes four operations, and etcd 128 in a transaction.
     topics_max = 30
 
@@ -92,6 +106,8 @@ class EtcdStore(MetadataStore):
         self._timer = timer
         self.fail = fail
         self.known = KnownRows(keys)
+        # Why the last reading of all rows failed; "" after one that did not.
+        self.reading_trouble = ""
         self._asked: deque[_AskedChange] = deque()
         # The call for the first change: its transaction, or the read after an unknown outcome.
         self._call_id = 0
@@ -156,7 +172,13 @@ class EtcdStore(MetadataStore):
         wished = asked.change.wished
         if isinstance(wished, ConditionalChange):
             wished.guard(transaction)
-        self._call(self._etcd.begin_transaction(transaction.compares, transaction.operations))
+        compares, operations = transaction.compares, transaction.operations
+        if _is_too_large(compares, operations):
+            # Etcd would refuse it each time, and nobody else's change would come before its end.
+            self._asked.popleft()
+            self._refused(asked.change, UNKNOWN if asked.is_unknown else TOO_LARGE)
+            return True
+        self._call(self._etcd.begin_transaction(compares, operations))
         return False
 
     def _call(self, call_id: int) -> None:
@@ -208,8 +230,11 @@ class EtcdStore(MetadataStore):
     def _end_reading(self, answer: EtcdAnswer) -> None:
         self._timer.cancel(self._watch_alarm)
         if not isinstance(answer, RowsRead):
+            if isinstance(answer, CallFailed):
+                self.reading_trouble = answer.reason
             self._arm(self._watch_alarm, RETRY_MS)
             return
+        self.reading_trouble = ""
         changes = self.known.difference(answer.rows)
         self._take(answer.revision, lambda: self.known.apply(changes))
         self._watch()
@@ -278,6 +303,15 @@ class EtcdStore(MetadataStore):
         self._timer.cancel(alarm)
         alarm.deadline_ms = self._turn.now_ms + delay_ms
         self._timer.add(alarm)
+
+
+def _is_too_large(compares: list[Compare], operations: list[Operation]) -> bool:
+    if len(compares) > COMPARES_MAX or len(operations) > OPERATIONS_MAX:
+        return True
+    size = sum(len(each.key) for each in compares)
+    for each in operations:
+        size += len(each.key) + (len(each.value) if isinstance(each, Put) else 0)
+    return size > BYTES_MAX
 
 
 class _Alarm(TimerEntry):

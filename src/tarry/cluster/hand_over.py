@@ -16,12 +16,11 @@ from tarry.cluster.row_changes import (
     LifeGuard,
     Place,
     RowsChange,
-    is_led,
     is_serving,
     isr_floor,
 )
 from tarry.cluster.row_records import KnownRows
-from tarry.cluster.state import ClusterState, TopicState
+from tarry.cluster.state import ClusterState, TopicState, is_led
 
 
 def can_take_over(view: ClusterState, row: PartitionRow, broker_id: int) -> bool:

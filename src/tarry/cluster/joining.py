@@ -96,8 +96,9 @@ class Joining:
         self.obstacle = f"no answer of etcd at {address.text} yet"
         if self._identity is None and disk.exists(METADATA_DIRECTORY):
             raise JoinRefused(
-                "log.dirs holds the topics of a broker that keeps its metadata itself: name "
-                "another directory, or start it without metadata.store"
+                "log.dirs holds the topics of a broker that keeps its metadata itself: take them "
+                "into the cluster with tarry metadata migrate, name another directory, or start "
+                "it without metadata.store"
             )
         self._ask_status()
 
@@ -117,6 +118,8 @@ class Joining:
             entry.expire()
         if self._failure:
             raise JoinRefused(self._failure)
+        if self.store.reading_trouble:
+            self.obstacle = f"the rows in etcd cannot be read: {self.store.reading_trouble}"
         if self._is_status_known and self.store.is_ready and self.life is None:
             self._look_at_cluster()
 

@@ -44,8 +44,10 @@ def read_last_life(disk: Disk) -> LastLife | None:
         return None
     file = disk.open(FILE)
     try:
-        return msgspec.json.decode(file.read(0, file.size), type=LastLife)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        last = msgspec.json.decode(file.read(0, file.size), type=LastLife)
+        doubted_places(last)
+        return last
+    except (msgspec.DecodeError, ValueError):
         return UNREADABLE
     finally:
         file.close()
@@ -111,9 +113,14 @@ class Doubts:
             self.then(flush_id, partial(self._on_flushed, file))
 
     def _on_flushed(self, file: LogFile, flush_id: int) -> None:
-        file.close()
-        self._disk.rename(_NEW_FILE, FILE)
         self._is_flushing = False
+        try:
+            file.close()
+            self._disk.rename(_NEW_FILE, FILE)
+        except StorageError:
+            # The next settlement writes it.
+            self._has_changed = True
+            return
         self.settle(())
 
     def _write(self) -> LogFile:

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from tarry.base.settings import Settings
 from tarry.cluster.records import PartitionRow
-from tarry.cluster.row_changes import LifeGuard, Place, RowsChange, is_led, isr_floor
+from tarry.cluster.row_changes import LifeGuard, Place, RowsChange, isr_floor
 from tarry.cluster.row_records import KnownRows
-from tarry.cluster.state import ClusterState, TopicState
+from tarry.cluster.state import ClusterState, TopicState, is_led
 
 
 class LeavePartitions(RowsChange):

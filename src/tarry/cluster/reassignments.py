@@ -20,7 +20,7 @@ from tarry.cluster.replica_choice import Refusal, replicas_fault
 from tarry.cluster.row_changes import LifeGuard, Place, RowsChange, isr_floor
 from tarry.cluster.row_records import KnownRows
 from tarry.cluster.row_requests import RowDecision, RowWish
-from tarry.cluster.state import ClusterState, TopicState
+from tarry.cluster.state import ClusterState, TopicState, is_reassigned
 
 
 class ReassignmentWish(RowWish):
@@ -58,11 +58,6 @@ class ReassignmentWish(RowWish):
                 "this request does not allow",
             )
         return begin_reassignment(view, row, self.target)
-
-
-def is_reassigned(row: PartitionRow) -> bool:
-    """Return whether a reassignment of this partition is under way."""
-    return bool(row.adding or row.removing)
 
 
 def target_of(row: PartitionRow) -> list[int]:

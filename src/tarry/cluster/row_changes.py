@@ -14,7 +14,7 @@ from tarry.base.etcd import COMPARES_MAX
 from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.cluster.records import MetadataRecord, PartitionChanged, PartitionRow
-from tarry.cluster.state import SERVING, STARTING, ClusterState, TopicState
+from tarry.cluster.state import SERVING, STARTING, ClusterState, TopicState, is_alive, stands_still
 from tarry.cluster.topic_settings import topic_value
 from tarry.cluster.transactions import GuardedChange, Transaction
 
@@ -72,6 +72,8 @@ class RowsChange(GuardedChange):
             if not self.concerns(topic):
                 continue
             for index, row in enumerate(topic.partitions):
+                if stands_still(row):
+                    continue
                 after = self.changed(view, topic, index, row)
                 if after is None:
                     continue
@@ -127,18 +129,6 @@ class Spells:
             self._since_ms = self._found
         else:
             self._since_ms.update(self._found)
-
-
-def is_led(view: ClusterState, row: PartitionRow) -> bool:
-    """Return whether the leader is still in the life to which its leadership is bound."""
-    leader = view.brokers.get(row.leader_id)
-    return leader is not None and leader.broker_epoch == row.broker_epoch >= 0
-
-
-def is_alive(view: ClusterState, broker_id: int) -> bool:
-    """Return whether a broker has a life."""
-    broker = view.brokers.get(broker_id)
-    return broker is not None and broker.broker_epoch >= 0
 
 
 def is_serving(view: ClusterState, broker_id: int) -> bool:

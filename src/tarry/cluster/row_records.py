@@ -5,9 +5,11 @@ The rows that are known are kept with their revisions, since every write compare
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Final
 
+from tarry.base.errors import CorruptData
 from tarry.base.etcd import Removed, Row
 from tarry.cluster.records import (
     BrokerConfigChanged,
@@ -20,6 +22,7 @@ from tarry.cluster.records import (
     LifeChanged,
     LifeEnded,
     MetadataRecord,
+    NewerFormat,
     PartitionChanged,
     PartitionRow,
     PartitionsAdded,
@@ -40,9 +43,18 @@ from tarry.cluster.rows import (
     ProducerIdsRow,
     StoredRow,
     TopicRow,
+    UnreadableRow,
+    are_replicas,
+    broker_id_of,
     decode_row,
+    format_of,
+    part_fault,
+    shown_key,
     topic_id_of,
 )
+from tarry.cluster.topic_settings import config_faults
+
+logger = logging.getLogger("tarry.cluster")
 
 # What a revision changes is told in this order of kinds: a topic's name is free before another
 # topic takes it, and what is removed was there.
@@ -101,6 +113,11 @@ class KnownRows:
         known = self._rows.get(self.keys.life(broker_id))
         return known.create_revision if known is not None else NO_EPOCH
 
+    @property
+    def registered_ids(self) -> list[int]:
+        """The ids of the brokers that belong to the cluster."""
+        return list(self._registered)
+
     def difference(self, rows: Iterable[Row]) -> list[Row | Removed]:
         """Return what has to change for the known rows to be these."""
         there: dict[bytes, Row] = {row.key: row for row in rows}
@@ -111,17 +128,29 @@ class KnownRows:
     def apply(self, changes: Iterable[Row | Removed]) -> list[MetadataRecord]:
         """Take the changes of one revision and return the records that say the same.
 
-        `NewerFormat` or `CorruptData` if a row cannot be read: then nothing is taken.
+        `NewerFormat` or `CorruptData` if a row cannot be read: then nothing is taken.  A partition
+        whose own row cannot be read, or makes no sense, stands still; all else goes on.
         """
         by_kind: dict[str, list[tuple[list[str], Row, StoredRow]]] = {}
         gone: dict[str, list[tuple[list[str], bytes]]] = {}
+        parts: list[tuple[list[str], Row]] = []
         for change in changes:
             place = self.keys.place(change.key)
             if isinstance(change, Removed):
                 gone.setdefault(place[0], []).append((place, change.key))
+            elif place[0] == "parts":
+                parts.append((place, change))
             else:
                 row = decode_row(place[0], change.key, change.value)
                 by_kind.setdefault(place[0], []).append((place, change, row))
+        topics = {
+            change.key: row for _, change, row in by_kind.get("topics", ()) if type(row) is TopicRow
+        }
+        by_kind["parts"] = [
+            (place, change, part)
+            for place, change in parts
+            if (part := self._read_part(place, change, topics)) is not None
+        ]
         records: list[MetadataRecord] = []
         for kind in _GONE_FIRST:
             for place, key in gone.get(kind, ()):
@@ -129,8 +158,9 @@ class KnownRows:
         for kind in _KINDS_IN_ORDER:
             for place, change, row in by_kind.get(kind, ()):
                 self._tell(place, change, row, records)
-        for place, _ in gone.get("configs", ()):
-            records.append(BrokerConfigChanged(broker_id=int(place[1]), configs={}))
+        for place, key in gone.get("configs", ()):
+            broker_id = broker_id_of(key, place[-1])
+            records.append(BrokerConfigChanged(broker_id=broker_id, configs={}))
         for each in gone.values():
             for _, key in each:
                 self._rows.pop(key, None)
@@ -139,16 +169,66 @@ class KnownRows:
                 self._rows[change.key] = KnownRow(row, change.create_revision, change.mod_revision)
         return records
 
+    def _read_part(
+        self, place: list[str], change: Row, topics: dict[bytes, TopicRow]
+    ) -> StoredRow | None:
+        """Return the row of a partition, or what stands for it; None if there is none such."""
+        topic, index = self._topic_of(place, topics)
+        if topic is None or index < 0:
+            logger.error(
+                "%s in etcd belongs to no partition: it is passed over; remove it",
+                shown_key(change.key),
+            )
+            return None
+        try:
+            row = decode_row("parts", change.key, change.value)
+            fault = part_fault(row) if isinstance(row, PartRow) else ""
+        except (NewerFormat, CorruptData) as error:
+            fault = str(error)
+        else:
+            if not fault:
+                return row
+        logger.error(
+            "%s-%d stands still, nobody leads it and no data of it is removed: %s; its row in "
+            "etcd, %s, is to be mended, or read by a newer release",
+            topic.name,
+            index,
+            fault,
+            shown_key(change.key),
+        )
+        known = self.get(change.key)
+        if isinstance(known, PartRow | UnreadableRow):
+            epochs, replicas = (known.leader_epoch, known.partition_epoch), known.replicas
+        else:
+            epochs, replicas = (0, 0), partitions_of(topic.blocks)[index].replicas
+        return UnreadableRow(format_of(change.value), *epochs, replicas)
+
+    def _topic_of(
+        self, place: list[str], topics: dict[bytes, TopicRow]
+    ) -> tuple[TopicRow | None, int]:
+        """Return topic and index of a partition's key; an index of -1 if there is none such."""
+        if len(place) != 3 or not (place[2].isascii() and place[2].isdigit()):
+            return None, -1
+        key = self.keys.prefix + f"topics/{place[1]}".encode()
+        topic = topics.get(key) or self.get(key)
+        if not isinstance(topic, TopicRow):
+            return None, -1
+        last = topic.blocks[-1] if topic.blocks else BlockRow(0, [], [])
+        index = int(place[2]) if len(place[2]) < 10 else -1
+        return topic, index if index < last.first_index + len(last.replicas) else -1
+
     def _tell_gone(self, place: list[str], key: bytes, records: list[MetadataRecord]) -> None:
         if key not in self._rows:
             return
         if place[0] == "lives":
-            if int(place[1]) in self._registered:
-                records.append(LifeEnded(broker_id=int(place[1])))
+            broker_id = broker_id_of(key, place[-1])
+            if broker_id in self._registered:
+                records.append(LifeEnded(broker_id=broker_id))
             return
         if place[0] == "brokers":
-            self._registered.pop(int(place[1]), None)
-            records.append(BrokerUnregistered(broker_id=int(place[1])))
+            broker_id = broker_id_of(key, place[-1])
+            self._registered.pop(broker_id, None)
+            records.append(BrokerUnregistered(broker_id=broker_id))
             return
         topic_id = topic_id_of(place[1])
         if place[0] == "topics":
@@ -164,9 +244,8 @@ class KnownRows:
             case ClusterRow() if before is None:
                 records.append(ClusterCreated(cluster_id=row.cluster_id))
             case ConfigsRow():
-                records.append(
-                    BrokerConfigChanged(broker_id=int(place[1]), configs=dict(row.configs))
-                )
+                broker_id = broker_id_of(change.key, place[-1])
+                records.append(BrokerConfigChanged(broker_id=broker_id, configs=dict(row.configs)))
             case ProducerIdsRow():
                 first_id = before.next_id if isinstance(before, ProducerIdsRow) else 0
                 count = row.next_id - first_id
@@ -177,21 +256,28 @@ class KnownRows:
                 _tell_topic(topic_id_of(place[1]), row, before, records)
             case PartRow():
                 records.append(partition_changed(topic_id_of(place[1]), int(place[2]), row))
+            case UnreadableRow():
+                still = PartitionRow(-1, row.leader_epoch, row.partition_epoch, row.replicas, [])
+                records.append(
+                    PartitionChanged(topic_id=topic_id_of(place[1]), index=int(place[2]), row=still)
+                )
             case LifeRow():
-                self._tell_life(int(place[1]), change.create_revision, row, records)
+                broker_id = broker_id_of(change.key, place[-1])
+                self._tell_life(broker_id, change.create_revision, row, records)
             case BrokerRow():
+                broker_id = broker_id_of(change.key, place[-1])
                 if before is None:
-                    records.append(BrokerRegistered(broker_id=int(place[1])))
+                    records.append(BrokerRegistered(broker_id=broker_id))
                 records.append(
                     BrokerDescribed(
-                        broker_id=int(place[1]),
+                        broker_id=broker_id,
                         directory_id=row.directory_id,
                         rack=row.rack,
                         endpoints=row.endpoints,
                     )
                 )
                 if before is None:
-                    self._tell_earlier_life(int(place[1]), records)
+                    self._tell_earlier_life(broker_id, records)
             case _:
                 pass
 
@@ -249,15 +335,23 @@ def _tell_topic(
                 topic_id=topic_id,
                 name=row.name,
                 partitions=partitions_of(row.blocks),
-                configs=dict(row.configs),
+                configs=_possible(row),
             )
         )
         return
     if row.configs != before.configs:
-        records.append(ConfigChanged(topic_id=topic_id, configs=dict(row.configs)))
+        records.append(ConfigChanged(topic_id=topic_id, configs=_possible(row)))
     added = row.blocks[len(before.blocks) :]
     if added:
         records.append(PartitionsAdded(topic_id=topic_id, partitions=partitions_of(added)))
+
+
+def _possible(row: TopicRow) -> dict[str, str]:
+    """Return the settings of a topic without those that cannot be had: no broker ends by them."""
+    faults = config_faults(row.configs)
+    for fault in faults.values():
+        logger.error("a setting of topic %s in etcd is left out: %s", row.name, fault)
+    return {key: text for key, text in row.configs.items() if key not in faults}
 
 
 def partition_changed(topic_id: bytes, index: int, row: PartRow) -> PartitionChanged:
@@ -288,5 +382,9 @@ def partitions_of(blocks: list[BlockRow]) -> list[PartitionRow]:
         epochs = dict(block.epochs)
         for replicas in block.replicas:
             isr = [broker_id for broker_id in replicas if broker_id in epochs] or replicas
+            if not isr or not are_replicas(replicas):
+                # Damaged: it stands still.
+                made.append(PartitionRow(-1, 0, 0, replicas, []))
+                continue
             made.append(PartitionRow(isr[0], 0, 0, replicas, isr, epochs.get(isr[0], NO_EPOCH)))
     return made

@@ -11,7 +11,7 @@ from tarry.base.etcd import COMPARES_MAX, OPERATIONS_MAX
 from tarry.cluster.records import MetadataRecord, PartitionChanged, PartitionRow
 from tarry.cluster.replica_choice import Refusal
 from tarry.cluster.row_changes import LifeGuard, Place
-from tarry.cluster.state import ClusterState, TopicState
+from tarry.cluster.state import ClusterState, TopicState, stands_still
 from tarry.cluster.transactions import ConditionalChange, Transaction
 
 # So many rows are written together at most; two places are left for guards.
@@ -117,6 +117,13 @@ class GrantWishes(ConditionalChange):
             )
             return None
         row = topic.partitions[wish.index]
+        if stands_still(row):
+            wish.refuse(
+                errors.UNKNOWN_SERVER_ERROR,
+                "the partition stands still, its row in etcd cannot be read or makes no sense: the "
+                "brokers' logs say why; mend it, or start a release that can read it",
+            )
+            return None
         if self._tried.get((topic.topic_id, wish.index)) == row:
             return None
         try:

@@ -95,6 +95,17 @@ class PartRow(StoredRow, frozen=True):
     unclean_epoch: int
 
 
+class UnreadableRow(StoredRow, frozen=True):
+    """Row in place of a `parts/…` that cannot be read, or makes no sense; never written.
+
+    `replicas` and epochs are those known last: whose data it is must not be forgotten.
+    """
+
+    leader_epoch: int
+    partition_epoch: int
+    replicas: list[int]
+
+
 class DeletedRow(StoredRow, frozen=True):
     """`deleted/<topic id>`: a topic that is gone; `broker_ids` still have data of it."""
 
@@ -145,6 +156,9 @@ _DECODERS: Final = {kind: msgspec.json.Decoder(row) for kind, row in KINDS.items
 _FORMAT_DECODER: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _INT_DECODER: Final = msgspec.json.Decoder(int)
 
+_INT32_MAX: Final = 2**31 - 1
+_INT64_MAX: Final = 2**63 - 1
+
 R = TypeVar("R", bound=StoredRow)
 
 
@@ -194,7 +208,7 @@ class Keys:
 
     def place(self, key: bytes) -> list[str]:
         """Return the parts of a key below the prefix, the kind first."""
-        return key[len(self.prefix) :].decode().split("/")
+        return key[len(self.prefix) :].decode(errors="backslashreplace").split("/")
 
 
 def encode_row(row: StoredRow) -> bytes:
@@ -234,6 +248,39 @@ def format_of(value: bytes) -> int:
 def shown_key(key: bytes) -> str:
     """Write a key as text, whatever its bytes are."""
     return key.decode(errors="backslashreplace")
+
+
+def part_fault(row: PartRow) -> str:
+    """Return why nobody may lead, follow or change a partition with this row; "" if it is sound."""
+    replicas = row.replicas
+    if not 0 <= row.leader_epoch <= _INT32_MAX or not 0 <= row.partition_epoch <= _INT32_MAX:
+        return "an epoch is out of its range"
+    if not -1 <= row.broker_epoch <= _INT64_MAX or not -1 <= row.unclean_epoch <= row.leader_epoch:
+        return "an epoch is out of its range"
+    if not are_replicas(replicas):
+        return "a replica is named twice, or has no broker's id"
+    if not row.isr or len(dict.fromkeys(row.isr)) < len(row.isr):
+        return "the replicas in sync are none, or one of them is named twice"
+    if any(broker_id not in replicas for broker_id in [*row.isr, *row.adding, *row.removing]):
+        return "a broker is in sync, added or removed that is no replica"
+    if row.leader_id not in replicas:
+        return f"the leader, {row.leader_id}, is no replica"
+    return ""
+
+
+def are_replicas(broker_ids: list[int]) -> bool:
+    """Return whether these can be replicas: ids of brokers, each once."""
+    if len(dict.fromkeys(broker_ids)) < len(broker_ids):
+        return False
+    return all(0 <= broker_id <= _INT32_MAX for broker_id in broker_ids)
+
+
+def broker_id_of(key: bytes, text: str) -> int:
+    """Return the broker's id that a key ends with; `CorruptData` if it is none."""
+    try:
+        return int(text)
+    except ValueError as error:
+        raise CorruptData(f"{shown_key(key)} in etcd names no broker") from error
 
 
 def topic_id_of(text: str) -> bytes:

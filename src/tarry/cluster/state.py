@@ -343,3 +343,28 @@ class ClusterState:
         records.extend(topic.record() for topic in self.topics.values())
         records.append(ProducerIdsReserved(first_id=0, count=self.producer_id_end))
         return records
+
+
+def is_led(view: ClusterState, row: PartitionRow) -> bool:
+    """Return whether the leader is still in the life to which its leadership is bound."""
+    leader = view.brokers.get(row.leader_id)
+    return leader is not None and leader.broker_epoch == row.broker_epoch >= 0
+
+
+def is_reassigned(row: PartitionRow) -> bool:
+    """Return whether a reassignment of this partition is under way."""
+    return bool(row.adding or row.removing)
+
+
+def is_alive(view: ClusterState, broker_id: int) -> bool:
+    """Return whether a broker has a life."""
+    broker = view.brokers.get(broker_id)
+    return broker is not None and broker.broker_epoch >= 0
+
+
+def stands_still(row: PartitionRow) -> bool:
+    """Return whether nobody may change a partition: its row cannot be read, or makes no sense.
+
+    A row that makes sense always has a replica in sync.
+    """
+    return not row.isr

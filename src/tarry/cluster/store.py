@@ -36,6 +36,9 @@ class MetadataStore:
     decided on, which may be ahead of it.  `version` is that of `state`, and only grows.
     """
 
+    # What keeps the metadata, and what the log says of a change that it did not keep.
+    keeper = "the disk"
+    refused = "not done, the disk refused it"
     # So many topics one change may create, grow or delete.
     topics_max = 1 << 30
 

@@ -100,6 +100,21 @@ def topic_value(key: str, configs: Mapping[str, str], settings: Settings) -> Val
     return default_value(key, settings) if text is None else TOPIC_SETTINGS[key].parse(text)
 
 
+def config_faults(configs: Mapping[str, str]) -> dict[str, str]:
+    """Return what of kept settings cannot be had, and why: another release has written it, or it
+    is damaged.
+    """
+    faults: dict[str, str] = {}
+    for key, text in configs.items():
+        row = TOPIC_SETTINGS.get(key)
+        try:
+            if row is not None:
+                row.parse(text)
+        except InvalidSetting as fault:
+            faults[key] = str(fault)
+    return faults
+
+
 def log_config(
     configs: Mapping[str, str], settings: Settings, random: Random | None = None
 ) -> LogConfig:

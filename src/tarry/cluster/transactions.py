@@ -37,6 +37,7 @@ from tarry.cluster.rows import (
     ProducerIdsRow,
     StoredRow,
     TopicRow,
+    UnreadableRow,
     encode_row,
 )
 
@@ -165,6 +166,9 @@ class Transaction:
             part = self._get(keys.part(topic_id, index))
             if isinstance(part, PartRow):
                 hosts.update(dict.fromkeys(part.replicas))
+            elif isinstance(part, UnreadableRow):
+                # Who had it by then is not known.
+                hosts.update(dict.fromkeys(self._known.registered_ids))
         self._rows[keys.name(row.name)] = None
         self._rows[keys.topic(topic_id)] = None
         self._rows[keys.deleted(topic_id)] = DeletedRow(

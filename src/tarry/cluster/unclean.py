@@ -19,12 +19,10 @@ from tarry.cluster.row_changes import (
     Place,
     RowsChange,
     Spells,
-    is_alive,
-    is_led,
     is_serving,
 )
 from tarry.cluster.row_records import KnownRows
-from tarry.cluster.state import ClusterState, TopicState
+from tarry.cluster.state import ClusterState, TopicState, is_alive, is_led
 from tarry.cluster.topic_settings import default_value, topic_value
 
 KEY: Final = "unclean.leader.election.enable"

@@ -18,8 +18,8 @@ from tarry.cluster.records import (
     TopicRemoved,
 )
 from tarry.cluster.replica_choice import Refusal
-from tarry.cluster.row_changes import NO_LIFE, is_alive
-from tarry.cluster.state import ClusterState
+from tarry.cluster.row_changes import NO_LIFE
+from tarry.cluster.state import ClusterState, is_alive, stands_still
 from tarry.cluster.transactions import ConditionalChange, Transaction
 
 # Deleted topics of which the broker still had data, in one transaction.
@@ -82,7 +82,8 @@ def _check(view: ClusterState, broker_id: int) -> None:
     example = ""
     for topic in view.topics.values():
         for index, row in enumerate(topic.partitions):
-            if broker_id in row.replicas:
+            # Of what stands still it is not known who has it.
+            if broker_id in row.replicas or stands_still(row):
                 kept += 1
                 example = example or f"{topic.name}-{index}"
     if kept:

@@ -16,6 +16,7 @@ from tarry.broker.broker import Broker
 from tarry.broker.cluster_start import start_member
 from tarry.cluster.joining import Joining
 from tarry.runtime import clock
+from tarry.runtime.etcd.security import make_tls, read_credentials
 from tarry.runtime.log_levels import ProcessLevels
 from tarry.runtime.loop import Machine, StartBroker
 from tarry.runtime.refusal import StartRefused
@@ -37,7 +38,7 @@ def join(machine: Machine, settings: Settings, signals: Signals) -> StartBroker[
     address = settings.store_address
     assert address is not None
     try:
-        from tarry.runtime.etcd.client import EtcdClient
+        from tarry.runtime.etcd.client import Credentials, EtcdClient
         from tarry.runtime.etcd.socket_link import Endpoint
     except ImportError as error:
         raise StartRefused(
@@ -45,8 +46,19 @@ def join(machine: Machine, settings: Settings, signals: Signals) -> StartBroker[
             "pip install tarry[cluster]"
         ) from None
     members = [Endpoint(host, port) for host, port in address.members]
+    try:
+        tls = make_tls(address, settings.store_files)
+        named = read_credentials(settings.store_files)
+    except TarryError as error:
+        raise StartRefused(str(error)) from None
     machine.look_ups.begin()
-    client = EtcdClient(machine.reactor, members, look_up=machine.look_ups.look_up)
+    client = EtcdClient(
+        machine.reactor,
+        members,
+        look_up=machine.look_ups.look_up,
+        tls=tls,
+        credentials=None if named is None else Credentials(*named),
+    )
     machine.closers.append(client.close)
     try:
         joining = Joining(

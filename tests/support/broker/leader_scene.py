@@ -8,7 +8,7 @@ from tests.support.metadata_stores import GivenChange
 
 from tarry.base.etcd import Removed, Row
 from tarry.base.ids import id_text
-from tarry.broker.replication.leader_start import begin_leading
+from tarry.broker.replication.start import begin_leading
 from tarry.cluster.records import (
     BrokerDescribed,
     ConfigChanged,

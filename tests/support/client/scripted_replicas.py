@@ -91,7 +91,9 @@ class ReplicaCluster(GroupCluster):
         for partition in answer.partitions:
             one = self.partitions.get((name, partition.partition_index))
             if one is not None:
-                partition.replica_nodes = [*one.replicas]
+                target = one.moving_to or []
+                stay = [each for each in one.replicas if each not in target]
+                partition.replica_nodes = [*target, *stay]
                 partition.isr_nodes = [*one.isr]
                 if version >= 5:
                     partition.offline_replicas = [
@@ -171,7 +173,8 @@ class ReplicaCluster(GroupCluster):
                 one.moving_to = None
                 self.topics[name].logs[index].leader_id = target[0]
                 continue
-            row = OngoingPartitionReassignment(index, [*target, *one.replicas])
+            stay = [each for each in one.replicas if each not in target]
+            row = OngoingPartitionReassignment(index, [*target, *stay])
             row.adding_replicas = [each for each in target if each not in one.replicas]
             row.removing_replicas = [each for each in one.replicas if each not in target]
             answer.topics.append(OngoingTopicReassignment(name, [row]))

@@ -47,6 +47,8 @@ class EtcdServer:
         self.port = free_ports(2)
         self.peer_port = self.port + 1
         self.process: subprocess.Popen[bytes] | None = None
+        self.scheme = "http"
+        self.words: list[str] = []
 
     @property
     def address(self) -> str:
@@ -56,7 +58,7 @@ class EtcdServer:
         """Start it and wait until it takes connections."""
         found = program()
         assert self.process is None
-        client, peer = f"http://{self.address}", f"http://127.0.0.1:{self.peer_port}"
+        client, peer = f"{self.scheme}://{self.address}", f"http://127.0.0.1:{self.peer_port}"
         self.process = subprocess.Popen(
             [
                 found,
@@ -65,6 +67,7 @@ class EtcdServer:
                 *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
                 *("--initial-cluster", f"default={peer}", "--log-level", "error"),
                 *("--heartbeat-interval", "100", "--election-timeout", "1000"),
+                *self.words,
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

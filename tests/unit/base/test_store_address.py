@@ -32,6 +32,12 @@ def test_an_address_has_members_and_a_prefix(
     assert (address.members, address.prefix) == (members, prefix)
 
 
+def test_an_address_says_whether_it_is_encrypted() -> None:
+    addresses = [parse_store_address(f"{scheme}://a/demo") for scheme in ("etcd", "etcds")]
+
+    assert [each.is_tls for each in addresses if each is not None] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

@@ -499,3 +499,24 @@ def test_the_log_tells_who_moved_elected_and_unregistered(
         "partition t-0: broker 2 elected (before it led 1)",
         "broker 3 taken out of the cluster",
     ]
+
+
+def test_a_topic_is_deleted_while_a_replica_is_away(
+    cluster: SimulatedCluster, user: ClusterUser
+) -> None:
+    """It is gone for clients, and nobody waits for the dead broker but who wants its name."""
+    user.create("orders", [1, 2, 3])
+    kill(cluster, 3)
+    asked = DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5_000)
+    began_ms = cluster.world.agenda.now_ms
+
+    answer = user.call(api_keys.DELETE_TOPICS, 6, asked)
+
+    assert isinstance(answer, DeleteTopicsResponse)
+    assert [each.error_code for each in answer.responses] == [errors.NONE]
+    assert cluster.world.agenda.now_ms - began_ms < 2_000
+    store = cluster.stores()[0]
+    cluster.run_until(
+        lambda: [each.broker_ids for each in store.state.deleted_topics.values()] == [(3,)],
+        "the living have removed it",
+    )

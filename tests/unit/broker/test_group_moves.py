@@ -21,7 +21,7 @@ from tests.support.broker.group_user import (
 
 from tarry.base import errors
 from tarry.cluster.records import PartitionChanged
-from tarry.partition.state import LeaderDoor
+from tarry.partition.state import LeaderDoor, Partition
 from tarry.protocol.message import Message
 from tarry.protocol.messages.join_group import JoinGroupResponse
 from tarry.protocol.messages.sync_group import SyncGroupResponse
@@ -228,6 +228,31 @@ def test_a_leader_that_may_not_act_answers_for_no_group(moving: Moving) -> None:
     door.is_lease_over = False
     assert member.heartbeat() == errors.NONE
     assert [each.group_id for each in member.list_groups().groups] == [READERS]
+
+
+def rest(moving: Moving) -> Partition:
+    """Let the lease be over by this broker's clock, and no follower have turned to it."""
+    moving.lead(1, 0, isr=(1, 2))
+    partition = moving.broker.topics.partition(OFFSETS_TOPIC, 0)
+    assert partition is not None
+    partition.door = LeaderDoor()
+    partition.door.is_lease_over = True
+    return partition
+
+
+def test_a_leader_that_may_not_act_ends_no_join_phase_by_a_time_out(moving: Moving) -> None:
+    members = stable_group(moving.hand, 2)
+    members[0].send_join()
+    moving.hand.settle()
+    assert codes_of(members[0].answers()) == []
+
+    partition = rest(moving)
+    end = partition.log.log_end_offset
+    for _ in range(70):
+        moving.hand.turn(after_ms=1_000)
+
+    assert codes_of(members[0].answers()) == [errors.NOT_COORDINATOR]
+    assert partition.log.log_end_offset == end
 
 
 def test_with_too_few_replicas_in_sync_a_commit_is_refused_at_once(moving: Moving) -> None:

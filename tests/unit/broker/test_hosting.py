@@ -8,6 +8,7 @@ from tests.support.metadata_stores import GivenChange
 
 from tarry.base import errors
 from tarry.base.errors import StorageError
+from tarry.base.settings import Settings
 from tarry.cluster.records import (
     MetadataRecord,
     PartitionChanged,
@@ -16,6 +17,7 @@ from tarry.cluster.records import (
     TopicCreated,
     TopicDeleted,
 )
+from tarry.log.logs import Logs
 from tarry.partition.role import Role
 from tarry.partition.state import Partition
 from tarry.protocol import api_keys
@@ -320,38 +322,91 @@ def test_a_directory_of_another_topic_is_no_replicas_to_remove() -> None:
     assert "spread-0/" in directories(someone)
 
 
-class _Hearer:
-    def __init__(self) -> None:
-        self.heard: list[tuple[int, int]] = []
+class CountingSettings:
+    """Settings that count how often this broker's id is asked for."""
 
-    def on_role(self, partition: Partition, before: Role | None, after: Role) -> None:
-        self.heard.append((partition.index, after.leader_epoch))
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> object:
+        self.asked += name == "node_id"
+        return getattr(self._settings, name)
 
 
-def test_replicas_of_a_topic_whose_logs_came_in_two_attempts_all_get_their_newest_roles() -> None:
+def test_replicas_that_rows_add_cost_by_themselves_and_not_by_the_topic() -> None:
     someone = as_member(Operator(BrokerByHand()))
-    hand = someone.hand
-    hearer = _Hearer()
-    hosting = hand.broker.hosting
-    hosting.role_listeners.append(hearer)
-    logs_open = hosting._logs.open
-    opened: list[str] = []
-
-    def open_one(directory: str, *terms: object) -> object:
-        if len(opened) == 1:
-            opened.append("refused")
-            raise StorageError("the disk is full")
-        opened.append(directory)
-        return logs_open(directory, *terms)  # type: ignore[arg-type]
-
-    hosting._logs.open = open_one  # type: ignore[method-assign, assignment]
-    rows = [PartitionRow(2, 0, 0, [2, 1], [2, 1], 8)] * 2
+    rows = [PartitionRow(2, 0, 0, [2], [2], 5)] * 100
     change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=rows, configs={}))
-    moved = PartitionRow(3, 1, 1, [2, 1, 3], [3], 9)
-    change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=moved))
-    assert hearer.heard == []
-    hand.turn(after_ms=1_100)
-    hand.settle()
+    hosting = someone.hand.broker.hosting
+    counting = CountingSettings(hosting._settings)
+    hosting._settings = counting  # type: ignore[assignment]
 
-    assert sorted(hearer.heard) == [(0, 1), (1, 0)]
-    assert hand.broker.topics["spread"].followed[0].leader_id == 3
+    here = PartitionRow(2, 0, 1, [2, 1], [2], 5)
+    added = range(0, 100, 10)
+    for index in added:
+        change(someone, PartitionChanged(topic_id=SPREAD, index=index, row=here))
+
+    assert list(someone.hand.broker.topics["spread"].followed) == list(added)
+    assert counting.asked <= 10 * len(added)
+
+
+class RefusedOnce:
+    """Logs of a disk that refuses the second one at first, as if it were full."""
+
+    def __init__(self, logs: Logs) -> None:
+        self._logs = logs
+        self.has_refused = False
+
+    def open(self, directory: str, *rest: object) -> object:
+        if directory.endswith("-1") and not self.has_refused:
+            self.has_refused = True
+            raise StorageError("no space left on device")
+        return self._logs.open(directory, *rest)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._logs, name)
+
+
+def refused_at_first(someone: Operator, *rows: PartitionRow) -> Roles:
+    """Let a topic come whose second partition the disk refuses."""
+    roles = Roles()
+    hosting = someone.hand.broker.hosting
+    hosting.role_listeners.append(roles)
+    hosting._logs = RefusedOnce(hosting._logs)  # type: ignore[assignment]
+    record = TopicCreated(topic_id=SPREAD, name="spread", partitions=[*rows], configs={})
+    change(someone, record)
+    assert "spread" not in someone.hand.broker.topics
+    assert roles.heard == []
+    return roles
+
+
+def tried_again(someone: Operator) -> None:
+    someone.hand.turn(after_ms=1_100)
+    someone.hand.settle()
+
+
+def test_who_must_know_hears_of_all_replicas_though_the_disk_refused_one_at_first() -> None:
+    someone = as_member(Operator(BrokerByHand()))
+    followed = PartitionRow(2, 0, 0, [2, 1], [2, 1], 5)
+    roles = refused_at_first(someone, followed, followed)
+
+    tried_again(someone)
+
+    assert roles.heard == [(0, None, False), (1, None, False)]
+
+
+def test_a_row_that_changes_while_the_disk_refuses_a_topic_counts_when_the_topic_comes() -> None:
+    someone = as_member(Operator(BrokerByHand()))
+    led = PartitionRow(1, 0, 0, [1, 2], [1, 2], 7)
+    roles = refused_at_first(someone, led, led, led)
+    deposed = PartitionRow(2, 1, 1, [1, 2], [1, 2], 8)
+    change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=deposed))
+    change(someone, PartitionChanged(topic_id=SPREAD, index=2, row=LEFT_OUT))
+
+    tried_again(someone)
+
+    topic = someone.hand.broker.topics["spread"]
+    assert (list(topic.partitions), list(topic.followed), list(topic.elsewhere)) == ([1], [0], [2])
+    assert topic.followed[0].leader_epoch == 1
+    assert roles.heard == [(0, None, False), (1, None, True)]

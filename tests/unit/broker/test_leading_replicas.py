@@ -15,6 +15,7 @@ from tests.support.broker.leader_scene import (
 from tests.support.metadata_stores import GivenChange
 
 from tarry.base import errors
+from tarry.broker.replication.leader import ReplicaLeader
 from tarry.cluster.isr_changes import ChangeIsr
 from tarry.cluster.records import LifeEnded
 from tarry.log.batch_walk import Flaw
@@ -496,7 +497,7 @@ class StoreAway:
         self.scene = scene
         self.asked: list[ChangeIsr] = []
         leader = scene.broker.replica_leader
-        assert leader is not None
+        assert isinstance(leader, ReplicaLeader)
         self.leader = leader
         self.store, leader._store = leader._store, self  # type: ignore[assignment]
 

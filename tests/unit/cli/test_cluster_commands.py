@@ -208,6 +208,22 @@ def test_what_is_under_way_is_shown_and_cancelled(
     assert "nothing to move" in tarry.run("topics reassign * --cancel").stderr
 
 
+def test_what_goes_already_is_not_wanted_in_another_place(
+    tarry: CommandRunner, cluster: ReplicaCluster
+) -> None:
+    """While a partition moves it has its old replicas and the new ones."""
+    cluster.asks_until_moved = 100
+    tarry.ok("topics reassign alone --brokers 1")
+
+    spread = tarry.json("topics reassign alone --brokers 2 --dry-run")
+    drained = tarry.json("brokers drain 1 --dry-run")
+    again = tarry.json("brokers drain 3 --dry-run")
+
+    assert [one["replicas"] for one in spread] == [[2]]
+    assert [one["replicas"] for one in drained if one["topic"] == "alone"] == [[2]]
+    assert [one["replicas"] for one in again if one["topic"] == "alone"] == [[1]]
+
+
 @pytest.mark.parametrize(
     ("line", "code", "sentence"),
     [

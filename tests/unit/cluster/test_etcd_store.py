@@ -6,7 +6,7 @@ import random
 from functools import partial
 
 import pytest
-from tests.support.metadata_stores import SETTINGS_FOR_TESTS, EtcdSubject
+from tests.support.metadata_stores import SETTINGS_FOR_TESTS, EtcdSubject, GivenChange
 
 from tarry.base import errors
 from tarry.base.etcd import Put
@@ -268,6 +268,26 @@ def test_a_change_while_etcd_is_away_for_long_is_refused(subject: EtcdSubject) -
 
     assert mine.refusal == "etcd does not answer; nothing was changed"
     assert [each.name for each in mine.outcomes] == ["orders"]
+
+
+MANY = [BrokerConfigChanged(broker_id=each, configs={"a": "1"}) for each in range(10, 139)]
+LARGE = [BrokerConfigChanged(broker_id=1, configs={"a": "x" * 2_000_000})]
+
+
+@pytest.mark.parametrize("records", [MANY, LARGE])
+def test_what_no_transaction_holds_is_refused_at_once_and_holds_nobody_up(
+    subject: EtcdSubject, records: list[BrokerConfigChanged]
+) -> None:
+    large = GivenChange(*records)
+    mine = creation("orders")
+    subject.store.change(large)
+    ended = large.is_ended
+    subject.store.change(mine)
+    subject.settle()
+
+    assert ended
+    assert "ask for less in one request" in large.refusal
+    assert (mine.is_ended, mine.refusal) == (True, "")
 
 
 @pytest.mark.parametrize("text", ['[2,"shared"]', "[9]"])

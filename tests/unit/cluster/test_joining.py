@@ -102,6 +102,26 @@ def test_a_directory_of_another_cluster_is_refused(scene: JoiningScene) -> None:
     assert "below /other/" in sentence
 
 
+def test_an_etcd_that_refuses_the_reading_is_told_with_its_reason(scene: JoiningScene) -> None:
+    broker = scene.broker(1)
+    read = broker.door.begin_read
+
+    def refuse(prefix: bytes) -> int:
+        call_id = read(prefix)
+        broker.door.cancel(call_id)
+        return call_id
+
+    broker.door.begin_read = refuse  # type: ignore[method-assign]
+
+    def is_told() -> bool:
+        broker.step()
+        return broker.joining.obstacle == "the rows in etcd cannot be read: not answered in time"
+
+    scene.run(is_told)
+    broker.door.begin_read = read  # type: ignore[method-assign]
+    scene.join(broker)
+
+
 def test_a_directory_whose_cluster_is_gone_from_etcd_makes_no_new_one(scene: JoiningScene) -> None:
     disk = scene.disk()
     scene.join(scene.broker(1, disk))

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from tarry.base.errors import StorageError
 from tarry.cluster.last_life import (
     FILE,
     UNREADABLE,
@@ -80,6 +81,13 @@ def test_a_damaged_file_is_told_from_none(disk: SimulatedDisk) -> None:
     assert read_last_life(disk) is UNREADABLE
 
 
+def test_a_doubt_about_no_topic_is_damage(disk: SimulatedDisk) -> None:
+    file = disk.open(FILE, create=True)
+    file.append([b'{"flush_policy":"commit","boot_id":"a","doubts":[["orders",0]]}'])
+
+    assert read_last_life(disk) is UNREADABLE
+
+
 def test_what_is_settled_is_doubted_no_more_after_its_flush(disk: SimulatedDisk) -> None:
     doubts = Doubts(disk, "commit", "boot", [ONE, TWO])
     doubts.save()
@@ -125,3 +133,30 @@ def test_a_full_disk_keeps_the_doubts_and_ends_nothing(disk: SimulatedDisk) -> N
     assert doubted_places(read_last_life(disk)) == [ONE, TWO]
     doubts.settle([TWO])
     assert len(steps) == 1
+
+
+class UnnamingDisk(SimulatedDisk):
+    """A disk that refuses the first new name after `is_refusing`."""
+
+    is_refusing = False
+
+    def rename(self, old: str, new: str) -> None:
+        if self.is_refusing:
+            self.is_refusing = False
+            raise StorageError("input/output error")
+        super().rename(old, new)
+
+
+def test_a_disk_that_refuses_the_name_ends_nothing_and_the_next_settlement_counts() -> None:
+    disk = UnnamingDisk(Random(5))
+    doubts = Doubts(disk, "commit", "boot", [ONE, TWO])
+    doubts.save()
+    steps = steps_after(disk, doubts)
+    disk.is_refusing = True
+    for place in (ONE, TWO):
+        doubts.settle([place])
+        flush_id, step = steps.popitem()
+        disk.complete_flush(flush_id)
+        step(flush_id)
+
+    assert doubted_places(read_last_life(disk)) == []

@@ -1,7 +1,7 @@
 """DeleteTopics (key 20): by name, or from version 6 on by id.
 
 The answer is given when the topics' data has left their names, so that who waits for it can
-create a topic of the same name at once.
+create a topic of the same name at once.  For brokers that do not live nobody waits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 from tarry.base import errors
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
+from tarry.cluster.state import ClusterState, is_alive
 from tarry.cluster.topic_decisions import TopicChange, TopicResult, decide_delete_topics
 from tarry.protocol.message import ZERO_UUID, Message
 from tarry.protocol.messages.delete_topics import (
@@ -45,15 +46,22 @@ def handle(
     ]
 
     def is_data_away() -> bool:
+        """Tell whether all brokers that live have removed it: the others may be away for long."""
         return not any(
-            outcome.topic_id in state.deleted_topics
-            for change in deletions
-            for outcome in change.outcomes
+            is_kept(state, outcome.topic_id) for change in deletions for outcome in change.outcomes
         )
 
     return changes.ask_for_many(
         context, deletions, _response, request.timeout_ms, until=is_data_away
     )
+
+
+def is_kept(state: ClusterState, topic_id: bytes | None) -> bool:
+    """Return whether this broker, or one that lives, still has data of a deleted topic."""
+    deleted = state.deleted_topics.get(topic_id) if topic_id is not None else None
+    if deleted is None:
+        return False
+    return not deleted.broker_ids or any(is_alive(state, each) for each in deleted.broker_ids)
 
 
 def _wanted(

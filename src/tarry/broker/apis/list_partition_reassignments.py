@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tarry.broker.request import RequestContext
-from tarry.cluster.reassignments import is_reassigned
-from tarry.cluster.state import ClusterState, TopicState
+from tarry.cluster.state import ClusterState, TopicState, is_reassigned
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,

@@ -14,8 +14,7 @@ from tarry.broker.coordinator.loader import Chore, Loader
 from tarry.broker.coordinator.runtime import ShardContext, ShardRuntime, ShardState
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.part import Part
-from tarry.cluster.row_changes import is_led
-from tarry.cluster.state import ClusterState
+from tarry.cluster.state import ClusterState, is_led
 from tarry.cluster.topic_decisions import TopicWanted
 from tarry.partition.state import Partition
 from tarry.partition.topic import HostedTopic

@@ -144,11 +144,15 @@ class ShardRuntime:
     def code(self) -> int:
         """Return what a request is answered now; NONE if the state can decide about it."""
         error_code = self.error_code
-        partition = self.partition
-        if error_code == errors.NONE and partition.door.is_lease_over and not partition.may_act():
+        if error_code == errors.NONE and self.rests():
             # Another may lead already: what is known here may be old.
             return errors.NOT_COORDINATOR
         return error_code
+
+    def rests(self) -> bool:
+        """Return whether the partition is led here, and another broker may lead it by now."""
+        partition = self.partition
+        return partition.door.is_lease_over and not partition.may_act()
 
     # -- appends
 
@@ -181,9 +185,13 @@ class ShardRuntime:
         """
         partition = self.partition
         context = self.context
-        if partition.followers is not None and partition.is_under_min_isr():
-            # As for acks=all: what too few replicas have would be answered to nobody.
-            return errors.NOT_ENOUGH_REPLICAS
+        if partition.followers is not None:
+            if self.rests():
+                # What a time-out decides here, another coordinator may have decided otherwise.
+                return errors.NOT_LEADER_OR_FOLLOWER
+            if partition.is_under_min_isr():
+                # As for acks=all: what too few replicas have would be answered to nobody.
+                return errors.NOT_ENOUGH_REPLICAS
         result = append_own(partition, batches, context.turn)
         if result.is_appended:
             context.flushes.touch(partition)

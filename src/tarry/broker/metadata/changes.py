@@ -19,7 +19,7 @@ from tarry.broker.metadata.hosting import Hosting
 from tarry.broker.part import WaitingPart
 from tarry.broker.request import RequestContext
 from tarry.cluster.change import Change, ChangeOfMany
-from tarry.cluster.records import MetadataRecord, TopicRemoved
+from tarry.cluster.records import DeletionPending, LifeEnded, MetadataRecord, TopicRemoved
 from tarry.cluster.state import ClusterState
 from tarry.cluster.store import MetadataStore, StoreListener
 from tarry.cluster.topic_decisions import (
@@ -34,7 +34,7 @@ from tarry.purgatory.operation import PayloadOperation
 # The key of those who wait for the data of deleted topics to be away.
 REMOVALS: Final = "removals"
 
-IN_TIME: Final = "the disk did not take it within the request's time; it may yet be done"
+IN_TIME: Final = "%s did not take it within the request's time; it may yet be done"
 
 # Makes the answer out of the error code with which the change ended, and a sentence; None if the
 # request waits for something else from now on.
@@ -51,9 +51,10 @@ def _outcomes(changes: Sequence[ChangeOfMany[Outcome]]) -> list[Outcome]:
 class ClientChange(Change):
     """A change that a client asked for; the log of the broker tells how it ended."""
 
-    def __init__(self, context: RequestContext, change: Change) -> None:
+    def __init__(self, context: RequestContext, change: Change, store: MetadataStore) -> None:
         super().__init__()
         self._change = change
+        self._store = store
         self._asker = changes_told.asker(context)
         self._lines: list[str] = []
 
@@ -66,9 +67,14 @@ class ClientChange(Change):
         self._lines = changes_told.worded(view, records)
         return records
 
+    @property
+    def keeper(self) -> str:
+        """Name of what keeps the metadata, for a sentence."""
+        return self._store.keeper
+
     def tell(self, error_code: int) -> None:
         """Write into the log what became of the change."""
-        changes_told.tell(self._lines, self._asker, error_code)
+        changes_told.tell(self._lines, self._asker, error_code, self._store.refused)
 
 
 class ChangeRequest:
@@ -109,7 +115,8 @@ class ChangeOperation(PayloadOperation[ChangeRequest]):
         if change.refusal:
             error_code, sentence = errors.KAFKA_STORAGE_ERROR, change.refusal
         elif not self.is_ready(payload):
-            error_code, sentence = errors.REQUEST_TIMED_OUT, IN_TIME
+            keeper = change.keeper if isinstance(change, ClientChange) else MetadataStore.keeper
+            error_code, sentence = errors.REQUEST_TIMED_OUT, IN_TIME % keeper
         if isinstance(change, ClientChange):
             change.tell(error_code)
         response = payload.answer(error_code, sentence)
@@ -169,7 +176,7 @@ class MetadataChanges:
         until: Callable[[], bool] | None = None,
     ) -> None:
         """Have a client's change made, and answer the client when the change has ended."""
-        asked = ClientChange(context, change)
+        asked = ClientChange(context, change, self.store)
         self.store.change(asked)
         if asked.is_ended:
             # Nothing was changed, so nothing follows from it.
@@ -246,7 +253,7 @@ class MetadataChanges:
         """Host what the records say, and wake whoever waits for it."""
         for record in records:
             self._hosting.react(record)
-            if isinstance(record, TopicRemoved):
+            if isinstance(record, TopicRemoved | DeletionPending | LifeEnded):
                 self.waits.touch(REMOVALS)
         if change is not None:
             self.waits.touch(change)

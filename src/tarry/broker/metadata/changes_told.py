@@ -47,15 +47,15 @@ def asker(context: RequestContext) -> str:
     return f"{name} at {context.connection.peer}"
 
 
-def tell(lines: list[str], by: str, error_code: int) -> None:
-    """Write how a change ended that somebody asked for."""
+def tell(lines: list[str], by: str, error_code: int, refused: str) -> None:
+    """Write how a change ended that somebody asked for; `refused` says it of one not kept."""
     for line in lines:
         if error_code == errors.NONE:
             logger.info("%s, by %s", line, by)
         elif error_code == errors.REQUEST_TIMED_OUT:
             logger.warning("not confirmed in time, it may still happen: %s, by %s", line, by)
         else:
-            logger.warning("not done, the disk refused it: %s, by %s", line, by)
+            logger.warning("%s: %s, by %s", refused, line, by)
 
 
 def changed_text(before: Mapping[str, str], after: Mapping[str, str]) -> str:

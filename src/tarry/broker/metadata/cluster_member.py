@@ -37,8 +37,8 @@ from tarry.cluster.records import (
     PartitionsAdded,
     TopicCreated,
 )
-from tarry.cluster.row_changes import Place, Spells, is_led
-from tarry.cluster.state import LEAVING, SERVING
+from tarry.cluster.row_changes import Place, Spells
+from tarry.cluster.state import LEAVING, SERVING, is_led, stands_still
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
 
@@ -221,7 +221,8 @@ class ClusterMember(ClusterMembership):
         settled: list[Place] = []
         for topic_id, index in self._doubts.places():
             topic = topics.get(topic_id)
-            if topic is None or self._broker_id not in topic.partitions[index].isr:
+            row = None if topic is None else topic.partitions[index]
+            if row is None or (self._broker_id not in row.isr and not stands_still(row)):
                 settled.append((topic_id, index))
         self._doubts.settle(settled)
         for topic_id, index in self._doubts.places():
@@ -237,7 +238,7 @@ class ClusterMember(ClusterMembership):
         """React to a partition's row: claim what nobody leads, settle what is doubted."""
         own_id = self._broker_id
         place = (topic_id, index)
-        if place in self._doubts:
+        if place in self._doubts and not stands_still(row):
             was_elected = row.leader_id == own_id and row.unclean_epoch == row.leader_epoch
             if own_id not in row.isr or was_elected:
                 self._doubts.settle([place])

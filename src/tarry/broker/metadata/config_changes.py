@@ -115,7 +115,7 @@ def set_levels(door: LogLevels, context: RequestContext, outcomes: list[ConfigOu
             loggers.set_levels(door, outcome.changes)
             changed = changes_told.changed_text(before, loggers.levels(door))
             lines = [f"levels of loggers changed: {changed}"] if changed else []
-            changes_told.tell(lines, changes_told.asker(context), errors.NONE)
+            changes_told.tell(lines, changes_told.asker(context), errors.NONE, "")
 
 
 def _check(outcomes: list[ConfigOutcome], settings: Settings, *, is_whole: bool) -> None:

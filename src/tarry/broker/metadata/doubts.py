@@ -13,7 +13,7 @@ from tarry.cluster.last_life import (
     was_trustworthy,
 )
 from tarry.cluster.row_changes import Place
-from tarry.cluster.state import ClusterState
+from tarry.cluster.state import ClusterState, stands_still
 from tarry.log.logs import Logs
 
 
@@ -41,7 +41,8 @@ def find_doubts(
     for partition in topics.replicas():
         row = state.topics_by_id[partition.topic_id].partitions[partition.index]
         place = (partition.topic_id, partition.index)
-        if settings.node_id not in row.isr:
+        # What stands still may name this broker as in sync once it is mended.
+        if settings.node_id not in row.isr and not stands_still(row):
             continue
         is_flawed = partition.log.flaw_offset >= 0
         is_doubted = is_other_disk or last is UNREADABLE or place in doubted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -28,7 +28,7 @@ from tarry.cluster.records import (
     TopicCreated,
     TopicDeleted,
 )
-from tarry.cluster.state import ClusterState, DeletedTopic, TopicState
+from tarry.cluster.state import ClusterState, DeletedTopic, TopicState, stands_still
 from tarry.cluster.topic_names import is_internal
 from tarry.cluster.topic_settings import log_config, topic_value
 from tarry.log.config import LogConfig
@@ -100,8 +100,7 @@ class Hosting:
         self.is_member = False
         self.own_epoch: Callable[[], int] = _no_life
         self._roles: dict[Partition, Role] = {}
-        # Replicas whose logs are open and whose roles nobody has heard of: the disk refused the log
-        # of another one of their topic.
+        # Replicas of which nobody was told: the disk refused others that came with them.
         self._untold: dict[Partition, None] = {}
         # The directories that were there at the start, until their topics are hosted.
         self._found: set[str] = set()
@@ -158,12 +157,16 @@ class Hosting:
         for partition in self._topics.replicas():
             partition.begin_after_recovery()
         for hosted in self._topics.all():
-            self._tell_hosted(hosted)
+            self._tell_hosted(hosted, hosted.replicas())
 
-    def _make(self, topic: TopicState, hosted: HostedTopic) -> None:
-        """Make the logs of a new topic; what the disk refuses is tried again."""
+    def _make(
+        self, topic: TopicState, hosted: HostedTopic, indexes: Sequence[int] | None = None
+    ) -> None:
+        """Make the logs of a new topic, or of these partitions of one that is hosted already; what
+        the disk refuses is tried again.
+        """
         try:
-            self._host(topic, hosted)
+            self._host(topic, hosted, indexes)
         except FlushFailed:
             raise
         except StorageError as error:
@@ -171,55 +174,50 @@ class Hosting:
             self._logs.trouble.report(f"topic {topic.name} has no logs yet", error)
             # What is open already stays: opened anew it would not be known as new, and its name
             # would never be flushed.
-            self.retries.later(partial(self._make_again, hosted))
+            self.retries.later(partial(self._make_again, hosted, indexes))
         else:
-            self._tell_hosted(hosted)
+            came = [each for each in self._untold if each.topic_id == topic.topic_id]
+            self._tell_hosted(hosted, came)
 
-    def _tell_hosted(self, hosted: HostedTopic) -> None:
-        topic = self._state.topic_by_id(hosted.topic_id)
-        for partition in hosted.replicas():
-            if partition not in self._untold:
-                continue
-            del self._untold[partition]
-            row = None if topic is None else topic.partitions[partition.index]
-            if row is not None and self._settings.node_id not in row.replicas:
-                self._give_up_replica(hosted, partition)
-                continue
+    def _tell_hosted(self, hosted: HostedTopic, came: list[Partition]) -> None:
+        for partition in came:
+            self._untold.pop(partition, None)
             role = self._roles[partition]
-            if row is not None and self._role(row) != role:
-                # Rows that came while the topic was not hosted yet found nobody.
-                role = self._roles[partition] = self._role(row)
-                partition.take_role(role)
-                hosted.place(partition)
             for listener in self.role_listeners:
                 listener.on_role(partition, None, role)
         self._listener.on_hosted(hosted)
 
-    def _make_again(self, hosted: HostedTopic) -> None:
+    def _make_again(self, hosted: HostedTopic, indexes: Sequence[int] | None) -> None:
         topic = self._state.topic_by_id(hosted.topic_id)
         if topic is None:
             self._close(hosted)
             return
         try:
-            self._make(topic, hosted)
+            self._make(topic, hosted, indexes)
         except FlushFailed as error:
             self._fail(str(error))
 
-    def _host(self, topic: TopicState, hosted: HostedTopic) -> None:
-        """Open the logs of the replicas that are this broker's and that `hosted` has not yet."""
+    def _host(
+        self, topic: TopicState, hosted: HostedTopic, indexes: Sequence[int] | None = None
+    ) -> None:
+        """Open the logs of the replicas that are this broker's and that `hosted` has not yet; only
+        these partitions are looked at if they are given: a topic may have ten thousand.
+        """
         hosted.is_internal = is_internal(topic.name)
-        expiration_ms = self._settings.producer_id_expiration_ms
-        for index, row in enumerate(topic.partitions):
-            if hosted.replica(index) is not None:
+        for index in range(len(topic.partitions)) if indexes is None else indexes:
+            row = topic.partitions[index]
+            partition = hosted.replica(index)
+            if partition is not None:
+                self._follow_untold(hosted, partition, row)
                 continue
-            if self._settings.node_id not in row.replicas:
+            if self._settings.node_id not in row.replicas and not self._is_kept(topic, index):
                 hosted.elsewhere[index] = None
                 if not self._has_begun and partition_directory(topic.name, index) in self._found:
                     # It was taken from this broker while it was away.
                     self._removals.give_up_replica(topic.name, index, topic.topic_id)
                 continue
             self._make_room(topic, index)
-            producers = ProducerStates(expiration_ms)
+            producers = ProducerStates(self._settings.producer_id_expiration_ms)
             log = self._logs.open(
                 partition_directory(topic.name, index),
                 topic.topic_id,
@@ -234,8 +232,28 @@ class Hosting:
             partition.take_role(role)
             partition.begin_after_recovery()
             hosted.place(partition)
-            self._untold[partition] = None
+            if self._has_begun:
+                self._untold[partition] = None
         self._topics.add(hosted)
+
+    def _follow_untold(self, hosted: HostedTopic, partition: Partition, row: PartitionRow) -> None:
+        """Bring a replica of which nobody was told yet up to its row, which may have changed while
+        the topic was not hosted for want of the others.
+        """
+        if partition not in self._untold:
+            return
+        if self._settings.node_id not in row.replicas:
+            self._give_up_replica(hosted, partition)
+        elif self._role(row) != self._roles[partition]:
+            self._take_role(hosted, partition, self._role(row))
+
+    def _is_kept(self, topic: TopicState, index: int) -> bool:
+        """Return whether this broker keeps data though it is not among the replicas known: those of
+        a row that cannot be read may be old ones.
+        """
+        if not stands_still(topic.partitions[index]):
+            return False
+        return partition_directory(topic.name, index) in self._found
 
     # -- roles
 
@@ -266,7 +284,7 @@ class Hosting:
         elif self._settings.node_id in record.row.replicas:
             topic = self._state.topic_by_id(record.topic_id)
             if topic is not None:
-                self._make(topic, hosted)
+                self._make(topic, hosted, [record.index])
 
     def on_own_life(self) -> None:
         """Look at all roles anew: this broker has begun another life, or has lost its own."""
@@ -284,6 +302,9 @@ class Hosting:
         self._roles[partition] = role
         partition.take_role(role)
         hosted.place(partition)
+        if partition in self._untold:
+            # It is told with its topic, in the role that it has by then.
+            return
         for listener in self.role_listeners:
             listener.on_role(partition, before, role)
         # What was flushed while this broker led nothing counts from now on; not before the leader's

@@ -10,7 +10,7 @@ from functools import partial
 from tarry.broker.metadata.retries import Retries
 from tarry.cluster.change import Change
 from tarry.cluster.etcd_store import EtcdStore
-from tarry.cluster.reassignments import FinishReassignments, finish_reassignment, is_reassigned
+from tarry.cluster.reassignments import FinishReassignments, finish_reassignment
 from tarry.cluster.records import (
     LifeChanged,
     MetadataRecord,
@@ -19,7 +19,7 @@ from tarry.cluster.records import (
     TopicDeleted,
 )
 from tarry.cluster.row_changes import Place
-from tarry.cluster.state import SERVING
+from tarry.cluster.state import SERVING, is_reassigned
 from tarry.cluster.store import StoreListener
 
 

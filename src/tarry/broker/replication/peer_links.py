@@ -10,6 +10,7 @@ from typing import Final
 from tarry.base.doors import CONNECTED, DISCONNECTED, RECEIVED, Event, Random, Transport
 from tarry.base.limits import POLL_MS_MAX
 from tarry.base.turn import Turn
+from tarry.broker.membership import PeerConnections
 from tarry.link.events import Connect, LinkEvent, Output, Resolve, Resolved, Send
 from tarry.link.links import Links, LinkSettings
 from tarry.link.tasks import Tasks
@@ -22,7 +23,7 @@ _RECONNECT_MS_MAX: Final = 1_000
 _SETUP_MS: Final = 10_000
 
 
-class PeerLinks:
+class PeerLinks(PeerConnections):
     """The links, their tasks, and which connection of the transport is whose.
 
     Whoever has used a link calls `carry_out` before the turn goes on.

@@ -175,6 +175,20 @@ class Placement:
         found = leader.endpoints.get(self._settings.inter_broker_listener)
         return None if found is None else Address(*found)
 
+    def _tell_no_listener(self, leader_id: int) -> None:
+        """Say it if a leader lives and cannot be reached for ever."""
+        leader = self._state.brokers.get(leader_id)
+        name = self._settings.inter_broker_listener
+        if leader is None or leader.broker_epoch < 0 or name in leader.endpoints:
+            return
+        has = ", ".join(leader.endpoints) or "none"
+        self._faults.report(
+            f"broker {leader_id}",
+            f"what it leads is not replicated here: it has no listener {name}, its listeners are "
+            f"{has}; let inter.broker.listener.name be the same at all brokers",
+            self._turn.now_ms,
+        )
+
     # -- from row to lane
 
     def begin(self, followed: Followed) -> None:
@@ -192,6 +206,7 @@ class Placement:
             self.cut(followed)
         elif self._address_of(followed) is None:
             followed.state = IDLE
+            self._tell_no_listener(partition.leader_id)
         else:
             self.place(followed)
 

@@ -381,7 +381,14 @@ class EtcdClient:
                 status = pb.StatusResponse.FromString(message)
                 header = status.header
                 return StatusRead(
-                    call_id, status.version, header.cluster_id, header.revision, list(status.errors)
+                    call_id,
+                    status.version,
+                    header.cluster_id,
+                    header.revision,
+                    list(status.errors),
+                    status.db_size,
+                    status.db_size_in_use,
+                    status.db_size_quota,
                 )
 
     def _answer_page(self, call: _EtcdCall, page: pb.RangeResponse) -> EtcdAnswer | None:

@@ -240,7 +240,7 @@ class StatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class StatusResponse(_message.Message):
-    __slots__ = ("header", "version", "db_size", "leader", "raft_index", "raft_term", "errors")
+    __slots__ = ("header", "version", "db_size", "leader", "raft_index", "raft_term", "errors", "db_size_in_use", "db_size_quota")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DB_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -248,6 +248,8 @@ class StatusResponse(_message.Message):
     RAFT_INDEX_FIELD_NUMBER: _ClassVar[int]
     RAFT_TERM_FIELD_NUMBER: _ClassVar[int]
     ERRORS_FIELD_NUMBER: _ClassVar[int]
+    DB_SIZE_IN_USE_FIELD_NUMBER: _ClassVar[int]
+    DB_SIZE_QUOTA_FIELD_NUMBER: _ClassVar[int]
     header: Header
     version: str
     db_size: int
@@ -255,7 +257,9 @@ class StatusResponse(_message.Message):
     raft_index: int
     raft_term: int
     errors: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, header: _Optional[_Union[Header, _Mapping]] = ..., version: _Optional[str] = ..., db_size: _Optional[int] = ..., leader: _Optional[int] = ..., raft_index: _Optional[int] = ..., raft_term: _Optional[int] = ..., errors: _Optional[_Iterable[str]] = ...) -> None: ...
+    db_size_in_use: int
+    db_size_quota: int
+    def __init__(self, header: _Optional[_Union[Header, _Mapping]] = ..., version: _Optional[str] = ..., db_size: _Optional[int] = ..., leader: _Optional[int] = ..., raft_index: _Optional[int] = ..., raft_term: _Optional[int] = ..., errors: _Optional[_Iterable[str]] = ..., db_size_in_use: _Optional[int] = ..., db_size_quota: _Optional[int] = ...) -> None: ...
 
 class AuthenticateRequest(_message.Message):
     __slots__ = ("name", "password")

@@ -118,6 +118,12 @@ class SocketLink:
         except LinkBroken as error:
             self._break(str(error))
             return
+        except ssl.SSLCertVerificationError as error:
+            self._break(
+                f"its certificate is not accepted ({error.verify_message}): name who has signed it "
+                "in metadata.store.ssl.ca.location"
+            )
+            return
         except ssl.SSLError as error:
             self._break(f"TLS: {error.reason or error}")
             return

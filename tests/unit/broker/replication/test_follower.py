@@ -15,6 +15,7 @@ from tests.support.replication.follower_scene import (
 
 from tarry.base import errors
 from tarry.broker.replication.followed import FETCHING, IDLE, PAUSED, STANDING
+from tarry.cluster.records import BrokerDescribed
 from tarry.partition.state import Partition
 
 
@@ -650,3 +651,19 @@ def test_an_empty_log_behind_the_end_of_an_unclean_leader_begins_where_that_one_
     scene.run()
 
     assert partition.log.log_end_offset == partition.high_watermark == begins_at
+
+
+def test_a_leader_without_the_listener_between_brokers_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scene = FollowerScene()
+    scene.state.apply(
+        BrokerDescribed(
+            broker_id=LEADER, directory_id="d", rack="", endpoints={"OUTSIDE": ("b", 9092)}
+        )
+    )
+    scene.host(0)
+
+    assert not scene.transport.requests
+    assert f"broker {LEADER}" in caplog.text
+    assert "it has no listener PLAINTEXT, its listeners are OUTSIDE" in caplog.text

@@ -23,7 +23,7 @@ from tarry.group.outcomes import (
     decide_unload,
 )
 from tarry.group.records import GroupRecord, OffsetCommitted, encode_record
-from tarry.group.requests import JoinAnswer, SyncAnswer
+from tarry.group.requests import Answer, JoinAnswer, SyncAnswer
 from tarry.group.state import Groups, GroupState
 from tarry.partition.state import Partition
 
@@ -36,6 +36,17 @@ class GroupAppend:
     def __init__(self, group_id: str, append: Append) -> None:
         self.group_id = group_id
         self.append = append
+
+
+def sent_away(answer: Answer) -> Answer:
+    """Return what is answered instead while another broker may coordinate already: no generation
+    that this one begins by a time-out may come to be used.
+    """
+    if isinstance(answer, JoinAnswer):
+        return JoinAnswer(answer.ticket, errors.NOT_COORDINATOR, member_id=answer.member_id)
+    if isinstance(answer, SyncAnswer):
+        return SyncAnswer(answer.ticket, errors.NOT_COORDINATOR)
+    return answer
 
 
 class GroupShard(ShardState[GroupRecord, GroupAppend], DecisionCarrier):
@@ -60,8 +71,10 @@ class GroupShard(ShardState[GroupRecord, GroupAppend], DecisionCarrier):
         error_code = errors.NONE if append is None else self._append(group_id, append)
         for wait in decision.heartbeats:
             self.sessions.follow(group_id, wait)
+        rests = self.runtime.rests()
         for answer in decision.answers:
-            self.context.tickets.answer(answer.ticket, answer)
+            told = sent_away(answer) if rests else answer
+            self.context.tickets.answer(answer.ticket, told)
         if decision.notes:
             self.context.history.note(group_id, decision.notes)
         if decision.round is not None:

@@ -1,4 +1,4 @@
-"""Start of the leader's side of replication, in a broker of a cluster."""
+"""Start of replication in a broker of a cluster, both sides."""
 
 from __future__ import annotations
 
@@ -6,10 +6,38 @@ from collections.abc import Callable
 
 from tarry.broker.broker import Broker
 from tarry.broker.metadata.leader_hints import LeaderHints
+from tarry.broker.replication.cuts import Cuts
 from tarry.broker.replication.fetch_sessions import ReplicaSessions
+from tarry.broker.replication.follower import ReplicaFollower
 from tarry.broker.replication.leader import ReplicaLeader
 from tarry.broker.replication.leader_fetch import ReplicaFetchHandler
+from tarry.broker.replication.peer_links import PeerLinks
 from tarry.cluster.row_records import KnownRows
+
+
+def begin_following(broker: Broker) -> None:
+    """Have a broker follow the partitions that others lead; before anything is hosted."""
+    settings, turn, deletions = broker.settings, broker.this_turn, broker.record_deletions
+    peers = PeerLinks(
+        broker.broker_id,
+        turn,
+        broker.timer,
+        broker.transport,
+        broker.random,
+        timeout_ms=settings.replica_socket_timeout_ms,
+        backoff_ms=settings.replica_fetch_backoff_ms,
+        idle_ms=settings.connections_max_idle_ms,
+    )
+    broker.peers = peers
+    cuts = Cuts(turn, broker.flushes, deletions.hasten, deletions.request)
+    follower = ReplicaFollower(settings, broker.cluster, turn, broker.flushes, peers, cuts)
+    broker.follower = broker.parts.add(follower)
+    # Before the coordinators, which load what is led.
+    placement = follower.placement
+    hosting = broker.hosting
+    hosting.role_listeners.insert(0, placement)
+    hosting.when_closed.append(placement.forget)
+    hosting.when_lives_change.append(placement.react)
 
 
 def begin_leading(broker: Broker, known: KnownRows, is_alive: Callable[[], bool]) -> None:
@@ -35,6 +63,7 @@ def begin_leading(broker: Broker, known: KnownRows, is_alive: Callable[[], bool]
     broker.parts.add(leader)
     broker.parts.add(sessions)
     broker.replica_leader = leader
+    broker.attend_leading = leader.attend
     # After the follower, which stops fetching and ends a cut; before the coordinators, which load.
     place = 0 if broker.follower is None else 1
     broker.hosting.role_listeners.insert(place, leader)

@@ -1,0 +1,344 @@
+"""The check of all rows of a cluster: can each be read, and do they fit each other.
+
+Brokers change rows only together with what they rest on, so a row that does not fit was damaged,
+written by somebody else, or by a mistake of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple, TypeVar
+
+from tarry.base.errors import TarryError
+from tarry.base.etcd import Row
+from tarry.cluster.records import EVERY_BROKER
+from tarry.cluster.rows import (
+    BlockRow,
+    BrokerRow,
+    ClusterRow,
+    ConfigsRow,
+    DeletedRow,
+    Keys,
+    LifeRow,
+    NameRow,
+    PartRow,
+    ProducerIdsRow,
+    StoredRow,
+    TopicRow,
+    decode_row,
+    shown_key,
+    topic_id_of,
+)
+from tarry.cluster.topic_names import collision_key, name_fault
+
+# How many parts a key has below the prefix, the kind being the first.
+_PARTS_OF_KEY: Final = {
+    "cluster": 1,
+    "brokers": 2,
+    "lives": 2,
+    "names": 2,
+    "topics": 2,
+    "parts": 3,
+    "deleted": 2,
+    "configs": 2,
+    "ids": 2,
+}
+_NUMBERED: Final = ("brokers", "lives", "configs")
+_OF_TOPIC: Final = ("topics", "parts", "deleted")
+
+R = TypeVar("R", bound=StoredRow)
+
+
+class RowProblem(NamedTuple):
+    """Finding about a row; `is_damage`: a cluster cannot go on with it as it should."""
+
+    key: str
+    problem: str
+    is_damage: bool
+
+
+class RowCheck:
+    """The rows of a cluster as they were read at one revision, and what is wrong with them."""
+
+    def __init__(self, keys: Keys, rows: Iterable[Row]) -> None:
+        self._keys = keys
+        self.row_count = 0
+        self.problems: list[RowProblem] = []
+        self._rows: dict[str, dict[tuple[str, ...], tuple[bytes, StoredRow]]] = {}
+        # Kinds of which a row could not be read: what seems to be missing may be that one.
+        self._unread: dict[str, None] = {}
+        for row in rows:
+            self.row_count += 1
+            self._read(row)
+        self.brokers = {int(place[0]): row for place, _, row in self._of("brokers", BrokerRow)}
+        self.lives = {int(place[0]): row for place, _, row in self._of("lives", LifeRow)}
+        self.topics = {place[0]: row for place, _, row in self._of("topics", TopicRow)}
+        self.deleted = {place[0]: row for place, _, row in self._of("deleted", DeletedRow)}
+        self.cluster_id = ""
+        self._check_cluster()
+        self._check_brokers()
+        self._check_names()
+        self._check_topics()
+        self._check_parts()
+        self._check_deleted()
+        self._check_rest()
+
+    @property
+    def partition_count(self) -> int:
+        """The number of partitions of all topics together."""
+        return sum(_partition_count(topic) for topic in self.topics.values())
+
+    @property
+    def is_sound(self) -> bool:
+        """True if nothing is damaged; there may be notes."""
+        return not any(each.is_damage for each in self.problems)
+
+    # --- reading
+
+    def _of(self, kind: str, row_type: type[R]) -> list[tuple[tuple[str, ...], bytes, R]]:
+        return [
+            (place, key, row)
+            for place, (key, row) in self._rows.get(kind, {}).items()
+            if isinstance(row, row_type)
+        ]
+
+    def _read(self, row: Row) -> None:
+        """Take in a row, or say why it cannot be read."""
+        kind = ""
+        try:
+            place = self._keys.place(row.key)
+            kind = place[0]
+            decoded = decode_row(kind, row.key, row.value)
+            problem = _fault_of_key(place)
+        except UnicodeDecodeError:
+            problem = "the key is no text: no broker has written it; remove it"
+        except TarryError as error:
+            problem = str(error)
+        if problem:
+            self._unread[kind] = None
+            self._damage(row.key, problem)
+        else:
+            if kind == "lives" and not row.lease_id:
+                self._damage(
+                    row.key, "it has no lease and would never end: stop that broker, remove it"
+                )
+            self._rows.setdefault(kind, {})[tuple(place[1:])] = (row.key, decoded)
+
+    def _damage(self, key: bytes, problem: str) -> None:
+        self.problems.append(RowProblem(shown_key(key), problem, is_damage=True))
+
+    def _note(self, key: bytes, problem: str) -> None:
+        self.problems.append(RowProblem(shown_key(key), problem, is_damage=False))
+
+    # --- brokers
+
+    def _check_cluster(self) -> None:
+        found = self._of("cluster", ClusterRow)
+        if found:
+            self.cluster_id = found[0][2].cluster_id
+            if not self.cluster_id:
+                self._damage(self._keys.cluster, "it names no cluster id: restore etcd")
+        elif "cluster" in self._unread:
+            return
+        elif self.row_count:
+            self._damage(
+                self._keys.cluster,
+                "it is missing though there are other rows: a migration was not ended (repeat "
+                "it), or the row was removed (restore etcd)",
+            )
+        else:
+            self._damage(
+                self._keys.prefix,
+                "there is no row below this prefix: no broker has made a cluster there yet, or "
+                "the prefix is another one",
+            )
+
+    def _check_brokers(self) -> None:
+        for broker_id, row in self.brokers.items():
+            key = self._keys.broker(broker_id)
+            if not row.directory_id:
+                self._note(key, "it names no log directory yet: the broker was never started")
+            life = self.lives.get(broker_id)
+            if life is not None and life.directory_id != row.directory_id:
+                self._note(
+                    key,
+                    "the broker lives with another log directory than it is registered with: its "
+                    "replicas leave those in sync and are copied anew",
+                )
+        for broker_id in self.lives:
+            key = self._keys.life(broker_id)
+            if broker_id not in self.brokers and "brokers" not in self._unread:
+                self._note(key, f"broker {broker_id} lives and is not registered: start it again")
+
+    def _is_unknown(self, broker_id: int) -> bool:
+        return broker_id not in self.brokers and "brokers" not in self._unread
+
+    # --- topics
+
+    def _check_names(self) -> None:
+        names = self._rows.get("names", {})
+        for place, key, row in self._of("names", NameRow):
+            if collision_key(row.name) != place[0]:
+                self._damage(key, f"it holds the name {row.name}, which has another key")
+            topic = self.topics.get(row.topic_id)
+            if topic is None and "topics" not in self._unread:
+                self._damage(
+                    key,
+                    f"it takes the name {row.name} for topic {row.topic_id}, which is not there: "
+                    "remove it, or restore etcd",
+                )
+            elif topic is not None and topic.name != row.name:
+                self._damage(key, f"it says {row.name}, and the topic says {topic.name}")
+        for text, topic in self.topics.items():
+            key = self._keys.topic(topic_id_of(text))
+            fault = name_fault(topic.name)
+            if fault:
+                self._damage(key, fault)
+                continue
+            entry = names.get((collision_key(topic.name),))
+            taken = None if entry is None else entry[1]
+            if isinstance(taken, NameRow) and taken.topic_id != text:
+                self._damage(key, f"its name {topic.name} is taken by topic {taken.topic_id}")
+            elif taken is None and "names" not in self._unread:
+                self._damage(key, f"its name {topic.name} is not kept: another topic could take it")
+
+    def _check_topics(self) -> None:
+        for text, topic in self.topics.items():
+            key = self._keys.topic(topic_id_of(text))
+            if not _partition_count(topic):
+                self._damage(key, f"topic {topic.name} has no partition")
+            end = 0
+            for block in topic.blocks:
+                if block.first_index != end:
+                    self._damage(
+                        key,
+                        f"topic {topic.name}: partitions from {end} on are not told of, a block "
+                        f"begins at {block.first_index}",
+                    )
+                end = block.first_index + len(block.replicas)
+                self._check_block(key, topic, block)
+
+    def _check_block(self, key: bytes, topic: TopicRow, block: BlockRow) -> None:
+        for number, replicas in enumerate(block.replicas):
+            place = f"{topic.name} [{block.first_index + number}]"
+            fault = _fault_of_replicas(replicas)
+            if fault:
+                self._damage(key, f"{place}: {fault}")
+
+    def _check_parts(self) -> None:
+        told: set[tuple[str, int]] = set()
+        for place, key, row in self._of("parts", PartRow):
+            text, index = place[0], int(place[1])
+            told.add((text, index))
+            topic = self.topics.get(text)
+            if topic is None:
+                if "topics" not in self._unread:
+                    self._damage(key, f"there is no topic {text}: remove it, or restore etcd")
+                continue
+            if index >= _partition_count(topic):
+                self._damage(key, f"topic {topic.name} has {_partition_count(topic)} partitions")
+                continue
+            label = f"{topic.name} [{index}]"
+            for fault in _faults_of_part(row):
+                self._damage(key, f"{label}: {fault}")
+            self._check_hosts(key, label, row.replicas)
+        for text, topic in self.topics.items():
+            key = self._keys.topic(topic_id_of(text))
+            for block in topic.blocks:
+                for number, replicas in enumerate(block.replicas):
+                    index = block.first_index + number
+                    if (text, index) not in told:
+                        self._check_hosts(key, f"{topic.name} [{index}]", replicas)
+
+    def _check_hosts(self, key: bytes, label: str, replicas: list[int]) -> None:
+        for broker_id in replicas:
+            if self._is_unknown(broker_id):
+                self._damage(
+                    key,
+                    f"{label}: broker {broker_id} has a replica and is not registered: start it, "
+                    "or move the replica with tarry topics reassign",
+                )
+
+    def _check_deleted(self) -> None:
+        for text, row in self.deleted.items():
+            key = self._keys.deleted(topic_id_of(text))
+            if text in self.topics:
+                self._damage(key, f"topic {row.name} is deleted and there: restore etcd")
+            for broker_id in row.broker_ids:
+                if self._is_unknown(broker_id):
+                    self._note(
+                        key,
+                        f"deleted topic {row.name}: broker {broker_id} still has its data and is "
+                        "not registered; remove this row if that broker will not come back",
+                    )
+
+    # --- the rest
+
+    def _check_rest(self) -> None:
+        for place, key, _ in self._of("configs", ConfigsRow):
+            broker_id = int(place[0])
+            if broker_id != EVERY_BROKER and self._is_unknown(broker_id):
+                self._note(key, f"settings of broker {broker_id}, which is not registered")
+        for place, key, row in self._of("ids", ProducerIdsRow):
+            if place != ("producer",):
+                self._damage(key, "no broker reads this key; remove it")
+            elif row.next_id < 0:
+                self._damage(key, "the next producer id is negative: restore etcd")
+
+
+def _partition_count(topic: TopicRow) -> int:
+    return max((block.first_index + len(block.replicas) for block in topic.blocks), default=0)
+
+
+def _fault_of_key(place: list[str]) -> str:
+    """Return why a key is none that a broker writes; "" if it is one."""
+    kind = place[0]
+    if len(place) != _PARTS_OF_KEY[kind]:
+        return f"a key of the kind {kind} has {_PARTS_OF_KEY[kind]} parts: remove it"
+    numbers = place[1:] if kind in _NUMBERED else place[2:]
+    for text in numbers:
+        if str(EVERY_BROKER) == text and kind == "configs":
+            continue
+        if not (text.isascii() and text.isdecimal()) or str(int(text)) != text:
+            return f"'{text}' in the key is no number: remove it"
+    if kind in _OF_TOPIC:
+        topic_id_of(place[1])
+    return ""
+
+
+def _fault_of_replicas(replicas: list[int]) -> str:
+    if not replicas:
+        return "it has no replica: restore etcd"
+    if len(set(replicas)) < len(replicas):
+        return f"replicas {_listed(replicas)} name a broker twice: restore etcd"
+    return ""
+
+
+def _faults_of_part(row: PartRow) -> list[str]:
+    """Return what is wrong with a partition's row by itself."""
+    fault = _fault_of_replicas(row.replicas)
+    found = [fault] if fault else []
+    replicas = _listed(row.replicas)
+    if row.leader_id not in row.replicas:
+        found.append(f"leader {row.leader_id} is none of the replicas {replicas}: restore etcd")
+    elif row.leader_id not in row.isr:
+        found.append(f"leader {row.leader_id} is not in sync ({_listed(row.isr)}): restore etcd")
+    if not row.isr:
+        found.append("no replica is in sync: restore etcd")
+    for what, broker_ids in (
+        ("in sync", row.isr),
+        ("being added", row.adding),
+        ("being removed", row.removing),
+    ):
+        others = [each for each in broker_ids if each not in row.replicas]
+        if others:
+            found.append(f"{_listed(others)} {what}, but the replicas are {replicas}: restore etcd")
+        if len(set(broker_ids)) < len(broker_ids):
+            found.append(f"{_listed(broker_ids)} {what} name a broker twice: restore etcd")
+    if row.leader_epoch < 0 or row.partition_epoch < 0:
+        found.append("an epoch is negative: restore etcd")
+    return found
+
+
+def _listed(broker_ids: list[int]) -> str:
+    return ", ".join(map(str, broker_ids)) or "none"
