@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
@@ -202,8 +203,10 @@ def kafka_cluster(directory: Path) -> Iterator[Cluster]:
     controllers = [free_port() for _ in REPLICAS]
     nodes = [KafkaNode(directory, number, controllers) for number in REPLICAS]
     try:
-        for node in nodes:
-            node.start()
+        # At once: one controller alone is no quorum, and its broker gives up waiting for one.
+        with ThreadPoolExecutor(len(nodes)) as pool:
+            for started in [pool.submit(node.start) for node in nodes]:
+                started.result()
         yield Cluster("Apache Kafka", list[Node](nodes))
     finally:
         for node in nodes:
