@@ -104,10 +104,10 @@ class RowCheck:
 
     def _read(self, row: Row) -> None:
         """Take in a row, or say why it cannot be read."""
-        kind = ""
+        place = self._keys.place(row.key)
+        kind = place[0]
         try:
-            place = self._keys.place(row.key)
-            kind = place[0]
+            row.key.decode()
             decoded = decode_row(kind, row.key, row.value)
             problem = _fault_of_key(place)
         except UnicodeDecodeError:
