@@ -19,13 +19,16 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 HOST: Final = "127.0.0.1"
 END_S_MAX: Final = 10
+# Longer than a session time-out, so that the others have taken over what it led.
+RESTART_S: Final = 15
 
 HOW_TO: Final = """\
 A cluster of three brokers is ready: {brokers}
   produce   echo hello | .venv/bin/tarry produce -b {first} orders
   consume   .venv/bin/tarry consume -b {first} orders
   look      kcat -b {first} -L
-A partition has one replica: while its broker is down, it waits.  Ctrl-C ends brokers and etcd."""
+Topics have three replicas: kill -9 a broker and go on, it is started again after {pause} s.
+Ctrl-C ends brokers and etcd."""
 
 
 class Cluster:
@@ -57,8 +60,9 @@ class Cluster:
                 subprocess.Popen([self.etcd, *words], stderr=log, text=True, start_new_session=True)
             )
         self._wait_for_etcd()
-        brokers = [self._start_broker(number + 1, port) for number, port in enumerate(self.ports)]
-        for broker in brokers:
+        for number, port in enumerate(self.ports):
+            self.processes.append(self._start_broker(number + 1, port))
+        for broker in self.processes[1:]:
             assert broker.stdout is not None
             if not broker.stdout.readline():
                 sys.exit("make cluster: a broker did not start, see above")
@@ -89,17 +93,30 @@ class Cluster:
             "min.insync.replicas": "2",
         }
         words = [f"--set={key}={value}" for key, value in settings.items()]
-        broker = subprocess.Popen(
+        return subprocess.Popen(
             [str(ROOT / ".venv" / "bin" / "tarry"), "serve", *words],
             stdout=subprocess.PIPE,
             text=True,
         )
-        self.processes.append(broker)
-        return broker
 
     def watch(self) -> None:
-        """Wait until one of the processes ends."""
-        while all(process.poll() is None for process in self.processes):
+        """Start brokers again that end, until etcd does."""
+        ended_s: dict[int, float] = {}
+        while self.processes[0].poll() is None:
+            for number, broker in enumerate(self.processes[1:]):
+                code = broker.poll()
+                if code is None:
+                    continue
+                if number not in ended_s:
+                    ended_s[number] = time.monotonic()
+                    print(
+                        f"make cluster: broker {number + 1} has ended (exit code {code}); the "
+                        f"others go on, and it is started again after {RESTART_S} s",
+                        file=sys.stderr,
+                    )
+                elif time.monotonic() - ended_s[number] >= RESTART_S:
+                    del ended_s[number]
+                    self.processes[number + 1] = self._start_broker(number + 1, self.ports[number])
             time.sleep(0.2)
 
     def end(self) -> None:
@@ -132,9 +149,9 @@ def main() -> None:
         cluster.start()
         first = f"{HOST}:{cluster.ports[0]}"
         brokers = ", ".join(f"{HOST}:{port}" for port in cluster.ports)
-        print(HOW_TO.format(brokers=brokers, first=first), flush=True)
+        print(HOW_TO.format(brokers=brokers, first=first, pause=RESTART_S), flush=True)
         cluster.watch()
-        print("make cluster: one of the processes has ended, so all are ended", file=sys.stderr)
+        print("make cluster: etcd has ended, so all are ended", file=sys.stderr)
     except KeyboardInterrupt:
         pass
     finally:

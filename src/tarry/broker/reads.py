@@ -243,6 +243,10 @@ def _read_status(
     assert partition is not None
     answer.high_watermark = partition.high_watermark
     answer.last_stable_offset = partition.last_stable_end().offset
+    if partition.is_behind_epoch():
+        # An earlier leader may have acknowledged all that is there, and nothing of it goes any more
+        # while this one leads.  A client that was told less would take its offset for the end.
+        answer.high_watermark = answer.last_stable_offset = partition.epoch_start
     answer.log_start_offset = partition.log.log_start_offset
     answer.preferred_read_replica = -1
     answer.aborted_transactions = [] if limits.reader.is_committed else None

@@ -416,6 +416,24 @@ def test_a_new_leader_tells_no_end_until_it_knows_what_was_committed() -> None:
     assert (late.error_code, late.offset) == (errors.NONE, 2)
 
 
+def test_a_consumer_of_a_new_leader_is_not_told_that_it_is_at_the_end() -> None:
+    """What an earlier leader acknowledged is there, and is told a moment later."""
+    scene = LeaderScene(isr=(1, 2))
+    scene.write(b"a", b"b")
+    scene.has(SECOND, 1, last_epoch=0)
+    scene.bring_row(leader_epoch=1)
+
+    early = scene.operator.fetch(1, topic="shared")
+    scene.has(SECOND, 2, epoch=1, last_epoch=0)
+    late = scene.operator.fetch(1, topic="shared")
+
+    assert (early.error_code, len(early.records or b"")) == (errors.NONE, 0)
+    # A client takes its offset for the end when it is told that nothing lies behind it.
+    assert (early.high_watermark, early.last_stable_offset) == (2, 2)
+    assert (late.high_watermark, late.last_stable_offset) == (2, 2)
+    assert len(late.records or b"") > 0
+
+
 def test_ends_that_were_told_in_an_earlier_epoch_are_forgotten() -> None:
     scene = LeaderScene(isr=(1, 2))
     scene.has(SECOND, 0)
