@@ -37,6 +37,13 @@ class LifeGuard(NamedTuple):
     broker_epoch: int
     is_over: bool
 
+    def add_to(self, transaction: Transaction) -> None:
+        """Have nothing of a transaction done unless this holds."""
+        if self.is_over:
+            transaction.guard_end(self.broker_id, self.broker_epoch)
+        else:
+            transaction.guard_life(self.broker_id, self.broker_epoch)
+
 
 class RowsChange(GuardedChange):
     """A change of rows, at most `ROWS_PER_TRANSACTION` at a time; `is_last` if none is left."""
@@ -85,10 +92,7 @@ class RowsChange(GuardedChange):
 
     def guard(self, transaction: Transaction) -> None:
         for each in self._guards:
-            if each.is_over:
-                transaction.guard_end(each.broker_id, each.broker_epoch)
-            else:
-                transaction.guard_life(each.broker_id, each.broker_epoch)
+            each.add_to(transaction)
 
     def _has_room(self, rows: int, guards: list[LifeGuard]) -> bool:
         """Take the guards of one more row, unless it is too much for one transaction."""

@@ -148,10 +148,7 @@ class GrantWishes(ConditionalChange):
 
     def guard(self, transaction: Transaction) -> None:
         for each in self._guards:
-            if each.is_over:
-                transaction.guard_end(each.broker_id, each.broker_epoch)
-            else:
-                transaction.guard_life(each.broker_id, each.broker_epoch)
+            each.add_to(transaction)
 
 
 _NO_ROOM: Final = PartitionChanged(topic_id=b"", index=-1, row=PartitionRow(-1, 0, 0, [], []))

@@ -76,7 +76,4 @@ class LeaderHints:
         if topic is None or not 0 <= index < len(topic.partitions):
             return None
         row = topic.partitions[index]
-        broker = state.brokers.get(row.leader_id)
-        if broker is None or broker.broker_epoch != row.broker_epoch:
-            return None
-        return row if self._view.is_reachable(row.leader_id) else None
+        return row if self._view.leader(row) >= 0 else None
