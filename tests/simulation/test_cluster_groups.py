@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 from tests.support.cluster.group_run import OFFSETS_TOPIC, GroupRun
-from tests.support.cluster.leader_scene import allow_replicas
 
 from tarry.broker.coordinator.coordinators import Coordinators
 from tarry.broker.coordinator.runtime import ShardRuntime
@@ -17,11 +16,6 @@ from tarry.cluster.state import ClusterState, TopicState
 from tarry.partition.role import Role
 from tarry.partition.state import Partition
 from tarry.simulation import faults
-
-
-@pytest.fixture(autouse=True)
-def _replicas(monkeypatch: pytest.MonkeyPatch) -> None:
-    allow_replicas(monkeypatch)
 
 
 def test_the_topic_of_groups_has_the_replicas_that_are_asked_for() -> None:

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.cluster.leader_scene import LeaderScene, allow_replicas
+from tests.support.cluster.leader_scene import LeaderScene
 
 from tarry.simulation import faults
 from tarry.simulation.cluster.cluster_node import SESSION_MS
 
 ALL = [1, 2, 3]
-
-
-@pytest.fixture(autouse=True)
-def _replicas(monkeypatch: pytest.MonkeyPatch) -> None:
-    allow_replicas(monkeypatch)
 
 
 def test_when_a_leader_dies_the_next_in_sync_leads_after_its_lease() -> None:

@@ -5,17 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.support.cluster.simulated_cluster import PARTITIONS, SimulatedCluster
 
-from tarry.broker.apis import find_coordinator
 from tarry.broker.replication.followed import STANDING
 from tarry.broker.replication.follower import ReplicaFollower
-from tarry.cluster import replica_choice, topic_decisions
 from tarry.partition.state import Partition
-
-
-@pytest.fixture(autouse=True)
-def three_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (replica_choice, topic_decisions, find_coordinator):
-        monkeypatch.setattr(module, "REPLICAS_MAX", 3, raising=False)
 
 
 def content(partition: Partition) -> bytes:

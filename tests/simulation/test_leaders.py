@@ -9,16 +9,8 @@ import pytest
 from tests.simulation.test_followers import are_equal, places
 from tests.support.cluster.simulated_cluster import SimulatedCluster
 
-from tarry.broker.apis import find_coordinator
 from tarry.broker.replication import replica_reads
-from tarry.cluster import replica_choice, topic_decisions
 from tarry.partition.followers import Followers
-
-
-@pytest.fixture(autouse=True)
-def three_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (replica_choice, topic_decisions, find_coordinator):
-        monkeypatch.setattr(module, "REPLICAS_MAX", 3, raising=False)
 
 
 def are_in_sync(cluster: SimulatedCluster) -> bool:

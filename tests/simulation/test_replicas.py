@@ -7,15 +7,9 @@ stand still, stop cleanly, are cut off from etcd or from each other, in one dire
 from __future__ import annotations
 
 import pytest
-from tests.support.cluster.leader_scene import allow_replicas
 from tests.support.cluster.replica_run import ReplicaRun
 
 SEEDS = 6
-
-
-@pytest.fixture(autouse=True)
-def _replicas(monkeypatch: pytest.MonkeyPatch) -> None:
-    allow_replicas(monkeypatch)
 
 
 @pytest.mark.interpreted

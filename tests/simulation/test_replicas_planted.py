@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Final
 
 import pytest
-from tests.support.cluster.leader_scene import allow_replicas
 from tests.support.cluster.replica_run import ReplicaRun
 
 from tarry.base.errors import TarryError
@@ -73,7 +72,6 @@ PLANTS: Final[list[Plant]] = [
 @pytest.mark.interpreted
 @pytest.mark.parametrize("plant", PLANTS, ids=[plant.__name__ for plant in PLANTS])
 def test_a_planted_mistake_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    allow_replicas(monkeypatch)
     plant(monkeypatch)
     found: list[str] = []
 

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from tests.support.cluster.simulated_cluster import SimulatedCluster
 from tests.support.metadata_stores import GivenChange
 
 from tarry.base.etcd import Row
-from tarry.broker.apis import find_coordinator
 from tarry.broker.broker import Broker
-from tarry.cluster import replica_choice
 from tarry.cluster.records import PartitionRow, TopicCreated
 from tarry.cluster.rows import Keys, PartRow, decode_row
 from tarry.simulation import faults
@@ -22,12 +19,6 @@ from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.disk import SimulatedDisk
 
 TOPIC = "t"
-
-
-def allow_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let topics have several replicas."""
-    for module in (replica_choice, find_coordinator):
-        monkeypatch.setattr(module, "REPLICAS_MAX", 1_000)
 
 
 class LeaderScene:
