@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -95,6 +96,17 @@ class BrokerCluster:
         """The topic as this broker tells of it; without partitions if it does not know it."""
         with Admin(bootstrap_servers=self.brokers[asked].address) as admin:
             return admin.find_topics([name]).get(name) or Topic(name)
+
+    def wait_until_known(self, name: str) -> None:
+        """Wait until each broker that runs tells of the topic and of a leader of each partition."""
+
+        def is_known(asked: int) -> str:
+            partitions = self.topic(asked, name).partitions.values()
+            return "yes" if partitions and all(p.leader_id >= 0 for p in partitions) else ""
+
+        for asked, broker in self.brokers.items():
+            if broker.process is not None:
+                wait_until(partial(is_known, asked), f"topic {name} at broker {asked}")
 
     def wait_until_serving(self, asked: int, wanted: list[int]) -> None:
         """Wait until this broker tells of these brokers and no other."""

@@ -8,6 +8,7 @@ import random
 import signal
 import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -85,6 +86,15 @@ class EtcdServer:
         self.process.kill()
         self.process.wait(PATIENCE_S)
         self.process = None
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Kill it for the time of the block; it is started again even if the block fails."""
+        self.kill()
+        try:
+            yield
+        finally:
+            self.start()
 
     def pause(self) -> None:
         assert self.process is not None
