@@ -4,6 +4,10 @@ Begun, `replicas` are the target and, behind it, those that go; `adding` are the
 `removing` those that are not in the target.  The leader writes the target alone once all of it is
 in sync, and hands over in the same step if it is left out.  Cancelled, the replicas are again what
 they were: those that are not in `adding`.
+
+A row that takes a replica away begins a leader epoch, as in Kafka, also where the same broker goes on
+leading.  Who is left out removes its data; were it a replica again in the same epoch, a fetch from
+before that comes late would tell the leader of records that it has no more.
 """
 
 from __future__ import annotations
@@ -109,7 +113,7 @@ def cancel_reassignment(
         removing=[],
         partition_epoch=row.partition_epoch + 1,
     )
-    led = _led_by_replica(view, after)
+    led = _led_by_replica(view, row, after)
     if (
         not isr
         or led is None
@@ -138,7 +142,7 @@ def finish_reassignment(view: ClusterState, row: PartitionRow) -> PartitionRow |
         removing=[],
         partition_epoch=row.partition_epoch + 1,
     )
-    return _led_by_replica(view, after)
+    return _led_by_replica(view, row, after)
 
 
 class FinishReassignments(RowsChange):
@@ -166,18 +170,21 @@ class FinishReassignments(RowsChange):
         return [own, *_guards(before, after)]
 
 
-def _led_by_replica(view: ClusterState, row: PartitionRow) -> PartitionRow | None:
+def _led_by_replica(
+    view: ClusterState, before: PartitionRow, after: PartitionRow
+) -> PartitionRow | None:
     """Return the row led by one of its replicas: by who leads it, or handed over in the same step;
     None if nobody can take it over.
     """
-    if row.leader_id in row.replicas:
-        return row
-    for broker_id in row.replicas:
-        if can_take_over(view, row, broker_id):
+    if after.leader_id in after.replicas:
+        is_left = any(broker_id not in after.replicas for broker_id in before.replicas)
+        return replace(after, leader_epoch=after.leader_epoch + 1) if is_left else after
+    for broker_id in after.replicas:
+        if can_take_over(view, after, broker_id):
             return replace(
-                row,
+                after,
                 leader_id=broker_id,
-                leader_epoch=row.leader_epoch + 1,
+                leader_epoch=after.leader_epoch + 1,
                 broker_epoch=view.brokers[broker_id].broker_epoch,
             )
     return None

@@ -120,6 +120,8 @@ class Partition(LogOwner):
         self.leader_epoch = 0
         # The life of the leader in which it leads.
         self.leader_broker_epoch = -1
+        # The epoch since which the same leader leads in the same life, with nobody in between.
+        self.led_since = 0
         self.partition_epoch = 0
         # The last leader epoch that began with an unclean election.
         self.unclean_epoch = -1
@@ -144,6 +146,8 @@ class Partition(LogOwner):
     def take_role(self, role: Role) -> None:
         """Take over what the metadata says about this partition."""
         is_new = role.leader_epoch != self.leader_epoch or role.is_leader != self.is_leader
+        if not self._goes_on(role):
+            self.led_since = role.leader_epoch
         self.leader_id = role.leader_id
         self.leader_epoch = role.leader_epoch
         self.leader_broker_epoch = role.leader_broker_epoch
@@ -164,6 +168,15 @@ class Partition(LogOwner):
             self.followers.count_at_least(role.isr)
         if not self.is_closed:
             self.gone_code = errors.NONE if role.is_leader else errors.NOT_LEADER_OR_FOLLOWER
+
+    def _goes_on(self, role: Role) -> bool:
+        """Return whether nobody else can have led between the role before and this one."""
+        return (
+            self.is_leader
+            and role.is_leader
+            and role.leader_broker_epoch == self.leader_broker_epoch
+            and role.leader_epoch - self.leader_epoch <= 1
+        )
 
     def begin_epoch(self) -> None:
         """Let the leader epoch begin at the log's end, though it has no batch yet.

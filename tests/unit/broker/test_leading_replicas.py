@@ -9,6 +9,7 @@ from tests.support.broker.broker_user import User, a_batch, records_in
 from tests.support.broker.leader_scene import (
     LIVES,
     SECOND,
+    SHARED,
     THIRD,
     LeaderScene,
 )
@@ -17,7 +18,8 @@ from tests.support.metadata_stores import GivenChange
 from tarry.base import errors
 from tarry.broker.replication.leader import ReplicaLeader
 from tarry.cluster.isr_changes import ChangeIsr
-from tarry.cluster.records import LifeEnded
+from tarry.cluster.reassignments import begin_reassignment
+from tarry.cluster.records import LifeEnded, PartitionChanged
 from tarry.log.batch_walk import Flaw
 from tarry.protocol import api_keys
 from tarry.protocol.messages.produce import ProduceResponse
@@ -247,6 +249,28 @@ def test_a_replica_joins_only_with_all_that_an_earlier_leader_may_have_committed
     assert (early, scene.isr()) == ([1, 2], [1, 2, 3])
 
 
+def test_a_replica_that_was_taken_away_and_comes_back_brings_no_old_offset() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.write(b"a", b"b")
+    scene.has(SECOND, 2, last_epoch=0)
+    scene.has(THIRD, 0)
+
+    for target in ([1, 2], [1, 2, 3]):
+        # Row after row, as they are decided.
+        before = scene.broker.cluster.topics["shared"].partitions[0]
+        decision = begin_reassignment(scene.broker.cluster, before, target)
+        assert decision is not None
+        scene.change(PartitionChanged(topic_id=SHARED, index=0, row=decision.row))
+    # Its log is empty by now, and this fetch was sent before.
+    late = scene.has(THIRD, 2, epoch=0, last_epoch=0)
+    after_late = scene.isr()
+    scene.has(SECOND, 2, epoch=1, last_epoch=0)
+    true = scene.has(THIRD, 0, epoch=1)
+
+    assert late.error_code == errors.FENCED_LEADER_EPOCH
+    assert (after_late, true.error_code, scene.isr()) == ([1, 2], errors.NONE, [1, 2])
+
+
 @pytest.mark.parametrize("phase", ["starting", "leaving"])
 def test_who_does_not_serve_does_not_join(phase: str) -> None:
     scene = LeaderScene(isr=(1, 2))
@@ -367,6 +391,22 @@ def test_what_waits_ends_when_another_one_leads() -> None:
     scene.bring_row(leader_id=SECOND, leader_epoch=1, broker_epoch=LIVES[SECOND])
 
     assert codes(scene) == [errors.NOT_LEADER_OR_FOLLOWER]
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_what_waits_goes_on_waiting_in_an_epoch_of_the_same_leader(epoch: int) -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.operator.send_produce(a_batch(b"a"), topic="shared")
+    scene.hand.settle()
+
+    # Another one may have led in the epoch between.
+    scene.bring_row(leader_epoch=epoch, replicas=[1, 2])
+    waiting = codes(scene)
+    scene.has(SECOND, 1, epoch=epoch, last_epoch=0)
+
+    assert waiting == ([] if epoch == 1 else [errors.NOT_LEADER_OR_FOLLOWER])
+    assert scene.high_watermark == 1
+    assert codes(scene) == ([errors.NONE] if epoch == 1 else [])
 
 
 def test_who_asks_the_wrong_broker_is_told_the_right_one() -> None:

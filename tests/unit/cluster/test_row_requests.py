@@ -190,7 +190,7 @@ def test_a_reassignment_begins_with_all_replicas(
 @pytest.mark.parametrize(
     ("before", "target", "after"),
     [
-        (row(1, [1, 2, 3], [1, 2, 3]), [1, 2], (1, 5, [1, 2], [1, 2], 11)),
+        (row(1, [1, 2, 3], [1, 2, 3]), [1, 2], (1, 6, [1, 2], [1, 2], 11)),
         (row(1, [1, 2], [1, 2]), [2, 1], (1, 5, [2, 1], [1, 2], 11)),
         (row(1, [1, 2], [1, 2]), [2], (2, 6, [2], [2], 12)),
     ],
@@ -231,7 +231,9 @@ def test_a_reassignment_to_what_is_there_changes_nothing() -> None:
             (4, 6, [3, 4], [3, 4], 14),
         ),
         ({**SERVING, 3: ""}, row(1, [3, 1], [1, 3], adding=[3], removing=[1]), None),
-        (SERVING, row(1, [3, 1, 2], [1, 3], adding=[3], removing=[2]), (1, 5, [3, 1], [1, 3], 11)),
+        # Who is left out removes its data: no fetch from before may count if it comes back.
+        (SERVING, row(1, [3, 1, 2], [1, 3], adding=[3], removing=[2]), (1, 6, [3, 1], [1, 3], 11)),
+        (SERVING, row(1, [3, 1], [1, 3], adding=[3]), (1, 5, [3, 1], [1, 3], 11)),
         (SERVING, row(1, [1, 2], [1, 2]), None),
     ],
 )
@@ -252,8 +254,9 @@ def test_a_reassignment_ends_once_its_target_is_in_sync(
             {},
             SERVING,
             row(1, [3, 1, 2], [1, 2, 3], adding=[3], removing=[2]),
-            (1, 5, [1, 2], [1, 2], 11),
+            (1, 6, [1, 2], [1, 2], 11),
         ),
+        ({}, SERVING, row(1, [1, 2], [1, 2], removing=[2]), (1, 5, [1, 2], [1, 2], 11)),
         # A new one leads: an old one takes over.
         (
             {},

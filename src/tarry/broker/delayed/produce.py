@@ -31,8 +31,8 @@ class ProduceStatus:
         self.required_offset = required_offset
         self.answer = answer
         self.is_pending = partition is not None
-        # Of the append: under a later one the records may be others.
-        self.leader_epoch = 0 if partition is None else partition.leader_epoch
+        # At the append: where another one has led since, the records may be others.
+        self.led_since = 0 if partition is None else partition.led_since
 
 
 class Produced:
@@ -61,7 +61,7 @@ class Produced:
             assert partition is not None
             if partition.gone_code != errors.NONE:
                 _fail(status, partition.gone_code)
-            elif partition.leader_epoch != status.leader_epoch:
+            elif partition.led_since != status.led_since:
                 _fail(status, errors.NOT_LEADER_OR_FOLLOWER)
             elif partition.acked_end(self.acks) >= status.required_offset:
                 self._settle(status, partition)
