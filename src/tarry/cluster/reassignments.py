@@ -5,9 +5,9 @@ Begun, `replicas` are the target and, behind it, those that go; `adding` are the
 in sync, and hands over in the same step if it is left out.  Cancelled, the replicas are again what
 they were: those that are not in `adding`.
 
-A row that takes a replica away begins a leader epoch, as in Kafka, also where the same broker goes on
-leading.  Who is left out removes its data; were it a replica again in the same epoch, a fetch from
-before that comes late would tell the leader of records that it has no more.
+A row that takes a replica away begins a leader epoch, as in Kafka, also where the same broker goes
+on leading.  Who is left out removes its data; were it a replica again in the same epoch, a fetch
+from before that comes late would tell the leader of records that it has no more.
 """
 
 from __future__ import annotations

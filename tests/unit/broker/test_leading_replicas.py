@@ -346,11 +346,11 @@ def test_who_has_lost_what_it_had_flushed_is_out_at_once_and_loudly(
 ) -> None:
     scene = LeaderScene(isr=(1, 2), min_insync_replicas="2")
     scene.write(b"a", b"b")
-    scene.has(SECOND, 2, last_epoch=0)
+    session = scene.fetch(SECOND, {0: 2}, last_epoch=0).session_id
     assert scene.high_watermark == 2
 
     with caplog.at_level(logging.ERROR):
-        scene.has(SECOND, 1, last_epoch=0)
+        scene.has(SECOND, 1, last_epoch=0, session=(session, 1))
         scene.hand.settle()
 
     assert scene.isr() == [1]

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.support.broker.broker_user import records_in
-from tests.support.broker.leader_scene import SECOND, SHARED, THIRD, LeaderScene, parts_of
+from tests.support.broker.leader_scene import (
+    FETCH_VERSION,
+    LIVES,
+    SECOND,
+    SHARED,
+    THIRD,
+    LeaderScene,
+    parts_of,
+)
 
 from tarry.base import errors
 from tarry.broker.replication.fetch_sessions import SESSIONS_PER_REPLICA_MAX, ReplicaSessions
 from tarry.broker.replication.leader_fetch import ReplicaFetchHandler
+from tarry.protocol import api_keys
+from tarry.protocol.messages.fetch import FetchRequest, FetchResponse
+from tarry.simulation.by_hand import ClientByHand
 
 
 def handler_of(scene: LeaderScene) -> ReplicaFetchHandler:
@@ -20,6 +32,13 @@ def handler_of(scene: LeaderScene) -> ReplicaFetchHandler:
 
 def sessions_of(scene: LeaderScene) -> ReplicaSessions:
     return handler_of(scene)._sessions
+
+
+def answer_to(scene: LeaderScene, lane: ClientByHand, request: FetchRequest) -> FetchResponse:
+    answer = lane.ask(api_keys.FETCH, FETCH_VERSION, request)
+    assert isinstance(answer, FetchResponse)
+    scene.hand.settle()
+    return answer
 
 
 def test_a_full_fetch_answers_all_and_begins_a_session() -> None:
@@ -150,6 +169,56 @@ def test_a_replica_has_few_sessions_and_none_of_an_earlier_life() -> None:
     assert kept == SESSIONS_PER_REPLICA_MAX
     assert code == errors.FETCH_SESSION_ID_NOT_FOUND
     assert len(sessions_of(scene)) == 1
+
+
+def test_sessions_end_with_the_life_of_their_broker() -> None:
+    scene = LeaderScene(isr=(1, 2, 3))
+    for broker_id in (SECOND, SECOND, THIRD):
+        scene.fetch(broker_id, {0: 0})
+    scene.send_fetch(SECOND, {0: 0}, wait_ms=500)
+    scene.live(THIRD, LIVES[THIRD], "leaving")
+    before = len(sessions_of(scene))
+
+    scene.die(SECOND)
+    after_death = len(sessions_of(scene))
+    scene.live(THIRD, 77)
+
+    assert (before, after_death, len(sessions_of(scene))) == (4, 1, 0)
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_late_request_of_another_session_is_no_lost_disk(is_full: bool) -> None:
+    scene = LeaderScene(isr=(1, 2), min_insync_replicas="2")
+    scene.write(b"a")
+    earlier = scene.fetch(SECOND, {0: 1}, last_epoch=0).session_id
+    scene.write(b"b", b"c")
+    # The partition is in the other lane now.
+    lane = scene.hand.connect()
+    asked = scene.request(SECOND, {0: 3}, last_epoch=0)
+    session = answer_to(scene, lane, asked).session_id
+
+    late = scene.fetch(SECOND, {0: 1}, last_epoch=0, session=(0, 0) if is_full else (earlier, 1))
+    scene.write(b"d")
+    answer = answer_to(
+        scene, lane, scene.request(SECOND, {0: 4}, last_epoch=0, session=(session, 1))
+    )
+
+    assert parts_of(late)[0].error_code == errors.OFFSET_NOT_AVAILABLE
+    assert answer.error_code == errors.NONE
+    assert (scene.isr(), scene.high_watermark) == ([1, 2], 4)
+
+
+def test_who_says_again_that_it_has_less_is_believed() -> None:
+    scene = LeaderScene(isr=(1, 2), min_insync_replicas="2")
+    scene.write(b"a", b"b")
+    scene.fetch(SECOND, {0: 2}, last_epoch=0)
+
+    doubted = scene.fetch(SECOND, {0: 1}, last_epoch=0)
+    before = scene.isr()
+    again = scene.fetch(SECOND, {0: 1}, last_epoch=0, session=(doubted.session_id, 1))
+
+    assert parts_of(again)[0].error_code == errors.NONE
+    assert (before, scene.isr()) == ([1, 2], [1])
 
 
 def test_a_newer_fetch_of_a_session_ends_the_one_that_waits() -> None:

@@ -9,6 +9,7 @@ Consumers get no sessions: their fetches name everything, as before.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from tarry.base.doors import Random
@@ -29,11 +30,13 @@ SeatKey = tuple[bytes, int]
 class Seat:
     """Place of one partition in a session, with what was last asked and last sent of it.
 
-    `partition` is None while this broker does not lead it.
+    `partition` is None while this broker does not lead it.  `is_doubted`: what was asked last tells
+    less than another session did, so it may be an old request that comes late.
     """
 
     __slots__ = (
         "asked",
+        "is_doubted",
         "partition",
         "sent_high_watermark",
         "sent_log_start",
@@ -48,6 +51,7 @@ class Seat:
         self.partition: Partition | None = None
         self.sent_high_watermark = NOT_SENT
         self.sent_log_start = NOT_SENT
+        self.is_doubted = False
 
 
 class ReplicaSession(FetchClock):
@@ -123,6 +127,12 @@ class ReplicaSessions(WaitingPart):
         for key in list(session.seats):
             self.forget(session, key)
         self.touch(session.id)
+
+    def keep_living(self, living_epoch: Callable[[int], int]) -> None:
+        """End the sessions of lives that are over: nobody asks in them any more."""
+        for session in list(self._sessions.values()):
+            if living_epoch(session.replica_id) != session.broker_epoch:
+                self.close(session)
 
     def seat(self, session: ReplicaSession, key: SeatKey, asked: FetchPartition) -> Seat:
         """Take what a fetch asks of a partition."""

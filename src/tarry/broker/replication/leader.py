@@ -39,6 +39,9 @@ class NewsListener(Protocol):
     def on_ends_moved(self, partition: Partition) -> None:
         """Hear that the high watermark or the log start has moved."""
 
+    def keep_living(self, living_epoch: Callable[[int], int]) -> None:
+        """Hear that lives have begun or ended; `living_epoch`: of a broker's life, -1 for none."""
+
 
 class _Door(LeaderDoor):
     """Door of a broker that has a lease; told of each write."""
@@ -133,6 +136,8 @@ class ReplicaLeader(Part):
     ) -> None:
         """Look again at who is in sync when lives begin or end, and when a change has ended."""
         if any(isinstance(record, LifeChanged | LifeEnded) for record in records):
+            if self.news is not None:
+                self.news.keep_living(self.living_epoch)
             for partition in self._led:
                 self._recount(partition)
         if isinstance(change, ChangeIsr):

@@ -18,6 +18,7 @@ from tarry.broker.replication.leader import ReplicaLeader
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
 from tarry.cluster.state import ClusterState
+from tarry.partition.state import Partition
 from tarry.protocol.message import Message
 from tarry.protocol.messages.fetch import (
     EpochEndOffset,
@@ -174,8 +175,13 @@ class ReplicaFetchHandler:
         partition = None if hosted is None else hosted.replica(asked.partition)
         seat = self._sessions.seat(session, (topic_id, asked.partition), asked)
         self._sessions.attach(seat, partition)
+        was_doubted, seat.is_doubted = seat.is_doubted, False
         error_code, found = self._look(seat)
         if error_code != errors.NONE or found is not None or partition is None:
+            self._sessions.add_news(seat)
+            return
+        if not was_doubted and _tells_less(partition, session, asked.fetch_offset):
+            seat.is_doubted = True
             self._sessions.add_news(seat)
             return
         self._leader.on_fetched(
@@ -209,7 +215,11 @@ class ReplicaFetchHandler:
         found = replica_reads.divergence(partition.log, asked)
         if found is not None:
             return errors.NONE, found
-        return replica_reads.offset_refusal(partition.log, asked), None
+        error_code = replica_reads.offset_refusal(partition.log, asked)
+        if error_code == errors.NONE and seat.is_doubted:
+            # Who means it asks once more.
+            error_code = errors.OFFSET_NOT_AVAILABLE
+        return error_code, None
 
     def _missing_code(self, seat: Seat) -> int:
         hosted = self._topics.with_id(seat.topic_id)
@@ -309,6 +319,24 @@ class ReplicaFetchHandler:
         elif is_first:
             session.news.pop(seat, None)
         return answer
+
+
+def _tells_less(partition: Partition, session: ReplicaSession, offset: int) -> bool:
+    """Return whether a fetch tells less than the same life has told in another open session.
+
+    The follower may have changed its lane or begun it anew, and the request from before comes late.
+    Taken for true, it would look like a disk that has lost records.  No order can be told between
+    two connections; but nobody waits for the answer to what is late, and who has less asks again.
+    """
+    followers = partition.followers
+    follower = None if followers is None else followers.by_id.get(session.replica_id)
+    return (
+        follower is not None
+        and follower.clock is not None
+        and follower.clock is not session
+        and follower.broker_epoch == session.broker_epoch
+        and offset < follower.end
+    )
 
 
 def _put(topics: dict[bytes, FetchableTopicResponse], seat: Seat, answer: PartitionData) -> None:
