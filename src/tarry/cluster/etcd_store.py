@@ -90,6 +90,8 @@ class EtcdStore(MetadataStore):
     refused = "not confirmed by etcd, look whether it was done"
     # A topic that is deleted takes four operations, and etcd 128 in a transaction.
     topics_max = 30
+    # A topic's row names all of its replicas, and a transaction has at most `BYTES_MAX`.
+    partitions_max = 10_000
 
     def __init__(
         self,

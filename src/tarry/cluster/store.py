@@ -39,8 +39,10 @@ class MetadataStore:
     # What keeps the metadata, and what the log says of a change that it did not keep.
     keeper = "the disk"
     refused = "not done, the disk refused it"
-    # So many topics one change may create, grow or delete.
+    # So many topics one change may create, grow, delete or give other settings, and so many
+    # partitions they may have together where they are written whole.
     topics_max = 1 << 30
+    partitions_max = 1 << 62
 
     def __init__(self) -> None:
         self.state = ClusterState()

@@ -61,6 +61,13 @@ class TopicWanted:
         self.assignments = assignments or []
         self.configs = configs or []
 
+    def asked_count(self, settings: Settings) -> int:
+        """Return how many partitions are asked for, whether they can be had or not."""
+        if self.assignments:
+            return len(self.assignments)
+        count = self.partition_count
+        return max(settings.num_partitions if count == DEFAULT else count, 0)
+
 
 class TopicResult:
     """Outcome for one topic of a request; `created` if it is to be created."""
@@ -99,6 +106,15 @@ class TopicChange(ChangeOfMany[TopicResult]):
         self._has_records = False
         self.outcomes: list[TopicResult] = []
 
+    @property
+    def partitions_made(self) -> int:
+        """Count the partitions of the topics that it creates."""
+        return sum(
+            len(outcome.created.partitions)
+            for outcome in self.outcomes
+            if outcome.created is not None and outcome.error_code == errors.NONE
+        )
+
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
         decision = self._decide(view)
         self.outcomes = decision.outcomes
@@ -136,17 +152,20 @@ class TopicIds:
 
 
 def decide_create_topics(
-    view: ClusterState, wanted: list[TopicWanted], settings: Settings, ids: TopicIds
+    view: ClusterState,
+    wanted: list[TopicWanted],
+    settings: Settings,
+    ids: TopicIds,
+    partitions_left: int = PARTITIONS_PER_REQUEST_MAX,
 ) -> TopicDecision:
     """Decide about each topic on its own: it is created or refused; a name given twice is refused
-    once.
+    once.  `partitions_left`: how many may be created.
     """
     decision = TopicDecision()
     by_name: dict[str, list[TopicWanted]] = {}
     for topic in wanted:
         by_name.setdefault(topic.name, []).append(topic)
     taken: dict[str, str] = {}
-    partitions_left = PARTITIONS_PER_REQUEST_MAX
     # Each topic goes on where the last one ended, so that small topics have even leaders too.
     made_count = view.partition_count
     for name, (topic, *others) in by_name.items():

@@ -44,6 +44,12 @@ from tarry.protocol.messages.elect_leaders import (
     ElectLeadersResponse,
     TopicPartitions,
 )
+from tarry.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from tarry.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -444,7 +450,7 @@ def test_a_broker_is_unregistered_once_it_is_dead_and_has_no_replicas(
 # -- many topics
 
 
-def test_more_topics_than_a_transaction_holds_are_made_grown_and_deleted(
+def test_more_topics_than_a_transaction_holds_are_made_configured_grown_and_deleted(
     cluster: SimulatedCluster, user: ClusterUser
 ) -> None:
     names = [f"t{number}" for number in range(200)]
@@ -454,6 +460,18 @@ def test_more_topics_than_a_transaction_holds_are_made_grown_and_deleted(
     made = user.call(
         api_keys.CREATE_TOPICS, 7, CreateTopicsRequest(topics=[*topics, twice], timeout_ms=9_000)
     )
+    values = dict.fromkeys([*names, "unknown"], "5000") | {"t9": "five"}
+    configured = user.call(
+        api_keys.INCREMENTAL_ALTER_CONFIGS,
+        1,
+        IncrementalAlterConfigsRequest(
+            resources=[
+                AlterConfigsResource(2, name, [AlterableConfig("retention.ms", 0, value)])
+                for name, value in values.items()
+            ]
+        ),
+    )
+    settings = {name: topic.configs for name, topic in cluster.stores()[0].state.topics.items()}
     grown = user.call(
         api_keys.CREATE_PARTITIONS,
         3,
@@ -472,11 +490,43 @@ def test_more_topics_than_a_transaction_holds_are_made_grown_and_deleted(
     assert len(codes) == len(made.topics) == 200
     assert codes.pop("t7") == errors.INVALID_REQUEST
     assert set(codes.values()) == {errors.NONE}
+    assert isinstance(configured, IncrementalAlterConfigsResponse)
+    wrong = {
+        each.resource_name: each.error_code for each in configured.responses if each.error_code
+    }
+    assert [each.resource_name for each in configured.responses] == list(values)
+    assert wrong == {
+        "unknown": errors.UNKNOWN_TOPIC_OR_PARTITION,
+        "t7": errors.UNKNOWN_TOPIC_OR_PARTITION,
+        "t9": errors.INVALID_CONFIG,
+    }
+    assert {name for name in settings if settings[name] != {"retention.ms": "5000"}} == {"t9"}
     assert isinstance(grown, CreatePartitionsResponse)
     assert sum(each.error_code == errors.NONE for each in grown.results) == 199
     assert isinstance(gone, DeleteTopicsResponse)
     assert sum(each.error_code == errors.NONE for each in gone.responses) == 199
     assert not cluster.stores()[0].state.topics
+
+
+def test_the_bound_of_partitions_is_one_of_the_request_and_not_of_its_transactions(
+    user: ClusterUser,
+) -> None:
+    topics = [
+        CreatableTopic(name=f"t{number}", num_partitions=300, replication_factor=1)
+        for number in range(40)
+    ]
+
+    answer = user.call(
+        api_keys.CREATE_TOPICS,
+        7,
+        CreateTopicsRequest(topics=topics, timeout_ms=9_000, validate_only=True),
+    )
+
+    assert isinstance(answer, CreateTopicsResponse)
+    assert [each.error_code for each in answer.topics] == [
+        *[errors.NONE] * 33,
+        *[errors.POLICY_VIOLATION] * 7,
+    ]
 
 
 # -- the log of the broker

@@ -7,7 +7,7 @@ IncrementalAlterConfigs.
 from __future__ import annotations
 
 from tarry.broker.metadata.changes import MetadataChanges
-from tarry.broker.metadata.config_changes import ConfigAlteration, ConfigOutcome, change_configs
+from tarry.broker.metadata.config_changes import ConfigOutcome, change_configs, check_resources
 from tarry.broker.request import RequestContext
 from tarry.cluster.config_changes import SET
 from tarry.protocol.message import Message
@@ -30,8 +30,10 @@ def handle(
         )
         for resource in request.resources
     ]
-    change = ConfigAlteration(outcomes, changes.settings, is_whole=True)
-    return change_configs(changes, context, change, _response, validate_only=request.validate_only)
+    check_resources(outcomes, changes.settings, is_whole=True)
+    return change_configs(
+        changes, context, outcomes, _response, is_whole=True, validate_only=request.validate_only
+    )
 
 
 def _response(outcomes: list[ConfigOutcome]) -> Message:

@@ -24,7 +24,9 @@ def handle(
     wanted = [_wanted(topic) for topic in request.topics]
     growths = [
         TopicChange(partial(decide_create_partitions, wanted=portion))
-        for portion in changes.in_portions(wanted, lambda growth: growth.name)
+        for portion in changes.in_portions(
+            wanted, lambda growth: growth.name, lambda growth: max(growth.count, 0)
+        )
     ]
     return changes.ask_for_many(
         context, growths, _response, request.timeout_ms, validate_only=request.validate_only

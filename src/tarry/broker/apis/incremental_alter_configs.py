@@ -8,9 +8,9 @@ from __future__ import annotations
 from tarry.base.doors import LogLevels
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.metadata.config_changes import (
-    ConfigAlteration,
     ConfigOutcome,
     change_configs,
+    check_resources,
     set_levels,
 )
 from tarry.broker.request import RequestContext
@@ -37,10 +37,17 @@ def handle(
         )
         for resource in request.resources
     ]
-    change = ConfigAlteration(outcomes, changes.settings, is_whole=False)
+    check_resources(outcomes, changes.settings, is_whole=False)
     if not request.validate_only:
         set_levels(levels, context, outcomes)
-    return change_configs(changes, context, change, _response, validate_only=request.validate_only)
+    return change_configs(
+        changes,
+        context,
+        outcomes,
+        _response,
+        is_whole=False,
+        validate_only=request.validate_only,
+    )
 
 
 def _response(outcomes: list[ConfigOutcome]) -> Message:

@@ -7,11 +7,11 @@ what this broker hosts; the answers follow in the same turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
 from typing import Final, TypeVar
 
 from tarry.base import errors
 from tarry.base.doors import Random
+from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
 from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.broker.metadata import changes_told
@@ -24,6 +24,7 @@ from tarry.cluster.state import ClusterState
 from tarry.cluster.store import MetadataStore, StoreListener
 from tarry.cluster.topic_decisions import (
     TopicChange,
+    TopicDecision,
     TopicIds,
     TopicWanted,
     decide_create_topics,
@@ -148,23 +149,29 @@ class MetadataChanges:
         self.replicas: StoreListener | None = None
         store.listener = self
 
-    def creation(self, wanted: list[TopicWanted]) -> TopicChange:
+    def creation(
+        self, wanted: list[TopicWanted], earlier: Sequence[TopicChange] = ()
+    ) -> TopicChange:
         """Return a change that creates topics, to be asked for; no more than the store's
-        `topics_max`.
+        `topics_max`.  `earlier`: changes of the same request that come before it.
         """
-        decide = partial(
-            decide_create_topics,
-            wanted=wanted,
-            settings=self.settings,
-            ids=TopicIds(self._random),
-        )
+        ids = TopicIds(self._random)
+        made_before = list(earlier)
+
+        def decide(view: ClusterState) -> TopicDecision:
+            left = PARTITIONS_PER_REQUEST_MAX - sum(made.partitions_made for made in made_before)
+            return decide_create_topics(view, wanted, self.settings, ids, left)
+
         return TopicChange(decide)
 
     def creations(self, wanted: list[TopicWanted]) -> list[TopicChange]:
         """Return the changes that create topics, however many they are."""
-        return [
-            self.creation(portion) for portion in self.in_portions(wanted, lambda one: one.name)
-        ]
+        made: list[TopicChange] = []
+        for portion in self.in_portions(
+            wanted, lambda one: one.name, lambda one: one.asked_count(self.settings)
+        ):
+            made.append(self.creation(portion, made))
+        return made
 
     def ask(
         self,
@@ -224,20 +231,28 @@ class MetadataChanges:
         return None
 
     def in_portions(
-        self, wanted: list[Asked], name_of: Callable[[Asked], Hashable]
+        self,
+        wanted: list[Asked],
+        name_of: Callable[[Asked], Hashable],
+        partitions_of: Callable[[Asked], int] | None = None,
     ) -> list[list[Asked]]:
         """Share wishes for topics out among changes that the store can make at once; those of one
-        name stay together.
+        name stay together.  `partitions_of` tells how many partitions are written with one.
         """
         by_name: dict[Hashable, list[Asked]] = {}
         for one in wanted:
             by_name.setdefault(name_of(one), []).append(one)
-        groups = list(by_name.values())
-        size = self.store.topics_max
-        return [
-            [one for group in groups[first : first + size] for one in group]
-            for first in range(0, len(groups), size)
-        ]
+        portions: list[list[Asked]] = []
+        topics, partitions = self.store.topics_max, 0
+        for group in by_name.values():
+            size = 0 if partitions_of is None else max(map(partitions_of, group))
+            if topics == self.store.topics_max or partitions + size > self.store.partitions_max:
+                portions.append([])
+                topics, partitions = 0, 0
+            portions[-1] += group
+            topics += 1
+            partitions += size
+        return portions
 
     def wait(self, asked: ChangeRequest, deadline_ms: int) -> None:
         """Answer when a change has ended that the store was asked for already."""

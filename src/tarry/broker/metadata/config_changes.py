@@ -1,8 +1,8 @@
 """Changes of settings on their way: what both AlterConfigs APIs have in common.
 
-Every resource of a request has an outcome of its own; the records of all that can be done are one
-batch, durable before the answer.  Levels of loggers are no metadata: they last until the next
-start.
+Every resource of a request has an outcome of its own; the records of all that can be done are
+durable before the answer, in one batch where the store takes them so.  Levels of loggers are no
+metadata: they last until the next start.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ConfigOutcome:
 
 
 class ConfigAlteration(ChangeOfMany[ConfigOutcome]):
-    """The settings of one request's resources; what does not rest on metadata is checked before."""
+    """The settings of some of a request's resources, all of which metadata keep."""
 
     def __init__(
         self, outcomes: list[ConfigOutcome], settings: Settings, *, is_whole: bool
@@ -68,15 +68,9 @@ class ConfigAlteration(ChangeOfMany[ConfigOutcome]):
         self.outcomes = outcomes
         self._settings = settings
         self._is_whole = is_whole
-        _check(outcomes, settings, is_whole=is_whole)
-        self._to_decide = [
-            outcome
-            for outcome in outcomes
-            if outcome.error_code == errors.NONE and outcome.resource_type in _DECISIONS
-        ]
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
-        for outcome in self._to_decide:
+        for outcome in self.outcomes:
             outcome.error_code, outcome.message = errors.NONE, None
             decide = _DECISIONS[outcome.resource_type]
             try:
@@ -85,7 +79,7 @@ class ConfigAlteration(ChangeOfMany[ConfigOutcome]):
                 )
             except ConfigRefusal as refusal:
                 outcome.refuse(refusal.error_code, refusal.message)
-        return [outcome.record for outcome in self._to_decide if outcome.record is not None]
+        return [outcome.record for outcome in self.outcomes if outcome.record is not None]
 
     def fail(self, error_code: int, message: str) -> None:
         for outcome in self.outcomes:
@@ -96,14 +90,35 @@ class ConfigAlteration(ChangeOfMany[ConfigOutcome]):
 def change_configs(
     changes: MetadataChanges,
     context: RequestContext,
-    change: ConfigAlteration,
+    outcomes: list[ConfigOutcome],
     respond: Callable[[list[ConfigOutcome]], Message],
     *,
+    is_whole: bool,
     validate_only: bool,
 ) -> Message | None:
-    """Have the changes of metadata made durable, and answer then."""
+    """Have the changes of metadata made durable, as many at a time as the store takes, and answer
+    then; `is_whole`: what is not among them is unset.  All was checked already.
+    """
+    to_decide = [
+        outcome
+        for outcome in outcomes
+        if outcome.error_code == errors.NONE and outcome.resource_type in _DECISIONS
+    ]
+    view = changes.store.view
+
+    def partitions_of(outcome: ConfigOutcome) -> int:
+        topic = view.topic(outcome.name) if outcome.resource_type == RESOURCE_TOPIC else None
+        return 0 if topic is None else len(topic.partitions)
+
+    portions = changes.in_portions(
+        to_decide, lambda outcome: (outcome.resource_type, outcome.name), partitions_of
+    )
     return changes.ask_for_many(
-        context, [change], respond, WRITE_TIMEOUT_MS, validate_only=validate_only
+        context,
+        [ConfigAlteration(portion, changes.settings, is_whole=is_whole) for portion in portions],
+        lambda _: respond(outcomes),
+        WRITE_TIMEOUT_MS,
+        validate_only=validate_only,
     )
 
 
@@ -118,7 +133,7 @@ def set_levels(door: LogLevels, context: RequestContext, outcomes: list[ConfigOu
             changes_told.tell(lines, changes_told.asker(context), errors.NONE, "")
 
 
-def _check(outcomes: list[ConfigOutcome], settings: Settings, *, is_whole: bool) -> None:
+def check_resources(outcomes: list[ConfigOutcome], settings: Settings, *, is_whole: bool) -> None:
     """Refuse what cannot be, whatever the metadata say."""
     if len(outcomes) > RESOURCES_PER_REQUEST_MAX:
         for outcome in outcomes:
