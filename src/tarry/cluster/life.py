@@ -185,7 +185,9 @@ class Life:
         registration = self._known.keys.broker(self._broker_id)
         row = LifeRow(ROW_FORMAT, self._directory_id, self._lease_id, self._phase)
         operations: list[Operation] = [Put(self._key, encode_row(row), self._lease_id)]
-        if self._known.get(registration) != self._registration:
+        # Each life writes it: who decides that this broker may be unregistered is told of one that
+        # began since, also if it is over again.
+        if self.broker_epoch < 0 or self._known.get(registration) != self._registration:
             revision = self._known.mod_revision(registration)
             compares = [*compares, Compare(registration, "mod", revision)]
             operations.append(Put(registration, encode_row(self._registration)))

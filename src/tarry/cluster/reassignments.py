@@ -21,10 +21,16 @@ from tarry.base.settings import Settings
 from tarry.cluster.hand_over import can_take_over
 from tarry.cluster.records import PartitionRow
 from tarry.cluster.replica_choice import Refusal, replicas_fault
-from tarry.cluster.row_changes import LifeGuard, Place, RowsChange, isr_floor
+from tarry.cluster.row_changes import (
+    LifeGuard,
+    Place,
+    RegistrationGuard,
+    RowsChange,
+    isr_floor,
+)
 from tarry.cluster.row_records import KnownRows
 from tarry.cluster.row_requests import RowDecision, RowWish
-from tarry.cluster.state import ClusterState, TopicState, is_reassigned
+from tarry.cluster.state import ClusterState, TopicState, is_alive, is_reassigned
 
 
 class ReassignmentWish(RowWish):
@@ -88,7 +94,8 @@ def begin_reassignment(
         return None
     finished = finish_reassignment(view, begun)
     if finished is None:
-        return RowDecision(begun, [])
+        added = [each for each in replicas if each not in row.replicas]
+        return RowDecision(begun, [_stays(view, each) for each in added])
     after = replace(finished, partition_epoch=begun.partition_epoch)
     return RowDecision(after, _guards(row, after))
 
@@ -188,6 +195,13 @@ def _led_by_replica(
                 broker_epoch=view.brokers[broker_id].broker_epoch,
             )
     return None
+
+
+def _stays(view: ClusterState, broker_id: int) -> LifeGuard | RegistrationGuard:
+    """Return the guard of a broker that gets a replica: nobody unregisters it meanwhile."""
+    if is_alive(view, broker_id):
+        return LifeGuard(broker_id, view.brokers[broker_id].broker_epoch, is_over=False)
+    return RegistrationGuard(broker_id)
 
 
 def _guards(before: PartitionRow, after: PartitionRow) -> list[LifeGuard]:

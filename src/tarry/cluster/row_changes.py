@@ -45,6 +45,16 @@ class LifeGuard(NamedTuple):
             transaction.guard_life(self.broker_id, self.broker_epoch)
 
 
+class RegistrationGuard(NamedTuple):
+    """Guard of a change that gives replicas to a broker that does not live: it is registered."""
+
+    broker_id: int
+
+    def add_to(self, transaction: Transaction) -> None:
+        """Have nothing of a transaction done unless this holds; it takes an operation."""
+        transaction.keep_registered(self.broker_id)
+
+
 class RowsChange(GuardedChange):
     """A change of rows, at most `ROWS_PER_TRANSACTION` at a time; `is_last` if none is left."""
 

@@ -4,25 +4,29 @@ transactions if one cannot hold them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tarry.base import errors
 from tarry.base.etcd import COMPARES_MAX, OPERATIONS_MAX
 from tarry.cluster.records import MetadataRecord, PartitionChanged, PartitionRow
 from tarry.cluster.replica_choice import Refusal
-from tarry.cluster.row_changes import LifeGuard, Place
+from tarry.cluster.row_changes import LifeGuard, Place, RegistrationGuard
 from tarry.cluster.state import ClusterState, TopicState, stands_still
 from tarry.cluster.transactions import ConditionalChange, Transaction
 
-# So many rows are written together at most; two places are left for guards.
+# So many rows are written together at most; two places are left for registrations.
 ROWS_MAX: Final = OPERATIONS_MAX - 2
 
 
+Guard = LifeGuard | RegistrationGuard
+
+
 class RowDecision(NamedTuple):
-    """Row as it becomes, and the lives on which that rests."""
+    """Row as it becomes, and the lives and registrations on which that rests."""
 
     row: PartitionRow
-    guards: list[LifeGuard]
+    guards: Sequence[Guard]
 
 
 class RowWish:
@@ -87,7 +91,7 @@ class GrantWishes(ConditionalChange):
         self._wishes = wishes
         self._first = first
         self.end = first
-        self._guards: dict[LifeGuard, None] = {}
+        self._guards: dict[Guard, None] = {}
         self._topics: dict[bytes, None] = {}
         # Rows that an earlier decision wrote, perhaps: its outcome may have been unknown.
         self._tried: dict[Place, PartitionRow] = {}
@@ -137,13 +141,18 @@ class GrantWishes(ConditionalChange):
             return _NO_ROOM
         return PartitionChanged(topic_id=topic.topic_id, index=wish.index, row=decision.row)
 
-    def _has_room(self, count: int, topic_id: bytes, guards: list[LifeGuard]) -> bool:
+    def _has_room(self, count: int, topic_id: bytes, guards: Sequence[Guard]) -> bool:
         """Take one more row in, unless it is too much for one transaction."""
         topics = {**self._topics, topic_id: None}
-        lives = {**self._guards, **dict.fromkeys(guards)}
-        if count and (count == ROWS_MAX or count + 1 + len(topics) + len(lives) > COMPARES_MAX):
+        together: dict[Guard, None] = {**self._guards, **dict.fromkeys(guards)}
+        written = sum(isinstance(each, RegistrationGuard) for each in together)
+        if count and (
+            count == ROWS_MAX
+            or count + 1 + written > OPERATIONS_MAX
+            or count + 1 + len(topics) + len(together) > COMPARES_MAX
+        ):
             return False
-        self._topics, self._guards = topics, lives
+        self._topics, self._guards = topics, together
         return True
 
     def guard(self, transaction: Transaction) -> None:

@@ -94,6 +94,18 @@ class Transaction:
         key = self._known.keys.life(broker_id)
         self._guard(Compare(key, "create", broker_epoch, is_equal=False))
 
+    def keep_registered(self, broker_id: int) -> None:
+        """Have nothing done unless this broker, which need not live, is registered as it is known.
+
+        Its row is written as it is, so that an unregistration that was decided before fails too.
+        """
+        key = self._known.keys.broker(broker_id)
+        row = self._get(key)
+        if isinstance(row, BrokerRow):
+            self._rows[key] = row
+        else:
+            self._guard_there(key)
+
     def _guard(self, guard: Compare) -> None:
         self._guards[guard] = None
 
@@ -207,11 +219,15 @@ class Transaction:
 
     def _block(self, first_index: int, partitions: list[PartitionRow]) -> BlockRow:
         """Return a block with the lives of the brokers that lead and are in sync as it is made;
-        they must still live when it is written.
+        they must still live when it is written, and the others must still be registered.
         """
         serving = {broker_id: None for partition in partitions for broker_id in partition.isr}
         epochs = {broker_id: self._known.life_epoch(broker_id) for broker_id in sorted(serving)}
         living = [(broker_id, epoch) for broker_id, epoch in epochs.items() if epoch != NO_EPOCH]
         for broker_id, epoch in living:
             self.guard_life(broker_id, epoch)
+        replicas = {broker_id: None for partition in partitions for broker_id in partition.replicas}
+        for broker_id in replicas:
+            if epochs.get(broker_id, NO_EPOCH) == NO_EPOCH:
+                self.keep_registered(broker_id)
         return BlockRow(first_index, [partition.replicas for partition in partitions], living)

@@ -540,6 +540,7 @@ def test_the_log_tells_who_moved_elected_and_unregistered(
 
     reassign(user, {("t", 0): [2, 1]})
     elect(user, PREFERRED, {"t": [0]})
+    reassign(user, {("t", 0): [2]})
     kill(cluster, 3)
     unregister(user, 3)
 
@@ -547,6 +548,7 @@ def test_the_log_tells_who_moved_elected_and_unregistered(
     assert [line.partition(", by client")[0] for line in told[1:]] == [
         "partition t-0: replicas 2,1 (were 1,2)",
         "partition t-0: broker 2 elected (before it led 1)",
+        "partition t-0: replicas 2 (were 2,1)",
         "broker 3 taken out of the cluster",
     ]
 

@@ -37,6 +37,20 @@ def test_a_life_begins_with_a_key_whose_creation_is_the_epoch(scene: LifeScene) 
     assert (found.directory_id, found.release) == ("disk-1", "0.1.0")
 
 
+def test_each_life_writes_the_registration(scene: LifeScene) -> None:
+    """So that no unregistration that was decided before it is done after it."""
+    revisions = []
+    for _ in range(2):
+        broker = scene.start(1)
+        scene.run(lambda broker=broker: broker.life.is_alive)
+        (registered,) = scene.etcd.rows(b"/test/brokers/1")
+        revisions.append((registered.mod_revision, broker.life.broker_epoch))
+        broker.kill()
+        scene.pass_ms(3 * TTL_MS)
+
+    assert [mod for mod, _ in revisions] == [epoch for _, epoch in revisions]
+
+
 def test_a_life_goes_on_as_long_as_it_is_renewed(scene: LifeScene) -> None:
     broker = scene.start(1)
     scene.run(lambda: broker.life.is_alive)

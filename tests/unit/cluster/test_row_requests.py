@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
+from tests.support.cluster import row_scene as scenes
 
 from tarry.base import errors
-from tarry.base.etcd import Put
+from tarry.base.etcd import Compare, Operation, Put
 from tarry.base.settings import Settings
 from tarry.cluster.elections import ElectionWish, elect_preferred, elect_uncleanly
 from tarry.cluster.reassignments import (
@@ -27,17 +29,18 @@ from tarry.cluster.records import (
     MetadataRecord,
     PartitionChanged,
     PartitionRow,
+    PartitionsAdded,
     TopicCreated,
     TopicDeleted,
     TopicRemoved,
 )
-from tarry.cluster.replica_choice import Refusal
+from tarry.cluster.replica_choice import Refusal, rows_as_made
 from tarry.cluster.row_changes import LifeGuard
 from tarry.cluster.row_records import KnownRows
 from tarry.cluster.row_requests import ROWS_MAX, RowWish, RowWishes
 from tarry.cluster.rows import ROW_FORMAT, BrokerRow, Keys, LifeRow, encode_row
 from tarry.cluster.state import ClusterState
-from tarry.cluster.transactions import Transaction
+from tarry.cluster.transactions import ConditionalChange, Transaction
 from tarry.cluster.unregistration import Unregistration
 from tarry.simulation.etcd import SimulatedEtcd
 
@@ -184,7 +187,8 @@ def test_a_reassignment_begins_with_all_replicas(
     assert target_of(after) == target
     assert (after.leader_id, after.leader_epoch, after.isr) == (1, 5, before.isr)
     assert after.partition_epoch == 10
-    assert decision.guards == []
+    added = [each for each in target if each not in before.replicas]
+    assert decision.guards == [LifeGuard(each, 10 + each, is_over=False) for each in added]
 
 
 @pytest.mark.parametrize(
@@ -502,6 +506,71 @@ def test_a_broker_that_lives_again_is_not_unregistered() -> None:
     for record in known.apply(known.difference(etcd.rows(keys.prefix))):
         state.apply(record)
     assert state.broker_ids == []
+
+
+def new_topic(view: ClusterState) -> tuple[list[MetadataRecord], ConditionalChange | None]:
+    rows = rows_as_made(view, [[1, 3]])
+    return [TopicCreated(topic_id=b"n" * 16, name="new", partitions=rows, configs={})], None
+
+
+def new_partition(view: ClusterState) -> tuple[list[MetadataRecord], ConditionalChange | None]:
+    rows = rows_as_made(view, [[1, 3]])
+    return [PartitionsAdded(topic_id=scenes.TOPIC_ID, partitions=rows)], None
+
+
+def new_replica(view: ClusterState) -> tuple[list[MetadataRecord], ConditionalChange | None]:
+    change = RowWishes([ReassignmentWish("orders", 0, [1, 3], Settings({}))]).next_change()
+    return change.decide(view), change
+
+
+@pytest.mark.parametrize("is_unregistered_first", [False, True])
+@pytest.mark.parametrize("assign", [new_topic, new_partition, new_replica])
+@pytest.mark.parametrize("lives_meanwhile", [False, True])
+def test_of_an_assignment_and_an_unregistration_decided_at_once_one_fails(
+    assign: Callable[[ClusterState], tuple[list[MetadataRecord], ConditionalChange | None]],
+    *,
+    is_unregistered_first: bool,
+    lives_meanwhile: bool,
+) -> None:
+    scene = scenes.Rows()
+    for broker_id in (1, 3):
+        scene.live(broker_id)
+    scene.topic([[1]])
+    scene.die(3)
+    scene.hear()
+    unregistration = Unregistration(3)
+    first = transaction_of(scene, unregistration.decide(scene.state), unregistration)
+    if lives_meanwhile:
+        # The one that asks has heard of it.
+        scene.live(3)
+        scene.hear()
+    second = transaction_of(scene, *assign(scene.state))
+    if lives_meanwhile and not is_unregistered_first:
+        assert scene.etcd.transact(*second)[0]
+        scene.die(3)
+        assert not scene.etcd.transact(*first)[0]
+    elif lives_meanwhile:
+        assert not scene.etcd.transact(*first)[0]
+    else:
+        order = [first, second] if is_unregistered_first else [second, first]
+        assert [scene.etcd.transact(*each)[0] for each in order] == [True, False]
+        scene.hear()
+        has_replica = any(
+            3 in row.replicas for topic in scene.state.topics.values() for row in topic.partitions
+        )
+        assert (3 in scene.state.broker_ids, has_replica) == (not is_unregistered_first,) * 2
+
+
+def transaction_of(
+    scene: scenes.Rows, records: list[MetadataRecord], change: ConditionalChange | None
+) -> tuple[list[Compare], list[Operation]]:
+    """What is written of a change that is decided now."""
+    transaction = Transaction(scene.known)
+    for record in records:
+        transaction.add(record)
+    if change is not None:
+        change.guard(transaction)
+    return transaction.compares, transaction.operations
 
 
 def test_a_life_without_registration_counts_once_its_broker_has_registered() -> None:

@@ -102,8 +102,8 @@ def _partition_line(name: str, before: PartitionRow, after: PartitionRow) -> str
     parts = []
     if before.replicas != after.replicas:
         parts.append(f"replicas {_ids(after.replicas)} (were {_ids(before.replicas)})")
-    if before.leader_epoch != after.leader_epoch:
-        is_unclean = after.unclean_epoch == after.leader_epoch
+    is_unclean = after.unclean_epoch == after.leader_epoch > before.leader_epoch
+    if before.leader_id != after.leader_id or is_unclean:
         how = "elected uncleanly" if is_unclean else "elected"
         parts.append(f"broker {after.leader_id} {how} (before it led {before.leader_id})")
     return f"partition {name}: {', '.join(parts)}" if parts else ""
