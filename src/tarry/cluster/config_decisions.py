@@ -21,6 +21,7 @@ from tarry.cluster.config_changes import (
 )
 from tarry.cluster.records import EVERY_BROKER, BrokerConfigChanged, ConfigChanged, MetadataRecord
 from tarry.cluster.state import ClusterState
+from tarry.cluster.topic_decisions import STANDS_STILL
 from tarry.cluster.topic_names import name_fault
 from tarry.cluster.topic_settings import TOPIC_SETTINGS, checked_configs, default_value
 
@@ -42,6 +43,8 @@ def decide_change_topic(
         raise ConfigRefusal(errors.INVALID_CONFIG, str(fault)) from fault
     if topic is None:
         raise ConfigRefusal(errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
+    if topic.is_still:
+        raise ConfigRefusal(errors.UNKNOWN_SERVER_ERROR, STANDS_STILL)
     configs = dict(sorted({**texts, **checked}.items()))
     if configs == topic.configs:
         return None

@@ -25,6 +25,7 @@ from tarry.cluster.life import Life
 from tarry.cluster.records import ClusterCreated, MetadataRecord
 from tarry.cluster.rows import ROW_FORMAT, BrokerRow, Keys, LifeRow
 from tarry.cluster.state import ClusterState
+from tarry.log.identity import LogIdentity
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
 
@@ -82,6 +83,7 @@ class Joining:
         self.keys = Keys(address.prefix)
         self._failure = ""
         self.store = EtcdStore(etcd, self.keys, self.turn_state, self.timer, self._fail)
+        self.store.known.count_here = self._count_here
         self.life: Life | None = None
         # The registered disk is another one than this.
         self.is_other_disk = False
@@ -228,8 +230,25 @@ class Joining:
         self._arm(RETRY_MS)
         return True
 
+    def _count_here(self, topic: str, topic_id: bytes) -> int:
+        """Return how many partitions of a topic there are at least: it has data of the last one."""
+        indexes = [-1]
+        for path in self._disk.paths():
+            name, _, index = path.removesuffix("/").rpartition("-")
+            if name == topic and index.isascii() and index.isdigit() and len(index) < 10:
+                identity = LogIdentity(path.removesuffix("/"), topic_id)
+                if identity.read(self._disk) == identity.text:
+                    indexes.append(int(index))
+        return max(indexes) + 1
+
     def _make_life(self, identity: Identity) -> Life:
         settings = self._settings
+        fault = self.store.known.fault(self.keys.broker(identity.broker_id))
+        if fault:
+            raise JoinRefused(
+                f"the registration of this broker cannot be had, so it is not known whether its "
+                f"data is that of another disk: {fault}; mend the row"
+            )
         endpoints = {
             listener.name: (listener.advertised_host, listener.advertised_port)
             for listener in settings.open_listeners

@@ -152,8 +152,11 @@ class Life:
             self._put_key([Compare(self._key, "mod", 0)])
 
     def _is_stored(self) -> bool:
-        key = self._known.keys.broker(self._broker_id)
-        return self._stored_phase == self._phase and self._known.get(key) == self._registration
+        return self._stored_phase == self._phase and self._is_registered()
+
+    def _is_registered(self) -> bool:
+        key, known = self._known.keys.broker(self._broker_id), self._known
+        return known.get(key) == self._registration and not known.fault(key)
 
     def _keep(self) -> None:
         if not self._has_put_failed and not self._is_stored():
@@ -187,7 +190,7 @@ class Life:
         operations: list[Operation] = [Put(self._key, encode_row(row), self._lease_id)]
         # Each life writes it: who decides that this broker may be unregistered is told of one that
         # began since, also if it is over again.
-        if self.broker_epoch < 0 or self._known.get(registration) != self._registration:
+        if self.broker_epoch < 0 or not self._is_registered():
             revision = self._known.mod_revision(registration)
             compares = [*compares, Compare(registration, "mod", revision)]
             operations.append(Put(registration, encode_row(self._registration)))

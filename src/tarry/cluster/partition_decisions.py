@@ -17,7 +17,7 @@ from tarry.cluster.replica_choice import (
     spread_replicas,
 )
 from tarry.cluster.state import ClusterState, TopicState
-from tarry.cluster.topic_decisions import TopicDecision, TopicResult
+from tarry.cluster.topic_decisions import STANDS_STILL, TopicDecision, TopicResult
 from tarry.cluster.topic_names import is_internal
 
 
@@ -50,6 +50,9 @@ def decide_create_partitions(view: ClusterState, wanted: list[GrowthWanted]) -> 
         topic = view.topic(name)
         if topic is None:
             outcome.refuse(errors.UNKNOWN_TOPIC_OR_PARTITION, "no topic has this name")
+            continue
+        if topic.is_still:
+            outcome.refuse(errors.UNKNOWN_SERVER_ERROR, STANDS_STILL)
             continue
         try:
             rows = _new_rows(view, topic, growth, partitions_left)

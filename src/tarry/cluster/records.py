@@ -172,6 +172,15 @@ class PartitionChanged(MetadataRecord, frozen=True, kw_only=True):
     row: PartitionRow
 
 
+class TopicStoodStill(MetadataRecord, frozen=True, kw_only=True):
+    """A topic's row cannot be read, or makes no sense, and nobody may change the topic; or it goes
+    on again.  Only where several brokers share a store.
+    """
+
+    topic_id: bytes
+    is_still: bool
+
+
 class ProducerIdsReserved(MetadataRecord, frozen=True, kw_only=True):
     """Producer ids from `first_id` on, `count` of them, are given out in this life of a broker."""
 
@@ -201,6 +210,7 @@ AnyRecord = (
     | LifeChanged
     | LifeEnded
     | PartitionChanged
+    | TopicStoodStill
 )
 
 # The newest version of each kind that is read here.
@@ -222,6 +232,7 @@ VERSIONS: Final[dict[str, int]] = {
     "LifeChanged": 1,
     "LifeEnded": 1,
     "PartitionChanged": 1,
+    "TopicStoodStill": 1,
 }
 
 

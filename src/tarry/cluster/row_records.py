@@ -6,10 +6,11 @@ The rows that are known are kept with their revisions, since every write compare
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from tarry.base.errors import CorruptData
+from msgspec.structs import replace
+
 from tarry.base.etcd import Removed, Row
 from tarry.cluster.records import (
     BrokerConfigChanged,
@@ -22,7 +23,6 @@ from tarry.cluster.records import (
     LifeChanged,
     LifeEnded,
     MetadataRecord,
-    NewerFormat,
     PartitionChanged,
     PartitionRow,
     PartitionsAdded,
@@ -30,7 +30,9 @@ from tarry.cluster.records import (
     TopicCreated,
     TopicDeleted,
     TopicRemoved,
+    TopicStoodStill,
 )
+from tarry.cluster.row_reading import RowReading, partition_count
 from tarry.cluster.rows import (
     BlockRow,
     BrokerRow,
@@ -46,12 +48,9 @@ from tarry.cluster.rows import (
     UnreadableRow,
     are_replicas,
     broker_id_of,
-    decode_row,
-    format_of,
-    part_fault,
-    shown_key,
     topic_id_of,
 )
+from tarry.cluster.topic_names import collision_key
 from tarry.cluster.topic_settings import config_faults
 
 logger = logging.getLogger("tarry.cluster")
@@ -90,7 +89,12 @@ class KnownRows:
 
     def __init__(self, keys: Keys) -> None:
         self.keys = keys
+        # How many partitions of a topic have data on this broker's disk, as far as is known.
+        self.count_here: Callable[[str, bytes], int] = _none_here
         self._rows: dict[bytes, KnownRow] = {}
+        # Why a row cannot be had, in whose place stands what was known before.
+        self._faults: dict[bytes, str] = {}
+        self._topic_keys: dict[str, bytes] = {}
         self._registered: dict[int, None] = {}
 
     def get(self, key: bytes) -> StoredRow | None:
@@ -125,97 +129,52 @@ class KnownRows:
         changed = [row for row in there.values() if row.mod_revision != self.mod_revision(row.key)]
         return [*gone, *changed]
 
+    def topic_key_of(self, name: str) -> bytes | None:
+        """Return the key of the topic that has this name, or one that clashes with it."""
+        return self._topic_keys.get(collision_key(name))
+
+    def fault(self, key: bytes) -> str:
+        """Return why the row of a key cannot be had; "" if it can.  What is known is older then."""
+        return self._faults.get(key, "")
+
     def apply(self, changes: Iterable[Row | Removed]) -> list[MetadataRecord]:
         """Take the changes of one revision and return the records that say the same.
 
-        `NewerFormat` or `CorruptData` if a row cannot be read: then nothing is taken.  A partition
-        whose own row cannot be read, or makes no sense, stands still; all else goes on.
+        `NewerFormat` or `CorruptData` if a row that concerns the whole cluster cannot be read: then
+        nothing is taken.  Any other that cannot be read, or makes no sense, stands still; all else
+        goes on.
         """
-        by_kind: dict[str, list[tuple[list[str], Row, StoredRow]]] = {}
-        gone: dict[str, list[tuple[list[str], bytes]]] = {}
-        parts: list[tuple[list[str], Row]] = []
-        for change in changes:
-            place = self.keys.place(change.key)
-            if isinstance(change, Removed):
-                gone.setdefault(place[0], []).append((place, change.key))
-            elif place[0] == "parts":
-                parts.append((place, change))
-            else:
-                row = decode_row(place[0], change.key, change.value)
-                by_kind.setdefault(place[0], []).append((place, change, row))
-        topics = {
-            change.key: row for _, change, row in by_kind.get("topics", ()) if type(row) is TopicRow
-        }
-        by_kind["parts"] = [
-            (place, change, part)
-            for place, change in parts
-            if (part := self._read_part(place, change, topics)) is not None
-        ]
+        reading = RowReading(self, changes, is_first=not self._rows)
+        gone, put = reading.gone, reading.rows
+        # Topics that stood still so far have a fault here.
+        faults_before = dict(self._faults)
+        for rows in put.values():
+            for _, change, _ in rows:
+                self._faults.pop(change.key, None)
+        self._faults.update(reading.faults)
         records: list[MetadataRecord] = []
         for kind in _GONE_FIRST:
             for place, key in gone.get(kind, ()):
                 self._tell_gone(place, key, records)
         for kind in _KINDS_IN_ORDER:
-            for place, change, row in by_kind.get(kind, ()):
-                self._tell(place, change, row, records)
+            for place, change, row in put.get(kind, ()):
+                if isinstance(row, TopicRow):
+                    was_still = change.key in faults_before
+                    self._tell_topic(change.key, row, records, was_still=was_still)
+                else:
+                    self._tell(place, change, row, records)
         for place, key in gone.get("configs", ()):
-            broker_id = broker_id_of(key, place[-1])
-            records.append(BrokerConfigChanged(broker_id=broker_id, configs={}))
+            if key in self._rows:
+                broker_id = broker_id_of(key, place[-1])
+                records.append(BrokerConfigChanged(broker_id=broker_id, configs={}))
         for each in gone.values():
             for _, key in each:
                 self._rows.pop(key, None)
-        for put in by_kind.values():
-            for _, change, row in put:
+                self._faults.pop(key, None)
+        for rows in put.values():
+            for _, change, row in rows:
                 self._rows[change.key] = KnownRow(row, change.create_revision, change.mod_revision)
         return records
-
-    def _read_part(
-        self, place: list[str], change: Row, topics: dict[bytes, TopicRow]
-    ) -> StoredRow | None:
-        """Return the row of a partition, or what stands for it; None if there is none such."""
-        topic, index = self._topic_of(place, topics)
-        if topic is None or index < 0:
-            logger.error(
-                "%s in etcd belongs to no partition: it is passed over; remove it",
-                shown_key(change.key),
-            )
-            return None
-        try:
-            row = decode_row("parts", change.key, change.value)
-            fault = part_fault(row) if isinstance(row, PartRow) else ""
-        except (NewerFormat, CorruptData) as error:
-            fault = str(error)
-        else:
-            if not fault:
-                return row
-        logger.error(
-            "%s-%d stands still, nobody leads it and no data of it is removed: %s; its row in "
-            "etcd, %s, is to be mended, or read by a newer release",
-            topic.name,
-            index,
-            fault,
-            shown_key(change.key),
-        )
-        known = self.get(change.key)
-        if isinstance(known, PartRow | UnreadableRow):
-            epochs, replicas = (known.leader_epoch, known.partition_epoch), known.replicas
-        else:
-            epochs, replicas = (0, 0), partitions_of(topic.blocks)[index].replicas
-        return UnreadableRow(format_of(change.value), *epochs, replicas)
-
-    def _topic_of(
-        self, place: list[str], topics: dict[bytes, TopicRow]
-    ) -> tuple[TopicRow | None, int]:
-        """Return topic and index of a partition's key; an index of -1 if there is none such."""
-        if len(place) != 3 or not (place[2].isascii() and place[2].isdigit()):
-            return None, -1
-        key = self.keys.prefix + f"topics/{place[1]}".encode()
-        topic = topics.get(key) or self.get(key)
-        if not isinstance(topic, TopicRow):
-            return None, -1
-        last = topic.blocks[-1] if topic.blocks else BlockRow(0, [], [])
-        index = int(place[2]) if len(place[2]) < 10 else -1
-        return topic, index if index < last.first_index + len(last.replicas) else -1
 
     def _tell_gone(self, place: list[str], key: bytes, records: list[MetadataRecord]) -> None:
         if key not in self._rows:
@@ -232,6 +191,9 @@ class KnownRows:
             return
         topic_id = topic_id_of(place[1])
         if place[0] == "topics":
+            topic = self.get(key)
+            assert isinstance(topic, TopicRow)
+            self._topic_keys.pop(collision_key(topic.name), None)
             records.append(TopicDeleted(topic_id=topic_id))
         else:
             records.append(TopicRemoved(topic_id=topic_id))
@@ -252,15 +214,10 @@ class KnownRows:
                 records.append(ProducerIdsReserved(first_id=first_id, count=count))
             case DeletedRow():
                 self._tell_deleted(topic_id_of(place[1]), row, before, records)
-            case TopicRow():
-                _tell_topic(topic_id_of(place[1]), row, before, records)
-            case PartRow():
-                records.append(partition_changed(topic_id_of(place[1]), int(place[2]), row))
-            case UnreadableRow():
-                still = PartitionRow(-1, row.leader_epoch, row.partition_epoch, row.replicas, [])
-                records.append(
-                    PartitionChanged(topic_id=topic_id_of(place[1]), index=int(place[2]), row=still)
-                )
+            case PartRow() | UnreadableRow():
+                topic_id = topic_id_of(place[1])
+                is_still = self.fault(self.keys.topic(topic_id)) != ""
+                records.append(_part_changed(topic_id, int(place[2]), row, is_still=is_still))
             case LifeRow():
                 broker_id = broker_id_of(change.key, place[-1])
                 self._tell_life(broker_id, change.create_revision, row, records)
@@ -280,6 +237,43 @@ class KnownRows:
                     self._tell_earlier_life(broker_id, records)
             case _:
                 pass
+
+    def _tell_topic(
+        self, key: bytes, row: TopicRow, records: list[MetadataRecord], *, was_still: bool
+    ) -> None:
+        """Tell what has changed of a topic, and whether it stands still or goes on again."""
+        topic_id = topic_id_of(self.keys.place(key)[1])
+        before = self.get(key)
+        is_still = self.fault(key) != ""
+        if not isinstance(before, TopicRow):
+            self._topic_keys[collision_key(row.name)] = key
+            partitions = partitions_of(row.blocks)
+            created = TopicCreated(
+                topic_id=topic_id,
+                name=row.name,
+                partitions=[_still(each) for each in partitions] if is_still else partitions,
+                configs=_possible(row),
+            )
+            records.append(created)
+            if is_still:
+                records.append(TopicStoodStill(topic_id=topic_id, is_still=True))
+            return
+        if row.configs != before.configs:
+            records.append(ConfigChanged(topic_id=topic_id, configs=_possible(row)))
+        count = partition_count(before)
+        added = partitions_of(row.blocks)[count:] if partition_count(row) > count else []
+        if added:
+            records.append(PartitionsAdded(topic_id=topic_id, partitions=added))
+        if is_still == was_still:
+            return
+        records.append(TopicStoodStill(topic_id=topic_id, is_still=is_still))
+        for index, made in enumerate(partitions_of(row.blocks)[:count]):
+            part = self.get(self.keys.part(topic_id, index))
+            if isinstance(part, PartRow | UnreadableRow):
+                records.append(_part_changed(topic_id, index, part, is_still=is_still))
+            else:
+                now = _still(made) if is_still else made
+                records.append(PartitionChanged(topic_id=topic_id, index=index, row=now))
 
     def _tell_life(
         self, broker_id: int, broker_epoch: int, row: LifeRow, records: list[MetadataRecord]
@@ -326,24 +320,24 @@ class KnownRows:
         records.append(pending)
 
 
-def _tell_topic(
-    topic_id: bytes, row: TopicRow, before: StoredRow | None, records: list[MetadataRecord]
-) -> None:
-    if not isinstance(before, TopicRow):
-        records.append(
-            TopicCreated(
-                topic_id=topic_id,
-                name=row.name,
-                partitions=partitions_of(row.blocks),
-                configs=_possible(row),
-            )
-        )
-        return
-    if row.configs != before.configs:
-        records.append(ConfigChanged(topic_id=topic_id, configs=_possible(row)))
-    added = row.blocks[len(before.blocks) :]
-    if added:
-        records.append(PartitionsAdded(topic_id=topic_id, partitions=partitions_of(added)))
+def _none_here(topic: str, topic_id: bytes) -> int:
+    return 0
+
+
+def _still(row: PartitionRow) -> PartitionRow:
+    """Return the row of a partition that nobody may lead or change."""
+    return PartitionRow(-1, row.leader_epoch, row.partition_epoch, row.replicas, [])
+
+
+def _part_changed(
+    topic_id: bytes, index: int, row: PartRow | UnreadableRow, *, is_still: bool
+) -> PartitionChanged:
+    """Return what a partition's row says; `is_still`: its topic stands still."""
+    if isinstance(row, PartRow):
+        changed = partition_changed(topic_id, index, row)
+        return replace(changed, row=_still(changed.row)) if is_still else changed
+    still = PartitionRow(-1, row.leader_epoch, row.partition_epoch, row.replicas, [])
+    return PartitionChanged(topic_id=topic_id, index=index, row=still)
 
 
 def _possible(row: TopicRow) -> dict[str, str]:

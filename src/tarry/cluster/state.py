@@ -33,6 +33,7 @@ from tarry.cluster.records import (
     TopicCreated,
     TopicDeleted,
     TopicRemoved,
+    TopicStoodStill,
 )
 from tarry.cluster.topic_names import collision_key
 
@@ -53,6 +54,8 @@ class TopicState(msgspec.Struct, frozen=True):
     topic_id: bytes
     partitions: list[PartitionRow]
     configs: dict[str, str]
+    # Its row in etcd cannot be had: this is what was known before, and nobody may change it.
+    is_still: bool = False
 
     def record(self) -> TopicCreated:
         """Return the record that makes this topic as it is now."""
@@ -230,6 +233,9 @@ class ClusterState:
                 )
             case PartitionChanged():
                 self._change_partition(record)
+            case TopicStoodStill():
+                topic = self._topics_by_id[record.topic_id]
+                self._put(replace(topic, is_still=record.is_still))
             case LifeChanged():
                 self._brokers[record.broker_id] = replace(
                     self._brokers[record.broker_id],

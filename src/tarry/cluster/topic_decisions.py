@@ -41,6 +41,11 @@ from tarry.cluster.topic_settings import checked_configs
 # As a number of partitions or replicas: the broker's default.
 DEFAULT: Final = -1
 
+STANDS_STILL: Final = (
+    "the topic stands still, its row in etcd cannot be read or makes no sense: the brokers' logs "
+    "say why; mend it, or start a release that can read it"
+)
+
 
 class TopicWanted:
     """A topic that is to be created.  `assignments`: partition index → replicas, as given."""
@@ -329,6 +334,9 @@ def decide_delete_topics(
                 continue
             outcome.name = topic.name
             outcome.refuse(errors.INVALID_REQUEST, "this topic is named by its name and by its id")
+        elif topic.is_still:
+            outcome.name = topic.name
+            outcome.refuse(errors.UNKNOWN_SERVER_ERROR, STANDS_STILL)
         else:
             outcome.name = topic.name
             outcome.topic_id = topic.topic_id

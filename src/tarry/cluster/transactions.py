@@ -101,7 +101,7 @@ class Transaction:
         """
         key = self._known.keys.broker(broker_id)
         row = self._get(key)
-        if isinstance(row, BrokerRow):
+        if isinstance(row, BrokerRow) and not self._known.fault(key):
             self._rows[key] = row
         else:
             self._guard_there(key)

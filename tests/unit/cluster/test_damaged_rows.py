@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.broker.broker_user import a_batch
+from tests.support.cluster.cluster_user import ClusterUser
 from tests.support.cluster.leader_scene import TOPIC, LeaderScene
+from tests.support.cluster.life_scene import LifeScene
 from tests.support.cluster.row_scene import KEYS, TOPIC_ID, Rows
 
 from tarry.base import errors
-from tarry.base.etcd import Put
+from tarry.base.errors import CorruptData
+from tarry.base.etcd import Put, Remove
 from tarry.base.ids import id_text
 from tarry.cluster.claims import ClaimPartitions
+from tarry.cluster.config_changes import ConfigRefusal
+from tarry.cluster.config_decisions import decide_change_topic
 from tarry.cluster.elections import ElectionWish
-from tarry.cluster.records import DeletionPending, PartitionRow, TopicDeleted
+from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
+from tarry.cluster.records import DeletionPending, NewerFormat, PartitionRow, TopicDeleted
 from tarry.cluster.row_requests import RowWishes
 from tarry.cluster.rows import Keys
+from tarry.cluster.topic_decisions import decide_delete_topics
 from tarry.cluster.transactions import Transaction
 from tarry.cluster.unclean import UNCLEAN_MS, ElectUncleanly
+from tarry.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from tarry.wire.reader import window_of
 
 # Format, leader, epoch, its life, partition epoch, replicas, in sync, adding, removing, unclean.
 SOUND = b"[1,1,4,2,4,[1,2,3],[1,2],[],[],-1]"
@@ -184,3 +198,253 @@ def test_a_topic_that_was_made_with_damaged_replicas_stands_still_there_alone() 
 
     leaders = [row.leader_id for row in scene.state.topics_by_id[TOPIC_ID].partitions]
     assert leaders == [-1, -1, -1, -1, 1]
+
+
+# -- whole topics
+
+NAME = f'[1,"orders","{id_text(TOPIC_ID)}"]'.encode()
+BAD_TOPICS = [
+    b"",
+    b"\xff",
+    b"[]",
+    b'[2,"orders",{},[],"new"]',
+    b'[1,"orders",{},[]]',
+    b'[1,"others",{},[[0,[[1],[2]],[]]]]',
+    b'[1,"or/ders",{},[[0,[[1],[2]],[]]]]',
+    b'[1,"orders",{},[[0,[[1,2,3]],[]]]]',
+    b'[1,"orders",{},7]',
+]
+
+
+@pytest.mark.parametrize("value", BAD_TOPICS)
+def test_a_topic_that_makes_no_sense_stands_still_and_goes_on_when_it_is_mended(
+    value: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene = rows()
+    other = b"other".ljust(16, b".")
+    sound = scene.etcd.rows(KEYS.topic(TOPIC_ID))[0].value
+    scene.put(Put(KEYS.topic(other), sound.replace(b"orders", b"other")))
+    scene.hear()
+    before = scene.state.topics_by_id[TOPIC_ID]
+    scene.put(Put(KEYS.topic(TOPIC_ID), value))
+    scene.hear()
+    # What comes of its partitions meanwhile counts when the topic does.
+    scene.put(Put(KEYS.part(TOPIC_ID, 1), b"[1,2,7,%d,7,[2,3],[2,3],[],[],-1]" % scene.epochs[2]))
+    scene.die(1)
+    scene.hear()
+
+    still = scene.state.topics_by_id[TOPIC_ID]
+    claims = ClaimPartitions(scene.known, 2, scene.epochs[2], scene.settings, scene.spells)
+    claimed = {each.topic_id for each in scene.decide(claims)}
+    asked = [
+        *decide_delete_topics(scene.state, [("orders", None)]).outcomes,
+        *decide_create_partitions(scene.state, [GrowthWanted("orders", 9)]).outcomes,
+    ]
+    with pytest.raises(ConfigRefusal):
+        decide_change_topic(scene.state, "orders", [], scene.settings, is_whole=False)
+    scene.put(Put(KEYS.topic(TOPIC_ID), sound))
+    scene.hear()
+
+    assert (still.name, still.is_still) == ("orders", True)
+    assert still.partitions == [
+        PartitionRow(-1, 4, 4, [1, 2, 3], []),
+        PartitionRow(-1, 7, 7, [2, 3], []),
+    ]
+    assert claimed == {other}
+    assert {each.error_code for each in asked} == {errors.UNKNOWN_SERVER_ERROR}
+    assert "topic orders stands still" in caplog.text
+    after = scene.state.topics_by_id[TOPIC_ID]
+    assert (after.is_still, after.partitions[0]) == (False, before.partitions[0])
+    assert (after.partitions[1].leader_id, after.partitions[1].isr) == (2, [2, 3])
+
+
+def test_a_broker_that_starts_knows_a_damaged_topic_by_its_name_and_what_it_has_of_it() -> None:
+    scene = rows()
+    sound = scene.etcd.rows(KEYS.topic(TOPIC_ID))[0].value
+    scene.put(Put(KEYS.name("orders"), NAME), Put(KEYS.topic(TOPIC_ID), b"[]"))
+    scene.put(Put(KEYS.part(TOPIC_ID, 99_999), b"[7]"))
+    other = Rows()
+    other.etcd = scene.etcd
+    other.known.count_here = lambda name, topic_id: (
+        2 if (name, topic_id) == ("orders", TOPIC_ID) else 0
+    )
+    other.hear()
+    still = other.state.topics["orders"]
+    scene.put(Put(KEYS.topic(TOPIC_ID), sound))
+    scene.hear()
+    other.hear()
+
+    assert still.partitions == [
+        PartitionRow(-1, 4, 4, [1, 2, 3], []),
+        PartitionRow(-1, 0, 0, [], []),
+    ]
+    assert other.state.topics == scene.state.topics
+    assert other.state.partition_count == 2
+
+
+def test_a_topic_of_which_nothing_is_known_lets_no_broker_start_and_ends_none() -> None:
+    scene = rows()
+    unknown = b"unknown".ljust(16, b".")
+    scene.put(Put(KEYS.topic(unknown), b"[]"))
+    scene.hear()
+    other = Rows()
+    other.etcd = scene.etcd
+
+    assert list(scene.state.topics) == ["orders"]
+    with pytest.raises(CorruptData, match="topics/"):
+        other.hear()
+
+
+def test_a_second_topic_with_a_name_that_is_taken_is_passed_over() -> None:
+    scene = rows()
+    sound = scene.etcd.rows(KEYS.topic(TOPIC_ID))[0].value
+    scene.put(Put(KEYS.topic(b"o" * 16), sound))
+    scene.hear()
+
+    assert list(scene.state.topics_by_id) == [TOPIC_ID]
+
+
+def test_data_of_a_damaged_topic_is_kept_over_a_restart_and_served_again() -> None:
+    scene = LeaderScene()
+    scene.create([[1, 2], [2, 1], [3, 2]], {"message.timestamp.type": "LogAppendTime"})
+    scene.create([[1, 2]], name="other")
+    for index, leader in enumerate((1, 2, 3)):
+        user = ClusterUser(scene.cluster, leader)
+        data = PartitionProduceData(index=index, records=window_of(a_batch(b"a")))
+        asked = TopicProduceData(name=TOPIC, partition_data=[data])
+        user.call(0, 11, ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[asked]))
+    etcd = scene.cluster.etcd_node.etcd
+    topic_id = scene.broker().topics[TOPIC].topic_id
+    key = Keys("/simulated/").topic(topic_id)
+    sound = etcd.rows(key)[0].value
+    assert etcd.transact([], [Put(key, b"[1,7]")])[0]
+    scene.until(lambda: scene.leaders() == [], "nobody leads")
+    scene.stop(2)
+    scene.restart(2)
+    broker = scene.nodes[2].broker
+    assert broker is not None
+    kept = sorted(broker.topics[TOPIC].followed)
+    other = scene.leaders("other")
+    assert etcd.transact([], [Put(key, sound)])[0]
+    scene.until(
+        lambda: all(len(scene.leaders(index=index)) == 1 for index in range(3)), "all are led"
+    )
+    scene.until(lambda: len(scene.row(2).isr) == 2, "all in sync")
+
+    assert (kept, other) == ([0, 1, 2], [1])
+    replicas = list(broker.topics[TOPIC].replicas())
+    assert [each.log.log_end_offset for each in replicas] == [1, 1, 1]
+    assert scene.violations() == []
+
+
+# -- brokers, lives, settings, names, deletions
+
+BAD_ROWS = [b"", b"\xff", b"[]", b'[2,"new"]', b"[1,7]"]
+RECORDED = ["brokers/2", "lives/2", "configs/-1", "configs/2", "names/orders"]
+NOBODYS = ["brokers/x", "brokers", "lives/", "configs/1/2", "topics/x", "deleted/"]
+
+
+@pytest.mark.parametrize("value", BAD_ROWS)
+@pytest.mark.parametrize(
+    "kind", ["brokers/2", "lives/2", "configs/-1", "configs/2", "names/orders"]
+)
+def test_what_was_known_before_counts_in_the_place_of_a_damaged_row(
+    kind: str, value: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene = rows()
+    scene.put(
+        Put(KEYS.name("orders"), NAME),
+        Put(KEYS.configs(-1), b'[1,{"message.max.bytes":"7"}]'),
+        Put(KEYS.configs(2), b'[1,{"message.max.bytes":"8"}]'),
+    )
+    scene.hear()
+    before = [scene.state.brokers, scene.state.broker_configs, scene.state.topics]
+    shown = [dict(each) for each in before]
+    scene.put(Put(KEYS.prefix + kind.encode(), value))
+    scene.hear()
+
+    assert [dict(each) for each in before] == shown
+    assert kind in caplog.text
+    assert scene.known.mod_revision(KEYS.prefix + kind.encode()) == scene.etcd.revision
+    assert scene.known.fault(KEYS.prefix + kind.encode())
+
+
+def test_a_broker_whose_rows_are_damaged_from_the_start_lives_without_an_address() -> None:
+    scene = rows()
+    scene.put(Put(KEYS.broker(2), b"[]"), Put(KEYS.life(2), b"[]"))
+    other = Rows()
+    other.etcd = scene.etcd
+    other.hear()
+
+    found = other.state.brokers[2]
+    assert (found.endpoints, found.directory_id, found.broker_epoch, found.phase) == (
+        {},
+        "",
+        scene.epochs[2],
+        "starting",
+    )
+    scene.die(2)
+    other.hear()
+    assert other.state.brokers[2].broker_epoch == -1
+
+
+@pytest.mark.parametrize(
+    "kind", ["brokers/x", "brokers", "lives/", "configs/1/2", "topics/x", "deleted/"]
+)
+def test_a_row_of_nobody_is_passed_over(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    scene = rows()
+    scene.put(Put(KEYS.prefix + kind.encode(), b"[1]"))
+    scene.hear()
+    scene.etcd._remove([KEYS.prefix + kind.encode()])
+    scene.hear()
+
+    assert f"{kind} in etcd names no" in caplog.text
+
+
+def test_of_a_topic_with_a_damaged_deletion_every_broker_may_have_data() -> None:
+    scene = rows()
+    scene.live(4)
+    scene.hear()
+    scene.etcd.transact([], [Remove(KEYS.topic(TOPIC_ID)), Put(KEYS.deleted(TOPIC_ID), b"[]")])
+    scene.hear()
+    other = Rows()
+    other.etcd = scene.etcd
+    other.hear()
+
+    assert scene.state.deleted_topics[TOPIC_ID].broker_ids == (1, 2, 3, 4)
+    assert not other.state.deleted_topics
+    assert not other.state.topics
+
+
+def test_settings_that_cannot_be_read_let_no_broker_start() -> None:
+    scene = rows()
+    scene.put(Put(KEYS.configs(-1), b"[]"))
+
+    other = Rows()
+    other.etcd = scene.etcd
+    with pytest.raises(CorruptData, match="configs/-1"):
+        other.hear()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("cluster", b"[2]"), ("wonders/1", b"[1]"), ("ids/producer", b"[2,7]")]
+)
+def test_what_concerns_the_whole_cluster_is_refused(key: str, value: bytes) -> None:
+    scene = rows()
+    scene.put(Put(KEYS.prefix + key.encode(), value))
+
+    with pytest.raises(NewerFormat, match=key):
+        scene.hear()
+
+
+def test_a_broker_that_lives_writes_its_damaged_registration_anew() -> None:
+    scene = LifeScene()
+    broker = scene.start(1)
+    scene.run(lambda: broker.life.is_alive)
+    sound = scene.etcd.rows(b"/test/brokers/1")[0].value
+    epoch = broker.life.broker_epoch
+    assert scene.etcd.transact([], [Put(b"/test/brokers/1", b"[]")])[0]
+    scene.pass_ms(5_000)
+
+    assert scene.etcd.rows(b"/test/brokers/1")[0].value == sound
+    assert broker.life.broker_epoch == epoch

@@ -28,6 +28,7 @@ from tarry.cluster.records import (
     TopicCreated,
     TopicDeleted,
     TopicRemoved,
+    TopicStoodStill,
     decode_record,
     encode_record,
 )
@@ -59,6 +60,7 @@ EVERY_KIND: list[MetadataRecord] = [
     LifeEnded(broker_id=1),
     PartitionChanged(topic_id=ID, index=2, row=PartitionRow(1, 3, 4, [1, 2], [1], 17)),
     BrokerUnregistered(broker_id=1),
+    TopicStoodStill(topic_id=ID, is_still=True),
 ]
 
 
