@@ -78,6 +78,10 @@ class Flushes:
             if owner.on_written():
                 self._moved.append(owner)
 
+    def ask_for(self, owner: LogOwner) -> None:
+        """Have the owner's log flushed in the next round."""
+        self.dirty[owner] = None
+
     def give_files_back(self, owners: Iterable[LogOwner]) -> None:
         """Have whatever is written and not flushed join the next round, so that files of logs can
         be given back.  With `flush.policy=os` nobody else asks for it soon.

@@ -89,24 +89,19 @@ class Log(StoredLog):
                 f"{self.leader_epochs.latest_epoch}; a batch of epoch {leader_epoch} at offset "
                 f"{base_offset} cannot follow"
             )
-        last_offset: i64 = base_offset + header.last_offset_delta
-        mark = self.tail_mark
-        if mark is None:
+        if self.tail_mark is None:
             if self.has_undurable_cut:
                 raise StorageError(f"{self.directory} was cut, and that is not durable yet")
-            mark = self._begin_tail()
-        segment = self.active
+            self._begin_tail()
         if base_offset > self.log_end_offset:
+            last_offset: i64 = base_offset + header.last_offset_delta
             segment = self._leave_gap(base_offset, last_offset)
-        if segment.must_roll(header.size, last_offset, header.max_timestamp, now_wall_ms):
-            segment = self.roll()
-        if leader_epoch > self.leader_epochs.latest_epoch:
-            mark.keep_epochs(self.leader_epochs)
-            self.leader_epochs.assign(leader_epoch, base_offset)
-        segment.note_batch(base_offset, header, now_wall_ms)
-        self._tail.add(window, header, base_offset, leader_epoch)
-        self.log_end_offset = last_offset + 1
-        return base_offset
+            if segment.must_roll(header.size, last_offset, header.max_timestamp, now_wall_ms):
+                # It is named by the end before the gap.
+                self.roll()
+            # Nothing fails from here on.
+            self.log_end_offset = base_offset
+        return self.append(window, header, leader_epoch, now_wall_ms)
 
     def _leave_gap(self, base_offset: i64, last_offset: i64) -> Segment:
         """Prepare a gap before a batch; return the segment that the batch may go to.

@@ -7,11 +7,13 @@ import logging
 import pytest
 from tests.support.broker.broker_user import User, a_batch, records_in
 from tests.support.broker.leader_scene import (
+    FETCH_VERSION,
     LIVES,
     SECOND,
     SHARED,
     THIRD,
     LeaderScene,
+    parts_of,
 )
 from tests.support.metadata_stores import GivenChange
 
@@ -377,6 +379,30 @@ def test_a_shrink_counts_only_when_it_is_applied() -> None:
     scene.hand.settle()
 
     assert (before, scene.isr(), scene.high_watermark) == (([1, 2], 0), [1], 1)
+
+
+def test_followers_get_nothing_behind_a_failed_write_before_its_cut_is_durable() -> None:
+    """A crash could bring back what it left in the place of what they would have by then."""
+    scene = LeaderScene(isr=(1, 2))
+    scene.write(b"a")
+    session = scene.fetch(SECOND, {0: 1}, last_epoch=0).session_id
+    scene.hand.disk.fail_writes(1, "shared-0/")
+    scene.operator.send_produce(a_batch(b"lost"), topic="shared", acks=1)
+    scene.hand.turn()
+    scene.operator.send_produce(a_batch(b"b"), topic="shared", acks=1)
+    scene.hand.turn()
+    assert scene.partition().log.written_end_offset == 2
+
+    scene.link(SECOND).send(
+        api_keys.FETCH, FETCH_VERSION, scene.request(SECOND, {}, session=(session, 1), wait_ms=500)
+    )
+    scene.hand.turn()
+    early = scene.answered(SECOND)
+    scene.hand.settle()
+    (late,) = scene.answered(SECOND)
+
+    assert early == []
+    assert [record.value for record in records_in(parts_of(late)[0])] == [b"b"]
 
 
 # --- Roles.

@@ -81,6 +81,10 @@ class ReplicaLeader(Part):
         self.door = _Door(self._on_written)
         self.news: NewsListener | None = None
         self.on_start_moved: Callable[[Partition], None] = _hear_nothing
+        # Has what is written of a partition flushed, whatever its policy.
+        self.flush: Callable[[Partition], None] = _hear_nothing
+        # Partitions of which followers get nothing before a flush.
+        self._withheld: dict[Partition, None] = {}
         self._led: dict[Partition, None] = {}
         # Partitions whose replicas in sync may have to change.
         self._unsettled: dict[Partition, None] = {}
@@ -119,6 +123,7 @@ class ReplicaLeader(Part):
         if followers is None:
             self._led.pop(partition, None)
             self._unsettled.pop(partition, None)
+            self._withheld.pop(partition, None)
         else:
             self._led[partition] = None
             partition.begin_epoch()
@@ -213,8 +218,26 @@ class ReplicaLeader(Part):
         if self.news is not None:
             self.news.on_news(partition)
 
+    def must_withhold(self, partition: Partition) -> bool:
+        """Return whether followers get nothing for now; they hear of it when they do.
+
+        A write has failed, and what it left was cut off.  Until that is durable a crash may bring
+        those bytes back in the place of what was appended since, in the same leader epoch: a
+        follower that had the latter by then would never be seen to differ.
+        """
+        if not partition.log.has_undurable_cut:
+            return False
+        if partition not in self._withheld:
+            self._withheld[partition] = None
+            self.flush(partition)
+        return True
+
     def on_moved(self, partition: Partition) -> None:
+        if partition in self._withheld and not partition.log.has_undurable_cut:
+            del self._withheld[partition]
+            self._on_written(partition)
         if partition.is_closed:
+            self._withheld.pop(partition, None)
             self._led.pop(partition, None)
             self._unsettled.pop(partition, None)
             self._again.pop(partition, None)
@@ -408,7 +431,7 @@ def _always() -> bool:
 
 
 def _hear_nothing(partition: Partition) -> None:
-    """Hear nothing: nobody waits for log starts yet."""
+    """Hear nothing: nobody waits for it yet."""
 
 
 def _no_epoch() -> int:

@@ -256,6 +256,8 @@ class ReplicaFetchHandler:
             if seat.asked.fetch_offset >= partition.log.written_end_offset:
                 self._sessions.drop_news(seat)
                 continue
+            if self._leader.must_withhold(partition):
+                continue
             return True
         return any(
             seat.partition is not None
@@ -309,6 +311,9 @@ class ReplicaFetchHandler:
             return replica_reads.diverging(seat, partition, found)
         if seat.asked.fetch_offset >= partition.log.written_end_offset:
             sessions.drop_news(seat)
+            return None
+        if self._leader.must_withhold(partition):
+            # It has news as before.
             return None
         answer = replica_reads.records(seat, partition, max(left, 0), at_least_one=is_first)
         if answer is not None:

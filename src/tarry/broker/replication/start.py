@@ -59,6 +59,7 @@ def begin_leading(broker: Broker, known: KnownRows, is_alive: Callable[[], bool]
     leader.news = sessions
     leader.is_alive = is_alive
     leader.own_epoch = broker.hosting.own_epoch
+    leader.flush = broker.flushes.ask_for
     leader.on_start_moved = broker.record_deletions.on_start_moved
     broker.parts.add(leader)
     broker.parts.add(sessions)
