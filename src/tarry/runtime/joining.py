@@ -16,6 +16,7 @@ from tarry.broker.broker import Broker
 from tarry.broker.cluster_start import start_member
 from tarry.cluster.joining import Joining
 from tarry.runtime import clock
+from tarry.runtime.etcd.packages import missing_package
 from tarry.runtime.etcd.security import make_tls, read_credentials
 from tarry.runtime.log_levels import ProcessLevels
 from tarry.runtime.loop import Machine, StartBroker
@@ -42,7 +43,7 @@ def join(machine: Machine, settings: Settings, signals: Signals) -> StartBroker[
         from tarry.runtime.etcd.socket_link import Endpoint
     except ImportError as error:
         raise StartRefused(
-            f"metadata.store names etcd, and the package {error.name} is missing: "
+            f"metadata.store names etcd, and the package {missing_package(error)} is missing: "
             "pip install tarry[cluster]"
         ) from None
     members = [Endpoint(host, port) for host, port in address.members]

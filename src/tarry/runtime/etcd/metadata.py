@@ -22,6 +22,7 @@ from tarry.cluster.stored_metadata import read_stored_state
 from tarry.runtime.clock import Clock
 from tarry.runtime.directory import HeldDirectory
 from tarry.runtime.etcd.asking import AskedEtcd
+from tarry.runtime.etcd.packages import missing_package
 from tarry.runtime.etcd.security import make_tls, read_credentials
 from tarry.runtime.files import OsDisk
 from tarry.runtime.flusher import Flusher
@@ -75,7 +76,7 @@ def open_etcd(stack: ExitStack, address: StoreAddress, files: StoreFiles) -> Ask
         from tarry.runtime.etcd.socket_link import Endpoint
     except ImportError as error:
         raise InvalidSetting(
-            f"the package {error.name} is missing: pip install tarry[cluster]"
+            f"the package {missing_package(error)} is missing: pip install tarry[cluster]"
         ) from None
     tls = make_tls(address, files)
     named = read_credentials(files)
