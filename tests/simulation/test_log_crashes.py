@@ -6,49 +6,22 @@ a kill -9 between a renaming and its flush, a recovery point given up half way.
 
 from __future__ import annotations
 
-import random
-
 import pytest
+from tests.support.simulation.log_life import LogLife
 
-from tarry.base.errors import StorageError
-from tarry.log.config import LogConfig
 from tarry.log.log import Log
-from tarry.log.logs import Logs
 from tarry.log.recovery import point_writer
 from tarry.log.retention import delete_old_segments
-from tarry.log.state import LogListener
 from tarry.records.batch import BatchHeader, decode_batch_header
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import decode_records
-from tarry.simulation.disk import PowerLoss, SimulatedDisk
+from tarry.simulation.disk import PowerLoss
 
 TOPIC_ID = bytes(15) + b"\x07"
 SEEDS = 400
 BLOCK = 100
 SHORT_WRITE_SEEDS = 60
 EVERYTHING = 1 << 20
-
-
-class Batches(LogListener):
-    """Derived state: base offset and last offset delta of every batch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.deltas: dict[int, int] = {}
-
-    def reset(self) -> None:
-        self.deltas = {}
-
-    def load_snapshot(self, data: bytes) -> bool:
-        rows = [row.split(":") for row in data.decode().split(",")]
-        self.deltas = {int(base): int(delta) for base, delta in rows}
-        return True
-
-    def take_snapshot(self) -> bytes | None:
-        return ",".join(f"{base}:{delta}" for base, delta in self.deltas.items()).encode() or None
-
-    def on_recovered_batch(self, header: BatchHeader) -> None:
-        self.deltas[header.base_offset] = header.last_offset_delta
 
 
 class Content:
@@ -75,47 +48,25 @@ class Content:
             offset = header.last_offset + 1
 
 
-class Run:
-    """One log, its owner's work, and what is known to be durable."""
+class Run(LogLife):
+    """One log that a leader appends to, and what is known to be durable."""
 
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.disk = SimulatedDisk(self.random)
-        self.disk.defers_removals = self.random.randrange(2) == 0
-        self.config = LogConfig()
-        self.config.index_interval_bytes = self.random.randrange(400)
-        self.config.segment_bytes = 300 + self.random.randrange(4000)
-        self.config.segment_index_bytes = 8 * (3 + self.random.randrange(10))
+        super().__init__(seed, 4000)
         if self.random.randrange(2) == 0:
             self.config.retention_bytes = self.random.randrange(8000)
-        self.now_ms = 1_000
-        self.epoch = 0
-        self.made = 0
         self.sent: dict[bytes, None] = {}
         self.written: dict[int, bytes] = {}
         self.durable: dict[int, bytes] = {}
         self.log_start_seen = 0
         self.open()
 
-    def open(self) -> None:
-        self.flush_id = -1
-        self.flush_offset = -1
-        self.round_flush_id = -1
-        self.logs = Logs(self.disk)
-        self.logs.load()
-        self.batches = Batches()
-        self.log = self.logs.open("t-0", TOPIC_ID, self.config, self.batches)
-        self.logs.settle()
-
     # --- What an owner does.
 
     def append(self) -> None:
         self.gather()
         if self.random.randrange(3) > 0:
-            if self.random.randrange(10) == 0:
-                self.disk.fail_writes()
-            self.write()
-            self.disk.heal()
+            self.write_or_fail()
 
     def gather(self) -> None:
         """One batch to the tail."""
@@ -123,51 +74,24 @@ class Run:
         base_offset = self.log.log_end_offset
         count = 1 + self.random.randrange(3)
         for delta in range(count):
-            self.made += 1
-            filler = (5, 50, 700)[self.random.randrange(3)]
-            value = b"v%d-" % self.made + b"." * filler
-            builder.append(1000 + self.made - self.random.randrange(5), None, value, [])
+            value, timestamp = self.next_value()
+            builder.append(timestamp, None, value, [])
             self.written[base_offset + delta] = value
             self.sent[value] = None
         self.log.append_bytes(builder.build(), self.epoch, 1000 + self.made)
         self.batches.deltas[base_offset] = count - 1
 
     def write(self) -> None:
-        try:
-            self.log.write()
-        except StorageError:
-            assert self.log.log_end_offset == self.log.written_end_offset
+        super().write()
         end_offset = self.log.log_end_offset
         self.written = {at: self.written[at] for at in self.written if at < end_offset}
-        deltas = self.batches.deltas
-        self.batches.deltas = {base: deltas[base] for base in deltas if base < end_offset}
-
-    def begin_flush(self) -> None:
-        self.write()
-        if self.flush_id < 0 and self.log.is_dirty:
-            files = []
-            directories: dict[str, None] = {}
-            self.flush_offset = self.log.collect_flush(files, directories)
-            self.flush_id = self.disk.begin_flush(files, list(directories))
 
     def end_flush(self) -> None:
         if self.flush_id >= 0:
-            assert self.disk.complete_flush(self.flush_id).error == ""
-            self.flush_id = -1
-            self.log.flushed(self.flush_offset)
+            super().end_flush()
             for offset, value in self.written.items():
                 if offset < self.log.flushed_offset:
                     self.durable[offset] = value
-
-    def save_recovery_points(self) -> None:
-        """Begin a round of recovery points, or take it one step further."""
-        points = self.logs.recovery_points
-        if self.round_flush_id < 0:
-            self.write()
-            self.round_flush_id = points.begin(self.now_ms)
-        else:
-            assert self.disk.complete_flush(self.round_flush_id).error == ""
-            self.round_flush_id = points.on_flushed(self.round_flush_id)
 
     def retain(self) -> None:
         self.write()
@@ -217,32 +141,11 @@ class Run:
         assert self.log.recovery_report.scanned_bytes == 0
         self.after_start()
 
-    def lose(self) -> None:
-        if self.random.randrange(2) == 0:
-            self.disk.crash()
-        else:
-            self.disk.kill()
-
-    def restart(self) -> None:
-        """Start again, perhaps with the power failing in recovery."""
-        while True:
-            if self.random.randrange(3) == 0:
-                self.disk.crash_after(self.random.randrange(14))
-            try:
-                self.open()
-                break
-            except PowerLoss:
-                self.disk.crash()
-        self.disk.heal()
-        self.after_start()
-
     # --- What must hold.
 
     def after_start(self) -> None:
-        log = self.log
-        assert log.flaw_offset < 0, log.flaw_reason
-        assert log.flushed_offset == log.log_end_offset
-        assert log.log_start_offset >= self.log_start_seen
+        super().after_start()
+        assert self.log.log_start_offset >= self.log_start_seen
         content = self.check()
         for value in content.values.values():
             assert value in self.sent

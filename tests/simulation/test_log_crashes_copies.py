@@ -7,21 +7,18 @@ not follow it there.  Nothing that was told as flushed is missing, unless it was
 
 from __future__ import annotations
 
-import random
 from itertools import pairwise
 
 import pytest
-from tests.simulation.test_log_crashes import Batches
+from tests.support.simulation.log_life import LogLife
 
 from tarry.base.errors import StorageError
-from tarry.log.config import LogConfig
-from tarry.log.logs import Logs
 from tarry.log.recovery import point_writer, truncation
 from tarry.log.recovery.truncation import try_restart, try_truncate
 from tarry.records.batch import decode_batch_header
 from tarry.records.builder import BatchBuilder
 from tarry.records.copies import check_copy
-from tarry.simulation.disk import PowerLoss, SimulatedDisk
+from tarry.simulation.disk import PowerLoss
 
 TOPIC_ID = bytes(15) + b"\x07"
 SEEDS = 240
@@ -55,20 +52,11 @@ class History:
         ]
 
 
-class Follower:
+class Follower(LogLife):
     """One log that follows; the leader is a list of batches."""
 
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.disk = SimulatedDisk(self.random)
-        self.disk.defers_removals = self.random.randrange(2) == 0
-        self.config = LogConfig()
-        self.config.index_interval_bytes = self.random.randrange(400)
-        self.config.segment_bytes = 300 + self.random.randrange(3000)
-        self.config.segment_index_bytes = 8 * (3 + self.random.randrange(10))
-        self.now_ms = 1_000
-        self.made = 0
-        self.epoch = 0
+        super().__init__(seed, 3000)
         self.history = History(0, [])
         # What a crash may bring back as well: the cut away from it is not durable.
         self.earlier: list[History] = []
@@ -77,15 +65,6 @@ class Follower:
         self.hint = -1
         self.goal: tuple[str, int] | None = None
         self.open()
-
-    def open(self) -> None:
-        self.flush_id = -1
-        self.round_flush_id = -1
-        self.logs = Logs(self.disk)
-        self.logs.load()
-        self.batches = Batches()
-        self.log = self.logs.open("t-0", TOPIC_ID, self.config, self.batches)
-        self.logs.settle()
 
     # --- The leader.
 
@@ -100,9 +79,8 @@ class Follower:
         builder = BatchBuilder()
         count = 1 + self.random.randrange(3)
         for _ in range(count):
-            self.made += 1
-            value = b"v%d-" % self.made + b"." * (5, 50, 700)[self.random.randrange(3)]
-            builder.append(1000 + self.made - self.random.randrange(5), None, value, [])
+            value, timestamp = self.next_value()
+            builder.append(timestamp, None, value, [])
         built = builder.build()
         head = base_offset.to_bytes(8, "big") + built[8:12] + self.epoch.to_bytes(4, "big")
         history.batches.append(Copied(head + built[16:]))
@@ -129,48 +107,16 @@ class Follower:
                 break
             self.batches.deltas[int(header.base_offset)] = int(header.last_offset_delta)
         if self.random.randrange(4):
-            if self.random.randrange(10) == 0:
-                self.disk.fail_writes()
-            self.write()
-            self.disk.heal()
-
-    def write(self) -> None:
-        try:
-            self.log.write()
-        except StorageError:
-            assert self.log.log_end_offset == self.log.written_end_offset
-        end_offset = self.log.log_end_offset
-        deltas = self.batches.deltas
-        self.batches.deltas = {base: deltas[base] for base in deltas if base < end_offset}
-
-    def begin_flush(self) -> None:
-        self.write()
-        if self.flush_id < 0 and self.log.is_dirty:
-            files = []
-            directories: dict[str, None] = {}
-            self.flush_offset = self.log.collect_flush(files, directories)
-            self.flush_id = self.disk.begin_flush(files, list(directories))
+            self.write_or_fail()
 
     def end_flush(self) -> None:
-        if self.flush_id >= 0:
-            assert self.disk.complete_flush(self.flush_id).error == ""
-            self.flush_id = -1
-            self.log.flushed(self.flush_offset)
+        super().end_flush()
         if self.goal is None and not self.log.has_undurable_cut:
             # The next fetch tells the leader.
             self.earlier = []
             self.told = max(self.told, self.log.flushed_offset)
             self.hint = max(self.hint, self.told)
             self.log.high_watermark_hint = self.told
-
-    def save_recovery_points(self) -> None:
-        points = self.logs.recovery_points
-        if self.round_flush_id < 0:
-            self.write()
-            self.round_flush_id = points.begin(self.now_ms)
-        else:
-            assert self.disk.complete_flush(self.round_flush_id).error == ""
-            self.round_flush_id = points.on_flushed(self.round_flush_id)
 
     def diverge(self) -> None:
         """Another leader has another history from some offset on: a cut begins."""
@@ -251,20 +197,8 @@ class Follower:
         self.restart()
 
     def restart(self) -> None:
-        if self.random.randrange(2) == 0:
-            self.disk.crash()
-        else:
-            self.disk.kill()
-        while True:
-            if self.random.randrange(3) == 0:
-                self.disk.crash_after(self.random.randrange(14))
-            try:
-                self.open()
-                break
-            except PowerLoss:
-                self.disk.crash()
-        self.disk.heal()
-        self.after_start()
+        self.lose()
+        super().restart()
 
     # --- What must hold.
 
@@ -281,9 +215,8 @@ class Follower:
         return found
 
     def after_start(self) -> None:
+        super().after_start()
         log = self.log
-        assert log.flaw_offset < 0, log.flaw_reason
-        assert log.flushed_offset == log.log_end_offset
         assert log.high_watermark_hint <= min(self.hint, log.log_end_offset)
         stored = self.stored()
         start, end = int(log.log_start_offset), int(log.log_end_offset)

@@ -57,7 +57,7 @@ Place = list[str]
 
 
 class KnownValues(Protocol):
-    """What is known of rows already."""
+    """View of the rows that are known already."""
 
     keys: Keys
     # How many partitions of a topic have data on this broker's disk: one more than the last index.
