@@ -19,11 +19,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, Self
 
 import brokers
 import peers
@@ -262,11 +263,16 @@ def measure(wireload: Path, cluster: Cluster, work: Work, topic: str, seconds: f
 
 
 class Acknowledgements:
-    """Times at which an idempotent producer was told that a record is kept."""
+    """Times at which an idempotent producer was told that a record is kept.
+
+    Inside the block a thread of its own writes a record a millisecond, whatever is done to brokers.
+    """
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self.times: list[float] = []
         self._topic = topic
+        self._must_end = threading.Event()
+        self._writer = threading.Thread(target=self._write)
         self._producer = Producer(
             {
                 "bootstrap.servers": cluster.addresses,
@@ -282,10 +288,17 @@ class Acknowledgements:
         if error is None:
             self.times.append(time.monotonic())
 
-    def write(self, seconds: float) -> None:
-        """Write a record a millisecond for so long."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+    def __enter__(self) -> Self:
+        self._writer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._must_end.set()
+        self._writer.join()
+        self._producer.flush(READY_S_MAX)
+
+    def _write(self) -> None:
+        while not self._must_end.is_set():
             with contextlib.suppress(BufferError):
                 self._producer.produce(
                     self._topic, b"x", partition=0, on_delivery=self._on_delivery
@@ -294,7 +307,6 @@ class Acknowledgements:
 
     def longest_gap_s(self) -> float:
         """Return the longest time between two acknowledgements, in s."""
-        self._producer.flush(READY_S_MAX)
         times = sorted(self.times)
         return max(after - before for before, after in itertools.pairwise(times))
 
@@ -302,12 +314,12 @@ class Acknowledgements:
 def gap(cluster: Cluster, topic: str, number: signal.Signals, restarts_after_s: float) -> float:
     """Return the longest gap around the end of the leader, which is started again."""
     leader = cluster.nodes[0]
-    acknowledged = Acknowledgements(cluster, topic)
-    acknowledged.write(2)
-    leader.end(number)
-    acknowledged.write(restarts_after_s)
-    leader.start()
-    acknowledged.write(5)
+    with Acknowledgements(cluster, topic) as acknowledged:
+        time.sleep(2)
+        leader.end(number)
+        time.sleep(restarts_after_s)
+        leader.start()
+        time.sleep(5)
     found = acknowledged.longest_gap_s()
     wait_for(functools.partial(is_in_sync, cluster, topic), "replicas in sync after a restart")
     return found

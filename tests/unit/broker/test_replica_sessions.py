@@ -15,7 +15,12 @@ from tests.support.broker.leader_scene import (
 )
 
 from tarry.base import errors
-from tarry.broker.replication.fetch_sessions import SESSIONS_PER_REPLICA_MAX, ReplicaSessions
+from tarry.broker.replication.fetch_sessions import (
+    HASTE_MS,
+    HASTY_WAIT_MS,
+    SESSIONS_PER_REPLICA_MAX,
+    ReplicaSessions,
+)
 from tarry.broker.replication.leader_fetch import ReplicaFetchHandler
 from tarry.protocol import api_keys
 from tarry.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -253,6 +258,29 @@ def test_followers_hear_at_once_that_another_one_leads_or_the_topic_is_gone() ->
         errors.UNKNOWN_TOPIC_ID,
         errors.UNKNOWN_TOPIC_OR_PARTITION,
     )
+
+
+def test_followers_of_what_is_led_from_now_on_need_not_wait_to_name_it() -> None:
+    scene = LeaderScene(isr=(1, 2), partitions=2)
+    scene.bring_row(1, leader_id=2, leader_epoch=1, broker_epoch=LIVES[2])
+    session = scene.fetch(SECOND, {0: 0}).session_id
+    scene.send_fetch(SECOND, {}, session=(session, 1), wait_ms=500)
+    before = scene.answered(SECOND)
+
+    scene.bring_row(1, leader_id=1, leader_epoch=2, broker_epoch=LIVES[1])
+    at_once = scene.answered(SECOND)
+    # The follower has not heard of it yet, and asks as before.
+    scene.send_fetch(SECOND, {}, session=(session, 2), wait_ms=500)
+    too_early = scene.answered(SECOND)
+    scene.pass_ms(HASTY_WAIT_MS + 2)
+    soon = scene.answered(SECOND)
+    scene.pass_ms(HASTE_MS)
+    scene.send_fetch(SECOND, {}, session=(session, 3), wait_ms=500)
+    scene.pass_ms(400)
+
+    assert (before, too_early) == ([], [])
+    assert [each.responses for each in at_once + soon] == [[], []]
+    assert scene.answered(SECOND) == []
 
 
 def test_nothing_is_left_of_sessions_whose_partitions_are_gone() -> None:

@@ -24,6 +24,11 @@ SESSIONS_PER_REPLICA_MAX: Final = 4
 SESSION_EPOCH_MAX: Final = 2**31 - 1
 NOT_SENT: Final = -1
 
+# So long after partitions were given a leader here its followers are answered at once or nearly so.
+HASTE_MS: Final = 1_000
+# Wait of a fetch in that time.
+HASTY_WAIT_MS: Final = 20
+
 SeatKey = tuple[bytes, int]
 
 
@@ -72,6 +77,13 @@ class ReplicaSession(FetchClock):
         # The number of the newest request, so that an older one ends when it still waits.
         self.requests = 0
         self.is_closed = False
+        # A fetch that waits is answered though it has no news; and until when none waits for long.
+        self.is_hurried = False
+        self.hasty_until_ms = 0
+
+    def wait_ms(self, asked_ms: int, now_ms: int) -> int:
+        """Return how long a fetch may wait that asks to wait so long, in ms."""
+        return min(asked_ms, HASTY_WAIT_MS) if now_ms < self.hasty_until_ms else asked_ms
 
     def begin_request(self, now_ms: int, real_ms: int) -> int:
         """Note a fetch: all partitions without news were asked for too.  Return its number."""
@@ -205,6 +217,19 @@ class ReplicaSessions(WaitingPart):
         for seat in self._seats.get(partition, {}):
             self.add_news(seat)
             self.touch(seat.session.id)
+
+    def on_led(self, partition: Partition, now_ms: int) -> None:
+        """Let the followers of a partition that is led here from now on come back soon.
+
+        A follower that has heard of it too names it in its next fetch, and the one under way may
+        wait for `replica.fetch.wait.max.ms`: so long no record would count.
+        """
+        until_ms = now_ms + HASTE_MS
+        for session in self._sessions.values():
+            if session.hasty_until_ms != until_ms and session.replica_id in partition.replicas:
+                session.hasty_until_ms = until_ms
+                session.is_hurried = True
+                self.touch(session.id)
 
     def on_ends_moved(self, partition: Partition) -> None:
         """Let the next answers tell the new ends; a new log start is worth one."""

@@ -36,6 +36,9 @@ class NewsListener(Protocol):
     def on_news(self, partition: Partition) -> None:
         """Hear that there are records to copy, or another role."""
 
+    def on_led(self, partition: Partition, now_ms: int) -> None:
+        """Hear that this broker leads it in a new epoch."""
+
     def on_ends_moved(self, partition: Partition) -> None:
         """Hear that the high watermark or the log start has moved."""
 
@@ -135,6 +138,8 @@ class ReplicaLeader(Part):
             or before.replicas != after.replicas
         ):
             self.news.on_news(partition)
+            if followers is not None:
+                self.news.on_led(partition, self._turn.now_ms)
 
     def on_applied(
         self, version: int, records: list[MetadataRecord], change: Change | None

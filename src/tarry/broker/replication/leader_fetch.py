@@ -117,7 +117,9 @@ class ReplicaFetchHandler:
             return answer
         if fetch.is_full or request.max_wait_ms <= 0 or self.is_ready(fetch):
             return self.answer(fetch)
-        operation = DelayedReplicaFetch(self, fetch, self._turn.now_ms + request.max_wait_ms)
+        now_ms = self._turn.now_ms
+        wait_ms = session.wait_ms(request.max_wait_ms, now_ms)
+        operation = DelayedReplicaFetch(self, fetch, now_ms + wait_ms)
         context.operation = operation
         self._sessions.watch(operation, [session.id])
         return None
@@ -246,7 +248,7 @@ class ReplicaFetchHandler:
     def is_ready(self, fetch: SessionFetch) -> bool:
         """Return whether a fetch has something to be answered with, or nobody waits for it."""
         session = fetch.session
-        if session.is_closed or session.requests != fetch.number:
+        if session.is_closed or session.is_hurried or session.requests != fetch.number:
             return True
         for seat in list(session.news):
             error_code, found = self._look(seat)
@@ -274,6 +276,7 @@ class ReplicaFetchHandler:
         if session.is_closed:
             response.error_code = errors.FETCH_SESSION_ID_NOT_FOUND
             return response
+        session.is_hurried = False
         topics: dict[bytes, FetchableTopicResponse] = {}
         left = fetch.bytes_max
         is_first = True

@@ -42,7 +42,7 @@ logger = logging.getLogger("tarry.replication")
 _RATE_UNLIMITED: Final = 1 << 62
 
 # Pauses grow from a part of `replica.fetch.backoff.ms` to all of it, or from all of it to so many.
-_EXPECTED_PART: Final = 8
+_EXPECTED_PART: Final = 32
 _PAUSES_MAX: Final = 5
 
 
