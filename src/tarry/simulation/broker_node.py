@@ -293,6 +293,13 @@ class BrokerNode:
         conditions.delay_ms_max = 2
         conditions.window_bytes = 65_536
 
+    def replace_disk(self) -> None:
+        """Give a process that does not run an empty disk."""
+        assert self.broker is None
+        self.disk = SimulatedDisk(self.random)
+        self.disk.defers_removals = self.plan.defers_removals
+        self._planned_flush_id = 0
+
     def _on_stopped(self, broker: Broker) -> None:
         if broker.stop_reason:
             self.note(f"the broker stopped: {broker.stop_reason}")

@@ -11,7 +11,6 @@ from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.cluster.etcd_node import EtcdNode
 from tarry.simulation.cluster.replica_checker import ReplicaChecker
 from tarry.simulation.cluster.scenario import ClusterScenario
-from tarry.simulation.disk import SimulatedDisk
 from tarry.simulation.faults import Fault
 from tarry.simulation.world import World
 
@@ -117,8 +116,7 @@ class ClusterFaults:
             return
         self._has_new_disk = True
         node.lose(kinds.POWER)
-        node.disk = SimulatedDisk(self._random)
-        node.disk.defers_removals = node.plan.defers_removals
+        node.replace_disk()
         self._checker.forget_disk(node)
 
     def _are_all_in_sync(self) -> bool:

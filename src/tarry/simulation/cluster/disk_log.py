@@ -63,7 +63,8 @@ class DiskLog:
             while position + HEADER_SIZE <= len(content):
                 header = BatchHeader(content, position)
                 size = int(header.size)
-                if header.base_offset >= self.end_offset:
+                # The first one may begin before the log does.
+                if header.last_offset >= self.end_offset:
                     batch = DiskBatch(header, content[position : position + size])
                     found.append(batch)
                     self.batches[batch.base_offset] = batch

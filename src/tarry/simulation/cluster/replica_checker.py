@@ -75,6 +75,8 @@ class ReplicaChecker(NodeObserver):
         # By place and leader epoch: who led in it, in which life.
         self._leaders: dict[tuple[Place, int], tuple[int, int]] = {}
         self._names: dict[Place, str] = {}
+        # Brokers with a new disk, which leave the replicas in sync before they serve.
+        self._new_disks: dict[int, None] = {}
         # What has happened, so that a test knows that something did.
         self.compared = 0
         self.cuts = 0
@@ -88,6 +90,8 @@ class ReplicaChecker(NodeObserver):
         broker = node.broker
         if broker is None:
             return
+        if node.is_ready:
+            self._new_disks.pop(node.broker_id, None)
         places: dict[Place, None] = {}
         for partition in broker.topics.replicas():
             if partition.config.has_compaction or partition.log.flaw_offset >= 0:
@@ -106,6 +110,7 @@ class ReplicaChecker(NodeObserver):
         """Expect nothing of this node any more: it got an empty disk."""
         for key in [key for key in self._logs if key[0] == node.broker_id]:
             del self._logs[key]
+        self._new_disks[node.broker_id] = None
 
     def note_deletion(self, place: Place, low_watermark: int) -> None:
         """Note that a client was told that records below this offset are deleted."""
@@ -290,6 +295,8 @@ class ReplicaChecker(NodeObserver):
         if row is None or committed.is_in_doubt or end_offset == 0:
             return
         for broker_id in row.isr:
+            if broker_id in self._new_disks:
+                continue
             seen = self._logs.get((broker_id, place))
             who = f"b{broker_id}, which is in sync,"
             if seen is None:

@@ -6,10 +6,11 @@ end or start (KIP-207).  Some delete records, or ask for unclean elections.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from tarry.base import errors
 from tarry.base.errors import error_name
+from tarry.partition.followers import TURNED_TO_MS
 from tarry.protocol import api_keys
 from tarry.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -40,6 +41,8 @@ _EARLIEST: Final = -2
 _PAUSE_MS_MAX: Final = 250
 _TIMEOUT_MS: Final = 2_000
 _UNCLEAN: Final = 1
+# So long a leader that is cut off from everything may still answer, and its answer be under way.
+_STALE_MS: Final = TURNED_TO_MS + 100
 
 # What a client is told of a partition that is led elsewhere, or not yet, or whose disk is slow.
 _PASSING: Final = (
@@ -53,30 +56,52 @@ _PASSING: Final = (
 )
 
 
+class Told(NamedTuple):
+    """Offset that a client was told."""
+
+    now_ms: int
+    broker: str
+    # The leader epoch of who told it; -1: not known.
+    leader_epoch: int
+    offset: int
+
+
 class ToldOffsets:
-    """Offsets that any client of the run was told, by partition and by what it had asked for."""
+    """Offsets that any client of the run was told, by partition and by what it had asked for.
+
+    Nobody tells less than it has told before, nor than a leader before it.  Who is a leader no more
+    and has not heard of it may answer for as long as its followers' last fetch allows.
+    """
 
     def __init__(self, checker: ReplicaChecker) -> None:
         self._checker = checker
-        self._told: dict[tuple[Place, int], int] = {}
+        self._told: dict[tuple[Place, int], list[Told]] = {}
         # Answers that were compared with an earlier one.
         self.compared = 0
 
-    def least(self, place: Place, asked: int) -> int:
-        """Return what nobody who is asked from now on may go below."""
-        return self._told.get((place, asked), 0)
+    def end(self, place: Place) -> int:
+        """Return the largest end that was told."""
+        return max((each.offset for each in self._told.get((place, _LATEST), [])), default=0)
 
-    def tell(self, place: Place, asked: int, offset: int, least: int) -> bool:
-        """Take an answer; False if it is below what was the least as its question left.
+    def is_less(self, place: Place, asked: int, told: Told, sent_ms: int) -> Told | None:
+        """Take an answer to what was asked at `sent_ms`; return an earlier one that told more.
 
         After an unclean election offsets begin anew, and a leader of before may still answer.
         """
         if self._checker.was_unclean(place):
-            return True
-        known = self._told.get((place, asked), -1)
-        self.compared += known >= 0
-        self._told[place, asked] = max(known, offset)
-        return offset >= least
+            return None
+        before = self._told.setdefault((place, asked), [])
+        known = [each for each in before if each.now_ms < sent_ms]
+        self.compared += len(known) > 0
+        before.append(told)
+        for each in known:
+            if each.offset > told.offset and (
+                each.now_ms < sent_ms - _STALE_MS
+                or each.broker == told.broker
+                or -1 < each.leader_epoch <= told.leader_epoch
+            ):
+                return each
+        return None
 
 
 class Visitor(ScriptedClient):
@@ -113,7 +138,7 @@ class Visitor(ScriptedClient):
 
     def _ask(self, topic: KnownTopic, asked: int) -> Script:
         """Ask where all partitions begin, or end."""
-        least = [self._told.least(place, asked) for place in topic.places()]
+        sent_ms = self.context.clock.now_ms
         partitions = [
             ListOffsetsPartition(partition_index=index, timestamp=asked)
             for index in range(topic.partitions)
@@ -123,21 +148,27 @@ class Visitor(ScriptedClient):
         if outcome is None or not isinstance(outcome.answer, ListOffsetsResponse):
             return
         for each in outcome.answer.topics[0].partitions:
-            index = each.partition_index
-            place = (topic.topic_id, index)
             if each.error_code != errors.NONE:
-                self._check_error(f"offsets of {topic.name}-{index}", each.error_code)
-            elif not self._told.tell(place, asked, each.offset, least[index]):
-                what = "end" if asked == _LATEST else "start"
-                self.context.history.violate(
-                    f"{self.name} is told that the {what} of {topic.name}-{index} is "
-                    f"{each.offset}, and {least[index]} was told before"
-                )
+                self._check_error(f"offsets of {topic.name}", each.error_code)
+            else:
+                epoch = each.leader_epoch if asked == _LATEST else -1
+                self._compare(topic, each.partition_index, asked, epoch, each.offset, sent_ms)
+
+    def _compare(
+        self, topic: KnownTopic, index: int, asked: int, epoch: int, offset: int, sent_ms: int
+    ) -> None:
+        told = Told(self.context.clock.now_ms, self.name, epoch, offset)
+        more = self._told.is_less((topic.topic_id, index), asked, told, sent_ms)
+        if more is not None:
+            what = "end" if asked == _LATEST else "start"
+            self.context.history.violate(
+                f"the {what} of {topic.name}-{index} goes back: {told} after {more}"
+            )
 
     def _delete_records(self, topic: KnownTopic) -> Script:
         random = self.context.random
         place = topic.places()[random.randrange(topic.partitions)]
-        end = self._told.least(place, _LATEST)
+        end = self._told.end(place)
         offset = random.randrange(end + 1) if random.randrange(3) == 0 else end // 4
         partitions = [DeleteRecordsPartition(place[1], offset)]
         outcome = yield Query(
@@ -152,7 +183,7 @@ class Visitor(ScriptedClient):
         answer = outcome.answer.topics[0].partitions[0]
         if answer.error_code == errors.NONE:
             self._checker.note_deletion(place, answer.low_watermark)
-            self._told.tell(place, _EARLIEST, answer.low_watermark, 0)
+            self._compare(topic, place[1], _EARLIEST, -1, answer.low_watermark, 0)
         elif answer.error_code != errors.OFFSET_OUT_OF_RANGE:
             self._check_error(f"a deletion of {topic.name}-{place[1]}", answer.error_code)
 
