@@ -46,7 +46,7 @@ def an_addition_counts_once_it_is_applied(patch: pytest.MonkeyPatch) -> None:
 
 def anybody_may_join(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        Followers, "may_join", lambda self, follower, high_watermark: follower.end != NOT_TOLD
+        Followers, "may_join", lambda self, follower, *ends: follower.end != NOT_TOLD
     )
 
 
