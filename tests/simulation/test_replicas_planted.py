@@ -45,9 +45,7 @@ def an_addition_counts_once_it_is_applied(patch: pytest.MonkeyPatch) -> None:
 
 
 def anybody_may_join(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        Followers, "may_join", lambda self, follower, *ends: follower.end != NOT_TOLD
-    )
+    patch.setattr(Followers, "may_join", lambda self, follower, *ends: follower.end != NOT_TOLD)
 
 
 def logs_that_diverge_go_on(patch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.broker.broker import Broker
+from tarry.client.settings import SettingValue
 from tarry.cluster.row_records import KnownRows
 from tarry.cluster.rows import Keys
 from tarry.cluster.state import ClusterState
@@ -18,12 +19,12 @@ from tarry.simulation.clients.topic_admin import TopicAdmin, TopicPlan
 from tarry.simulation.cluster.cluster_faults import ClusterFaults
 from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.cluster.etcd_node import EtcdNode
+from tarry.simulation.cluster.reader import ClusterReader
 from tarry.simulation.cluster.replica_checker import ReplicaChecker
 from tarry.simulation.cluster.results import check_handed_out, check_promises, records_of
 from tarry.simulation.cluster.scenario import ClusterScenario
 from tarry.simulation.cluster.visitor import ToldOffsets, Visitor
 from tarry.simulation.faults import FaultPlan
-from tarry.simulation.product.consumer import ConsumerNode
 from tarry.simulation.product.history import ProductHistory
 from tarry.simulation.product.producer import ProducerNode
 from tarry.simulation.trace import Trace
@@ -39,7 +40,7 @@ _LOOK_MS: Final = 25
 # For the watches to bring the last rows.
 _LAST_ROWS_MS: Final = 1_000
 
-_CLIENT_SETTINGS: Final = {
+_CLIENT_SETTINGS: Final[dict[str, SettingValue]] = {
     "bootstrap.servers": "b1:9092,b2:9092,b3:9092",
     "request.timeout.ms": 2_000,
     "metadata.max.age.ms": 3_000,
@@ -59,9 +60,7 @@ class ClusterRun:
         self.checker = ReplicaChecker(self.etcd_node)
         self.nodes = [self._node(number) for number in range(1, BROKERS + 1)]
         first = self.nodes[0]
-        self.context = RunContext(
-            first.clock, first.network, self.world.random, self.world.trace
-        )
+        self.context = RunContext(first.clock, first.network, self.world.random, self.world.trace)
         self.history = ProductHistory()
         self.told = ToldOffsets(self.checker)
         self.producers: list[ProducerNode] = []
@@ -117,20 +116,16 @@ class ClusterRun:
             return False
         for number, acks in enumerate(self.scenario.producer_acks):
             self.producers.append(self._producer(f"producer{number}", acks))
-        settings = {**_CLIENT_SETTINGS, "auto.offset.reset": "earliest"}
-        self.consumer = ConsumerNode(
-            world, self.context, "consumer", settings, self.history, 50
-        )
+        settings: dict[str, SettingValue] = {**_CLIENT_SETTINGS, "auto.offset.reset": "earliest"}
+        self.consumer = ClusterReader(world, self.context, settings, self.history, self.checker)
         for node in self.nodes:
             context = RunContext(node.clock, node.network, world.random, world.trace)
-            visitor = Visitor(
-                context, f"visitor{node.broker_id}", self.context, self.scenario, self.told, self.checker
-            )
-            visitor.start()
+            name = f"visitor{node.broker_id}"
+            Visitor(context, name, self.context, self.scenario, self.told, self.checker).start()
         return True
 
     def _producer(self, name: str, acks: str) -> ProducerNode:
-        settings = {
+        settings: dict[str, SettingValue] = {
             **_CLIENT_SETTINGS,
             "acks": acks,
             "enable.idempotence": acks == "all",

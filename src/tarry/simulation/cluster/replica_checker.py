@@ -311,9 +311,7 @@ class ReplicaChecker(NodeObserver):
                 self._check_has_committed(place, seen, who)
                 self._check_deleted(committed, place, seen, who)
 
-    def _check_deleted(
-        self, committed: _Committed, place: Place, seen: DiskLog, who: str
-    ) -> None:
+    def _check_deleted(self, committed: _Committed, place: Place, seen: DiskLog, who: str) -> None:
         """Check that who may lead has nothing of what a client was told to be deleted."""
         if seen.start_offset < committed.deleted_end:
             self._violate(

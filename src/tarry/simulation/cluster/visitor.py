@@ -143,7 +143,9 @@ class Visitor(ScriptedClient):
             ListOffsetsPartition(partition_index=index, timestamp=asked)
             for index in range(topic.partitions)
         ]
-        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(topic.name, partitions)])
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(topic.name, partitions)]
+        )
         outcome = yield Query(api_keys.LIST_OFFSETS, 9, request, decode_list_offsets_response)
         if outcome is None or not isinstance(outcome.answer, ListOffsetsResponse):
             return
