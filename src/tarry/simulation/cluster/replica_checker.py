@@ -272,6 +272,8 @@ class ReplicaChecker(NodeObserver):
         del committed.batches[count:]
         del committed.epochs[count:]
         committed.end_offset = committed.batches[-1].end_offset if count else seen.start_offset
+        # Nobody had waited for this one before records counted as deleted.
+        committed.deleted_end = min(committed.deleted_end, seen.start_offset)
         for each in self._logs.values():
             each.verified = 0
 

@@ -184,7 +184,8 @@ class Visitor(ScriptedClient):
             return
         answer = outcome.answer.topics[0].partitions[0]
         if answer.error_code == errors.NONE:
-            self._checker.note_deletion(place, answer.low_watermark)
+            if not self._checker.was_unclean(place):
+                self._checker.note_deletion(place, answer.low_watermark)
             self._compare(topic, place[1], _EARLIEST, -1, answer.low_watermark, 0)
         elif answer.error_code != errors.OFFSET_OUT_OF_RANGE:
             self._check_error(f"a deletion of {topic.name}-{place[1]}", answer.error_code)
