@@ -234,7 +234,9 @@ class BrokerNode:
         return True
 
     def _check_clean_start(self, broker: Broker) -> None:
-        """Check that a clean stop left nothing to scan, but for what could not be read before."""
+        """Check that a clean stop left nothing to scan, but for what could not be read before, or
+        was about to be cut.
+        """
         for hosted in broker.topics.all():
             for partition in hosted.replicas():
                 report = partition.log.recovery_report
@@ -315,7 +317,7 @@ class BrokerNode:
         self._damaged = [
             partition.name
             for partition in broker.topics.replicas()
-            if partition.log.flaw_offset >= 0
+            if partition.log.flaw_offset >= 0 or partition.log.is_being_cut
         ]
         is_power = self._end_after_stop == faults.POWER_AFTER_CLEAN
         self._forget_broker(faults.POWER if is_power else faults.KILL)

@@ -81,6 +81,10 @@ class ClusterFaults:
             node.heal()
             node.reconnect()
             node.network.deaf_to.clear()
+            if node.door is not None:
+                # What waits for an answer that was lost is asked again.
+                node.door.lose_answers = 0
+                node.door.cut()
 
     def _count(self, node: ClusterNode, kind: str) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + 1

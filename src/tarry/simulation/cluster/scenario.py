@@ -85,7 +85,11 @@ class ClusterScenario:
         count = 2 + random.randrange(6)
         self.kinds = random.sample(KINDS, count)
         if self.is_unclean:
+            # Losses are meant to happen.
             self.floor = 1
             self.lag_ms = 1_500
             self.duration_ms += 4_000
             self.kinds.append(STRANDED)
+        if self.floor == 1:
+            # Who is in sync alone loses everything with its disk.
+            self.kinds = [kind for kind in self.kinds if kind != NEW_DISK] or [KILL]
