@@ -145,6 +145,12 @@ class ClusterNode(BrokerNode):
             self._is_open = True
             self.network.is_accepting = not self.network.is_stopping
 
+    def _on_stopped(self, broker: Broker) -> None:
+        was_open = self._is_open
+        super()._on_stopped(broker)
+        # Who never served may have left what its start had read to be read again.
+        self._is_clean_start = self._is_clean_start and was_open
+
     def _forget_broker(self, kind: str) -> None:
         super()._forget_broker(kind)
         if kind not in faults.KILLS:

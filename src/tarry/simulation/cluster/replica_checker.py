@@ -93,6 +93,9 @@ class ReplicaChecker(NodeObserver):
         if node.is_ready:
             self._new_disks.pop(node.broker_id, None)
         places: dict[Place, None] = {}
+        if self._etcd.revision != self._revision:
+            self._read_rows()
+            places.update(dict.fromkeys(self._committed))
         for partition in broker.topics.replicas():
             if partition.config.has_compaction or partition.log.flaw_offset >= 0:
                 continue
@@ -100,9 +103,6 @@ class ReplicaChecker(NodeObserver):
             self._names[place] = partition.name
             if self._look(node, partition, place):
                 places[place] = None
-        if self._etcd.revision != self._revision:
-            self._read_rows()
-            places.update(dict.fromkeys(self._committed))
         for place in places:
             self._check_in_sync(place)
 
