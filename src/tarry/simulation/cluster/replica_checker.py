@@ -178,7 +178,8 @@ class ReplicaChecker(NodeObserver):
         seen = DiskLog(log)
         self._logs[key] = seen
         if before is not None and log.log_start_offset <= before.start_offset:
-            if log.log_end_offset < before.flushed_offset:
+            # Who had nothing may begin anew anywhere.
+            if before.batches and log.log_end_offset < before.flushed_offset:
                 self._violate(
                     key[1],
                     f"ends at {log.log_end_offset} after a start of {node.name}, and was flushed "
