@@ -134,7 +134,8 @@ class ClusterFaults:
         """Lose power soon after a cut, before or after it is durable."""
         if self._is_over or self._random.randrange(100) >= self._scenario.power_after_cut_percent:
             return
-        after_ms = self._random.randrange(self._scenario.flush_ms_max + 1)
+        # Later the cut is mostly durable.
+        after_ms = self._random.randrange(self._scenario.flush_ms_max // 2 + 1)
         node.clock.after(after_ms, partial(self._lose_after_cut, node, node.life))
 
     def _lose_after_cut(self, node: ClusterNode, life: int) -> None:

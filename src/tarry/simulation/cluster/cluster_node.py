@@ -146,10 +146,9 @@ class ClusterNode(BrokerNode):
             self.network.is_accepting = not self.network.is_stopping
 
     def _on_stopped(self, broker: Broker) -> None:
-        was_open = self._is_open
         super()._on_stopped(broker)
-        # Who never served may have left what its start had read to be read again.
-        self._is_clean_start = self._is_clean_start and was_open
+        # For a cut that did not come a recovery point may lie lower than it had to.
+        self._is_clean_start = False
 
     def _forget_broker(self, kind: str) -> None:
         super()._forget_broker(kind)

@@ -62,6 +62,7 @@ _FLUSHES_MS_MAX: Final = (3, 3, 60, 300)
 # Bytes of each batch; 0: as they come.  Batches as long as a sector of a disk let a crash leave a
 # mixture of two histories that looks like one.
 _BATCHES_BYTES: Final = (0, 0, 512)
+_MOST_PERCENT: Final = 90
 
 
 class ClusterScenario:
@@ -80,10 +81,17 @@ class ClusterScenario:
         self.is_unclean = random.randrange(8) == 0
         self.duration_ms = 2_500 + random.randrange(2_500)
         self.pause_ms_max = (300, 900)[random.randrange(2)]
-        # Every so many of a hundred cuts is followed by a loss of power.
-        self.power_after_cut_percent = (0, 50)[random.randrange(2)]
+        # So many of a hundred cuts are followed by a loss of power.
+        self.power_after_cut_percent = (0, 50, _MOST_PERCENT)[random.randrange(3)]
         count = 2 + random.randrange(6)
         self.kinds = random.sample(KINDS, count)
+        if self.power_after_cut_percent == _MOST_PERCENT:
+            # Cuts are long on their way to the disk, and many; what is written behind them looks
+            # like what was there.
+            self.flush_ms_max = max(_FLUSHES_MS_MAX)
+            self.batch_bytes = max(_BATCHES_BYTES)
+            self.producer_pause_ms_max = 40
+            self.kinds += [DIVIDED] * (2 + len(self.kinds) // 2)
         if self.is_unclean:
             # Losses are meant to happen.
             self.floor = 1
