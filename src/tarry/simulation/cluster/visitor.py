@@ -83,9 +83,13 @@ class ToldOffsets:
         """Return the largest end that was told."""
         return max((each.offset for each in self._told.get((place, _LATEST), [])), default=0)
 
-    def is_less(self, place: Place, asked: int, told: Told, sent_ms: int) -> Told | None:
+    def is_less(
+        self, place: Place, asked: int, told: Told, sent_ms: int, *, is_promised: bool
+    ) -> Told | None:
         """Take an answer to what was asked at `sent_ms`; return an earlier one that told more.
 
+        A start counts if it is promised, by an answer to DeleteRecords: who dies before all others
+        have its start has nobody told that records are deleted.
         After an unclean election offsets begin anew, and a leader of before may still answer.
         """
         if self._checker.was_unclean(place):
@@ -93,7 +97,8 @@ class ToldOffsets:
         before = self._told.setdefault((place, asked), [])
         known = [each for each in before if each.now_ms < sent_ms]
         self.compared += len(known) > 0
-        before.append(told)
+        if asked == _LATEST or is_promised:
+            before.append(told)
         for each in known:
             if each.offset > told.offset and (
                 each.now_ms < sent_ms - _STALE_MS
@@ -160,7 +165,8 @@ class Visitor(ScriptedClient):
         self, topic: KnownTopic, index: int, asked: int, epoch: int, offset: int, sent_ms: int
     ) -> None:
         told = Told(self.context.clock.now_ms, self.name, epoch, offset)
-        more = self._told.is_less((topic.topic_id, index), asked, told, sent_ms)
+        place = (topic.topic_id, index)
+        more = self._told.is_less(place, asked, told, sent_ms, is_promised=sent_ms == 0)
         if more is not None:
             what = "end" if asked == _LATEST else "start"
             self.context.history.violate(
