@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from tarry.base import errors
 from tarry.base.errors import error_name
+from tarry.cluster.etcd_store import ANSWER_MS_MAX
 from tarry.partition.followers import TURNED_TO_MS
 from tarry.protocol import api_keys
 from tarry.protocol.messages.delete_records import (
@@ -41,8 +42,8 @@ _EARLIEST: Final = -2
 _PAUSE_MS_MAX: Final = 250
 _TIMEOUT_MS: Final = 2_000
 _UNCLEAN: Final = 1
-# So long a leader that is cut off from everything may still answer, and its answer be under way.
-_STALE_MS: Final = TURNED_TO_MS + 100
+# So long a leader that is cut off from everything, or waits for an answer of etcd, may still answer.
+_STALE_MS: Final = max(TURNED_TO_MS, ANSWER_MS_MAX) + 300
 
 # What a client is told of a partition that is led elsewhere, or not yet, or whose disk is slow.
 _PASSING: Final = (
