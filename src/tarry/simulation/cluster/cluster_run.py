@@ -23,7 +23,7 @@ from tarry.simulation.cluster.reader import ClusterReader
 from tarry.simulation.cluster.replica_checker import ReplicaChecker
 from tarry.simulation.cluster.results import check_handed_out, check_promises, records_of
 from tarry.simulation.cluster.scenario import ClusterScenario
-from tarry.simulation.cluster.visitor import ToldOffsets, Visitor
+from tarry.simulation.cluster.visitor import ToldEnds, Visitor
 from tarry.simulation.faults import FaultPlan
 from tarry.simulation.product.history import ProductHistory
 from tarry.simulation.product.producer import ProducerNode
@@ -62,7 +62,7 @@ class ClusterRun:
         first = self.nodes[0]
         self.context = RunContext(first.clock, first.network, self.world.random, self.world.trace)
         self.history = ProductHistory()
-        self.told = ToldOffsets(self.checker)
+        self.told = ToldEnds(self.checker)
         self.producers: list[ProducerNode] = []
         self._faults = ClusterFaults(
             self.world, self.etcd_node, self.nodes, self.checker, self.scenario

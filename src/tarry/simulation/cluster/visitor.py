@@ -42,7 +42,7 @@ _EARLIEST: Final = -2
 _PAUSE_MS_MAX: Final = 250
 _TIMEOUT_MS: Final = 2_000
 _UNCLEAN: Final = 1
-# So long a leader that is cut off from everything, or waits for an answer of etcd, may still answer.
+# So long a leader that is cut off, or waits for an answer of etcd, may still answer.
 _STALE_MS: Final = max(TURNED_TO_MS, ANSWER_MS_MAX) + 300
 
 # What a client is told of a partition that is led elsewhere, or not yet, or whose disk is slow.
@@ -57,7 +57,7 @@ _PASSING: Final = (
 )
 
 
-class Told(NamedTuple):
+class ToldEnd(NamedTuple):
     """Offset that a client was told."""
 
     now_ms: int
@@ -67,7 +67,7 @@ class Told(NamedTuple):
     offset: int
 
 
-class ToldOffsets:
+class ToldEnds:
     """Offsets that any client of the run was told, by partition and by what it had asked for.
 
     Nobody tells less than it has told before, nor than a leader before it.  Who is a leader no more
@@ -76,7 +76,7 @@ class ToldOffsets:
 
     def __init__(self, checker: ReplicaChecker) -> None:
         self._checker = checker
-        self._told: dict[tuple[Place, int], list[Told]] = {}
+        self._told: dict[tuple[Place, int], list[ToldEnd]] = {}
         # Answers that were compared with an earlier one.
         self.compared = 0
 
@@ -85,8 +85,8 @@ class ToldOffsets:
         return max((each.offset for each in self._told.get((place, _LATEST), [])), default=0)
 
     def is_less(
-        self, place: Place, asked: int, told: Told, sent_ms: int, *, is_promised: bool
-    ) -> Told | None:
+        self, place: Place, asked: int, told: ToldEnd, sent_ms: int, *, is_promised: bool
+    ) -> ToldEnd | None:
         """Take an answer to what was asked at `sent_ms`; return an earlier one that told more.
 
         A start counts if it is promised, by an answer to DeleteRecords: who dies before all others
@@ -119,7 +119,7 @@ class Visitor(ScriptedClient):
         name: str,
         run: RunContext,
         scenario: ClusterScenario,
-        told: ToldOffsets,
+        told: ToldEnds,
         checker: ReplicaChecker,
     ) -> None:
         super().__init__(context, name)
@@ -165,7 +165,7 @@ class Visitor(ScriptedClient):
     def _compare(
         self, topic: KnownTopic, index: int, asked: int, epoch: int, offset: int, sent_ms: int
     ) -> None:
-        told = Told(self.context.clock.now_ms, self.name, epoch, offset)
+        told = ToldEnd(self.context.clock.now_ms, self.name, epoch, offset)
         place = (topic.topic_id, index)
         more = self._told.is_less(place, asked, told, sent_ms, is_promised=sent_ms == 0)
         if more is not None:
