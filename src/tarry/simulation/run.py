@@ -25,7 +25,7 @@ class SeedRun(Protocol):
 
     @property
     def fault_counts(self) -> dict[str, int]:
-        """How often each kind of fault has struck, or was planned."""
+        """Return how often each kind of fault has struck, or was planned."""
 
     def run(self) -> list[str]:
         """Let it happen; return a sentence for each violation."""
