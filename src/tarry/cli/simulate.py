@@ -21,10 +21,14 @@ Examples:
   tarry simulate --seeds 1..1000 --jobs 4
   tarry simulate --replay 17
   tarry simulate --workload groups --seeds 1..300
+  tarry simulate --workload cluster --seeds 1..20000 --jobs 2
 """
 
 # The keys of WORKLOADS in tarry.simulation.run, which is not loaded before it is needed.
-WORKLOADS = ("records", "groups", "clients", "members", "replicas")
+WORKLOADS = ("records", "groups", "clients", "members", "replicas", "cluster")
+
+# A seed, what went wrong with it, and how often each kind of fault came.
+_Outcome = tuple[int, str, dict[str, int]]
 
 
 class SeedRange(click.ParamType[range]):
@@ -59,21 +63,24 @@ class SeedRange(click.ParamType[range]):
     default="records",
     show_default=True,
     help="Clients written for the test: records, groups. Tarry's own: clients, members of groups, "
-    "readers of transactions beside replicas.",
+    "readers of transactions beside replicas; cluster: three brokers and an etcd.",
 )
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
 def simulate(seeds: range, replay: int | None, workload: str, jobs: int) -> None:
     """Run the broker in a simulated world, with crashes, and check its promises.
 
     Disk, network and time are simulated.  A seed decides everything that happens, so a failure is
-    found again by its seed.
+    found again by its seed.  At the end a line says how often each kind of fault came.
     """
     if replay is not None:
         _replay(replay, workload)
         return
     started = time.monotonic()
     failures = 0
-    for seed, failure in _outcomes(seeds, workload, jobs):
+    faults: dict[str, int] = {}
+    for seed, failure, counts in _outcomes(seeds, workload, jobs):
+        for kind, count in counts.items():
+            faults[kind] = faults.get(kind, 0) + count
         if failure:
             failures += 1
             click.echo(f"seed {seed}: {failure}")
@@ -82,6 +89,9 @@ def simulate(seeds: range, replay: int | None, workload: str, jobs: int) -> None
         f"{count_of(len(seeds), 'seed')}, {count_of(failures, 'failure')}, {took:.1f} s "
         f"({1000 * took / len(seeds):.0f} ms a seed)"
     )
+    if faults:
+        told = [f"{kind} {faults[kind]}" for kind in sorted(faults)]
+        click.echo(f"faults: {', '.join(told)}")
     if failures:
         choice = "" if workload == WORKLOADS[0] else f"--workload {workload} "
         click.echo(f"replay one with: tarry simulate {choice}--replay SEED")
@@ -98,7 +108,7 @@ def _replay(seed: int, workload: str) -> None:
         raise SystemExit(1)
 
 
-def _outcomes(seeds: range, workload: str, jobs: int) -> Iterable[tuple[int, str]]:
+def _outcomes(seeds: range, workload: str, jobs: int) -> Iterable[_Outcome]:
     run_one = partial(_run_one, workload)
     if jobs == 1:
         yield from map(run_one, seeds)
@@ -108,7 +118,8 @@ def _outcomes(seeds: range, workload: str, jobs: int) -> Iterable[tuple[int, str
         yield from pool.map(run_one, seeds, chunksize=max(1, min(20, len(seeds) // jobs)))
 
 
-def _run_one(workload: str, seed: int) -> tuple[int, str]:
+def _run_one(workload: str, seed: int) -> _Outcome:
     from tarry.simulation.run import run_seed
 
-    return seed, run_seed(seed, workload=workload).failure
+    outcome = run_seed(seed, workload=workload)
+    return seed, outcome.failure, outcome.faults

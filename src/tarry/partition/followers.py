@@ -6,7 +6,8 @@ Rules, of the paper on clusters:
   proposed, and living replicas that are caught up and about to join; it rests while fewer are in
   sync than the floor.
 * J: a replica may join if its end is not below the high watermark nor below the start of the
-  leader epoch: a new leader's high watermark may lag behind what was committed.
+  leader epoch: a new leader's high watermark may lag behind what was committed.  Nor may its log
+  begin before the leader's.
 * An end counts only if it was told in this leader epoch, in the broker's living epoch, by a fetch
   that did not diverge.  Whoever calls `told` has seen to that.
 """
@@ -177,10 +178,16 @@ class Followers:
             end = min(end, follower.end)
         return end
 
-    def may_join(self, follower: Follower, high_watermark: int) -> bool:
-        """Return whether a replica may be in sync (J)."""
+    def may_join(self, follower: Follower, high_watermark: int, log_start: int) -> bool:
+        """Return whether a replica may be in sync (J).
+
+        Its log must not begin before the leader's: it may lead next, and records that somebody was
+        told are deleted would be there again.
+        """
         end = follower.end
-        return end != NOT_TOLD and end >= high_watermark and end >= self.epoch_start
+        if end == NOT_TOLD or end < high_watermark or end < self.epoch_start:
+            return False
+        return max(follower.log_start, 0) >= log_start
 
     def have_turned_to_us(self, isr: list[int], real_ms: int) -> bool:
         """Return whether every other replica in sync has fetched here just now."""

@@ -82,6 +82,8 @@ class BrokerNode:
         self.violations: list[str] = []
         # No start may fail any more.
         self.is_healed = False
+        # The last start had to wait for others: the next one may have to as well.
+        self.must_wait = False
         # Lives are counted from 1; some of them did not end cleanly.
         self.life = 0
         self.unclean_lives: list[int] = []
@@ -183,7 +185,7 @@ class BrokerNode:
         """Begin a life, or plan another try if the start fails."""
         if self._try_start():
             return
-        if self.is_healed:
+        if self.is_healed and not self.must_wait:
             self.violations.append("the broker does not start when all is healed")
         self._plan_start()
 
@@ -232,7 +234,9 @@ class BrokerNode:
         return True
 
     def _check_clean_start(self, broker: Broker) -> None:
-        """Check that a clean stop left nothing to scan, but for what could not be read before."""
+        """Check that a clean stop left nothing to scan, but for what could not be read before, or
+        was about to be cut.
+        """
         for hosted in broker.topics.all():
             for partition in hosted.replicas():
                 report = partition.log.recovery_report
@@ -293,6 +297,13 @@ class BrokerNode:
         conditions.delay_ms_max = 2
         conditions.window_bytes = 65_536
 
+    def replace_disk(self) -> None:
+        """Give a process that does not run an empty disk."""
+        assert self.broker is None
+        self.disk = SimulatedDisk(self.random)
+        self.disk.defers_removals = self.plan.defers_removals
+        self._planned_flush_id = 0
+
     def _on_stopped(self, broker: Broker) -> None:
         if broker.stop_reason:
             self.note(f"the broker stopped: {broker.stop_reason}")
@@ -306,7 +317,7 @@ class BrokerNode:
         self._damaged = [
             partition.name
             for partition in broker.topics.replicas()
-            if partition.log.flaw_offset >= 0
+            if partition.log.flaw_offset >= 0 or partition.log.is_being_cut
         ]
         is_power = self._end_after_stop == faults.POWER_AFTER_CLEAN
         self._forget_broker(faults.POWER if is_power else faults.KILL)

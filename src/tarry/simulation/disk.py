@@ -255,10 +255,10 @@ class SimulatedDisk:
                 directory.unlink(name)
         return len(removals)
 
-    def content(self, path: str) -> bytes:
-        """Return the bytes of a file without any fault; nothing if it is not there."""
+    def content(self, path: str, start: int = 0) -> bytes:
+        """Return a file's bytes from `start` on, without any fault; nothing if it is not there."""
         node = self._find(path)
-        return bytes(node.content) if isinstance(node, FileNode) else b""
+        return bytes(node.content[start:]) if isinstance(node, FileNode) else b""
 
     def used_bytes(self) -> int:
         """Count the bytes of all files that have a name."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol
 
+from tarry.simulation.cluster.cluster_run import ClusterRun
 from tarry.simulation.groups.workload import GroupsWorkload
 from tarry.simulation.product.workload import ClientsWorkload, MembersWorkload
 from tarry.simulation.records.workload import RecordsWorkload
@@ -22,6 +23,10 @@ class SeedRun(Protocol):
 
     world: World
 
+    @property
+    def fault_counts(self) -> dict[str, int]:
+        """Return how often each kind of fault has struck, or was planned."""
+
     def run(self) -> list[str]:
         """Let it happen; return a sentence for each violation."""
 
@@ -33,18 +38,23 @@ WORKLOADS: Final[dict[str, Callable[[int, Trace], SeedRun]]] = {
     "clients": partial(WorkloadRun, ClientsWorkload),
     "members": partial(WorkloadRun, MembersWorkload),
     "replicas": ReplicaRun,
+    "cluster": ClusterRun,
 }
 
 
 class SeedOutcome:
     """Result of one seed."""
 
-    def __init__(self, seed: int, failure: str, digest: str, lines: list[str]) -> None:
+    def __init__(
+        self, seed: int, failure: str, digest: str, lines: list[str], faults: dict[str, int]
+    ) -> None:
         self.seed = seed
         # The first thing that is wrong, or "".
         self.failure = failure
         self.digest = digest
         self.lines = lines
+        # How often each kind of fault has struck, or was planned.
+        self.faults = faults
 
 
 class _TraceHandler(logging.Handler):
@@ -79,4 +89,5 @@ def run_seed(seed: int, *, workload: str = "records", keeps_trace: bool = False)
         logger.setLevel(before[0])
         logger.propagate = before[1]
     trace.lines += [f"wrong: {sentence}\n" for sentence in sentences]
-    return SeedOutcome(seed, sentences[0] if sentences else "", trace.digest(), trace.lines)
+    failure = sentences[0] if sentences else ""
+    return SeedOutcome(seed, failure, trace.digest(), trace.lines, run.fault_counts)

@@ -42,6 +42,14 @@ class WorkloadRun(NodeObserver):
         self._liveness = LivenessChecker(self._history)
         self._injector = FaultInjector(self.node, self.workload.sockets)
 
+    @property
+    def fault_counts(self) -> dict[str, int]:
+        """Return how many faults of each kind were planned."""
+        counts: dict[str, int] = {}
+        for fault in self.workload.faults.faults:
+            counts[fault.kind] = counts.get(fault.kind, 0) + 1
+        return counts
+
     def run(self) -> list[str]:
         """Let it happen."""
         self.node.start()

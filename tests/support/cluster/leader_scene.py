@@ -16,7 +16,6 @@ from tarry.cluster.records import PartitionRow, TopicCreated
 from tarry.cluster.rows import Keys, PartRow, decode_row
 from tarry.simulation import faults
 from tarry.simulation.cluster.cluster_node import ClusterNode
-from tarry.simulation.disk import SimulatedDisk
 
 TOPIC = "t"
 
@@ -121,9 +120,7 @@ class LeaderScene:
 
     def replace_disk(self, broker_id: int) -> None:
         """Give a process that does not run an empty disk."""
-        node = self.nodes[broker_id]
-        assert node.broker is None
-        node.disk = SimulatedDisk(node.random)
+        self.nodes[broker_id].replace_disk()
 
     def node(self, broker_id: int) -> ClusterNode:
         return self.nodes[broker_id]

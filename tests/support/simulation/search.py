@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.support.simulation.planted_client_faults import CLIENTS, MEMBERS
+from tests.support.simulation.planted_cluster_faults import CLUSTER
 from tests.support.simulation.planted_faults import RECORDS
 from tests.support.simulation.planted_group_faults import GROUPS
 from tests.support.simulation.planted_replica_faults import REPLICAS
@@ -26,6 +27,7 @@ PLANTED: Final[dict[str, dict[Callable[[], None], int]]] = {
     "clients": CLIENTS,
     "members": MEMBERS,
     "replicas": REPLICAS,
+    "cluster": CLUSTER,
 }
 
 

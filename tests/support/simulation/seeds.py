@@ -4,4 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-SEEDS: Final = {"records": 200, "groups": 300, "clients": 100, "members": 100, "replicas": 80}
+SEEDS: Final = {
+    "records": 200,
+    "groups": 300,
+    "clients": 100,
+    "members": 100,
+    "replicas": 80,
+    "cluster": 300,
+}

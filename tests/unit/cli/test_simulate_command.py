@@ -23,7 +23,7 @@ def test_the_report_counts_seeds_and_failures_in_words_that_fit(
     monkeypatch.setattr(
         command,
         "_run_one",
-        lambda workload, seed: (seed, "lost a record" if seed in failing else ""),
+        lambda workload, seed: (seed, "lost a record" if seed in failing else "", {}),
     )
 
     result = CliRunner().invoke(command.simulate, ["--seeds", seeds])
@@ -35,12 +35,22 @@ def test_the_report_counts_seeds_and_failures_in_words_that_fit(
 def test_a_failure_is_replayed_with_the_workload_that_it_was_found_in(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(command, "_run_one", lambda workload, seed: (seed, f"{workload} fail"))
+    monkeypatch.setattr(command, "_run_one", lambda workload, seed: (seed, f"{workload} fail", {}))
 
     result = CliRunner().invoke(command.simulate, ["--seeds", "7", "--workload", "groups"])
 
     assert "seed 7: groups fail" in result.output
     assert "tarry simulate --workload groups --replay SEED" in result.output
+
+
+def test_faults_are_counted_over_all_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        command, "_run_one", lambda workload, seed: (seed, "", {"power": seed, "kill": 1})
+    )
+
+    result = CliRunner().invoke(command.simulate, ["--seeds", "1..3"])
+
+    assert "faults: kill 3, power 6\n" in result.output
 
 
 def test_every_workload_of_the_command_can_be_played() -> None:

@@ -83,9 +83,17 @@ JOINS = """
 def test_who_may_join(end: str, high_watermark: str, start: str, expected: str) -> None:
     followers = of({} if end == "-" else {2: int(end)}, epoch_start=int(start))
 
-    may = followers.may_join(followers.by_id[2], int(high_watermark))
+    may = followers.may_join(followers.by_id[2], int(high_watermark), 0)
 
     assert may == (expected == "yes")
+
+
+@pytest.mark.parametrize(("told", "may"), [(-1, False), (2, False), (3, True), (4, True)])
+def test_whose_log_begins_before_the_leaders_may_not_join(told: int, may: bool) -> None:
+    followers = of({2: 5})
+    followers.by_id[2].log_start = told
+
+    assert followers.may_join(followers.by_id[2], 5, 3) == may
 
 
 def test_an_addition_counts_until_its_row_has_moved_on() -> None:

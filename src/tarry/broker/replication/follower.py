@@ -102,6 +102,7 @@ class ReplicaFollower(Part):
             if window is not None and len(window):
                 restart_offset = begins_before(followed, window)
                 if restart_offset >= 0:
+                    followed.set_high_watermark(min(partition.high_watermark, restart_offset))
                     followed.restart_offset = restart_offset
                     followed.kept = window
                     self.placement.cut(followed)

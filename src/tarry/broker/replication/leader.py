@@ -331,7 +331,9 @@ class ReplicaLeader(Part):
                     removed.append(broker_id)
                 continue
             is_able = is_able and follower.broker_epoch == epoch and self._serves(broker_id)
-            if is_able and followers.may_join(follower, partition.high_watermark):
+            if is_able and followers.may_join(
+                follower, partition.high_watermark, partition.log.log_start_offset
+            ):
                 added[broker_id] = epoch
             elif broker_id in followers.proposed:
                 # The deed may still come.  Once the row has moved on it cannot.

@@ -9,13 +9,15 @@ from tarry.wire.reader import Window
 
 
 def begins_before(followed: Followed, window: Window) -> int:
-    """Return the offset at which an empty log has to begin to take these records, -1 if it may
-    begin where it does.
+    """Return the offset at which a log has to begin to take these records, -1 if it may begin where
+    it does: one that is empty, or has nothing but what is deleted at the leader.
 
-    A leader whose log begins inside a batch sends that batch whole.
+    A leader whose log begins inside a batch sends that batch whole.  Of what lies before it the
+    leader knows no epochs any more, so a log that ends there may differ and nobody tells.
     """
     log = followed.partition.log
-    if log.log_start_offset < log.log_end_offset:
+    is_empty = log.log_start_offset == log.log_end_offset
+    if not is_empty and followed.leader_log_start < log.log_end_offset:
         return -1
     batches = check_copy(window.data, window.start, window.end)
     base_offset: int = batches[0][1].base_offset if batches else log.log_end_offset

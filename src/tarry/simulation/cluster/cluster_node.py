@@ -91,6 +91,7 @@ class ClusterNode(BrokerNode):
         now_wall_ms: int,
     ) -> Broker:
         """Join the cluster at once, or fail: a process that waits for etcd begins anew here."""
+        self.must_wait = True
         if self.is_cut_off:
             raise EtcdAway("etcd cannot be reached")
         door = SimulatedEtcdDoor(self._etcd_node.etcd, self.world.random, self._post)
@@ -104,7 +105,9 @@ class ClusterNode(BrokerNode):
             events, self._early = self._early, []
             joining.turn(events, now_ms, now_wall_ms)
         else:
-            raise EtcdAway("etcd does not answer")
+            # Or the key of the life before is still there, of another disk.
+            raise EtcdAway("etcd does not let it go on")
+        self.must_wait = False
         door.delay_ms_max = _DELAY_MS_MAX
         broker = start_member(
             disk,
@@ -141,6 +144,11 @@ class ClusterNode(BrokerNode):
         if broker is not None and not self._is_open and broker.is_ready:
             self._is_open = True
             self.network.is_accepting = not self.network.is_stopping
+
+    def _on_stopped(self, broker: Broker) -> None:
+        super()._on_stopped(broker)
+        # For a cut that did not come a recovery point may lie lower than it had to.
+        self._is_clean_start = False
 
     def _forget_broker(self, kind: str) -> None:
         super()._forget_broker(kind)

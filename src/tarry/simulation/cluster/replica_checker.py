@@ -3,7 +3,11 @@
 What is committed stays: once a leader's high watermark has passed a batch, every replica in sync
 has it flushed (I1), and whoever leads later has it.  An offset in a leader epoch names one batch,
 on every disk (I2), written by one broker in one life.  Nobody cuts below what it knew to be
-committed, nor loses what it has told as flushed.
+committed, nor loses what it has told as flushed.  A leader's epochs are all in its index, since
+followers and clients ask it where they ended.
+
+What was deleted by a client stays deleted, whoever leads.  An unclean election may lose what the
+elected replica has not got on its disk, and nothing else: from there on its log is the truth.
 
 Disks are read past the brokers' own reading, so that a look changes nothing.  Logs that are
 compacted are left out.
@@ -11,6 +15,7 @@ compacted are left out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from tarry.cluster.records import PartitionRow
@@ -18,11 +23,10 @@ from tarry.cluster.row_records import KnownRows
 from tarry.cluster.rows import Keys
 from tarry.cluster.state import ClusterState
 from tarry.log.log import Log
-from tarry.log.segment import LOG_SUFFIX
 from tarry.partition.state import Partition
-from tarry.records.batch import HEADER_SIZE, BatchHeader
 from tarry.simulation.broker_node import BrokerNode, NodeObserver
 from tarry.simulation.cluster.cluster_node import ClusterNode
+from tarry.simulation.cluster.disk_log import DiskBatch, DiskLog
 from tarry.simulation.cluster.etcd_node import EtcdNode
 
 if TYPE_CHECKING:
@@ -34,27 +38,22 @@ VIOLATIONS_MAX: Final = 20
 Place = tuple[bytes, int]
 
 
-class DiskBatch:
-    """Batch as it lies on a disk."""
+class _Committed:
+    """Batches of one partition that count, in order, and up to where."""
 
-    def __init__(self, header: BatchHeader, data: bytes) -> None:
-        self.base_offset = int(header.base_offset)
-        self.end_offset = int(header.last_offset) + 1
-        self.leader_epoch = int(header.leader_epoch)
-        self.data = data
-
-
-class DiskLog:
-    """Log of one replica as it was seen last: its batches by base offset, in order."""
-
-    def __init__(self, log: Log) -> None:
-        self.log = log
-        self.start_offset = int(log.log_start_offset)
-        self.end_offset = int(log.log_start_offset)
-        self.flushed_offset = 0
-        self.high_watermark = 0
-        self.leader_epoch = -1
-        self.batches: dict[int, DiskBatch] = {}
+    def __init__(self) -> None:
+        self.batches: list[DiskBatch] = []
+        # In which leader epoch each was committed.
+        self.epochs: list[int] = []
+        self.end_offset = 0
+        # What clients were told to be deleted lies below.
+        self.deleted_end = 0
+        # The last leader epoch that began with an unclean election, and whether it is open still
+        # what the elected replica has.
+        self.unclean_epoch = -1
+        self.is_in_doubt = False
+        # What an unclean election has lost.
+        self.lost: list[DiskBatch] = []
 
 
 class ReplicaChecker(NodeObserver):
@@ -62,10 +61,9 @@ class ReplicaChecker(NodeObserver):
 
     def __init__(self, etcd_node: EtcdNode, prefix: str = "/simulated/") -> None:
         self.violations: list[str] = []
-        self.committed: dict[Place, dict[int, DiskBatch]] = {}
-        self.committed_ends: dict[Place, int] = {}
-        # In which leader epoch a batch was committed, by its base offset.
-        self._committed_in: dict[Place, dict[int, int]] = {}
+        # Hears when a follower has cut its log.
+        self.on_cut: Callable[[ClusterNode], None] = _hear_nothing
+        self._committed: dict[Place, _Committed] = {}
         self._etcd = etcd_node.etcd
         self._keys = Keys(prefix)
         self._known = KnownRows(self._keys)
@@ -77,8 +75,12 @@ class ReplicaChecker(NodeObserver):
         # By place and leader epoch: who led in it, in which life.
         self._leaders: dict[tuple[Place, int], tuple[int, int]] = {}
         self._names: dict[Place, str] = {}
-        # Batches that were compared, so that a test knows that something was.
+        # Brokers with a new disk, which leave the replicas in sync before they serve.
+        self._new_disks: dict[int, None] = {}
+        # What has happened, so that a test knows that something did.
         self.compared = 0
+        self.cuts = 0
+        self.unclean_elections = 0
 
     # --- Moments.
 
@@ -88,7 +90,12 @@ class ReplicaChecker(NodeObserver):
         broker = node.broker
         if broker is None:
             return
+        if node.is_ready:
+            self._new_disks.pop(node.broker_id, None)
         places: dict[Place, None] = {}
+        if self._etcd.revision != self._revision:
+            self._read_rows()
+            places.update(dict.fromkeys(self._committed))
         for partition in broker.topics.replicas():
             if partition.config.has_compaction or partition.log.flaw_offset >= 0:
                 continue
@@ -96,16 +103,42 @@ class ReplicaChecker(NodeObserver):
             self._names[place] = partition.name
             if self._look(node, partition, place):
                 places[place] = None
-        if self._etcd.revision != self._revision:
-            self._read_rows()
-            places.update(dict.fromkeys(self.committed_ends))
         for place in places:
             self._check_in_sync(place)
+
+    def forget_disk(self, node: ClusterNode) -> None:
+        """Expect nothing of this node any more: it got an empty disk."""
+        for key in [key for key in self._logs if key[0] == node.broker_id]:
+            del self._logs[key]
+        self._new_disks[node.broker_id] = None
+
+    def note_deletion(self, place: Place, low_watermark: int) -> None:
+        """Note that a client was told that records below this offset are deleted."""
+        committed = self._committed_of(place)
+        committed.deleted_end = max(committed.deleted_end, low_watermark)
+
+    def has_lost(self, place: Place, offset: int) -> bool:
+        """Return whether an unclean election may have lost what lay at this offset."""
+        lost = self._committed_of(place).lost
+        return any(batch.base_offset <= offset < batch.end_offset for batch in lost)
+
+    def was_unclean(self, place: Place) -> bool:
+        """Return whether this partition has had an unclean election."""
+        return self._committed_of(place).unclean_epoch >= 0
+
+    def _committed_of(self, place: Place) -> _Committed:
+        return self._committed.setdefault(place, _Committed())
 
     def _read_rows(self) -> None:
         self._revision = self._etcd.revision
         for record in self._known.apply(self._known.difference(self._etcd.rows(self._keys.prefix))):
             self.state.apply(record)
+        for place, committed in self._committed.items():
+            row = self.row(place)
+            if row is not None and row.unclean_epoch > committed.unclean_epoch:
+                committed.unclean_epoch = row.unclean_epoch
+                committed.is_in_doubt = True
+                self.unclean_elections += 1
 
     def row(self, place: Place) -> PartitionRow | None:
         """Return the partition's row as etcd has it."""
@@ -129,7 +162,8 @@ class ReplicaChecker(NodeObserver):
         if log.written_end_offset < seen.end_offset:
             self._cut(node, partition, place, seen)
         if log.written_end_offset > seen.end_offset:
-            self._read(node, place, seen)
+            for batch in seen.read(node.disk):
+                self._take(node, place, batch)
         seen.start_offset = int(log.log_start_offset)
         seen.flushed_offset = int(log.flushed_offset)
         seen.high_watermark = max(seen.high_watermark, partition.high_watermark)
@@ -144,7 +178,8 @@ class ReplicaChecker(NodeObserver):
         seen = DiskLog(log)
         self._logs[key] = seen
         if before is not None and log.log_start_offset <= before.start_offset:
-            if log.log_end_offset < before.flushed_offset:
+            # Who had nothing may begin anew anywhere.
+            if before.batches and log.log_end_offset < before.flushed_offset:
                 self._violate(
                     key[1],
                     f"ends at {log.log_end_offset} after a start of {node.name}, and was flushed "
@@ -155,37 +190,18 @@ class ReplicaChecker(NodeObserver):
 
     def _cut(self, node: ClusterNode, partition: Partition, place: Place, seen: DiskLog) -> None:
         end_offset = int(partition.log.written_end_offset)
-        row = self.row(place)
-        is_unclean = row is not None and row.unclean_epoch >= 0
+        is_unclean = seen.last_epoch < self._committed_of(place).unclean_epoch
         if end_offset < seen.high_watermark and not is_unclean:
             self._violate(
                 place,
                 f"is cut to {end_offset} by {node.name}, which knew {seen.high_watermark} to be "
                 "committed",
             )
-        seen.batches = {
-            base: batch for base, batch in seen.batches.items() if batch.end_offset <= end_offset
-        }
-        seen.end_offset = end_offset
-        seen.high_watermark = min(seen.high_watermark, end_offset)
+        seen.cut(end_offset)
+        self.cuts += 1
+        self.on_cut(node)
 
-    def _read(self, node: ClusterNode, place: Place, seen: DiskLog) -> None:
-        """Read what was written since the last look."""
-        log = seen.log
-        for segment in log.segments_from(seen.end_offset):
-            content = node.disk.content(segment.path + LOG_SUFFIX)[: int(segment.written_size)]
-            position = 0
-            while position + HEADER_SIZE <= len(content):
-                header = BatchHeader(content, position)
-                if header.base_offset >= seen.end_offset:
-                    data = content[position : position + int(header.size)]
-                    self._take(node, place, seen, DiskBatch(header, data))
-                position += int(header.size)
-        seen.end_offset = int(log.written_end_offset)
-
-    def _take(self, node: ClusterNode, place: Place, seen: DiskLog, batch: DiskBatch) -> None:
-        seen.batches[batch.base_offset] = batch
-        seen.end_offset = batch.end_offset
+    def _take(self, node: ClusterNode, place: Place, batch: DiskBatch) -> None:
         self.compared += 1
         name = (place, batch.leader_epoch, batch.base_offset)
         first = self._named.setdefault(name, (batch.data, node.broker_id))
@@ -210,31 +226,80 @@ class ReplicaChecker(NodeObserver):
                 f"is led in leader epoch {epoch} by b{life[0]} in life {life[1]}, and was by "
                 f"b{first[0]} in life {first[1]}",
             )
+        committed = self._committed_of(place)
+        if committed.is_in_doubt and epoch >= committed.unclean_epoch:
+            self._begin_after_unclean_election(committed, seen)
         if epoch > seen.leader_epoch:
             seen.leader_epoch = epoch
             self._check_has_committed(
                 place, seen, f"its leader {node.name} of epoch {epoch}", before_epoch=epoch
             )
-        before = self.committed_ends.get(place, 0)
+        self._check_epoch_index(node, partition, place)
+        return self._commit(committed, partition, seen)
+
+    def _commit(self, committed: _Committed, partition: Partition, seen: DiskLog) -> bool:
+        """Take what the leader's high watermark has passed; True if it is more."""
+        before = committed.end_offset
         high_watermark = partition.high_watermark
         if high_watermark <= before:
             return False
-        committed = self.committed.setdefault(place, {})
-        committed_in = self._committed_in.setdefault(place, {})
-        for base, batch in seen.batches.items():
-            if batch.end_offset > before and batch.end_offset <= high_watermark:
-                committed[base] = batch
-                committed_in[base] = epoch
-        self.committed_ends[place] = high_watermark
+        passed = [
+            batch
+            for batch in reversed(seen.batches.values())
+            if before < batch.end_offset <= high_watermark
+        ]
+        passed.reverse()
+        if partition.leader_epoch < committed.unclean_epoch:
+            # Alone in sync by its own clock, while another one was elected.
+            committed.lost += passed
+            return False
+        committed.batches += passed
+        committed.epochs += [partition.leader_epoch] * len(passed)
+        committed.end_offset = high_watermark
         return True
+
+    def _begin_after_unclean_election(self, committed: _Committed, seen: DiskLog) -> None:
+        """Take what the elected replica has on its disk for what is committed."""
+        committed.is_in_doubt = False
+        count = 0
+        for batch in committed.batches:
+            own = seen.batches.get(batch.base_offset)
+            is_deleted = batch.end_offset <= seen.start_offset
+            is_here = own is not None and own.data == batch.data
+            if not is_deleted and (not is_here or batch.end_offset > seen.flushed_offset):
+                break
+            count += 1
+        committed.lost += committed.batches[count:]
+        del committed.batches[count:]
+        del committed.epochs[count:]
+        committed.end_offset = committed.batches[-1].end_offset if count else seen.start_offset
+        # Nobody had waited for this one before records counted as deleted.
+        committed.deleted_end = min(committed.deleted_end, seen.start_offset)
+        for each in self._logs.values():
+            each.verified = 0
+
+    def _check_epoch_index(self, node: ClusterNode, partition: Partition, place: Place) -> None:
+        """Check that a leader can tell where the epochs ended in which it has led."""
+        log = partition.log
+        if partition.followers is None or log.has_tail or log.is_being_cut:
+            return
+        if log.leader_epochs.latest_epoch != partition.leader_epoch:
+            self._violate(
+                place,
+                f"is led by {node.name} in leader epoch {partition.leader_epoch}, which its index "
+                "of epochs has not",
+            )
 
     def _check_in_sync(self, place: Place) -> None:
         """Check that every member of the row's isr has flushed all that is committed (I1)."""
         row = self.row(place)
-        end_offset = self.committed_ends.get(place, 0)
-        if row is None or row.unclean_epoch >= 0 or end_offset == 0:
+        committed = self._committed_of(place)
+        end_offset = committed.end_offset
+        if row is None or committed.is_in_doubt or end_offset == 0:
             return
         for broker_id in row.isr:
+            if broker_id in self._new_disks:
+                continue
             seen = self._logs.get((broker_id, place))
             who = f"b{broker_id}, which is in sync,"
             if seen is None:
@@ -247,6 +312,16 @@ class ReplicaChecker(NodeObserver):
                 )
             else:
                 self._check_has_committed(place, seen, who)
+                self._check_deleted(committed, place, seen, who)
+
+    def _check_deleted(self, committed: _Committed, place: Place, seen: DiskLog, who: str) -> None:
+        """Check that who may lead has nothing of what a client was told to be deleted."""
+        if seen.start_offset < committed.deleted_end:
+            self._violate(
+                place,
+                f"is deleted up to {committed.deleted_end}, and {who} begins at "
+                f"{seen.start_offset}",
+            )
 
     def _check_has_committed(
         self, place: Place, seen: DiskLog, who: str, before_epoch: int | None = None
@@ -255,19 +330,20 @@ class ReplicaChecker(NodeObserver):
         who hears late that it leads, and another one does already, need not have what that one
         has committed.
         """
-        committed_in = self._committed_in.get(place, {})
-        row = self.row(place)
-        if row is not None and row.unclean_epoch >= 0:
+        committed = self._committed_of(place)
+        if committed.is_in_doubt:
             return
-        for base, batch in self.committed.get(place, {}).items():
-            if base < seen.start_offset:
-                continue
-            if before_epoch is not None and committed_in[base] >= before_epoch:
-                continue
-            own = seen.batches.get(base)
-            if own is None or own.data != batch.data:
-                self._violate(place, f"has lost the committed batch at {base} at {who}")
+        for number in range(seen.verified, len(committed.batches)):
+            batch = committed.batches[number]
+            if before_epoch is not None and committed.epochs[number] >= before_epoch:
                 return
+            own = seen.batches.get(batch.base_offset)
+            if batch.base_offset >= seen.start_offset and (own is None or own.data != batch.data):
+                self._violate(
+                    place, f"has lost the committed batch at {batch.base_offset} at {who}"
+                )
+                return
+            seen.verified = number + 1
 
     def _violate(self, place: Place, sentence: str) -> None:
         text = f"{self._names.get(place, place)} {sentence}"
@@ -297,9 +373,35 @@ class ReplicaChecker(NodeObserver):
                     found.append(f"{purgatory.delayed} produces wait at b{broker.broker_id}")
         return found
 
+    def content(self, place: Place) -> tuple[int, list[bytes]]:
+        """Return where a partition begins and its batches; for an end at which all are alike."""
+        logs = [seen for key, seen in self._logs.items() if key[1] == place]
+        start_offset = max(seen.start_offset for seen in logs)
+        return start_offset, _from(logs[0], start_offset)
+
+    def unlike(self) -> list[str]:
+        """Return where two replicas differ; for an end at which all are in sync."""
+        found: list[str] = []
+        for place, name in sorted(self._names.items()):
+            logs = {key[0]: seen for key, seen in self._logs.items() if key[1] == place}
+            start_offset = max(seen.start_offset for seen in logs.values())
+            first = min(logs)
+            for broker_id, seen in sorted(logs.items()):
+                if _from(seen, start_offset) != _from(logs[first], start_offset):
+                    found.append(f"{name} differs at b{first} and b{broker_id}")
+        return found
+
+
+def _from(seen: DiskLog, start_offset: int) -> list[bytes]:
+    return [batch.data for batch in seen.batches.values() if batch.end_offset > start_offset]
+
 
 def _leads(broker: Broker, place: Place) -> bool:
     return any(
         partition.topic_id == place[0] and partition.index == place[1]
         for partition in broker.topics.partitions()
     )
+
+
+def _hear_nothing(node: ClusterNode) -> None:
+    """Hear nothing."""

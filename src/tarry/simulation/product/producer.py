@@ -18,6 +18,8 @@ from tarry.simulation.world import World
 
 _RECORDS_MAX: Final = 4
 _VALUE_BYTES_MAX: Final = 120
+# Of a batch with one record without a key, around a value of more than 63 bytes.
+_BATCH_BYTES_AROUND: Final = 70
 _FLUSH_MS_MAX: Final = 60_000
 
 
@@ -41,6 +43,8 @@ class ProducerNode(ClientNode):
         self._numbers: dict[tuple[bytes, int], int] = {}
         self._values = 0
         self._under_way: list[tuple[RecordReceipt, SentBatch]] = []
+        # Each batch has so many bytes, if it holds one record; 0: as they come.
+        self.batch_bytes = 0
         # It may send records although the run is quiet.
         self.extra_records = 0
         self.producer_core = ProducerCore(self.settings, world.random, world.agenda.now_ms)
@@ -78,10 +82,12 @@ class ProducerNode(ClientNode):
         topic = context.topics[random.randrange(len(context.topics))]
         place = (topic.topic_id, random.randrange(topic.partitions))
         self._values += 1
-        filler = b"." * random.randrange(_VALUE_BYTES_MAX)
-        sent = SentRecord(
-            b"%s-%d-%s" % (self.name.encode(), self._values, filler), self.clock.now_wall_ms
-        )
+        value = b"%s-%d-" % (self.name.encode(), self._values)
+        if self.batch_bytes:
+            value = value.ljust(self.batch_bytes - _BATCH_BYTES_AROUND, b".")
+        else:
+            value += b"." * random.randrange(_VALUE_BYTES_MAX)
+        sent = SentRecord(value, self.clock.now_wall_ms)
         number = self._numbers.get(place, 0)
         self._numbers[place] = number + 1
         batch = SentBatch(self.name, place, number, [sent])

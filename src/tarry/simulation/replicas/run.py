@@ -50,6 +50,14 @@ class ReplicaRun:
         # Until then a partition is not copied.
         self._lags_until_ms = [0] * self._scenario.partitions
 
+    @property
+    def fault_counts(self) -> dict[str, int]:
+        """Return how many faults of each kind were planned."""
+        counts: dict[str, int] = {}
+        for _at_ms, kind in self._scenario.faults:
+            counts[kind] = counts.get(kind, 0) + 1
+        return counts
+
     def run(self) -> list[str]:
         """Let it happen."""
         for index in range(self._scenario.partitions):

@@ -475,6 +475,25 @@ def test_a_leader_whose_log_begins_inside_a_batch_sends_it_whole() -> None:
     assert scene.positions() == {0: 7}
 
 
+def test_who_has_only_what_is_deleted_at_the_leader_begins_anew_with_its_first_batch() -> None:
+    """The leader's epochs begin with that batch, so it cannot tell that this is not its own."""
+    scene = FollowerScene()
+    partition = scene.host(0)
+    scene.asked()
+    scene.answer(part(0, a_copy(0, b"x"), a_copy(1, b"y"), high_watermark=0))
+    scene.flush()
+    assert scene.positions() == {0: 2}
+    batch = a_copy(1, b"b", b"c", b"d", epoch=0)
+
+    scene.answer(part(0, batch, high_watermark=4, log_start=2))
+    scene.run(12)
+
+    assert partition.log.log_end_offset == 4
+    assert partition.log.log_start_offset == 2
+    assert stored(partition) == batch
+    assert scene.positions() == {0: 4}
+
+
 def test_the_leaders_log_start_is_followed_and_told() -> None:
     scene = FollowerScene()
     partition = scene.host(0)

@@ -1,0 +1,218 @@
+"""Faults of a replicated cluster, one after the other, each counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from tarry.simulation.cluster import scenario as kinds
+from tarry.simulation.cluster.cluster_node import ClusterNode
+from tarry.simulation.cluster.etcd_node import EtcdNode
+from tarry.simulation.cluster.replica_checker import ReplicaChecker
+from tarry.simulation.cluster.scenario import ClusterScenario
+from tarry.simulation.faults import Fault
+from tarry.simulation.world import World
+
+_STALL_MS_MAX: Final = 4_000
+_CUT_MS_MAX: Final = 4_000
+_AWAY_MS_MAX: Final = 4_000
+_DIVIDED_MS_MAX: Final = 400
+# Enough for who lags to leave, and for a lease to end.
+_STRANDED_MS: Final = 3_500
+
+
+class ClusterFaults:
+    """Faults that strike the brokers of a world, until they are healed."""
+
+    def __init__(
+        self,
+        world: World,
+        etcd_node: EtcdNode,
+        nodes: list[ClusterNode],
+        checker: ReplicaChecker,
+        scenario: ClusterScenario,
+    ) -> None:
+        self.counts: dict[str, int] = {}
+        self._world = world
+        self._random = world.random
+        self._etcd = etcd_node.etcd
+        self._nodes = nodes
+        self._checker = checker
+        self._scenario = scenario
+        self._is_over = False
+        self._has_new_disk = False
+        # How often a broker was taken from etcd, so that an earlier end does not bring it back.
+        self._absences = dict.fromkeys(nodes, 0)
+        checker.on_cut = self._on_cut
+        self._ways: dict[str, Callable[[ClusterNode, str], None]] = {
+            kinds.KILL: self._lose,
+            kinds.POWER: self._lose,
+            kinds.CLEAN: self._stop,
+            kinds.POWER_AFTER_CLEAN: self._stop,
+            kinds.POWER_IN_FLUSH: self._lose_in_flush,
+            kinds.FLUSH_FAULT: self._fail_a_flush,
+            kinds.STALL: self._stall,
+            kinds.AWAY: self._go_away,
+            kinds.NEW_DISK: self._replace_disk,
+            kinds.CUT_OFF: self._cut_off,
+            kinds.LOST_ANSWERS: self._lose_answers,
+            kinds.DEAF: self._cut_links,
+            kinds.APART: self._cut_links,
+            kinds.ALONE: self._cut_links,
+            kinds.DIVIDED: self._divide,
+            kinds.ALL_POWER: self._lose_all,
+            kinds.ETCD_AWAY: self._cut_all_off,
+            kinds.COMPACTED: self._compact,
+            kinds.STRANDED: self._strand,
+        }
+
+    def strike(self) -> None:
+        """Let one of the seed's faults happen to a broker drawn by chance."""
+        kind = self._scenario.kinds[self._random.randrange(len(self._scenario.kinds))]
+        node = self._nodes[self._random.randrange(len(self._nodes))]
+        self._count(node, kind)
+        self._ways[kind](node, kind)
+
+    def heal(self) -> None:
+        """End all faults."""
+        self._is_over = True
+        for node in self._nodes:
+            node.heal()
+            node.reconnect()
+            node.network.deaf_to.clear()
+            if node.door is not None:
+                # What waits for an answer that was lost is asked again.
+                node.door.lose_answers = 0
+                node.door.cut()
+
+    def _count(self, node: ClusterNode, kind: str) -> None:
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        node.note(f"fault: {kind}")
+
+    # --- A broker.
+
+    def _lose(self, node: ClusterNode, kind: str) -> None:
+        node.lose(kind)
+
+    def _stop(self, node: ClusterNode, kind: str) -> None:
+        node.request_stop(kind)
+
+    def _lose_in_flush(self, node: ClusterNode, kind: str) -> None:
+        node.end_in_flush = kind
+
+    def _fail_a_flush(self, node: ClusterNode, kind: str) -> None:
+        # From now on the broker may stop by itself.
+        node.plan.faults.append(Fault(0, kind))
+        node.disk.fail_flushes()
+
+    def _stall(self, node: ClusterNode, kind: str) -> None:
+        node.busy_until_ms = node.clock.now_ms + self._random.randrange(_STALL_MS_MAX)
+
+    def _go_away(self, node: ClusterNode, kind: str) -> None:
+        """Die, and come back after some seconds."""
+        self._leave_etcd(node, self._random.randrange(_AWAY_MS_MAX))
+        node.lose((kinds.KILL, kinds.POWER)[self._random.randrange(2)])
+
+    def _replace_disk(self, node: ClusterNode, kind: str) -> None:
+        """Die, and come back with an empty disk, once and if all others have everything."""
+        if self._has_new_disk or node.broker is None or not self._are_all_in_sync():
+            return
+        self._has_new_disk = True
+        node.lose(kinds.POWER)
+        node.replace_disk()
+        self._checker.forget_disk(node)
+
+    def _are_all_in_sync(self) -> bool:
+        return all(
+            len(row.isr) == len(row.replicas)
+            for topic in self._checker.state.topics.values()
+            for row in topic.partitions
+        )
+
+    def _on_cut(self, node: ClusterNode) -> None:
+        """Lose power soon after a cut, before or after it is durable."""
+        if self._is_over or self._random.randrange(100) >= self._scenario.power_after_cut_percent:
+            return
+        # Later the cut is mostly durable.
+        after_ms = self._random.randrange(self._scenario.flush_ms_max // 2 + 1)
+        node.clock.after(after_ms, partial(self._lose_after_cut, node, node.life))
+
+    def _lose_after_cut(self, node: ClusterNode, life: int) -> None:
+        if not self._is_over and node.life == life and node.broker is not None:
+            self._count(node, kinds.POWER_AFTER_CUT)
+            node.lose(kinds.POWER)
+
+    # --- Links.
+
+    def _cut_links(self, node: ClusterNode, kind: str) -> None:
+        """Cut links between brokers for a while; clients and etcd still reach all."""
+        self._cut_links_for(node, kind, self._random.randrange(_CUT_MS_MAX))
+
+    def _cut_links_for(self, node: ClusterNode, kind: str, duration_ms: int) -> None:
+        others = [one for one in self._nodes if one is not node]
+        if kind in (kinds.DEAF, kinds.APART):
+            others = [others[self._random.randrange(len(others))]]
+        pairs = [(node.network, other.network) for other in others]
+        if kind != kinds.DEAF:
+            pairs += [(other.network, node.network) for other in others]
+        for here, there in pairs:
+            here.deaf_to.add(there)
+            node.clock.after(duration_ms, partial(here.deaf_to.discard, there))
+
+    def _divide(self, node: ClusterNode, kind: str) -> None:
+        """Cut a broker's links, and end it with what only it has by then."""
+        duration_ms = 50 + self._random.randrange(_DIVIDED_MS_MAX)
+        self._cut_links_for(node, kind, duration_ms)
+        end = (kinds.KILL, kinds.KILL, kinds.POWER)[self._random.randrange(3)]
+        node.clock.after(duration_ms, partial(self._lose_if_alive, node, end))
+
+    def _lose_if_alive(self, node: ClusterNode, kind: str) -> None:
+        if not self._is_over:
+            node.lose(kind)
+
+    # --- Etcd.
+
+    def _cut_off(self, node: ClusterNode, kind: str) -> None:
+        self._leave_etcd(node, self._random.randrange(_AWAY_MS_MAX))
+
+    def _leave_etcd(self, node: ClusterNode, duration_ms: int) -> None:
+        self._absences[node] += 1
+        node.cut_off()
+        node.clock.after(duration_ms, partial(self._come_back, node, self._absences[node]))
+
+    def _come_back(self, node: ClusterNode, absence: int) -> None:
+        if self._absences[node] == absence:
+            node.reconnect()
+
+    def _cut_all_off(self, node: ClusterNode, kind: str) -> None:
+        duration_ms = self._random.randrange(_AWAY_MS_MAX)
+        for each in self._nodes:
+            self._leave_etcd(each, duration_ms)
+
+    def _lose_answers(self, node: ClusterNode, kind: str) -> None:
+        if node.door is not None:
+            node.door.lose_answers = self._random.randrange(3)
+            node.door.cut()
+
+    def _compact(self, node: ClusterNode, kind: str) -> None:
+        self._etcd.compact(self._etcd.revision)
+
+    # --- All.
+
+    def _lose_all(self, node: ClusterNode, kind: str) -> None:
+        for each in self._nodes:
+            each.lose(kinds.POWER)
+
+    def _strand(self, node: ClusterNode, kind: str) -> None:
+        """Leave one broker in sync alone, then take it away as the others come back."""
+        for other in self._nodes:
+            if other is not node:
+                self._leave_etcd(other, _STRANDED_MS)
+                other.lose(kinds.KILL)
+        node.clock.after(_STRANDED_MS, partial(self._take_away, node))
+
+    def _take_away(self, node: ClusterNode) -> None:
+        if not self._is_over:
+            self._leave_etcd(node, _STRANDED_MS)
+            node.lose(kinds.KILL)

@@ -1,0 +1,103 @@
+"""Scenario of a replicated cluster: topic, clients and faults, drawn from the seed.
+
+Each seed has some kinds of faults and not others, so that none hides another.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from tarry.simulation import faults
+
+# Of one broker: how its life ends, what it cannot reach for a while, what its disk refuses.
+KILL: Final = faults.KILL
+POWER: Final = faults.POWER
+CLEAN: Final = faults.CLEAN
+POWER_AFTER_CLEAN: Final = faults.POWER_AFTER_CLEAN
+POWER_IN_FLUSH: Final = faults.POWER_IN_FLUSH
+FLUSH_FAULT: Final = faults.FLUSH_FAULT
+STALL: Final = faults.STALL
+AWAY: Final = "away"
+NEW_DISK: Final = "new disk"
+CUT_OFF: Final = "cut off from etcd"
+LOST_ANSWERS: Final = "lost answers of etcd"
+# Of the links between brokers: one direction, both, or all of a broker's.
+DEAF: Final = "deaf"
+APART: Final = "apart"
+ALONE: Final = "alone"
+# A leader is alone, writes on, and dies.
+DIVIDED: Final = "divided"
+# A broker loses power soon after it has cut a log.
+POWER_AFTER_CUT: Final = "power after a cut"
+# Of all.
+ALL_POWER: Final = "power of all"
+ETCD_AWAY: Final = "etcd away"
+COMPACTED: Final = "compacted history"
+# All but one are away until it is in sync alone, then it is away and they come back.
+STRANDED: Final = "stranded"
+
+KINDS: Final = (
+    KILL,
+    POWER,
+    CLEAN,
+    POWER_AFTER_CLEAN,
+    POWER_IN_FLUSH,
+    FLUSH_FAULT,
+    STALL,
+    AWAY,
+    NEW_DISK,
+    CUT_OFF,
+    LOST_ANSWERS,
+    DEAF,
+    APART,
+    ALONE,
+    DIVIDED,
+    ALL_POWER,
+    ETCD_AWAY,
+    COMPACTED,
+)
+
+_FLUSHES_MS_MAX: Final = (3, 3, 60, 300)
+# Bytes of each batch; 0: as they come.  Batches as long as a sector of a disk let a crash leave a
+# mixture of two histories that looks like one.
+_BATCHES_BYTES: Final = (0, 0, 512)
+_MOST_PERCENT: Final = 90
+
+
+class ClusterScenario:
+    """Scenario of one seed."""
+
+    def __init__(self, random: Random) -> None:
+        self.partitions = 1 + random.randrange(3)
+        self.floor = 1 + random.randrange(2)
+        self.lag_ms = (1_500, 3_000)[random.randrange(2)]
+        self.flush_ms_max = _FLUSHES_MS_MAX[random.randrange(len(_FLUSHES_MS_MAX))]
+        self.delay_ms_max = (2, 2, 20)[random.randrange(3)]
+        self.batch_bytes = _BATCHES_BYTES[random.randrange(len(_BATCHES_BYTES))]
+        self.producer_acks = ("all", "1") if random.randrange(2) else ("all", "all", "1")
+        self.producer_pause_ms_max = (40, 150)[random.randrange(2)]
+        self.deletes_records = random.randrange(4) == 0
+        self.is_unclean = random.randrange(8) == 0
+        self.duration_ms = 2_500 + random.randrange(2_500)
+        self.pause_ms_max = (300, 900)[random.randrange(2)]
+        # So many of a hundred cuts are followed by a loss of power.
+        self.power_after_cut_percent = (0, 50, _MOST_PERCENT)[random.randrange(3)]
+        count = 2 + random.randrange(6)
+        self.kinds = random.sample(KINDS, count)
+        if self.power_after_cut_percent == _MOST_PERCENT:
+            # Cuts are long on their way to the disk, and many; what is written behind them looks
+            # like what was there.
+            self.flush_ms_max = max(_FLUSHES_MS_MAX)
+            self.batch_bytes = max(_BATCHES_BYTES)
+            self.producer_pause_ms_max = 40
+            self.kinds += [DIVIDED] * (2 + len(self.kinds) // 2)
+        if self.is_unclean:
+            # Losses are meant to happen.
+            self.floor = 1
+            self.lag_ms = 1_500
+            self.duration_ms += 4_000
+            self.kinds.append(STRANDED)
+        if self.floor == 1:
+            # Who is in sync alone loses everything with its disk.
+            self.kinds = [kind for kind in self.kinds if kind != NEW_DISK] or [KILL]

@@ -1,0 +1,212 @@
+"""Visitor: asks one broker over and over where partitions begin and end, and compares over time.
+
+What one broker has told is remembered by all visitors: nobody asked later may tell of an earlier
+end or start (KIP-207).  Some delete records, or ask for unclean elections.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from tarry.base import errors
+from tarry.base.errors import error_name
+from tarry.cluster.etcd_store import ANSWER_MS_MAX
+from tarry.partition.followers import TURNED_TO_MS
+from tarry.protocol import api_keys
+from tarry.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+    decode_delete_records_response,
+)
+from tarry.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    TopicPartitions,
+    decode_elect_leaders_response,
+)
+from tarry.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    decode_list_offsets_response,
+)
+from tarry.simulation.clients.context import KnownTopic, RunContext
+from tarry.simulation.clients.simulated_client import Delay, Query, Script, ScriptedClient
+from tarry.simulation.cluster.replica_checker import Place, ReplicaChecker
+from tarry.simulation.cluster.scenario import ClusterScenario
+
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+_PAUSE_MS_MAX: Final = 250
+_TIMEOUT_MS: Final = 2_000
+_UNCLEAN: Final = 1
+# So long a leader that is cut off, or waits for an answer of etcd, may still answer.
+_STALE_MS: Final = max(TURNED_TO_MS, ANSWER_MS_MAX) + 300
+
+# What a client is told of a partition that is led elsewhere, or not yet, or whose disk is slow.
+_PASSING: Final = (
+    errors.NOT_LEADER_OR_FOLLOWER,
+    errors.LEADER_NOT_AVAILABLE,
+    errors.OFFSET_NOT_AVAILABLE,
+    errors.UNKNOWN_TOPIC_OR_PARTITION,
+    errors.KAFKA_STORAGE_ERROR,
+    errors.REQUEST_TIMED_OUT,
+    errors.NOT_ENOUGH_REPLICAS,
+)
+
+
+class ToldEnd(NamedTuple):
+    """Offset that a client was told."""
+
+    now_ms: int
+    broker: str
+    # The leader epoch of who told it; -1: not known.
+    leader_epoch: int
+    offset: int
+
+
+class ToldEnds:
+    """Offsets that any client of the run was told, by partition and by what it had asked for.
+
+    Nobody tells less than it has told before, nor than a leader before it.  Who is a leader no more
+    and has not heard of it may answer for as long as its followers' last fetch allows.
+    """
+
+    def __init__(self, checker: ReplicaChecker) -> None:
+        self._checker = checker
+        self._told: dict[tuple[Place, int], list[ToldEnd]] = {}
+        # Answers that were compared with an earlier one.
+        self.compared = 0
+
+    def end(self, place: Place) -> int:
+        """Return the largest end that was told."""
+        return max((each.offset for each in self._told.get((place, _LATEST), [])), default=0)
+
+    def is_less(
+        self, place: Place, asked: int, told: ToldEnd, sent_ms: int, *, is_promised: bool
+    ) -> ToldEnd | None:
+        """Take an answer to what was asked at `sent_ms`; return an earlier one that told more.
+
+        A start counts if it is promised, by an answer to DeleteRecords: who dies before all others
+        have its start has nobody told that records are deleted.
+        After an unclean election offsets begin anew, and a leader of before may still answer.
+        """
+        if self._checker.was_unclean(place):
+            return None
+        before = self._told.setdefault((place, asked), [])
+        known = [each for each in before if each.now_ms < sent_ms]
+        self.compared += len(known) > 0
+        if asked == _LATEST or is_promised:
+            before.append(told)
+        for each in known:
+            if each.offset > told.offset and (
+                each.now_ms < sent_ms - _STALE_MS
+                or each.broker == told.broker
+                or -1 < each.leader_epoch <= told.leader_epoch
+            ):
+                return each
+        return None
+
+
+class Visitor(ScriptedClient):
+    """Client of one broker, until the run `begins` to be quiet."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        name: str,
+        run: RunContext,
+        scenario: ClusterScenario,
+        told: ToldEnds,
+        checker: ReplicaChecker,
+    ) -> None:
+        super().__init__(context, name)
+        context.history = run.history
+        self._run = run
+        self._scenario = scenario
+        self._told = told
+        self._checker = checker
+
+    def script(self) -> Script:
+        random = self.context.random
+        while not self._run.is_quiet:
+            yield Delay(1 + random.randrange(_PAUSE_MS_MAX))
+            topic = self._run.topics[0]
+            kind = random.randrange(8)
+            if kind == 0 and self._scenario.deletes_records:
+                yield from self._delete_records(topic)
+            elif kind == 1 and self._scenario.is_unclean:
+                yield self._unclean_election(topic)
+            else:
+                yield from self._ask(topic, _EARLIEST if kind < 4 else _LATEST)
+
+    def _ask(self, topic: KnownTopic, asked: int) -> Script:
+        """Ask where all partitions begin, or end."""
+        sent_ms = self.context.clock.now_ms
+        partitions = [
+            ListOffsetsPartition(partition_index=index, timestamp=asked)
+            for index in range(topic.partitions)
+        ]
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(topic.name, partitions)]
+        )
+        outcome = yield Query(api_keys.LIST_OFFSETS, 9, request, decode_list_offsets_response)
+        if outcome is None or not isinstance(outcome.answer, ListOffsetsResponse):
+            return
+        for each in outcome.answer.topics[0].partitions:
+            if each.error_code != errors.NONE:
+                self._check_error(f"offsets of {topic.name}", each.error_code)
+            else:
+                epoch = each.leader_epoch if asked == _LATEST else -1
+                self._compare(topic, each.partition_index, asked, epoch, each.offset, sent_ms)
+
+    def _compare(
+        self, topic: KnownTopic, index: int, asked: int, epoch: int, offset: int, sent_ms: int
+    ) -> None:
+        told = ToldEnd(self.context.clock.now_ms, self.name, epoch, offset)
+        place = (topic.topic_id, index)
+        more = self._told.is_less(place, asked, told, sent_ms, is_promised=sent_ms == 0)
+        if more is not None:
+            what = "end" if asked == _LATEST else "start"
+            self.context.history.violate(
+                f"the {what} of {topic.name}-{index} goes back: {told} after {more}"
+            )
+
+    def _delete_records(self, topic: KnownTopic) -> Script:
+        random = self.context.random
+        place = topic.places()[random.randrange(topic.partitions)]
+        end = self._told.end(place)
+        offset = random.randrange(end + 1) if random.randrange(3) == 0 else end // 4
+        partitions = [DeleteRecordsPartition(place[1], offset)]
+        outcome = yield Query(
+            api_keys.DELETE_RECORDS,
+            2,
+            DeleteRecordsRequest([DeleteRecordsTopic(topic.name, partitions)], _TIMEOUT_MS),
+            decode_delete_records_response,
+            _TIMEOUT_MS,
+        )
+        if outcome is None or not isinstance(outcome.answer, DeleteRecordsResponse):
+            return
+        answer = outcome.answer.topics[0].partitions[0]
+        if answer.error_code == errors.NONE:
+            if not self._checker.was_unclean(place):
+                self._checker.note_deletion(place, answer.low_watermark)
+            self._compare(topic, place[1], _EARLIEST, -1, answer.low_watermark, 0)
+        elif answer.error_code != errors.OFFSET_OUT_OF_RANGE:
+            self._check_error(f"a deletion of {topic.name}-{place[1]}", answer.error_code)
+
+    def _unclean_election(self, topic: KnownTopic) -> Query:
+        places = [TopicPartitions(topic.name, list(range(topic.partitions)))]
+        return Query(
+            api_keys.ELECT_LEADERS,
+            2,
+            ElectLeadersRequest(_UNCLEAN, places, _TIMEOUT_MS),
+            decode_elect_leaders_response,
+            _TIMEOUT_MS,
+        )
+
+    def _check_error(self, what: str, code: int) -> None:
+        if code not in _PASSING:
+            self.context.history.violate(f"{self.name} asks for {what} and gets {error_name(code)}")

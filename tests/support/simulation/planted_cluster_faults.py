@@ -1,0 +1,214 @@
+"""Faults planted into brokers that replicate, one at a time.
+
+As in `planted_faults.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from tarry.base.etcd import Compare
+from tarry.broker.replication import (
+    divergence as follower_divergence,
+    follower as follower_module,
+    replica_reads,
+)
+from tarry.broker.replication.followed import Followed
+from tarry.cluster.claims import ClaimPartitions
+from tarry.cluster.leaves import LeavePartitions
+from tarry.cluster.records import PartitionRow
+from tarry.cluster.state import ClusterState, TopicState
+from tarry.cluster.transactions import Transaction
+from tarry.log.log import Log
+from tarry.partition.followers import NOT_TOLD, Follower, Followers
+from tarry.partition.producers import ProducerStates
+from tarry.partition.state import Partition
+from tarry.records.batch import BatchHeader
+from tarry.wire.reader import Window
+
+# --- What counts
+
+
+def let_the_leader_alone_say_what_is_committed() -> None:
+    Followers.high_watermark = lambda self, own_end, in_sync, floor: own_end
+
+
+def count_what_is_written_as_flushed() -> None:
+    Partition.leader_contribution = lambda self: self.log.written_end_offset
+
+
+def count_only_who_has_told_its_end() -> None:
+    def high_watermark(self: Followers, own_end: int, in_sync: int, floor: int) -> int:
+        ends = [self.by_id[one].end for one in self.counted if one in self.by_id]
+        return min([own_end, *[end for end in ends if end != NOT_TOLD]])
+
+    Followers.high_watermark = high_watermark
+
+
+def count_an_addition_once_it_is_applied() -> None:
+    def recount(
+        self: Followers, isr: list[int], living: dict[int, int], joining: list[int]
+    ) -> None:
+        self.counted = [one for one in isr if one != self.own_id]
+
+    Followers.recount = recount
+
+
+def count_a_shrink_before_it_is_applied() -> None:
+    honest = Followers.recount
+
+    def recount(
+        self: Followers, isr: list[int], living: dict[int, int], joining: list[int]
+    ) -> None:
+        honest(self, isr, living, joining)
+        self.counted = [one for one in self.counted if one in living]
+
+    Followers.recount = recount
+
+
+# --- Who joins, and who leads
+
+
+def let_anybody_join() -> None:
+    Followers.may_join = lambda self, follower, high_watermark, log_start: follower.end != NOT_TOLD
+
+
+def let_join_who_is_below_the_start_of_the_epoch() -> None:
+    def may_join(self: Followers, follower: Follower, high_watermark: int, log_start: int) -> bool:
+        end = follower.end
+        return end != NOT_TOLD and end >= high_watermark and follower.log_start >= log_start
+
+    Followers.may_join = may_join
+
+
+def let_join_whose_log_begins_before_the_leaders() -> None:
+    def may_join(self: Followers, follower: Follower, high_watermark: int, log_start: int) -> bool:
+        end = follower.end
+        return end != NOT_TOLD and end >= high_watermark and end >= self.epoch_start
+
+    Followers.may_join = may_join
+
+
+def stay_in_sync_with_a_new_disk() -> None:
+    LeavePartitions.changed = lambda self, view, topic, index, row: None
+
+
+def claim_from_outside_the_isr() -> None:
+    honest = ClaimPartitions.changed
+
+    def changed(
+        self: ClaimPartitions, view: ClusterState, topic: TopicState, index: int, row: PartitionRow
+    ) -> PartitionRow | None:
+        after = honest(self, view, topic, index, replace(row, isr=list(row.replicas)))
+        return None if after is None else replace(after, isr=[after.leader_id])
+
+    ClaimPartitions.changed = changed
+
+
+def claim_in_the_same_epoch_after_a_restart() -> None:
+    honest = ClaimPartitions.changed
+
+    def changed(
+        self: ClaimPartitions, view: ClusterState, topic: TopicState, index: int, row: PartitionRow
+    ) -> PartitionRow | None:
+        after = honest(self, view, topic, index, row)
+        if after is None or after.leader_id != row.leader_id:
+            return after
+        return replace(after, leader_epoch=row.leader_epoch)
+
+    ClaimPartitions.changed = changed
+
+
+def write_without_compares() -> None:
+    def compares(self: Transaction) -> list[Compare]:
+        return []
+
+    Transaction.compares = property(compares)
+
+
+def begin_to_lead_without_a_place_in_the_index_of_epochs() -> None:
+    Partition.begin_epoch = lambda self: None
+
+
+# --- What followers do
+
+
+def let_logs_that_diverge_go_on() -> None:
+    replica_reads.divergence = lambda log, asked: None
+
+
+def cut_to_the_high_watermark() -> None:
+    honest = follower_module.ReplicaFollower._diverge
+
+    def _diverge(self: object, followed: Followed, epoch: int, leader_end: int) -> None:
+        partition = followed.partition
+        honest(self, followed, partition.leader_epoch, partition.high_watermark)
+
+    follower_module.ReplicaFollower._diverge = _diverge
+
+
+def cut_what_was_promised() -> None:
+    follower_divergence.may_cut = lambda offset, high_watermark, last_epoch, unclean_epoch: True
+
+
+def append_before_a_cut_is_durable() -> None:
+    honest = Log.append_copy
+
+    def append_copy(self: Log, window: Window, header: BatchHeader, now_wall_ms: int) -> int:
+        self.unflushed.flushed_cuts = self.unflushed.cuts
+        return honest(self, window, header, now_wall_ms)
+
+    def is_settled(self: Followed) -> bool:
+        log = self.partition.log
+        return not log.has_tail and self.partition.leader_contribution() >= log.log_end_offset
+
+    Log.append_copy = append_copy
+    Followed.is_settled = property(is_settled)
+
+
+def copy_no_producer_states() -> None:
+    ProducerStates.follow = lambda self, header, now_ms: None
+
+
+def ask_for_more_before_it_is_flushed() -> None:
+    Followed.is_settled = property(lambda self: not self.partition.log.has_tail)
+
+
+# --- What is deleted, and what is told
+
+
+def delete_records_at_the_leader_alone() -> None:
+    Partition.low_watermark = lambda self: int(self.log.log_start_offset)
+
+
+def tell_ends_before_they_are_known() -> None:
+    """The end of a new leader may lie below one that readers have seen (KIP-207)."""
+    Partition.is_behind_epoch = lambda self: False
+
+
+# A seed that found each.
+CLUSTER: Final[dict[Callable[[], None], int]] = {
+    let_the_leader_alone_say_what_is_committed: 1,
+    count_what_is_written_as_flushed: 1,
+    count_only_who_has_told_its_end: 2,
+    count_an_addition_once_it_is_applied: 1,
+    count_a_shrink_before_it_is_applied: 1,
+    let_anybody_join: 1,
+    let_join_who_is_below_the_start_of_the_epoch: 12,
+    let_join_whose_log_begins_before_the_leaders: 7,
+    stay_in_sync_with_a_new_disk: 96,
+    claim_from_outside_the_isr: 1,
+    claim_in_the_same_epoch_after_a_restart: 1,
+    write_without_compares: 3,
+    begin_to_lead_without_a_place_in_the_index_of_epochs: 1,
+    let_logs_that_diverge_go_on: 3,
+    cut_to_the_high_watermark: 3,
+    append_before_a_cut_is_durable: 84,
+    copy_no_producer_states: 10,
+    ask_for_more_before_it_is_flushed: 1,
+    delete_records_at_the_leader_alone: 4,
+    tell_ends_before_they_are_known: 5,
+}
