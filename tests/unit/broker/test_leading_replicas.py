@@ -482,6 +482,20 @@ def test_when_a_leader_may_act(lease: str, isr: str, ago: str, expected: str) ->
     assert answers == [code, code, code]
 
 
+def test_a_producer_that_waits_is_sent_away_by_a_leader_that_may_not_act_any_more() -> None:
+    """Its followers may have turned to another: nothing that it waits for may ever come."""
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    scene.has(SECOND, 0)
+    scene.is_alive = False
+    scene.operator.send_produce(a_batch(b"a"), topic="shared")
+    scene.pass_ms(1_000)
+    early = codes(scene)
+    scene.pass_ms(2_500)
+
+    assert early == []
+    assert codes(scene) == [errors.NOT_LEADER_OR_FOLLOWER]
+
+
 # --- DeleteRecords.
 
 
