@@ -1,4 +1,5 @@
-"""Three real brokers whose connections to each other and to etcd are cut, both ways or one way.
+"""Three real brokers whose connections to each other and to etcd are cut, both ways or one way, or
+slow.
 
 What acks=all acknowledged is there afterwards, once and in order, on every replica.
 """
@@ -122,5 +123,43 @@ def test_a_broker_that_dies_while_etcd_is_away_is_replaced_afterwards(
     wait_until(lambda: is_led_by_another(cluster, other, "dies-meanwhile", old), "another leader")
     writer.wait_for_more()
     cluster.start_broker(old)
+
+    end(cluster, writer)
+
+
+def test_a_follower_that_gets_a_byte_at_a_time_holds_up_nobody(cluster: BrokerCluster) -> None:
+    writer = writer_of(cluster, "dripping")
+    for leader in (1, 2):
+        cluster.peers[leader].slow(1, of=b"broker-3-replica")
+    wait_until(
+        lambda: (
+            "yes"
+            if all(
+                3 not in each for leader in (1, 2) for each in isr(cluster, 1, "dripping", leader)
+            )
+            else ""
+        ),
+        "replicas in sync without the slow one",
+    )
+    writer.wait_for_more()
+    for leader in (1, 2):
+        cluster.peers[leader].heal()
+
+    end(cluster, writer)
+
+
+def test_a_slow_link_to_etcd_is_enough_and_one_of_a_byte_at_a_time_costs_the_leaders(
+    cluster: BrokerCluster,
+) -> None:
+    writer = writer_of(cluster, "slow-store")
+    old = leader_of(cluster, 1, "slow-store")
+    other = old % 3 + 1
+    cluster.stores[old].slow(4_000)
+    create(cluster, "made-slowly")
+    cluster.stores[old].slow(1)
+    wait_until(lambda: is_led_by_another(cluster, other, "slow-store", old), "another leader")
+    writer.wait_for_more()
+    cluster.stores[old].heal()
+    cluster.wait_until_serving(other, EVERY_BROKER)
 
     end(cluster, writer)

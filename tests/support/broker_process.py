@@ -25,6 +25,7 @@ class BrokerProcess:
             "log.dirs": str(directory / "data"),
             "listeners": "PLAINTEXT://127.0.0.1:0",
         }
+        self.program = [sys.executable, "-m", "tarry"]
         self.process: subprocess.Popen[bytes] | None = None
         self.first_line = ""
         self.port = 0
@@ -41,7 +42,7 @@ class BrokerProcess:
     def command(self, texts: Mapping[str, str] | None = None) -> list[str]:
         self.texts.update(texts or {})
         words = [f"--set={key}={value}" for key, value in self.texts.items()]
-        return [sys.executable, "-m", "tarry", "serve", *words]
+        return [*self.program, "serve", *words]
 
     def start(
         self,

@@ -56,7 +56,7 @@ class HandOver(RowsChange):
     """Hand-over of what a broker leads in one of its lives: it stops, or cannot write.
 
     `places`: only these partitions.  With `settings` the broker leaves the isr too, where the floor
-    allows: it is about to be gone, and the new leader need not wait for it.
+    allows: it is about to be gone or takes no records, and the new leader need not wait for it.
     """
 
     def __init__(

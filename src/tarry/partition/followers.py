@@ -76,6 +76,14 @@ class Follower:
         """Count what this session asks as asked for this partition too."""
         self.clock = clock
 
+    def catch_up_anew(self) -> None:
+        """Count it as behind until it has everything again: it is not in sync any more.
+
+        One whose disk is full leaves by itself, and would be held to be caught up for a lag's time.
+        """
+        self.caught_up_ms = -1
+        self._asked_end = -1
+
     def on_news(self) -> None:
         """Note that there is something that it has not: it was caught up until its last fetch."""
         clock = self.clock
@@ -124,6 +132,8 @@ class Followers:
         # Additions proposed, by the partition epoch of the row that they were to follow.  The deed
         # of one that is unknown may come as long as the row has not moved on.
         self.proposed: dict[int, int] = {}
+        # Who is in sync by the last row.
+        self._isr: list[int] = []
         # How many live and are in sync and caught up, the leader among them.
         self.in_sync = 1
         # Whose logs must have begun later before deleted records count as deleted.
@@ -142,8 +152,11 @@ class Followers:
                 known = Follower(broker_id, now_ms if broker_id in isr else -1)
             if broker_id not in isr:
                 known.is_lost = False
+                if broker_id in self._isr:
+                    known.catch_up_anew()
             by_id[broker_id] = known
         self.by_id = by_id
+        self._isr = isr
         for broker_id, before in list(self.proposed.items()):
             if partition_epoch > before:
                 del self.proposed[broker_id]

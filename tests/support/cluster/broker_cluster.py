@@ -10,6 +10,7 @@ from typing import Final
 from tests.support.broker_process import BrokerProcess, wait_until
 from tests.support.cluster.cutting_proxy import CuttingProxy
 from tests.support.cluster.etcd_server import EtcdServer, free_ports
+from tests.support.cluster.three_etcds import ThreeEtcds
 
 from tarry.client import Admin
 from tarry.client.core.metadata import Topic
@@ -18,7 +19,8 @@ SIZE: Final = 3
 
 
 class BrokerCluster:
-    """Brokers 1 to 3; `start` waits until each serves.
+    """Brokers 1 to 3; `start` waits until each serves.  It has an etcd of one member, or the
+    three of `etcds`.
 
     With `has_proxies` each broker follows the others and asks etcd through proxies: the one of
     `peers[X]` stands before broker X, the one of `stores[X]` between X and etcd.  Clients come
@@ -31,11 +33,13 @@ class BrokerCluster:
         settings: Mapping[str, str] | None = None,
         *,
         has_proxies: bool = False,
+        etcds: ThreeEtcds | None = None,
     ) -> None:
         self.settings = dict(settings or {})
         self.peers: dict[int, CuttingProxy] = {}
         self.stores: dict[int, CuttingProxy] = {}
         self.etcd = EtcdServer(directory)
+        self.etcds = etcds
         self.brokers: dict[int, BrokerProcess] = {}
         for broker_id in range(1, SIZE + 1):
             own = directory / f"broker-{broker_id}"
@@ -61,14 +65,14 @@ class BrokerCluster:
         self.brokers[broker_id].port = client_port
 
     def start(self) -> None:
-        self.etcd.start()
+        (self.etcds or self.etcd).start()
         for broker_id in self.brokers:
             self.start_broker(broker_id)
 
     def start_broker(self, broker_id: int) -> None:
         """Start a broker and wait until it serves; the first time on a free port."""
         proxy = self.stores.get(broker_id)
-        store = self.etcd.address if proxy is None else proxy.address
+        store = (self.etcds or self.etcd).address if proxy is None else proxy.address
         self.brokers[broker_id].start(
             {
                 "node.id": str(broker_id),
@@ -119,4 +123,4 @@ class BrokerCluster:
             broker.close()
         for proxy in [*self.peers.values(), *self.stores.values()]:
             proxy.close()
-        self.etcd.close()
+        (self.etcds or self.etcd).close()

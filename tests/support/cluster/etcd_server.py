@@ -41,12 +41,17 @@ def free_ports(count: int) -> int:
 
 
 class EtcdServer:
-    """One member on ports of its own, its data in `directory`."""
+    """One member on ports of its own, its data in `directory`.
 
-    def __init__(self, directory: Path) -> None:
+    The only one, unless `members` names others with the addresses of their peers.
+    """
+
+    def __init__(self, directory: Path, name: str = "default") -> None:
         self.directory = directory
+        self.name = name
         self.port = free_ports(2)
         self.peer_port = self.port + 1
+        self.members = {name: self.peer_address}
         self.process: subprocess.Popen[bytes] | None = None
         self.scheme = "http"
         self.words: list[str] = []
@@ -55,24 +60,37 @@ class EtcdServer:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def peer_address(self) -> str:
+        return f"http://127.0.0.1:{self.peer_port}"
+
     def start(self) -> None:
         """Start it and wait until it takes connections."""
+        self.begin()
+        self.wait_until_open()
+
+    def begin(self) -> None:
+        """Start it."""
         found = program()
         assert self.process is None
-        client, peer = f"{self.scheme}://{self.address}", f"http://127.0.0.1:{self.peer_port}"
+        client, peer = f"{self.scheme}://{self.address}", self.peer_address
+        members = ",".join(f"{name}={address}" for name, address in self.members.items())
         self.process = subprocess.Popen(
             [
                 found,
-                *("--data-dir", str(self.directory / "etcd")),
+                *("--name", self.name, "--data-dir", str(self.directory / "etcd")),
                 *("--listen-client-urls", client, "--advertise-client-urls", client),
                 *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
-                *("--initial-cluster", f"default={peer}", "--log-level", "error"),
+                *("--initial-cluster", members, "--log-level", "error"),
                 *("--heartbeat-interval", "100", "--election-timeout", "1000"),
                 *self.words,
             ],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+
+    def wait_until_open(self) -> None:
+        assert self.process is not None
         for _ in tries():
             try:
                 socket.create_connection(("127.0.0.1", self.port), PATIENCE_S).close()

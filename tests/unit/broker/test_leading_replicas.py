@@ -548,6 +548,38 @@ def test_when_a_leader_may_act(lease: str, isr: str, ago: str, expected: str) ->
     assert answers == [code, code, code]
 
 
+def test_who_may_not_act_does_not_name_itself_as_the_leader() -> None:
+    """librdkafka would believe it, and ask nobody else."""
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    scene.is_alive = False
+    scene.hand.turn(after_ms=2_000)
+    user = scene.operator
+    produced = user.produce(a_batch(b"a"), topic="shared", version=11)
+    request = user.fetch_request(0, topic="shared", version=16)
+    fetched = user.client.ask(api_keys.FETCH, 16, request)
+
+    assert produced.error_code == errors.NOT_LEADER_OR_FOLLOWER
+    assert produced.current_leader is None
+    (answer,) = fetched.responses[0].partitions  # type: ignore[attr-defined]
+    assert answer.error_code == errors.NOT_LEADER_OR_FOLLOWER
+    assert answer.current_leader is None
+    assert fetched.node_endpoints == []  # type: ignore[attr-defined]
+
+
+def test_a_producer_that_waits_is_sent_away_by_a_leader_that_may_not_act_any_more() -> None:
+    """Its followers may have turned to another: nothing that it waits for may ever come."""
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    scene.has(SECOND, 0)
+    scene.is_alive = False
+    scene.operator.send_produce(a_batch(b"a"), topic="shared")
+    scene.pass_ms(1_000)
+    early = codes(scene)
+    scene.pass_ms(2_500)
+
+    assert early == []
+    assert codes(scene) == [errors.NOT_LEADER_OR_FOLLOWER]
+
+
 # --- DeleteRecords.
 
 

@@ -996,3 +996,26 @@ def test_a_refusal_that_may_pass_is_told_as_trouble_until_a_batch_is_taken() -> 
 
     assert core.trouble(cluster.now_ms) == ""
     assert core.sender.settled == 1
+
+
+def test_a_broker_that_goes_on_naming_itself_is_not_the_only_one_that_is_asked() -> None:
+    """One that is cut off from the others knows of no newer leader, and refuses what it leads."""
+    cluster = ScriptedCluster(brokers=3)
+    log = cluster.topic("t", leader_id=2).logs[0]
+    log.leader_epoch = 1
+
+    def metadata(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer = cluster.metadata(seen)
+        if seen.broker_id == 1:
+            partition = answer.topics[0].partitions[0]
+            partition.leader_id, partition.leader_epoch = 1, 0
+        return answer
+
+    cluster.rule(api_keys.METADATA, metadata)
+    producer(cluster)
+
+    receipt = send(cluster, b"a")
+    cluster.run_until(lambda: receipt.is_done, 10_000)
+
+    assert receipt.error is None
+    assert log.values() == [b"a"]

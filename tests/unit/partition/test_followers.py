@@ -116,6 +116,22 @@ def test_who_is_no_replica_any_more_is_forgotten() -> None:
     assert (list(followers.by_id), followers.counted) == ([3], [3])
 
 
+def test_who_has_left_the_replicas_in_sync_has_to_catch_up_anew() -> None:
+    followers = of({2: 100, 3: 100})
+    follower = followers.by_id[2]
+
+    followers.take_row([1, 2, 3], [1, 2, 3], 1, 0)
+    before = follower.is_caught_up(101, 1, LAG_MS)
+    followers.take_row([1, 2, 3], [1, 3], 2, 0)
+    follower.told(7, 100, 101, 2, 2)
+    left = follower.is_caught_up(101, 3, LAG_MS)
+    other = followers.by_id[3].is_caught_up(101, 3, LAG_MS)
+    follower.told(7, 101, 102, 4, 4)
+
+    assert (before, left, other) == (True, False, True)
+    assert follower.is_caught_up(102, 5, LAG_MS)
+
+
 # Lag: fetches as (attended ms, fetch offset, leader's end), asked at a time: caught up?
 LAGS = [
     ("it has everything", [(0, 100, 100)], 100, 9_000, True),

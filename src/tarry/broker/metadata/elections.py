@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from tarry.base.settings import Settings
@@ -19,7 +20,7 @@ from tarry.cluster.etcd_store import EtcdStore
 from tarry.cluster.hand_over import HandOver, PreferLeaders
 from tarry.cluster.last_life import Doubts
 from tarry.cluster.leaves import LeavePartitions
-from tarry.cluster.row_changes import Place, RowsChange, Spells
+from tarry.cluster.row_changes import RowsChange, Spells
 from tarry.cluster.unclean import ElectUncleanly
 from tarry.partition.state import Partition
 from tarry.timer.entry import TimerEntry
@@ -93,7 +94,13 @@ class Elections(TimerEntry):
         epoch = self._own_epoch()
         if epoch < 0:
             return
-        for kind in (self._refused_logs, self._orphaned, self._preferred):
+        refused = self._refused_logs()
+        for kind in (
+            partial(self._give_up_leads, refused),
+            partial(self._leave, refused),
+            self._orphaned,
+            self._preferred,
+        ):
             change = kind(epoch)
             # Most looks find nothing, and the store need not hear of it.
             if change is not None and (records := change.decide(self._store.view)):
@@ -123,26 +130,36 @@ class Elections(TimerEntry):
         self.deadline_ms = self._turn.now_ms + LOOK_MS
         self._timer.add(self)
 
-    def _refused_logs(self, epoch: int) -> RowsChange | None:
-        """Give away what cannot be written here."""
-        if not self._flushes.refused:
-            return None
-        led: dict[Place, None] = {}
-        followed: dict[Place, None] = {}
+    def _refused_logs(self) -> list[Partition]:
+        """Return what the disk has refused to write for too long, while others have it too."""
+        refused = self._flushes.refused
+        if not refused:
+            return []
+        found: list[Partition] = []
         self._refused.begin()
-        for owner in list(self._flushes.refused):
+        for owner in list(refused):
             if not isinstance(owner, Partition) or owner.is_closed:
-                del self._flushes.refused[owner]
+                del refused[owner]
             elif self._refused.lasted_ms(owner) >= REFUSED_MS and len(owner.isr) > 1:
-                places = led if owner.is_leader else followed
-                places[owner.topic_id, owner.index] = None
+                found.append(owner)
         self._refused.end(is_whole=True)
-        known = self._store.known
-        if led:
-            return HandOver(known, self._broker_id, epoch, places=led)
-        if followed:
-            return LeavePartitions(known, self._broker_id, epoch, followed, self._settings)
-        return None
+        return found
+
+    def _give_up_leads(self, refused: list[Partition], epoch: int) -> RowsChange | None:
+        """Hand over what is led and cannot be written here; nobody waits for this broker then."""
+        places = {(each.topic_id, each.index): None for each in refused if each.is_leader}
+        if not places:
+            return None
+        known, settings = self._store.known, self._settings
+        return HandOver(known, self._broker_id, epoch, places=places, settings=settings)
+
+    def _leave(self, refused: list[Partition], epoch: int) -> RowsChange | None:
+        """Leave the replicas in sync of what is followed and cannot be written here."""
+        places = {(each.topic_id, each.index): None for each in refused if not each.is_leader}
+        if not places:
+            return None
+        known, settings = self._store.known, self._settings
+        return LeavePartitions(known, self._broker_id, epoch, places, settings)
 
     def _orphaned(self, epoch: int) -> RowsChange | None:
         """Elect where the topic allows it and nobody in sync lives."""

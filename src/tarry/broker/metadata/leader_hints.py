@@ -34,7 +34,7 @@ class LeaderHints:
             for answer in topic.partition_responses:
                 if answer.error_code not in MOVED:
                     continue
-                row = self._row(topic.name, topic.topic_id, answer.index)
+                row = self._row(topic.name, topic.topic_id, answer.index, answer.error_code)
                 if row is not None:
                     answer.current_leader = produce.LeaderIdAndEpoch(
                         leader_id=row.leader_id, leader_epoch=row.leader_epoch
@@ -55,7 +55,8 @@ class LeaderHints:
             for answer in topic.partitions:
                 if answer.error_code not in MOVED:
                     continue
-                row = self._row(topic.topic, topic.topic_id, answer.partition_index)
+                index, code = answer.partition_index, answer.error_code
+                row = self._row(topic.topic, topic.topic_id, index, code)
                 if row is not None:
                     answer.current_leader = fetch.LeaderIdAndEpoch(
                         leader_id=row.leader_id, leader_epoch=row.leader_epoch
@@ -69,11 +70,17 @@ class LeaderHints:
                 fetch.NodeEndpoint(broker_id, one.host, one.port, one.rack)
             )
 
-    def _row(self, name: str, topic_id: bytes, index: int) -> PartitionRow | None:
-        """Return the row of a partition whose leader lives, in the life that the row names."""
+    def _row(self, name: str, topic_id: bytes, index: int, code: int) -> PartitionRow | None:
+        """Return the row of a partition whose leader lives, in the life that the row names.
+
+        A broker whose lease may be over does not lead although its rows say so: who is told that
+        it does believes it, and asks nobody else.
+        """
         state = self._view.state
         topic = state.topics.get(name) if name else state.topic_by_id(topic_id)
         if topic is None or not 0 <= index < len(topic.partitions):
             return None
         row = topic.partitions[index]
+        if code == errors.NOT_LEADER_OR_FOLLOWER and row.leader_id == self._view.own_id:
+            return None
         return row if self._view.leader(row) >= 0 else None

@@ -31,6 +31,10 @@ FAR_BYTES: Final = 1 << 20
 # Bytes of answers that one turn takes in; a part of an answer is taken whole.
 TAKEN_BYTES_PER_TURN: Final = 1 << 20
 
+# A disk that has refused so many times in a row is asked seldom: each time an answer of the leader
+# is read for nothing.
+DISK_FAILURES_MAX: Final = 5
+
 # Whoever is told so has to wait until the rows are further, here or at the leader.
 _EXPECTED_CODES: Final = (
     errors.NOT_LEADER_OR_FOLLOWER,
@@ -249,8 +253,9 @@ class ReplicaFollower(Part):
     def _look_at(self, followed: Followed) -> None:
         log = followed.partition.log
         if log.log_end_offset < followed.appended_end:
+            is_new = followed.failures < DISK_FAILURES_MAX
             self.placement.pause(
-                followed, "the disk did not take what was fetched", is_expected=True
+                followed, "the disk did not take what was fetched", is_expected=is_new
             )
         elif followed.is_settled:
             del self.placement.unsettled[followed]

@@ -404,7 +404,15 @@ class ReplicaLeader(Part):
         self._again.clear()
         for partition in looked_at:
             self._recount(partition)
+        if self.door.is_lease_over:
+            self._send_away()
         self._arm()
+
+    def _send_away(self) -> None:
+        """Have producers that wait look again where this broker may not act any more."""
+        for partition in self._led:
+            if not partition.may_act():
+                self._parts.on_moved(partition)
 
     def _arm(self) -> None:
         self._look.deadline_ms = self._turn.now_ms + LOOK_MS

@@ -115,6 +115,8 @@ class Placement:
                 self.place(followed)
             return
         followed.failures = 0
+        # What the disk refused before is not what is to be written now.
+        self._flushes.refused.pop(partition, None)
         self.begin(followed)
 
     def forget(self, partition: Partition) -> None:

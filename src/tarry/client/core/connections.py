@@ -48,15 +48,20 @@ class Connections(Links):
                     link.broker_id = broker_id
                     self._bootstrap[place] = Link(self, -1 - place, link.address)
 
-    def for_anyone(self, now_ms: int) -> Link:
+    def for_anyone(self, now_ms: int, rather_not: Link | None = None) -> Link:
         """Return a link to any broker: the ready one with the least to do, else one to make.
+        `rather_not`: this one only if no other is in sight.
 
         When no known broker can be reached the bootstrap servers are asked again (KIP-899).
         """
         known = [self.for_broker(broker_id) for broker_id in sorted(self._addresses)]
         candidates = [one for one in known if one is not None]
         usable = [one for one in candidates if not one.is_in_backoff(now_ms)]
-        if any(one.failures == 0 for one in usable):
+        sound = [one for one in usable if one.failures == 0]
+        others = [one for one in sound if one is not rather_not]
+        if others:
+            return min(others, key=_load)
+        if sound:
             return min(usable, key=_load)
         ready = [one for one in self._bootstrap if one.state == READY]
         if ready:

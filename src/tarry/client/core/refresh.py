@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tarry.base.errors import NOT_LEADER_OR_FOLLOWER
 from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import LeaderHint, Metadata, read_metadata
 from tarry.link.errors import ClientError
 from tarry.link.exchange import Exchange
+from tarry.link.link import Link
 from tarry.link.tasks import Task
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
@@ -25,6 +27,9 @@ from tarry.protocol.messages.metadata import (
 
 # From this version on a request can say that a topic must not be made.
 VERSION_NO_CREATE: Final = 4
+
+# What proves wrong so soon after it was asked for was of no use: another broker may know better.
+AGAIN_MS: Final = 10_000
 
 # Leaders named by answers that are followed one after the other without a pause.
 HOPS_MAX: Final = 3
@@ -59,6 +64,9 @@ class Refresh:
         self._is_wanted_again = False
         self._attempts = 0
         self._asked_ms = -1
+        self._asked: Link | None = None
+        # Whose answer was of no use.
+        self._doubted: Link | None = None
         connections.when_lost = self.want
 
     def want(self, now_ms: int) -> None:
@@ -72,6 +80,17 @@ class Refresh:
             pause_ms = self.connections.retry_pause_ms(self._attempts)
             earliest_ms = max(now_ms, self._asked_ms + pause_ms)
         self.connections.tasks.schedule_earlier(self._task, earliest_ms)
+
+    def want_after(self, code: int, now_ms: int) -> None:
+        """Want new metadata after an error that says that it is stale.
+
+        If who was told to lead does not, another broker is asked than the one that told it just
+        now: who is cut off from the others goes on naming leaders that are gone.
+        """
+        is_recent = self._asked_ms >= 0 and now_ms - self._asked_ms < AGAIN_MS
+        if is_recent and code == NOT_LEADER_OR_FOLLOWER:
+            self._doubted = self._asked
+        self.want(now_ms)
 
     def follow(self, hint: LeaderHint) -> bool:
         """Go to the leader that an answer names (KIP-951); False if it is none that we lack."""
@@ -87,7 +106,9 @@ class Refresh:
         self._is_wanted_again = False
         self._asked_ms = now_ms
         self._attempts += 1
-        connection = self.connections.for_anyone(now_ms)
+        self._asked = self.connections.for_anyone(now_ms, self._doubted)
+        self._doubted = None
+        connection = self._asked
         connection.send(_MetadataExchange(self, str(connection)), now_ms)
 
     def on_answer(self, answer: MetadataResponse, source: str, now_ms: int) -> None:

@@ -190,6 +190,9 @@ class EtcdClient:
             self._link.flush()
 
     def _send_on(self, link: SocketLink, call: _EtcdCall) -> None:
+        if not link.grpc.is_open:
+            self._fail(call, f"{link.endpoint.text}: the member is going away", is_unknown=False)
+            return
         headers = list(_HEADERS)
         if self._credentials is not None:
             headers.append(("token", self._credentials.token))

@@ -6,6 +6,7 @@ protobuf's bytes; a call ends by trailers with `grpc-status`.  HTTP/2 is the pac
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from typing import Final
 from urllib.parse import unquote
@@ -115,7 +116,7 @@ class GrpcLink:
     def cancel(self, stream_id: int) -> None:
         """Let the peer stop a call; nothing more comes of it."""
         if self._streams.pop(stream_id, None) is not None:
-            self._connection.reset_stream(stream_id, h2.errors.ErrorCodes.CANCEL)
+            self._reset(stream_id, h2.errors.ErrorCodes.CANCEL)
 
     def take(self) -> bytes:
         """Take the bytes to send now."""
@@ -196,7 +197,12 @@ class GrpcLink:
         found.append(CallEnded(stream_id, stream.status, text))
         if stream.outbox or not stream.is_closing:
             # The peer is through with a call on which more could have been said.
-            self._connection.reset_stream(stream_id, h2.errors.ErrorCodes.NO_ERROR)
+            self._reset(stream_id, h2.errors.ErrorCodes.NO_ERROR)
+
+    def _reset(self, stream_id: int, error_code: h2.errors.ErrorCodes) -> None:
+        # What came in the same bytes may have closed the stream, or the connection, already.
+        with contextlib.suppress(h2.exceptions.ProtocolError):
+            self._connection.reset_stream(stream_id, error_code)
 
     def _on_window(self, stream_id: int) -> None:
         waiting = list(self._streams) if stream_id == 0 else [stream_id]
@@ -206,6 +212,11 @@ class GrpcLink:
                 self._send_rest(each, stream)
 
     def _send_rest(self, stream_id: int, stream: _Stream) -> None:
+        # As in `_reset`: then the end of the call, or of the link, is told next.
+        with contextlib.suppress(h2.exceptions.ProtocolError):
+            self._send_parts(stream_id, stream)
+
+    def _send_parts(self, stream_id: int, stream: _Stream) -> None:
         connection = self._connection
         while stream.outbox:
             room = min(

@@ -165,7 +165,7 @@ class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
             return
         position.refused_by = code
         if reaction == reactions.REFRESH:
-            self.check.refresh.want(now_ms)
+            self.check.refresh.want_after(code, now_ms)
         self._pause(position, now_ms)
 
     def _pause(self, position: PartitionPosition, now_ms: int) -> None:

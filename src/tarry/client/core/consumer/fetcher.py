@@ -346,7 +346,7 @@ class Fetcher:
             self._on_out_of_range(position, answer, now_ms)
         elif reaction == reactions.REFRESH:
             if not self.refresh.follow(hint):
-                self.refresh.want(now_ms)
+                self.refresh.want_after(code, now_ms)
                 self.pause(position, now_ms)
             elif position.failures >= HOPS_MAX:
                 self.pause(position, now_ms)

@@ -244,7 +244,7 @@ class _ListOffsets(Exchange[ListOffsetsResponse]):
             self.lookup.settle(question, error, now_ms)
             return
         if reaction == reactions.REFRESH:
-            self.lookup.refresh.want(now_ms)
+            self.lookup.refresh.want_after(code, now_ms)
         self.lookup.again(question, now_ms)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:

@@ -224,7 +224,7 @@ class Sender:
         """Follow the leader that an answer names at once, and after a pause if each names the
         next."""
         if not self.refresh.follow(answer.hint):
-            self.refresh.want(now_ms)
+            self.refresh.want_after(answer.error_code, now_ms)
             self._pause(queue, now_ms)
         elif queue.failures >= HOPS_MAX:
             self._pause(queue, now_ms)
