@@ -110,6 +110,15 @@ def take(reader: Any, count: int) -> list[bytes]:
     return found
 
 
+def all_of(cluster: WatchedCluster, topic: str, count: int) -> list[bytes]:
+    """The values of so many records from the beginning, read by a client that knows nothing."""
+    reader = reader_of(cluster, "c-all", topic)
+    try:
+        return take(reader, count)
+    finally:
+        reader.close()
+
+
 def java_read(
     cluster: WatchedCluster, java: JavaProgram, client: str, topic: str, count: int
 ) -> list[tuple[int, bytes | None]]:
@@ -286,8 +295,7 @@ def test_readers_of_records_that_are_lost_hear_of_it_by_the_epoch(
     for client in ("c-cut", "java-cut"):
         assert cluster.was_told(client, api_keys.OFFSET_FOR_LEADER_EPOCH, errors.NONE), client
     cluster.have_lead(2, "cut-off", 1)
-    assert take(again := reader_of(cluster, "c-again", "cut-off"), 6) == kept + new
-    again.close()
+    assert all_of(cluster, "cut-off", 6) == kept + new
 
 
 # -- KIP-207: a new leader does not know yet what was committed.
@@ -373,8 +381,7 @@ def test_while_a_broker_is_away_producers_wait_and_nothing_is_appended(
     assert without == b""
     assert left == 0
     for topic, offset in zip(("led-by-nobody", "too-few"), offsets, strict=True):
-        values = take(reader := reader_of(cluster, "c-all", topic), 2)
-        reader.close()
+        values = all_of(cluster, topic, 2)
         assert sorted(values) == [b"1", b"2"]
         assert values[offset] == b"2"
 
@@ -406,8 +413,7 @@ def test_records_that_too_few_have_are_not_acknowledged_but_stay_once(
     finally:
         cluster.peers[IMPATIENT].heal()
     assert [each.result(PATIENCE_S) for each in flushing] == [0, 0]
-    values = take(reader := reader_of(cluster, "c-once", "appended"), 2)
-    reader.close()
+    values = all_of(cluster, "appended", 2)
 
     for client in ("c-hasty", "c-patient"):
         assert cluster.was_told(

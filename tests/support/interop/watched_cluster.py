@@ -1,4 +1,4 @@
-"""Three brokers whose clients come through recorders, and ways to have a partition led elsewhere."""
+"""Three brokers whose clients come through recorders, and what a test does to a partition."""
 
 from __future__ import annotations
 
