@@ -286,7 +286,8 @@ def test_readers_of_records_that_are_lost_hear_of_it_by_the_epoch(
     cluster.wait_for_row(2, "cut-off", 2, [1, 2])
 
     assert found == kept + lost
-    assert told.value.args[0].code() == confluent_kafka.KafkaError._LOG_TRUNCATION
+    sentence = "truncation detected at offset 6 (leader epoch 0): broker end offset is 3"
+    assert sentence in told.value.args[0].str()
     # Java's goes on where the logs part, and does not begin anew.
     assert reading.result(PATIENCE_S) == [
         *enumerate(kept + lost),
