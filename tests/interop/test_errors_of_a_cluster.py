@@ -43,6 +43,8 @@ pytestmark = [
 
 ALL: Final = [1, 2, 3]
 LATEST: Final = -1
+# A port at which nobody listens.
+NOBODY: Final = 1
 # Nobody asks for metadata by itself within a test.
 AN_HOUR: Final = 3_600_000
 NEVER: Final = {"metadata.max.age.ms": str(AN_HOUR)}
@@ -54,6 +56,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedCluster
     try:
         made.start()
         made.wait_until_serving(1, ALL)
+        made.make_coordinators()
         yield made
     finally:
         made.close()
@@ -88,12 +91,12 @@ def of_librdkafka(cluster: WatchedCluster, client: str, **more: Any) -> dict[str
     }
 
 
-def reader_of(cluster: WatchedCluster, client: str, topic: str, **more: Any) -> Any:
-    """A consumer of librdkafka at the beginning of the partition."""
+def reader_of(cluster: WatchedCluster, client: str, topic: str, begin: int = 0, **more: Any) -> Any:
+    """A consumer of librdkafka at the beginning of the partition, or elsewhere."""
     reader = confluent_kafka.Consumer(
         of_librdkafka(cluster, client, group_id="none", fetch_wait_max_ms=100, **more)
     )
-    reader.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
+    reader.assign([confluent_kafka.TopicPartition(topic, 0, begin)])
     return reader
 
 
@@ -309,6 +312,9 @@ def test_the_end_of_a_new_leader_is_told_once_it_is_sure(
     cluster.prefer(1, "not-yet", 3)
     sleeper = cluster.brokers[2]
     sleeper.send_signal(signal.SIGSTOP)
+    # No client waits for an answer of the one that sleeps.
+    way = cluster.recorders[2].broker_port
+    cluster.recorders[2].broker_port = NOBODY
     try:
         with RawClient(cluster.brokers[1].port) as client:
             request = produce_request(one_batch(*[b"x"] * 5), "not-yet", acks=1)
@@ -328,17 +334,18 @@ def test_the_end_of_a_new_leader_is_told_once_it_is_sure(
             partition=0,
             settings={"client.id": "java-end", **NEVER},
         )
-        reader = reader_of(cluster, "c-end", "not-yet")
-        place = confluent_kafka.TopicPartition("not-yet", 0)
-        of_c = pool.submit(reader.get_watermark_offsets, place, PATIENCE_S)
+        reader = reader_of(cluster, "c-end", "not-yet", begin=confluent_kafka.OFFSET_END)
         for client in ("java-end", "c-end"):
             cluster.wait_until_told(client, api_keys.LIST_OFFSETS, errors.OFFSET_NOT_AVAILABLE)
     finally:
+        cluster.recorders[2].broker_port = way
         sleeper.send_signal(signal.SIGCONT)
-
     assert of_java.result(PATIENCE_S) == 5
-    assert of_c.result(PATIENCE_S) == (0, 5)
-    assert end_of(cluster, 3, "not-yet", 5) == (errors.NONE, 5)
+    cluster.wait_until_fetched_from("c-end", 5)
+    cluster.write(3, "not-yet", b"new")
+
+    assert take(reader, 1) == [b"new"]
+    assert end_of(cluster, 3, "not-yet", 5) == (errors.NONE, 6)
     assert codes == [errors.LEADER_NOT_AVAILABLE, errors.OFFSET_NOT_AVAILABLE]
     reader.close()
 
@@ -363,6 +370,8 @@ def test_while_a_broker_is_away_producers_wait_and_nothing_is_appended(
     cluster.create("led-by-nobody", [3])
     cluster.create("too-few", [1, 3], min_insync_replicas="2")
     assert cluster.brokers[3].stop() == 0
+    # What is appended before the leader hears of it is not refused but waits.
+    wait_until(lambda: is_refused(cluster, 1, "too-few"), "a refusal before the append")
     producer = confluent_kafka.Producer(of_librdkafka(cluster, "c-few"))
     one = JavaProducer(java, cluster.watched, {"client.id": "java-few", **NEVER})
     for topic in ("led-by-nobody", "too-few"):
@@ -410,7 +419,9 @@ def test_records_that_too_few_have_are_not_acknowledged_but_stay_once(
             lambda: "yes" if cluster.log_bytes(IMPATIENT, "appended").count(b"aga") else "",
             "both records",
         )
-        wait_until(lambda: is_refused(cluster, "appended"), "a refusal before the append")
+        wait_until(
+            lambda: is_refused(cluster, IMPATIENT, "appended"), "a refusal before the append"
+        )
     finally:
         cluster.peers[IMPATIENT].heal()
     assert [each.result(PATIENCE_S) for each in flushing] == [0, 0]
@@ -428,8 +439,8 @@ def test_records_that_too_few_have_are_not_acknowledged_but_stay_once(
         assert client.fetch(0, "appended").high_watermark == 2
 
 
-def is_refused(cluster: WatchedCluster, topic: str) -> str:
+def is_refused(cluster: WatchedCluster, leader: int, topic: str) -> str:
     """Whether a produce is refused for too few replicas, not for its batch, which has no bytes."""
-    with RawClient(cluster.brokers[IMPATIENT].port) as client:
+    with RawClient(cluster.brokers[leader].port) as client:
         answer = client.produce(b"", topic)
     return "yes" if answer.error_code == errors.NOT_ENOUGH_REPLICAS else ""

@@ -82,13 +82,12 @@ class AnswerRecorder(RequestRecorder):
         with contextlib.suppress(OSError):
             while True:
                 client = self.server.accept()[0]
-                self.sockets.append(client)
                 try:
                     broker = socket.create_connection(("127.0.0.1", self.broker_port))
                 except OSError:
-                    end(client)
+                    client.close()
                     continue
-                self.sockets.append(broker)
+                self.sockets += [client, broker]
                 self.asked[broker] = self.asked[client] = {}
                 self.run(self.forward_requests, client, broker)
                 self.run(self.forward_answers, broker, client)

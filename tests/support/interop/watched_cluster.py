@@ -77,6 +77,12 @@ class WatchedCluster(BrokerCluster):
             f"a fetch of {client} from offset {offset}",
         )
 
+    def make_coordinators(self) -> None:
+        """Have all brokers in it when the offsets of groups begin: librdkafka looks for them."""
+        with Admin(bootstrap_servers=self.brokers[1].address) as admin:
+            admin.group_offsets(["nobody"])
+        self.wait_until_known("__consumer_offsets")
+
     # -- topics of one partition
 
     def create(self, name: str, replicas: list[int], **configs: str) -> None:
