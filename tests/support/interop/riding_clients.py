@@ -128,7 +128,8 @@ def ride(cluster: BrokerCluster, riders: list[Rider]) -> None:
         for rider in riders:
             rider.may_go_on[1].set()
         cluster.brokers[KILLED].kill()
-        wait_for(2 * PART)
+        # kcat sends a line when the next one has come.
+        wait_for(2 * PART - 1)
         cluster.start_broker(KILLED)
         for rider in riders:
             rider.may_go_on[2].set()
