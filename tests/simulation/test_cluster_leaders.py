@@ -55,6 +55,18 @@ def test_who_is_asked_to_stop_hands_over_first_and_nobody_waits_for_its_lease() 
     assert scene.violations() == []
 
 
+@pytest.mark.parametrize("led", [ALL, [1]], ids=["handed over", "led to the end"])
+def test_who_stops_ends_when_etcd_knows_that_it_is_gone(led: list[int]) -> None:
+    """A revocation that the end of its link overtakes is none: the others wait for the lease."""
+    scene = LeaderScene()
+    scene.create([led])
+    scene.until(lambda: scene.leads(1), "a leader")
+    scene.stop(1)
+
+    lives = scene.cluster.etcd_node.etcd.rows(b"/simulated/lives/")
+    assert [row.key for row in lives] == [b"/simulated/lives/2", b"/simulated/lives/3"]
+
+
 def test_all_but_one_may_stop_one_after_the_other() -> None:
     scene = LeaderScene()
     scene.create([ALL] * 3, {"min.insync.replicas": "2"})

@@ -50,6 +50,7 @@ def start_member(
     )
     joining.store.fail = broker.shutdown.fail
     broker.membership = _begin_membership(broker, joining, boot_id)
+    broker.shutdown.leave = broker.membership.leave
     life = joining.life
     begin_leading(broker, joining.store.known, lambda: life.is_alive)
     changes = broker.changes

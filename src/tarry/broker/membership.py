@@ -43,8 +43,10 @@ class ClusterMembership:
         """Hand over what this broker leads, then have it stop; asked again: stop at once."""
         raise NotImplementedError
 
-    def leave(self) -> None:
-        """Tell the others that this broker is gone; it does nothing more."""
+    def leave(self) -> bool:
+        """Tell the others that this broker is gone, which does nothing more; true once they can
+        know it.
+        """
         raise NotImplementedError
 
 

@@ -8,6 +8,7 @@ Hot.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from tarry.base.errors import StorageError
@@ -36,6 +37,8 @@ class Shutdown:
         self._topics = topics
         self._logs = logs
         self._deadline_ms = 0
+        # In a cluster: tells the others, and whether they know it.
+        self.leave: Callable[[], bool] = _is_alone
         self.is_begun = False
         self.is_over = False
         self.reason = ""
@@ -71,7 +74,7 @@ class Shutdown:
         if not self.is_begun or self.is_over:
             return
         is_late = self._answers.turn.now_ms >= self._deadline_ms
-        if not is_late and not self._is_at_rest():
+        if not is_late and not (self._is_at_rest() and self.leave()):
             return
         if not self._flushes.is_idle():
             self._end("the disk did not finish a flush in time; the next start scans what it left")
@@ -95,3 +98,7 @@ class Shutdown:
     def _end(self, reason: str) -> None:
         self.reason = reason
         self.is_over = True
+
+
+def _is_alone() -> bool:
+    return True

@@ -69,6 +69,50 @@ func (f franz) consume(ctx context.Context, name string) (answer, error) {
 	return answer{"read": values, "committed": total}, nil
 }
 
+func (f franz) stream(ctx context.Context, topic string, input <-chan record) (answer, error) {
+	client, err := f.open(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	sent := 0
+	var refused kgo.FirstErrPromise
+	for one := range input {
+		sent++
+		client.Produce(
+			ctx,
+			&kgo.Record{Topic: topic, Partition: one.partition, Value: []byte(one.value)},
+			refused.Promise(),
+		)
+	}
+	return answer{"acknowledged": sent}, refused.Err()
+}
+
+func (f franz) read(
+	ctx context.Context, topic string, partitions int, found func(record) bool,
+) error {
+	offsets := map[int32]kgo.Offset{}
+	for index := range partitions {
+		offsets[int32(index)] = kgo.NewOffset().AtStart()
+	}
+	client, err := f.open(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: offsets}))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	isEnough := false
+	for !isEnough {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return err
+		}
+		fetches.EachRecord(func(one *kgo.Record) {
+			isEnough = found(record{one.Partition, one.Offset, string(one.Value)})
+		})
+	}
+	return nil
+}
+
 func (f franz) transactions(ctx context.Context) (answer, error) {
 	client, err := f.open(kgo.TransactionalID("franz"), kgo.AllowAutoTopicCreation())
 	if err != nil {

@@ -90,6 +90,66 @@ func (s saramaClient) consume(ctx context.Context, name string) (answer, error) 
 	return answer{"read": found.values, "committed": committed.GetBlock(name, 0).Offset}, nil
 }
 
+func (s saramaClient) stream(
+	_ context.Context, topic string, input <-chan record,
+) (answer, error) {
+	config := s.config()
+	config.Producer.Partitioner = sarama.NewManualPartitioner
+	// By itself it gives a record up after three tries within half a second.
+	config.Producer.Retry.Max = 1_000
+	producer, err := sarama.NewSyncProducer([]string{s.address}, config)
+	if err != nil {
+		return nil, err
+	}
+	defer producer.Close()
+	sent := 0
+	for one := range input {
+		value := sarama.StringEncoder(one.value)
+		message := sarama.ProducerMessage{Topic: topic, Partition: one.partition, Value: value}
+		if _, _, err := producer.SendMessage(&message); err != nil {
+			return nil, err
+		}
+		sent++
+	}
+	return answer{"acknowledged": sent}, nil
+}
+
+func (s saramaClient) read(
+	ctx context.Context, topic string, partitions int, found func(record) bool,
+) error {
+	consumer, err := sarama.NewConsumer([]string{s.address}, s.config())
+	if err != nil {
+		return err
+	}
+	defer consumer.Close()
+	all := make(chan *sarama.ConsumerMessage)
+	for index := range partitions {
+		claim, err := consumer.ConsumePartition(topic, int32(index), sarama.OffsetOldest)
+		if err != nil {
+			return err
+		}
+		defer claim.AsyncClose()
+		go func() {
+			for one := range claim.Messages() {
+				select {
+				case all <- one:
+				case <-ctx.Done():
+				}
+			}
+		}()
+	}
+	for {
+		select {
+		case one := <-all:
+			if found(record{one.Partition, one.Offset, string(one.Value)}) {
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 func (s saramaClient) transactions(context.Context) (answer, error) {
 	config := s.config()
 	config.Producer.Transaction.ID = "sarama"

@@ -1,9 +1,12 @@
 // kafkajs against a broker: what it does is one line of JSON on stdout.
 //
-//   node clients.js TASK ADDRESS [NAME]
+//   node clients.js TASK ADDRESS [NAME [COUNT,COUNT...]]
 //
-// TASK is produce, consume, transactions or admin; NAME is the topic, and the group of those that
-// consume.  A task that fails is a field "error".  NODE_PATH says where kafkajs is.
+// TASK is produce, consume, transactions, admin, stream or read; NAME is the topic, and the group of
+// those that consume.  A task that fails is a field "error".  A stream sends what standard input
+// holds, lines of a partition and a value; read tells the first COUNT records of each partition.
+// NODE_PATH says where kafkajs is.
+const readline = require("readline");
 const { Kafka, logLevel } = require("kafkajs");
 
 const RECORDS = 100;
@@ -48,6 +51,56 @@ async function consume(kafka, name) {
   return { read: values, committed: Number(committed.partitions[0].offset) };
 }
 
+async function stream(kafka, topic) {
+  const producer = kafka.producer({ idempotent: true, maxInFlightRequests: 1 });
+  await producer.connect();
+  let acknowledged = 0;
+  for await (const line of readline.createInterface({ input: process.stdin })) {
+    const space = line.indexOf(" ");
+    const message = { partition: Number(line.slice(0, space)), value: line.slice(space + 1) };
+    await producer.send({ topic, messages: [message] });
+    acknowledged += 1;
+  }
+  await producer.disconnect();
+  return { acknowledged };
+}
+
+// It reads as a member of groups only; this one has no other.  When its group begins anew, so does
+// it, and passes over what it has told.
+async function read(kafka, topic, counts) {
+  const left = counts.split(",").map(Number);
+  const found = left.map(() => []);
+  const groupId = `read-${topic}-${process.pid}`;
+  const consumer = kafka.consumer({ groupId, maxWaitTimeInMs: 50 });
+  await consumer.connect();
+  await consumer.subscribe({ topics: [topic], fromBeginning: true });
+  await new Promise((done, failed) => {
+    consumer
+      .run({
+        autoCommit: false,
+        eachMessage: async ({ partition, message }) => {
+          const offset = Number(message.offset);
+          const told = found[partition];
+          if (left[partition] > 0 && (told.length === 0 || offset > told[told.length - 1][0])) {
+            left[partition] -= 1;
+            told.push([offset, message.value.toString()]);
+          }
+          if (left.every((count) => count === 0)) {
+            done();
+          }
+        },
+      })
+      .catch(failed);
+    consumer.on(consumer.events.CRASH, (event) => {
+      if (!event.payload.restart) {
+        failed(event.payload.error);
+      }
+    });
+  });
+  await consumer.disconnect();
+  return { read: found };
+}
+
 async function transactions(kafka) {
   const producer = kafka.producer({ transactionalId: "kafkajs", maxInFlightRequests: 1 });
   try {
@@ -83,10 +136,10 @@ async function administer(kafka, name) {
   }
 }
 
-const TASKS = { produce, consume, transactions, admin: administer };
+const TASKS = { produce, consume, transactions, admin: administer, stream, read };
 
 async function main() {
-  const [task, address, name] = process.argv.slice(2);
+  const [task, address, name, counts] = process.argv.slice(2);
   const kafka = new Kafka({
     brokers: [address],
     clientId: "kafkajs",
@@ -97,7 +150,7 @@ async function main() {
   const begun = Date.now();
   let told;
   try {
-    told = await TASKS[task](kafka, name || "clients");
+    told = await TASKS[task](kafka, name || "clients", counts);
   } catch (error) {
     told = { error: error.message };
   }

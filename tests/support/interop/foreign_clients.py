@@ -32,6 +32,8 @@ BUILD_SECONDS_MAX: Final = 600
 GO_CLIENTS: Final = ("franz-go", "sarama")
 CLIENTS: Final = (*GO_CLIENTS, "kafkajs")
 
+Environ = dict[str, str]
+
 # Not optimised and without what a debugger needs: that is half of the time.
 GO_FLAGS: Final = ("-gcflags=all=-N -l -dwarf=false", "-ldflags=-s -w")
 
@@ -66,14 +68,18 @@ def node_modules() -> Path:
     return directory / "node_modules"
 
 
-def ask_client(client: str, task: str, address: str, name: str = "") -> dict[str, Any]:
-    """What the client tells of a task; `error` is among it if the task failed."""
+def client_command(client: str, task: str, address: str, *words: str) -> tuple[list[str], Environ]:
+    """The command line and the environment in which the client does a task."""
     environment = dict(os.environ)
     if client in GO_CLIENTS:
-        command = [str(go_program()), client, task, address, name or "clients"]
-    else:
-        environment["NODE_PATH"] = str(node_modules())
-        command = ["node", str(NODE_SOURCES / "clients.js"), task, address, name or "clients"]
+        return [str(go_program()), client, task, address, *words], environment
+    environment["NODE_PATH"] = str(node_modules())
+    return ["node", str(NODE_SOURCES / "clients.js"), task, address, *words], environment
+
+
+def ask_client(client: str, task: str, address: str, name: str = "", *words: str) -> dict[str, Any]:
+    """What the client tells of a task; `error` is among it if the task failed."""
+    command, environment = client_command(client, task, address, name or "clients", *words)
     done = subprocess.run(
         command,
         capture_output=True,

@@ -131,11 +131,12 @@ class ClusterMember(ClusterMembership):
         if not self._life.on_answer(event.answer):
             self._store.on_answer(event.answer)
 
-    def leave(self) -> None:
+    def leave(self) -> bool:
         self._timer.cancel(self._alarm)
         self._timer.cancel(self._stop_alarm)
         self._elections.end()
         self._life.leave()
+        return self._life.has_left
 
     # -- lives
 
