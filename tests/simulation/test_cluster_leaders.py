@@ -55,6 +55,20 @@ def test_who_is_asked_to_stop_hands_over_first_and_nobody_waits_for_its_lease() 
     assert scene.violations() == []
 
 
+def test_a_leader_that_dies_while_another_ones_partitions_are_claimed_is_followed_too() -> None:
+    scene = LeaderScene()
+    scene.create([[1, 3], [2, 3]])
+    scene.until(lambda: scene.leads(1) and scene.leads(2, 1), "leaders")
+    scene.kill(1)
+    scene.kill(2)
+    scene.end_life(1)
+    scene.until(lambda: scene.is_changing(3), "a claim under way")
+    scene.end_life(2)
+    scene.until(lambda: scene.leads(3) and scene.leads(3, 1), "the only one that lives")
+
+    assert scene.violations() == []
+
+
 def test_all_but_one_may_stop_one_after_the_other() -> None:
     scene = LeaderScene()
     scene.create([ALL] * 3, {"min.insync.replicas": "2"})
