@@ -69,7 +69,7 @@ def cluster() -> SimulatedCluster:
     for node in cluster.nodes:
         node.settings["auto.leader.rebalance.enable"] = "false"
         node.start()
-    cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes), "ready brokers")
+    cluster.run_until(cluster.all_know_all, "brokers that know each other")
     return cluster
 
 
