@@ -68,7 +68,8 @@ class ClaimPartitions(RowsChange):
         """Time until this broker may claim what it leaves to others now; None: it leaves none."""
         if self._due_ms is None:
             return None
-        return max(self._due_ms - self._vacancies.now_ms, 0)
+        # What has become due since is due at once, and no timer takes less than this.
+        return max(self._due_ms - self._vacancies.now_ms, 1)
 
     def rest(self) -> Self:
         rest = super().rest()

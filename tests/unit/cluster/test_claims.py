@@ -279,6 +279,9 @@ def test_what_an_earlier_part_leaves_to_others_is_due_after_the_last_part(rows: 
 
     assert [record.index for record in rows.decide(last)] == [0]
     assert (last.is_last, last.due_in_ms) == (True, CANDIDATE_MS)
+    # Written late: a timer takes no time that is over.
+    rows.turn.now_ms += 2 * CANDIDATE_MS
+    assert last.due_in_ms == 1
 
 
 def test_of_two_candidates_one_claim_is_written(rows: Rows) -> None:
