@@ -68,8 +68,10 @@ REQUESTS_IN_FLIGHT: Final = 200
 # Pause between two looks.
 LOOK_S: Final = 0.05
 LEASE_LOOK_S: Final = 0.01
-# After a topic was made, logs are recorded at leisure for a minute.
-SETTLED_S: Final = 90
+# Pause before a death; and before an idle broker is looked at, since what a topic's making has left
+# to do is done at leisure for a minute.
+SETTLED_S: Final = 20
+QUIET_S: Final = 90
 IDLE_S: Final = 30
 SETTINGS: Final = {"offsets.topic.num.partitions": "50"}
 
@@ -289,7 +291,7 @@ def _resident_mb(pid: int) -> float:
 def idle_scene(cluster: Cluster, count: int, *, is_spread: bool) -> Figures:
     """Tell what a node takes with so many partitions to which nobody writes."""
     create_many(cluster, count, is_spread=is_spread)
-    time.sleep(SETTLED_S)
+    time.sleep(QUIET_S)
     before = [_cpu_s(node.pid) for node in cluster.nodes]
     time.sleep(IDLE_S)
     parts = [
