@@ -67,6 +67,20 @@ def test_who_stops_ends_when_etcd_knows_that_it_is_gone(led: list[int]) -> None:
     assert [row.key for row in lives] == [b"/simulated/lives/2", b"/simulated/lives/3"]
 
 
+def test_a_leader_that_dies_while_another_ones_partitions_are_claimed_is_followed_too() -> None:
+    scene = LeaderScene()
+    scene.create([[1, 3], [2, 3]])
+    scene.until(lambda: scene.leads(1) and scene.leads(2, 1), "leaders")
+    scene.kill(1)
+    scene.kill(2)
+    scene.end_life(1)
+    scene.until(lambda: scene.is_changing(3), "a claim under way")
+    scene.end_life(2)
+    scene.until(lambda: scene.leads(3) and scene.leads(3, 1), "the only one that lives")
+
+    assert scene.violations() == []
+
+
 def test_all_but_one_may_stop_one_after_the_other() -> None:
     scene = LeaderScene()
     scene.create([ALL] * 3, {"min.insync.replicas": "2"})

@@ -12,7 +12,7 @@ before who is only starting.
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Final
+from typing import Final, Self
 
 from msgspec.structs import replace
 
@@ -41,8 +41,7 @@ class ClaimPartitions(RowsChange):
     """Claims of this broker in one of its lives, some at a time; `is_last` if none is left.
 
     `doubts`: partitions whose log here is not whole.  `vacancies` know since when a leader's life
-    is over; `due_in_ms` says when this broker is the next to claim what it leaves to others now,
-    None if there is no such partition.
+    is over.
     """
 
     def __init__(
@@ -60,14 +59,44 @@ class ClaimPartitions(RowsChange):
         self._settings = settings
         self._vacancies = vacancies
         self._doubts = doubts
-        self.due_in_ms: int | None = None
+        # When the next is due, in attended time, of this part and of all before it.
+        self._due_ms: int | None = None
+        self._due_before_ms: int | None = None
+
+    @property
+    def due_in_ms(self) -> int | None:
+        """Time until this broker may claim what it leaves to others now; None: it leaves none."""
+        if self._due_ms is None:
+            return None
+        # What has become due since is due at once, and no timer takes less than this.
+        return max(self._due_ms - self._vacancies.now_ms, 1)
+
+    def rest(self) -> Self:
+        rest = super().rest()
+        rest._due_before_ms = self._due_ms
+        return rest
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
-        self.due_in_ms = None
-        self._vacancies.begin()
+        self._due_ms = self._due_before_ms
+        if not self._begin:
+            self._vacancies.begin()
         records = super().decide(view)
         self._vacancies.end(is_whole=self.is_last)
         return records
+
+    def places(self, view: ClusterState) -> list[Place]:
+        """Return what nobody leads: first what this broker is the first to claim, from the front;
+        then the rest, from the end, so that it meets a slower candidate only once.
+        """
+        own: list[Place] = []
+        others: list[Place] = []
+        for topic in view.topics.values():
+            for index, row in enumerate(topic.partitions):
+                if self._broker_id in row.isr and not is_led(view, row):
+                    is_first = not self._candidates_before(view, row)
+                    (own if is_first else others).append((topic.topic_id, index))
+        others.reverse()
+        return own + others
 
     def may_begin(self, view: ClusterState) -> bool:
         # If this life is over as well, the next one claims by itself.
@@ -84,8 +113,9 @@ class ClaimPartitions(RowsChange):
         wait_ms = CANDIDATE_MS * self._candidates_before(view, row)
         left_ms = wait_ms - self._vacancies.lasted_ms((row.leader_id, row.broker_epoch))
         if wait_ms and left_ms > 0:
-            if self.due_in_ms is None or left_ms < self.due_in_ms:
-                self.due_in_ms = left_ms
+            due_ms = self._vacancies.now_ms + left_ms
+            if self._due_ms is None or due_ms < self._due_ms:
+                self._due_ms = due_ms
             return None
         return replace(
             row,

@@ -115,6 +115,8 @@ class EtcdStore(MetadataStore):
         self._call_id = 0
         self._call_deadline = _Alarm(self._on_call_late)
         self._retry = _Alarm(self._go_on)
+        # It is armed because the watch is not where the first change needs it.
+        self._awaits_watch = False
         # The watch, or the read of all rows that comes before it.
         self._watch_id = 0
         self._reading_id = 0
@@ -156,6 +158,8 @@ class EtcdStore(MetadataStore):
             elif asked.decide_at < 0:
                 self._call(self._etcd.begin_read(self._keys.cluster))
             elif not self.is_ready or self.version < asked.decide_at:
+                # What the watch brings goes on with it; the alarm only sees to its deadline.
+                self._awaits_watch = True
                 self._arm(self._retry, RETRY_MS)
             elif not self._decide(asked):
                 return
@@ -223,6 +227,7 @@ class EtcdStore(MetadataStore):
                 if answer.is_unknown:
                     asked.is_unknown = True
                     asked.decide_at = -1
+                self._awaits_watch = False
                 self._arm(self._retry, RETRY_MS)
         held, self._held = self._held, []
         for seen in held:
@@ -289,9 +294,11 @@ class EtcdStore(MetadataStore):
         except (NewerFormat, CorruptData) as error:
             self.fail(str(error))
             return
-        for record in records:
-            self.state.apply(record)
+        self.state.apply_all(records)
         self.version = revision
+        if self._awaits_watch:
+            self._awaits_watch = False
+            self._timer.cancel(self._retry)
         asked = self._asked[0] if self._asked else None
         # A revision that was read as one of many holds more than the change.
         if asked is not None and 0 < asked.done_at <= revision:

@@ -6,7 +6,7 @@ only serve, and still be in the life in which it was seen.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -65,22 +65,23 @@ class HandOver(RowsChange):
         broker_id: int,
         broker_epoch: int,
         *,
-        places: Container[Place] | None = None,
+        places: Iterable[Place] | None = None,
         settings: Settings | None = None,
     ) -> None:
         super().__init__(known)
         self._broker_id = broker_id
         self.broker_epoch = broker_epoch
-        self._places = places
+        self._places = None if places is None else list(places)
         self._settings = settings
+
+    def places(self, view: ClusterState) -> list[Place]:
+        return super().places(view) if self._places is None else self._places
 
     def changed(
         self, view: ClusterState, topic: TopicState, index: int, row: PartitionRow
     ) -> PartitionRow | None:
         own_id = self._broker_id
         if row.leader_id != own_id or row.broker_epoch != self.broker_epoch:
-            return None
-        if self._places is not None and (topic.topic_id, index) not in self._places:
             return None
         next_id = successor(view, row, without=own_id)
         if next_id < 0:

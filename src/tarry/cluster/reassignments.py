@@ -12,7 +12,7 @@ from before that comes late would tell the leader of records that it has no more
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -156,18 +156,19 @@ class FinishReassignments(RowsChange):
     """The end of reassignments of partitions that a broker leads, in one of its lives."""
 
     def __init__(
-        self, known: KnownRows, broker_id: int, broker_epoch: int, places: Container[Place]
+        self, known: KnownRows, broker_id: int, broker_epoch: int, places: Iterable[Place]
     ) -> None:
         super().__init__(known)
         self._broker_id = broker_id
         self.broker_epoch = broker_epoch
-        self._places = places
+        self._places = list(places)
+
+    def places(self, view: ClusterState) -> list[Place]:
+        return self._places
 
     def changed(
         self, view: ClusterState, topic: TopicState, index: int, row: PartitionRow
     ) -> PartitionRow | None:
-        if (topic.topic_id, index) not in self._places:
-            return None
         if row.leader_id != self._broker_id or row.broker_epoch != self.broker_epoch:
             return None
         return finish_reassignment(view, row)

@@ -8,12 +8,14 @@ again.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final, NamedTuple
+from copy import copy
+from typing import Final, NamedTuple, Self
 
 from tarry.base.etcd import COMPARES_MAX
 from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.cluster.records import MetadataRecord, PartitionChanged, PartitionRow
+from tarry.cluster.row_records import KnownRows
 from tarry.cluster.state import SERVING, STARTING, ClusterState, TopicState, is_alive, stands_still
 from tarry.cluster.topic_settings import topic_value
 from tarry.cluster.transactions import GuardedChange, Transaction
@@ -56,10 +58,21 @@ class RegistrationGuard(NamedTuple):
 
 
 class RowsChange(GuardedChange):
-    """A change of rows, at most `ROWS_PER_TRANSACTION` at a time; `is_last` if none is left."""
+    """A change of rows, at most `ROWS_PER_TRANSACTION` at a time; `is_last` if none is left.
+
+    Where there is no room for all, `rest` goes on behind them: however many transactions it takes,
+    each row is looked at once.
+    """
 
     is_last = False
     _guards: dict[LifeGuard, None]
+
+    def __init__(self, known: KnownRows) -> None:
+        super().__init__(known)
+        # What is looked at, in this order, and where this part of it begins and ends.
+        self._walk: list[Place] = []
+        self._begin = 0
+        self._end = 0
 
     def may_begin(self, view: ClusterState) -> bool:
         """Return whether anything can be decided now; a kind may prepare for its rows here."""
@@ -68,6 +81,15 @@ class RowsChange(GuardedChange):
     def concerns(self, topic: TopicState) -> bool:
         """Return whether rows of this topic may change, so that others are passed over soon."""
         return True
+
+    def places(self, view: ClusterState) -> list[Place]:
+        """Return the partitions to look at, in their order."""
+        return [
+            (topic.topic_id, index)
+            for topic in view.topics.values()
+            if self.concerns(topic)
+            for index in range(len(topic.partitions))
+        ]
 
     def changed(
         self, view: ClusterState, topic: TopicState, index: int, row: PartitionRow
@@ -79,25 +101,36 @@ class RowsChange(GuardedChange):
         """Return what must hold for a row to become this."""
         raise NotImplementedError
 
+    def rest(self) -> Self:
+        """Return the change of what this one had no room for."""
+        rest = copy(self)
+        rest.is_ended, rest.refusal = False, ""
+        rest._begin = self._end
+        return rest
+
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
         self._guards = {}
         self.is_last = True
         records: list[MetadataRecord] = []
         if not self.may_begin(view):
             return records
-        for topic in view.topics.values():
-            if not self.concerns(topic):
+        if not self._begin:
+            self._walk = self.places(view)
+        topics = view.topics_by_id
+        for position in range(self._begin, len(self._walk)):
+            topic_id, index = self._walk[position]
+            topic = topics.get(topic_id)
+            if topic is None or index >= len(topic.partitions):
                 continue
-            for index, row in enumerate(topic.partitions):
-                if stands_still(row):
-                    continue
-                after = self.changed(view, topic, index, row)
-                if after is None:
-                    continue
-                if not self._has_room(len(records), self.guards(row, after)):
-                    self.is_last = False
-                    return records
-                records.append(PartitionChanged(topic_id=topic.topic_id, index=index, row=after))
+            row = topic.partitions[index]
+            after = None if stands_still(row) else self.changed(view, topic, index, row)
+            if after is None:
+                continue
+            if not self._has_room(len(records), self.guards(row, after)):
+                self.is_last = False
+                self._end = position
+                return records
+            records.append(PartitionChanged(topic_id=topic_id, index=index, row=after))
         return records
 
     def guard(self, transaction: Transaction) -> None:
@@ -124,6 +157,11 @@ class Spells:
         self._turn = turn
         self._since_ms: dict[Hashable, int] = {}
         self._found: dict[Hashable, int] = {}
+
+    @property
+    def now_ms(self) -> int:
+        """Attended time."""
+        return self._turn.now_ms
 
     def begin(self) -> None:
         """Begin a look at everything."""

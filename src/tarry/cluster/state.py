@@ -6,7 +6,7 @@ Applying a record that does not fit is a mistake of ours, not of a client: decis
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Final
 
 import msgspec
@@ -232,7 +232,7 @@ class ClusterState:
                     deleted, broker_ids=tuple(record.broker_ids)
                 )
             case PartitionChanged():
-                self._change_partition(record)
+                self._change_partitions([record])
             case TopicStoodStill():
                 topic = self._topics_by_id[record.topic_id]
                 self._put(replace(topic, is_still=record.is_still))
@@ -267,6 +267,23 @@ class ClusterState:
             case _:
                 raise AssertionError(f"{type(record).__name__} is not applied")
 
+    def apply_all(self, records: Iterable[MetadataRecord]) -> None:
+        """Change the state by records in their order.  Rows of one topic that come together cost
+        one copy of its list, and a revision may have a hundred of ten thousand.
+        """
+        rows: list[PartitionChanged] = []
+        for record in records:
+            row = record if isinstance(record, PartitionChanged) else None
+            if rows and (row is None or row.topic_id != rows[0].topic_id):
+                self._change_partitions(rows)
+                rows = []
+            if row is None:
+                self.apply(record)
+            else:
+                rows.append(row)
+        if rows:
+            self._change_partitions(rows)
+
     def _put(self, topic: TopicState) -> None:
         self._topics[topic.name] = topic
         self._topics_by_id[topic.topic_id] = topic
@@ -292,10 +309,12 @@ class ClusterState:
         self._partition_count -= count
         self._deleted_topics[topic_id] = DeletedTopic(topic.name, topic_id, count)
 
-    def _change_partition(self, record: PartitionChanged) -> None:
-        topic = self._topics_by_id[record.topic_id]
+    def _change_partitions(self, records: list[PartitionChanged]) -> None:
+        """Change rows of one topic."""
+        topic = self._topics_by_id[records[0].topic_id]
         partitions = list(topic.partitions)
-        partitions[record.index] = record.row
+        for record in records:
+            partitions[record.index] = record.row
         self._put(replace(topic, partitions=partitions))
 
     def _describe_broker(self, record: BrokerDescribed) -> None:

@@ -7,7 +7,7 @@ also when those change with a restart.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from tarry.base.doors import Random
@@ -119,6 +119,13 @@ def log_config(
     configs: Mapping[str, str], settings: Settings, random: Random | None = None
 ) -> LogConfig:
     """Return what a topic's settings say about one of its logs.  `random` draws the jitter."""
+    return log_configs(configs, settings, random)()
+
+
+def log_configs(
+    configs: Mapping[str, str], settings: Settings, random: Random | None = None
+) -> Callable[[], LogConfig]:
+    """Return what makes `log_config` of each of a topic's logs, of which there may be thousands."""
     values = {
         key: topic_value(key, configs, settings)
         for key, row in TOPIC_SETTINGS.items()
@@ -128,5 +135,9 @@ def log_config(
     assert isinstance(jitter_ms, int)
     assert isinstance(roll_ms, int)
     stop_ms = min(jitter_ms, roll_ms)
-    drawn_ms = random.randrange(stop_ms) if stop_ms > 0 and random is not None else 0
-    return LogConfig({**values, "segment.jitter.ms": drawn_ms})
+
+    def make() -> LogConfig:
+        drawn_ms = random.randrange(stop_ms) if stop_ms > 0 and random is not None else 0
+        return LogConfig({**values, "segment.jitter.ms": drawn_ms})
+
+    return make

@@ -82,7 +82,8 @@ class ElectUncleanly(RowsChange):
         self._is_default = False
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
-        self._spells.begin()
+        if not self._begin:
+            self._spells.begin()
         records = super().decide(view)
         self._spells.end(is_whole=self.is_last)
         return records

@@ -12,6 +12,7 @@ from tests.support.metadata_stores import GivenChange
 
 from tarry.base.etcd import Row
 from tarry.broker.broker import Broker
+from tarry.cluster.etcd_store import EtcdStore
 from tarry.cluster.records import PartitionRow, TopicCreated
 from tarry.cluster.rows import Keys, PartRow, decode_row
 from tarry.simulation import faults
@@ -106,6 +107,19 @@ class LeaderScene:
     def restart(self, broker_id: int) -> None:
         self.nodes[broker_id].reconnect()
         self.wait_until_ready(broker_id)
+
+    def end_life(self, broker_id: int) -> None:
+        """Let the lease of a broker end now."""
+        etcd = self.cluster.etcd_node.etcd
+        (found,) = etcd.rows(Keys("/simulated/").life(broker_id))
+        etcd.revoke(found.lease_id)
+
+    def is_changing(self, broker_id: int) -> bool:
+        """Return whether a change of this broker is under way."""
+        broker = self.nodes[broker_id].broker
+        assert broker is not None
+        assert isinstance(broker.store, EtcdStore)
+        return broker.store.is_changing
 
     def stop(self, broker_id: int) -> int:
         """Ask for a clean stop and wait for it; how long it took.  It does not come back."""

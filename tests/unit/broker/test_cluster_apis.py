@@ -7,6 +7,7 @@ from tests.support.cluster.cluster_user import ClusterUser
 from tests.support.cluster.simulated_cluster import SimulatedCluster
 
 from tarry.base import errors
+from tarry.cluster.row_changes import ROWS_PER_TRANSACTION
 from tarry.protocol import api_keys
 from tarry.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -75,7 +76,7 @@ def cluster() -> SimulatedCluster:
     for node in cluster.nodes:
         node.settings["auto.leader.rebalance.enable"] = "false"
         node.start()
-    cluster.run_until(lambda: all(node.is_ready for node in cluster.nodes), "ready brokers")
+    cluster.run_until(cluster.all_know_all, "brokers that know each other")
     return cluster
 
 
@@ -317,6 +318,18 @@ def test_a_reassignment_is_under_way_until_it_is_cancelled(
     }
     assert under_way(user) == {}
     assert described(user, "t")[0].replica_nodes == [1, 2]
+
+
+def test_reassignments_that_no_transaction_holds_end_all(
+    cluster: SimulatedCluster, user: ClusterUser
+) -> None:
+    count = 2 * ROWS_PER_TRANSACTION + 1
+    user.create("t", *[[1]] * count)
+    wanted: dict[tuple[str, int], list[int] | None] = {("t", index): [2] for index in range(count)}
+    reassign(user, wanted)
+    cluster.run_until(lambda: not under_way(user), "the ends of all")
+
+    assert [each.replica_nodes for each in described(user, "t")] == [[2]] * count
 
 
 def test_a_reassignment_ends_when_its_target_is_in_sync_and_the_leader_hands_over(

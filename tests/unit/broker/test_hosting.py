@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from tests.support.broker.admin_user import Operator
 from tests.support.broker.broker_user import a_batch, records_in
 from tests.support.metadata_stores import GivenChange
@@ -349,6 +351,69 @@ def test_replicas_that_rows_add_cost_by_themselves_and_not_by_the_topic() -> Non
 
     assert list(someone.hand.broker.topics["spread"].followed) == list(added)
     assert counting.asked <= 10 * len(added)
+
+
+PER_TURN = 3
+
+
+def many_of_this_broker(count: int) -> tuple[Operator, Roles]:
+    """A member that makes few logs in a turn, in the turn in which it hears of a large topic."""
+    someone = as_member(Operator(BrokerByHand()))
+    hosting = someone.hand.broker.hosting
+    hosting.hosted_per_turn = PER_TURN
+    roles = Roles()
+    hosting.role_listeners.append(roles)
+    rows = [PartitionRow(2, 0, 0, [2, 1], [2, 1], 5)] * count
+    record = TopicCreated(topic_id=SPREAD, name="spread", partitions=rows, configs={})
+    someone.hand.broker.store.change(GivenChange(record))
+    for _ in range(5):
+        if not roles.heard:
+            someone.hand.turn(*someone.hand.disk.complete_flushes())
+    assert roles.heard
+    return someone, roles
+
+
+def pass_turns(someone: Operator, count: int) -> None:
+    for _ in range(count):
+        someone.hand.turn(*someone.hand.disk.complete_flushes(), after_ms=1)
+
+
+def test_a_member_makes_the_logs_of_a_large_topic_some_in_each_turn() -> None:
+    count = 4 * PER_TURN + 1
+    someone, roles = many_of_this_broker(count)
+    sizes = [0, len(roles.heard)]
+    for _ in range(8):
+        pass_turns(someone, 1)
+        sizes.append(len(roles.heard))
+
+    assert max(after - before for before, after in itertools.pairwise(sizes)) == PER_TURN
+    # Each is told of once.
+    assert [index for index, _, _ in roles.heard] == list(range(count))
+
+
+def test_a_large_topic_that_is_deleted_while_its_logs_are_made_leaves_nothing_here() -> None:
+    someone, roles = many_of_this_broker(20 * PER_TURN)
+    someone.hand.broker.store.change(GivenChange(TopicDeleted(topic_id=SPREAD)))
+    pass_turns(someone, 30)
+    someone.hand.disk.complete_removals()
+
+    assert len(roles.heard) < 20 * PER_TURN
+    assert "spread" not in someone.hand.broker.topics
+    assert directories(someone) == []
+
+
+def test_a_row_counts_that_changes_while_the_logs_of_a_large_topic_are_made() -> None:
+    count = 20 * PER_TURN
+    someone, _ = many_of_this_broker(count)
+    deposed = PartitionRow(3, 1, 1, [2, 1], [2, 1], 8)
+    for index in (0, count - 1):
+        record = PartitionChanged(topic_id=SPREAD, index=index, row=deposed)
+        someone.hand.broker.store.change(GivenChange(record))
+    pass_turns(someone, 30)
+
+    followed = someone.hand.broker.topics["spread"].followed
+    epochs = [partition.leader_epoch for _, partition in sorted(followed.items())]
+    assert epochs == [1, *[0] * (count - 2), 1]
 
 
 class RefusedOnce:

@@ -9,8 +9,9 @@ from tests.support.cluster.row_scene import KEYS, TOPIC_ID, Rows
 from tarry.base.ids import id_text
 from tarry.base.settings import Settings
 from tarry.cluster.claims import CANDIDATE_MS, CLAIMS_PER_TRANSACTION, ClaimPartitions
-from tarry.cluster.records import PartitionChanged
+from tarry.cluster.records import PartitionChanged, PartitionRow
 from tarry.cluster.row_changes import Place
+from tarry.cluster.state import ClusterState, TopicState
 
 
 def claim_by(
@@ -19,6 +20,34 @@ def claim_by(
     rows.hear()
     claim = ClaimPartitions(rows.known, broker_id, epoch, rows.settings, rows.spells, doubts)
     return claim, rows.decide(claim)
+
+
+class CountedClaims(ClaimPartitions):
+    """Claims that count the rows at which they look, in all their parts."""
+
+    def __init__(self, rows: Rows, broker_id: int, epoch: int) -> None:
+        rows.hear()
+        super().__init__(rows.known, broker_id, epoch, rows.settings, rows.spells)
+        self.looked_at: list[int] = []
+
+    def changed(
+        self, view: ClusterState, topic: TopicState, index: int, row: PartitionRow
+    ) -> PartitionRow | None:
+        self.looked_at.append(index)
+        return super().changed(view, topic, index, row)
+
+
+def claim_all(rows: Rows, claims: ClaimPartitions) -> list[int]:
+    """Claim part by part, and return how many each part claims."""
+    sizes = []
+    while True:
+        records = rows.decide(claims)
+        assert rows.write(claims, records)
+        sizes.append(len(records))
+        rows.hear()
+        if claims.is_last:
+            return sizes
+        claims = claims.rest()
 
 
 @pytest.fixture
@@ -128,19 +157,26 @@ def test_many_partitions_are_claimed_in_transactions_that_etcd_takes(rows: Rows)
     count = 2 * CLAIMS_PER_TRANSACTION + 1
     rows.topic([[1]] * count, {1: rows.live(1)})
     rows.die(1)
-    epoch = rows.live(1)
-    sizes = []
-    is_last = False
-    while not is_last:
-        claim, records = claim_by(rows, 1, epoch)
-        assert rows.write(claim, records)
-        sizes.append(len(records))
-        is_last = claim.is_last
+    sizes = claim_all(rows, CountedClaims(rows, 1, rows.live(1)))
 
-    rows.hear()
     assert sizes == [CLAIMS_PER_TRANSACTION, CLAIMS_PER_TRANSACTION, 1]
     assert {row.leader_epoch for row in rows.state.topics_by_id[TOPIC_ID].partitions} == {1}
     assert id_text(TOPIC_ID).encode() in rows.etcd.rows(KEYS.parts(TOPIC_ID))[0].key
+
+
+@pytest.mark.parametrize("count", [100, 1_000])
+def test_each_row_is_looked_at_once_however_many_transactions_it_takes(
+    rows: Rows, count: int
+) -> None:
+    for broker_id in (1, 2):
+        rows.live(broker_id)
+    rows.topic([[1, 2]] * count)
+    rows.die(1)
+    claims = CountedClaims(rows, 2, rows.epochs[2])
+    transactions = len(claim_all(rows, claims))
+
+    # And for each part once more the first for which the part before had no room.
+    assert len(claims.looked_at) == count + transactions - 1
 
 
 # --- More than one replica.
@@ -207,6 +243,45 @@ def test_candidates_go_one_after_the_other_in_the_order_of_replicas(rows: Rows) 
     claim, records = claim_by(rows, 3, rows.epochs[3])
     assert [record.row.leader_id for record in records] == [3]
     assert claim.due_in_ms is None
+
+
+def test_a_later_candidate_comes_towards_an_earlier_one_that_is_not_done(rows: Rows) -> None:
+    for broker_id in (1, 2, 3):
+        rows.live(broker_id)
+    count = 2 * CLAIMS_PER_TRANSACTION
+    rows.topic([[1, 2, 3]] * count + [[1, 3, 2]] * 2)
+    rows.die(1)
+    own, records = claim_by(rows, 3, rows.epochs[3])
+    assert [record.index for record in records] == [count, count + 1]
+    assert rows.write(own, records)
+    rows.turn.now_ms += CANDIDATE_MS
+    earlier, earlier_records = claim_by(rows, 2, rows.epochs[2])
+    later, later_records = claim_by(rows, 3, rows.epochs[3])
+
+    assert later_records[0].index == count - 1
+    assert rows.write(earlier, earlier_records)
+    assert rows.write(later, later_records)
+
+
+def test_what_an_earlier_part_leaves_to_others_is_due_after_the_last_part(rows: Rows) -> None:
+    for broker_id in (1, 2, 3, 4):
+        rows.live(broker_id)
+    rows.topic([[1, 4, 3]] * (CLAIMS_PER_TRANSACTION + 1) + [[2, 4, 3]])
+    rows.die(1)
+    claim_by(rows, 3, rows.epochs[3])
+    rows.turn.now_ms += CANDIDATE_MS
+    # It comes first, and its time has not come.
+    rows.die(2)
+    first, records = claim_by(rows, 3, rows.epochs[3])
+    assert rows.write(first, records)
+    rows.hear()
+    last = first.rest()
+
+    assert [record.index for record in rows.decide(last)] == [0]
+    assert (last.is_last, last.due_in_ms) == (True, CANDIDATE_MS)
+    # Written late: a timer takes no time that is over.
+    rows.turn.now_ms += 2 * CANDIDATE_MS
+    assert last.due_in_ms == 1
 
 
 def test_of_two_candidates_one_claim_is_written(rows: Rows) -> None:

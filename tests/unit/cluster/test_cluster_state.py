@@ -15,6 +15,7 @@ from tarry.cluster.records import (
     ClusterCreated,
     ConfigChanged,
     MetadataRecord,
+    PartitionChanged,
     PartitionRow,
     PartitionsAdded,
     ProducerIdsReserved,
@@ -203,6 +204,29 @@ def test_every_record_gives_in_an_overlay_what_it_gives_in_a_state():
         assert above.snapshot() == below.snapshot()
         assert len(above.topics) == len(below.topics)
         assert above.partition_count == 3
+
+
+def test_records_that_are_applied_together_come_to_the_same():
+    def row(topic_id: bytes, index: int, epoch: int) -> PartitionChanged:
+        changed = PartitionRow(1, epoch, epoch, [1], [1])
+        return PartitionChanged(topic_id=topic_id, index=index, row=changed)
+
+    records = [
+        topic("orders", ORDERS, 3),
+        topic("bills", BILLS, 2),
+        row(ORDERS, 0, 1),
+        row(ORDERS, 2, 1),
+        row(ORDERS, 0, 2),
+        row(BILLS, 1, 3),
+        ConfigChanged(topic_id=BILLS, configs={"a": "1"}),
+        row(BILLS, 0, 4),
+        row(ORDERS, 1, 5),
+    ]
+    state = ClusterState()
+    state.apply_all(records)
+
+    assert state.snapshot() == state_of(*records).snapshot()
+    assert [each.leader_epoch for each in state.topics["orders"].partitions] == [2, 5, 1]
 
 
 def test_nothing_but_apply_changes_a_state():

@@ -10,6 +10,7 @@ from tests.support.metadata_stores import SETTINGS_FOR_TESTS, EtcdSubject, Given
 
 from tarry.base import errors
 from tarry.base.etcd import Put
+from tarry.cluster.etcd_store import RETRY_MS
 from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
 from tarry.cluster.producer_ids import ReserveProducerIds
 from tarry.cluster.records import (
@@ -138,6 +139,24 @@ def test_a_change_that_comes_second_is_decided_on_what_came_first(subject: EtcdS
     ]
     assert subject.store.state.topics["orders"].topic_id == topic("orders").topic_id
     assert_as_read_anew(subject)
+
+
+def test_a_change_that_comes_second_waits_for_the_watch_and_no_longer(
+    subject: EtcdSubject,
+) -> None:
+    subject.door.watch_limit = subject.etcd.revision
+    mine = creation("bills", "orders")
+    subject.store.change(mine)
+    subject.interfere(topic("orders"))
+    for _ in range(60):
+        subject.step()
+    assert not mine.is_ended
+    subject.door.watch_limit = None
+    began_ms = subject.etcd.now_ms
+    subject.settle()
+
+    # Two ways of 20 ms at most, and the watch.
+    assert subject.etcd.now_ms - began_ms < RETRY_MS / 2
 
 
 def test_names_that_clash_are_refused_across_brokers(subject: EtcdSubject) -> None:

@@ -86,10 +86,13 @@ class ClusterMember(ClusterMembership):
         self._own_epoch = -1
         hosting.own_epoch = self._last_epoch
         # The life in which this broker has left what it doubts, and the one in which everything was
-        # claimed; the leave or the claim that is under way.
+        # claimed; whether there may be more to claim since the last look began.
         self._left_epoch = -1
         self._claimed_epoch = -1
+        self._has_vacancies = False
+        # The leave or the claim that is under way, and what it had no room for.
         self._step: LeavePartitions | ClaimPartitions | None = None
+        self._rest: LeavePartitions | ClaimPartitions | None = None
         self._vacancies = Spells(turn)
         self._alarm = _MemberAlarm(self._look_again)
         # What is handed over before a stop.
@@ -176,9 +179,13 @@ class ClusterMember(ClusterMembership):
         known = self._store.known
         if known.life_epoch(self._broker_id) != epoch:
             return
-        if self._left_epoch != epoch:
+        rest, self._rest = self._rest, None
+        if rest is not None and rest.broker_epoch == epoch:
+            self._begin(rest)
+        elif self._left_epoch != epoch:
             self._begin(LeavePartitions(known, self._broker_id, epoch, self._doubts))
-        elif self._claimed_epoch != epoch:
+        elif self._claimed_epoch != epoch or self._has_vacancies:
+            self._has_vacancies = False
             self._begin(
                 ClaimPartitions(
                     known,
@@ -195,12 +202,15 @@ class ClusterMember(ClusterMembership):
         self._store.change(step)
 
     def _look_again(self) -> None:
-        self._claimed_epoch = -1
+        self._has_vacancies = True
         self._go_on()
 
     def _end_step(self, step: LeavePartitions | ClaimPartitions) -> None:
         self._step = None
-        if not step.is_last or step.broker_epoch != self._life.broker_epoch:
+        if step.broker_epoch != self._life.broker_epoch:
+            return
+        if not step.is_last:
+            self._rest = step.rest()
             return
         if isinstance(step, LeavePartitions):
             self._left_epoch = step.broker_epoch
@@ -244,7 +254,7 @@ class ClusterMember(ClusterMembership):
             if own_id not in row.isr or was_elected:
                 self._doubts.settle([place])
         if own_id in row.isr and not is_led(self._store.state, row):
-            self._claimed_epoch = -1
+            self._has_vacancies = True
 
     # -- what the store tells
 
@@ -257,7 +267,7 @@ class ClusterMember(ClusterMembership):
         for record in records:
             match record:
                 case LifeEnded():
-                    self._claimed_epoch = -1
+                    self._has_vacancies = True
                 case LifeChanged() if record.phase == SERVING:
                     logger.info("broker %d serves", record.broker_id)
                 case PartitionChanged():
@@ -298,6 +308,7 @@ class ClusterMember(ClusterMembership):
         self._begin_hand_over()
 
     def _begin_hand_over(self) -> None:
+        """Hand over what is led; nothing is looked at again before all of it was."""
         change = HandOver(
             self._store.known,
             self._broker_id,
@@ -312,10 +323,14 @@ class ClusterMember(ClusterMembership):
             self._end_hand_over()
 
     def _go_on_handing_over(self) -> None:
-        if self._shutdown.is_begun or self._life.broker_epoch < 0:
+        ended = self._hand_over
+        if ended is None or self._shutdown.is_begun or self._life.broker_epoch < 0:
             self._end_hand_over()
-        else:
+        elif ended.is_last:
             self._begin_hand_over()
+        else:
+            self._hand_over = ended.rest()
+            self._store.change(self._hand_over)
 
     def _end_hand_over(self) -> None:
         """Stop now; who has handed over everything is gone for the others at once."""

@@ -115,11 +115,8 @@ class Elections(TimerEntry):
         if ended is None or change is not ended:
             return
         self._change = None
-        if self._own_epoch is None or ended.refusal or ended.is_last:
-            return
-        if isinstance(ended, PreferLeaders):
-            # It was decided that they go back: all of them do.
-            self._begin(PreferLeaders(self._store.known, self._broker_id, -1))
+        if self._own_epoch is not None and not ended.refusal and not ended.is_last:
+            self._begin(ended.rest())
 
     def _begin(self, change: RowsChange) -> None:
         self._change = change

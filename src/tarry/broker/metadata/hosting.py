@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from tarry.base.doors import Random
 from tarry.base.errors import FlushFailed, StorageError
@@ -30,13 +30,17 @@ from tarry.cluster.records import (
 )
 from tarry.cluster.state import ClusterState, DeletedTopic, TopicState, stands_still
 from tarry.cluster.topic_names import is_internal
-from tarry.cluster.topic_settings import log_config, topic_value
+from tarry.cluster.topic_settings import log_config, log_configs, topic_value
 from tarry.log.config import LogConfig
 from tarry.log.logs import Logs
 from tarry.partition.producers import ProducerStates
 from tarry.partition.role import Role
 from tarry.partition.state import Partition, ProducerListener
 from tarry.partition.topic import HostedTopic
+
+# Partitions of a new topic that a member of a cluster looks at in one turn: a log takes half a
+# millisecond to make, and a life is over when the loop stands still for some seconds.
+HOSTED_PER_TURN: Final = 250
 
 
 class HostingListener(Protocol):
@@ -98,6 +102,7 @@ class Hosting:
         # In a cluster: the life of this broker in which it may lead, or -1.  A broker that is alone
         # leads without one.
         self.is_member = False
+        self.hosted_per_turn = HOSTED_PER_TURN
         self.own_epoch: Callable[[], int] = _no_life
         self._roles: dict[Partition, Role] = {}
         # Replicas of which nobody was told: the disk refused others that came with them.
@@ -150,7 +155,9 @@ class Hosting:
         self._removals.remove_leftovers()
         self._found = {path[:-1] for path in self._logs.disk.paths() if path.endswith("/")}
         for topic in self._state.topics.values():
-            self._host(topic, HostedTopic(topic.name, topic.topic_id))
+            hosted = HostedTopic(topic.name, topic.topic_id)
+            self._host(topic, hosted, range(len(topic.partitions)))
+            self._topics.add(hosted)
         self._has_begun = True
         self._found = set()
         self._logs.settle()
@@ -160,13 +167,20 @@ class Hosting:
             self._tell_hosted(hosted, hosted.replicas())
 
     def _make(
-        self, topic: TopicState, hosted: HostedTopic, indexes: Sequence[int] | None = None
+        self,
+        topic: TopicState,
+        hosted: HostedTopic,
+        indexes: Sequence[int] | None = None,
+        first: int = 0,
     ) -> None:
-        """Make the logs of a new topic, or of these partitions of one that is hosted already; what
-        the disk refuses is tried again.
+        """Make the logs of a new topic, from its partition `first` on, or of these partitions of
+        one that is hosted already; what the disk refuses is tried again.  Of many some are made in
+        this turn and the rest in the next ones; clients try those again meanwhile.
         """
+        count = len(topic.partitions)
+        end = min(first + self.hosted_per_turn, count) if self.is_member else count
         try:
-            self._host(topic, hosted, indexes)
+            self._host(topic, hosted, range(first, end) if indexes is None else indexes)
         except FlushFailed:
             raise
         except StorageError as error:
@@ -174,10 +188,15 @@ class Hosting:
             self._logs.trouble.report(f"topic {topic.name} has no logs yet", error)
             # What is open already stays: opened anew it would not be known as new, and its name
             # would never be flushed.
-            self.retries.later(partial(self._make_again, hosted, indexes))
-        else:
-            came = [each for each in self._untold if each.topic_id == topic.topic_id]
-            self._tell_hosted(hosted, came)
+            self.retries.later(partial(self._make_again, hosted, indexes, first))
+            return
+        came = [each for each in self._untold if each.topic_id == topic.topic_id]
+        for partition in came:
+            self._follow_untold(hosted, partition, topic.partitions[partition.index])
+        self._topics.add(hosted)
+        self._tell_hosted(hosted, [each for each in came if each in self._untold])
+        if indexes is None and end < count:
+            self.retries.soon(partial(self._make_again, hosted, None, end))
 
     def _tell_hosted(self, hosted: HostedTopic, came: list[Partition]) -> None:
         for partition in came:
@@ -187,28 +206,27 @@ class Hosting:
                 listener.on_role(partition, None, role)
         self._listener.on_hosted(hosted)
 
-    def _make_again(self, hosted: HostedTopic, indexes: Sequence[int] | None) -> None:
+    def _make_again(self, hosted: HostedTopic, indexes: Sequence[int] | None, first: int) -> None:
         topic = self._state.topic_by_id(hosted.topic_id)
         if topic is None:
-            self._close(hosted)
+            # What was told of is closed already.
+            for partition in [each for each in self._untold if each.topic_id == hosted.topic_id]:
+                self._close_one(partition)
             return
         try:
-            self._make(topic, hosted, indexes)
+            self._make(topic, hosted, indexes, first)
         except FlushFailed as error:
             self._fail(str(error))
 
-    def _host(
-        self, topic: TopicState, hosted: HostedTopic, indexes: Sequence[int] | None = None
-    ) -> None:
-        """Open the logs of the replicas that are this broker's and that `hosted` has not yet; only
-        these partitions are looked at if they are given: a topic may have ten thousand.
+    def _host(self, topic: TopicState, hosted: HostedTopic, indexes: Iterable[int]) -> None:
+        """Open the logs of the replicas of these partitions that are this broker's and that
+        `hosted` has not yet.
         """
         hosted.is_internal = is_internal(topic.name)
-        for index in range(len(topic.partitions)) if indexes is None else indexes:
+        new_config = log_configs(topic.configs, self._settings, self._random)
+        for index in indexes:
             row = topic.partitions[index]
-            partition = hosted.replica(index)
-            if partition is not None:
-                self._follow_untold(hosted, partition, row)
+            if hosted.replica(index) is not None:
                 continue
             if self._settings.node_id not in row.replicas and not self._is_kept(topic, index):
                 hosted.elsewhere[index] = None
@@ -221,7 +239,7 @@ class Hosting:
             log = self._logs.open(
                 partition_directory(topic.name, index),
                 topic.topic_id,
-                log_config(topic.configs, self._settings, self._random),
+                new_config(),
                 ProducerListener(producers),
             )
             own_id = self._settings.node_id
@@ -234,14 +252,11 @@ class Hosting:
             hosted.place(partition)
             if self._has_begun:
                 self._untold[partition] = None
-        self._topics.add(hosted)
 
     def _follow_untold(self, hosted: HostedTopic, partition: Partition, row: PartitionRow) -> None:
         """Bring a replica of which nobody was told yet up to its row, which may have changed while
         the topic was not hosted for want of the others.
         """
-        if partition not in self._untold:
-            return
         if self._settings.node_id not in row.replicas:
             self._give_up_replica(hosted, partition)
         elif self._role(row) != self._roles[partition]:

@@ -5,8 +5,6 @@ Whether it is, the row says: nothing else is looked at, and nobody else has to t
 
 from __future__ import annotations
 
-from functools import partial
-
 from tarry.broker.metadata.retries import Retries
 from tarry.cluster.change import Change
 from tarry.cluster.etcd_store import EtcdStore
@@ -36,28 +34,30 @@ class Reassigning(StoreListener):
         self._store = store
         self._retries = retries
         self._then = then
-        # Partitions that are reassigned and led by this broker.
+        # Partitions that are reassigned and led by this broker, and those of them to look at.
         self._open: dict[Place, None] = {}
+        self._unseen: dict[Place, None] = {}
         self._change: FinishReassignments | None = None
 
     def on_applied(
         self, version: int, records: list[MetadataRecord], change: Change | None
     ) -> None:
         """Look at what has changed, and end what can be."""
-        has_news = change is not None and change is self._change
-        if has_news:
-            self._change = None
         for record in records:
             if isinstance(record, PartitionChanged):
-                has_news |= self._follow((record.topic_id, record.index), record.row)
+                self._follow((record.topic_id, record.index), record.row)
             elif isinstance(record, TopicDeleted):
                 for place in [each for each in self._open if each[0] == record.topic_id]:
-                    del self._open[place]
+                    self._forget(place)
             elif isinstance(record, LifeChanged) and record.phase == SERVING:
                 # One that can take over, where this broker is left out.
-                has_news = True
-        if has_news:
-            self._go_on()
+                self._unseen.update(self._open)
+        ended = self._change
+        if ended is not None and change is ended:
+            self._change = None
+            if not ended.is_last:
+                self._begin(ended.rest())
+        self._go_on()
         if self._then is not None:
             self._then.on_applied(version, records, change)
 
@@ -65,34 +65,44 @@ class Reassigning(StoreListener):
         """Try again later: etcd did not answer."""
         if change is self._change:
             self._change = None
-            self._retries.later(partial(self._go_on))
+            self._unseen.update(self._open)
+            self._retries.later(self._go_on)
         if self._then is not None:
             self._then.on_refused(change)
 
-    def _follow(self, place: Place, row: PartitionRow) -> bool:
-        """Take note of a row; true if it is one to look at."""
-        if not is_reassigned(row) or row.leader_id != self._broker_id:
-            self._open.pop(place, None)
-            return False
-        self._open[place] = None
-        return True
+    def _follow(self, place: Place, row: PartitionRow) -> None:
+        """Take note of a row."""
+        if is_reassigned(row) and row.leader_id == self._broker_id:
+            self._open[place] = self._unseen[place] = None
+        else:
+            self._forget(place)
+
+    def _forget(self, place: Place) -> None:
+        self._open.pop(place, None)
+        self._unseen.pop(place, None)
 
     def _go_on(self) -> None:
-        if self._change is not None or not self._open:
+        """End what can be, of what was not looked at since it changed."""
+        if self._change is not None or not self._unseen:
             return
         view = self._store.view
         own = view.brokers.get(self._broker_id)
         if own is None or own.broker_epoch < 0:
             return
-        due: dict[Place, None] = {}
-        for topic_id, index in self._open:
+        unseen, self._unseen = self._unseen, {}
+        due: list[Place] = []
+        for topic_id, index in unseen:
             topic = view.topic_by_id(topic_id)
             if topic is None or index >= len(topic.partitions):
                 continue
             row = topic.partitions[index]
             if row.broker_epoch == own.broker_epoch and finish_reassignment(view, row) is not None:
-                due[topic_id, index] = None
+                due.append((topic_id, index))
         if due:
-            change = FinishReassignments(self._store.known, self._broker_id, own.broker_epoch, due)
-            self._change = change
-            self._store.change(change)
+            self._begin(
+                FinishReassignments(self._store.known, self._broker_id, own.broker_epoch, due)
+            )
+
+    def _begin(self, change: FinishReassignments) -> None:
+        self._change = change
+        self._store.change(change)

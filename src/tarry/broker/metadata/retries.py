@@ -1,4 +1,4 @@
-"""Steps that the disk refused, tried again a second later."""
+"""Steps that are taken later: what the disk refused after a second, a part of long work at once."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ class Retries:
         """Have this step tried once more in a second."""
         self.waiting += 1
         self._timer.add(Retry(self._turn.now_ms + RETRY_MS, self, step))
+
+    def soon(self, step: Callable[[], None]) -> None:
+        """Have the next part of long work done in the next turn."""
+        self.waiting += 1
+        # The wheel takes nothing that is due already.
+        self._timer.add(Retry(self._turn.now_ms + 1, self, step))
 
 
 class Retry(TimerEntry):
