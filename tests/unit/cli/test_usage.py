@@ -165,7 +165,9 @@ def test_a_cluster_that_is_not_there_is_one_sentence_and_exit_code_1(
 
     assert result.exit_code == 1
     assert "127.0.0.1:1" in result.stderr
-    assert len(result.stderr.strip().splitlines()) == 1
+    # A machine that is slow enough also hears what the command waits for.
+    lines = result.stderr.strip().splitlines()
+    assert len([line for line in lines if not line.startswith("tarry: waiting: ")]) == 1
 
 
 @pytest.mark.parametrize(
