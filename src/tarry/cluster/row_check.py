@@ -26,6 +26,7 @@ from tarry.cluster.rows import (
     StoredRow,
     TopicRow,
     decode_row,
+    row_fault,
     shown_key,
     topic_id_of,
 )
@@ -109,7 +110,7 @@ class RowCheck:
         try:
             row.key.decode()
             decoded = decode_row(kind, row.key, row.value)
-            problem = _fault_of_key(place)
+            problem = _fault_of_key(place) or _fault_of_row(decoded)
         except UnicodeDecodeError:
             problem = "the key is no text: no broker has written it; remove it"
         except TarryError as error:
@@ -304,6 +305,12 @@ def _fault_of_key(place: list[str]) -> str:
     if kind in _OF_TOPIC:
         topic_id_of(place[1])
     return ""
+
+
+def _fault_of_row(row: StoredRow) -> str:
+    """Return why brokers do not go by a row; "" for what is looked at in parts."""
+    fault = row_fault(row) if isinstance(row, BrokerRow | LifeRow | DeletedRow) else ""
+    return f"it makes no sense, {fault}: mend it, or restore etcd" if fault else ""
 
 
 def _fault_of_replicas(replicas: list[int]) -> str:

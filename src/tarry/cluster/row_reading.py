@@ -15,8 +15,9 @@ from typing import Final, Protocol
 from tarry.base.errors import CorruptData
 from tarry.base.etcd import Removed, Row
 from tarry.base.ids import id_from_text
-from tarry.cluster.records import NewerFormat
+from tarry.cluster.records import EVERY_BROKER, NewerFormat
 from tarry.cluster.rows import (
+    PARTITIONS_MAX,
     ROW_FORMAT,
     BlockRow,
     BrokerRow,
@@ -31,7 +32,11 @@ from tarry.cluster.rows import (
     UnreadableRow,
     decode_row,
     format_of,
+    is_broker_id,
+    is_number,
     part_fault,
+    possible_replicas,
+    row_fault,
     shown_key,
 )
 from tarry.cluster.state import STARTING
@@ -121,6 +126,9 @@ class RowReading:
             return None
         try:
             row = decode_row(kind, change.key, change.value)
+            fault = row_fault(row)
+            if fault:
+                raise CorruptData(f"{shown_key(change.key)} in etcd makes no sense: {fault}")
             fault = self._topic_fault(change.key, row) if isinstance(row, TopicRow) else ""
         except (NewerFormat, CorruptData) as error:
             if kind not in _CONSEQUENCES and kind != "topics":
@@ -308,16 +316,17 @@ def partition_count(row: TopicRow) -> int:
 
 def replicas_of(row: TopicRow) -> list[list[int]]:
     """Return the replicas with which the partitions of a topic were made."""
-    return [replicas for block in row.blocks for replicas in block.replicas]
+    return [possible_replicas(replicas) for block in row.blocks for replicas in block.replicas]
 
 
 def _key_fault(place: Place) -> str:
     """Return why a key of a broker or topic is none; "" if it is one, or of another kind."""
     kind = place[0]
     if kind in _OF_BROKERS:
-        digits = place[1].removeprefix("-") if len(place) == 2 else ""
-        is_number = digits.isascii() and digits.isdigit() and len(digits) <= 10
-        return "" if is_number else "names no broker"
+        text = place[1] if len(place) == 2 else ""
+        if kind == "configs" and text == str(EVERY_BROKER):
+            return ""
+        return "" if is_number(text) and is_broker_id(int(text)) else "names no broker"
     if kind in _OF_TOPICS:
         try:
             id_from_text(place[1] if len(place) == 2 else "")
@@ -328,7 +337,7 @@ def _key_fault(place: Place) -> str:
 
 def _is_index(place: Place) -> bool:
     """Return whether a key names a topic and a partition."""
-    return len(place) == 3 and place[2].isascii() and place[2].isdigit() and len(place[2]) < 10
+    return len(place) == 3 and is_number(place[2]) and int(place[2]) < PARTITIONS_MAX
 
 
 def _is_sound(part: Row) -> bool:

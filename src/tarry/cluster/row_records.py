@@ -48,6 +48,7 @@ from tarry.cluster.rows import (
     UnreadableRow,
     are_replicas,
     broker_id_of,
+    possible_replicas,
     topic_id_of,
 )
 from tarry.cluster.topic_names import collision_key
@@ -378,7 +379,7 @@ def partitions_of(blocks: list[BlockRow]) -> list[PartitionRow]:
             isr = [broker_id for broker_id in replicas if broker_id in epochs] or replicas
             if not isr or not are_replicas(replicas):
                 # Damaged: it stands still.
-                made.append(PartitionRow(-1, 0, 0, replicas, []))
+                made.append(PartitionRow(-1, 0, 0, possible_replicas(replicas), []))
                 continue
             made.append(PartitionRow(isr[0], 0, 0, replicas, isr, epochs.get(isr[0], NO_EPOCH)))
     return made

@@ -13,7 +13,7 @@ import msgspec
 from tarry.base.errors import CorruptData
 from tarry.base.ids import id_from_text, id_text
 from tarry.cluster.records import NewerFormat
-from tarry.cluster.topic_names import collision_key
+from tarry.cluster.topic_names import collision_key, name_fault
 
 # Format of each kind of row that is written here; older ones keep being read.
 ROW_FORMAT: Final = 1
@@ -158,6 +158,11 @@ _INT_DECODER: Final = msgspec.json.Decoder(int)
 
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
+# What clients are told has to fit into Kafka's fields.
+_TEXT_BYTES_MAX: Final = 2**15 - 1
+_PORT_MAX: Final = 2**16 - 1
+# More than any topic has: a number is not believed before memory is taken for it.
+PARTITIONS_MAX: Final = 1_000_000
 
 R = TypeVar("R", bound=StoredRow)
 
@@ -268,11 +273,64 @@ def part_fault(row: PartRow) -> str:
     return ""
 
 
+def row_fault(row: StoredRow) -> str:
+    """Return why a row makes no sense though it can be decoded; "" if it does.  A partition's has
+    `part_fault`: it stands still alone.
+    """
+    match row:
+        case BrokerRow():
+            return _broker_fault(row)
+        case LifeRow() if not 0 <= row.lease_id <= _INT64_MAX:
+            return "its lease has no id"
+        case TopicRow():
+            return _blocks_fault(row.blocks)
+        case DeletedRow() if not 0 <= row.partition_count <= PARTITIONS_MAX:
+            return f"no topic has {row.partition_count} partitions"
+        case DeletedRow():
+            return name_fault(row.name)
+        case ProducerIdsRow() if not 0 <= row.next_id <= _INT64_MAX:
+            return f"{row.next_id} is no producer id"
+        case _:
+            return ""
+
+
+def _broker_fault(row: BrokerRow) -> str:
+    texts = [row.rack]
+    for listener, (host, port) in row.endpoints.items():
+        if not 0 <= port <= _PORT_MAX:
+            return f"{port} is no port"
+        texts += [listener, host]
+    if any(len(text.encode()) > _TEXT_BYTES_MAX for text in texts):
+        return "a name in it is longer than clients can be told"
+    return ""
+
+
+def _blocks_fault(blocks: list[BlockRow]) -> str:
+    end = 0
+    for block in blocks:
+        if block.first_index != end:
+            return f"its partitions from {end} on are followed by those from {block.first_index} on"
+        if any(not 0 <= epoch <= _INT64_MAX for _, epoch in block.epochs):
+            return "an epoch is out of its range"
+        end += len(block.replicas)
+    return ""
+
+
 def are_replicas(broker_ids: list[int]) -> bool:
     """Return whether these can be replicas: ids of brokers, each once."""
     if len(dict.fromkeys(broker_ids)) < len(broker_ids):
         return False
-    return all(0 <= broker_id <= _INT32_MAX for broker_id in broker_ids)
+    return all(is_broker_id(broker_id) for broker_id in broker_ids)
+
+
+def possible_replicas(broker_ids: list[int]) -> list[int]:
+    """Return those of damaged replicas that can be some: what clients are told has to be one."""
+    return [broker_id for broker_id in dict.fromkeys(broker_ids) if is_broker_id(broker_id)]
+
+
+def is_broker_id(number: int) -> bool:
+    """Return whether a broker can have this id."""
+    return 0 <= number <= _INT32_MAX
 
 
 def broker_id_of(key: bytes, text: str) -> int:
@@ -281,6 +339,11 @@ def broker_id_of(key: bytes, text: str) -> int:
         return int(text)
     except ValueError as error:
         raise CorruptData(f"{shown_key(key)} in etcd names no broker") from error
+
+
+def is_number(text: str) -> bool:
+    """Return whether a part of a key is a number as brokers write it: one key has one number."""
+    return text.isascii() and text.isdigit() and len(text) <= 10 and str(int(text)) == text
 
 
 def topic_id_of(text: str) -> bytes:

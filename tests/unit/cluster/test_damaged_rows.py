@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from tests.support.broker.broker_user import a_batch
 from tests.support.cluster.cluster_user import ClusterUser
@@ -24,6 +26,7 @@ from tarry.cluster.rows import Keys
 from tarry.cluster.topic_decisions import decide_delete_topics
 from tarry.cluster.transactions import Transaction
 from tarry.cluster.unclean import UNCLEAN_MS, ElectUncleanly
+from tarry.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tarry.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -116,7 +119,11 @@ def test_a_broker_that_starts_knows_the_replicas_from_how_the_topic_was_made() -
 
 
 @pytest.mark.parametrize(
-    "place", ["{}/-1", "{}/2", "{}/99999999999", "{}/x", "{}", "{}/0/0", "nothing/0", "", "\xff/0"]
+    "place",
+    [
+        *("{}/-1", "{}/2", "{}/99999999999", "{}/x", "{}", "{}/0/0", "nothing/0", "", "\xff/0"),
+        "{}/00",
+    ],
 )
 def test_a_row_of_no_partition_is_passed_over(place: str, caplog: pytest.LogCaptureFixture) -> None:
     scene = rows()
@@ -196,8 +203,13 @@ def test_a_topic_that_was_made_with_damaged_replicas_stands_still_there_alone() 
     scene.topic([[1, 1], [], [2**31, 1], [-1], [1, 2]])
     scene.hear()
 
-    leaders = [row.leader_id for row in scene.state.topics_by_id[TOPIC_ID].partitions]
-    assert leaders == [-1, -1, -1, -1, 1]
+    made = scene.state.topics_by_id[TOPIC_ID].partitions
+    assert [row.leader_id for row in made] == [-1, -1, -1, -1, 1]
+    # No answer to a client holds another number.
+    assert [row.replicas for row in made] == [[1], [], [1], [], [1, 2]]
+    scene.put(Put(KEYS.part(TOPIC_ID, 2), b"[]"))
+    scene.hear()
+    assert scene.row(2).replicas == [1]
 
 
 # -- whole topics
@@ -213,6 +225,11 @@ BAD_TOPICS = [
     b'[1,"or/ders",{},[[0,[[1],[2]],[]]]]',
     b'[1,"orders",{},[[0,[[1,2,3]],[]]]]',
     b'[1,"orders",{},7]',
+    b'[1,"orders",{},[[5,[[1],[2]],[]]]]',
+    b'[1,"orders",{},[[-1,[[1],[2],[3]],[]]]]',
+    b'[1,"orders",{},[[0,[[1],[2]],[]],[1,[[1],[2]],[]]]]',
+    b'[1,"orders",{},[[0,[[1],[2]],[]],[7,[[1],[2]],[]]]]',
+    b'[1,"orders",{},[[0,[[1],[2]],[[1,9223372036854775808]]]]]',
 ]
 
 
@@ -304,6 +321,30 @@ def test_a_second_topic_with_a_name_that_is_taken_is_passed_over() -> None:
     assert list(scene.state.topics_by_id) == [TOPIC_ID]
 
 
+@pytest.mark.parametrize("version", [1, 12])
+def test_clients_are_told_nothing_that_no_answer_holds(version: int) -> None:
+    scene = LeaderScene()
+    scene.create([[1, 2]])
+    keys, new = Keys("/simulated/"), b"new".ljust(16, b".")
+    puts = [
+        Put(keys.topic(new), b'[1,"new",{},[[0,[[2147483648,1],[2147483648,1]],[]]]]'),
+        Put(keys.part(new, 1), b"[7]"),
+        # The rows of a release that is newer, and lives.
+        Put(keys.broker(7), b'[2,"d","",{"PLAINTEXT":["h",99999999999]},""]'),
+        Put(keys.life(7), b'[1,"d",1,"serving"]'),
+    ]
+    assert scene.cluster.etcd_node.etcd.transact([], puts)[0]
+    scene.until(lambda: 7 in scene.broker().cluster.brokers, "the rows")
+    user = ClusterUser(scene.cluster, 1)
+    answer = user.call(3, version, MetadataRequest(None))
+
+    assert isinstance(answer, MetadataResponse)
+    assert [each.node_id for each in answer.brokers] == [1, 2, 3]
+    told = {topic.name: topic.partitions for topic in answer.topics}
+    assert [each.leader_id for each in told[TOPIC]] == [1]
+    assert [(each.leader_id, each.replica_nodes) for each in told["new"]] == [(-1, [1]), (-1, [1])]
+
+
 def test_data_of_a_damaged_topic_is_kept_over_a_restart_and_served_again() -> None:
     scene = LeaderScene()
     scene.create([[1, 2], [2, 1], [3, 2]], {"message.timestamp.type": "LogAppendTime"})
@@ -340,14 +381,23 @@ def test_data_of_a_damaged_topic_is_kept_over_a_restart_and_served_again() -> No
 # -- brokers, lives, settings, names, deletions
 
 BAD_ROWS = [b"", b"\xff", b"[]", b'[2,"new"]', b"[1,7]"]
+# What brokers write, with something that no answer to a client holds.
+IMPOSSIBLE = [
+    ("brokers/2", b'[1,"","",{"PLAINTEXT":["h",2147483648]},""]'),
+    ("brokers/2", b'[1,"","",{"PLAINTEXT":["h",-1]},""]'),
+    ("brokers/2", b'[1,"","%s",{},""]' % (b"r" * 32_768)),
+    ("brokers/2", b'[1,"","",{"PLAINTEXT":["%s",1]},""]' % (b"h" * 32_768)),
+    ("lives/2", b'[1,"",9223372036854775808,"serving"]'),
+    ("lives/2", b'[1,"",-1,"serving"]'),
+]
 RECORDED = ["brokers/2", "lives/2", "configs/-1", "configs/2", "names/orders"]
-NOBODYS = ["brokers/x", "brokers", "lives/", "configs/1/2", "topics/x", "deleted/"]
+NOBODYS = [
+    *("brokers/x", "brokers", "lives/", "configs/1/2", "topics/x", "deleted/"),
+    *("brokers/2147483648", "brokers/-1", "lives/-7", "lives/02", "configs/-2"),
+]
 
 
-@pytest.mark.parametrize("value", BAD_ROWS)
-@pytest.mark.parametrize(
-    "kind", ["brokers/2", "lives/2", "configs/-1", "configs/2", "names/orders"]
-)
+@pytest.mark.parametrize(("kind", "value"), [*itertools.product(RECORDED, BAD_ROWS), *IMPOSSIBLE])
 def test_what_was_known_before_counts_in_the_place_of_a_damaged_row(
     kind: str, value: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -388,9 +438,7 @@ def test_a_broker_whose_rows_are_damaged_from_the_start_lives_without_an_address
     assert other.state.brokers[2].broker_epoch == -1
 
 
-@pytest.mark.parametrize(
-    "kind", ["brokers/x", "brokers", "lives/", "configs/1/2", "topics/x", "deleted/"]
-)
+@pytest.mark.parametrize("kind", NOBODYS)
 def test_a_row_of_nobody_is_passed_over(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     scene = rows()
     scene.put(Put(KEYS.prefix + kind.encode(), b"[1]"))
@@ -401,11 +449,20 @@ def test_a_row_of_nobody_is_passed_over(kind: str, caplog: pytest.LogCaptureFixt
     assert f"{kind} in etcd names no" in caplog.text
 
 
-def test_of_a_topic_with_a_damaged_deletion_every_broker_may_have_data() -> None:
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"[]",
+        b'[1,"orders",999999999999,[1]]',
+        b'[1,"orders",-1,[1]]',
+        b'[1,"../orders",2,[1]]',
+    ],
+)
+def test_of_a_topic_with_a_damaged_deletion_every_broker_may_have_data(value: bytes) -> None:
     scene = rows()
     scene.live(4)
     scene.hear()
-    scene.etcd.transact([], [Remove(KEYS.topic(TOPIC_ID)), Put(KEYS.deleted(TOPIC_ID), b"[]")])
+    scene.etcd.transact([], [Remove(KEYS.topic(TOPIC_ID)), Put(KEYS.deleted(TOPIC_ID), value)])
     scene.hear()
     other = Rows()
     other.etcd = scene.etcd
@@ -427,13 +484,20 @@ def test_settings_that_cannot_be_read_let_no_broker_start() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("cluster", b"[2]"), ("wonders/1", b"[1]"), ("ids/producer", b"[2,7]")]
+    ("key", "value"),
+    [
+        ("cluster", b"[2]"),
+        ("wonders/1", b"[1]"),
+        ("ids/producer", b"[2,7]"),
+        ("ids/producer", b"[1,-1]"),
+        ("ids/producer", b"[1,9223372036854775808]"),
+    ],
 )
 def test_what_concerns_the_whole_cluster_is_refused(key: str, value: bytes) -> None:
     scene = rows()
     scene.put(Put(KEYS.prefix + key.encode(), value))
 
-    with pytest.raises(NewerFormat, match=key):
+    with pytest.raises((NewerFormat, CorruptData), match=key):
         scene.hear()
 
 

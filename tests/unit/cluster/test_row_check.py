@@ -141,6 +141,13 @@ def test_sound_rows_are_counted_and_nothing_is_found() -> None:
             "orders [1]: broker 9 has a replica and is not registered",
         ),
         (KEYS.deleted(TOPIC_ID), DeletedRow(ROW_FORMAT, "orders", 3, [1]), "is deleted and there"),
+        (KEYS.deleted(OTHER_ID), DeletedRow(ROW_FORMAT, "../x", 3, [1]), "it makes no sense"),
+        (KEYS.life(1), LifeRow(ROW_FORMAT, "disk-1", -1, "serving"), "its lease has no id"),
+        (
+            KEYS.broker(1),
+            BrokerRow(ROW_FORMAT, "disk-1", "", {"PLAINTEXT": ("h", 70_000)}, "1"),
+            "70000 is no port",
+        ),
         (KEYS.producer_ids, ProducerIdsRow(ROW_FORMAT, -1), "producer id is negative"),
         (b"/demo/ids/other", ProducerIdsRow(ROW_FORMAT, 1), "no broker reads this key"),
     ],

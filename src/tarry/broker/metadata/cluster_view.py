@@ -104,7 +104,10 @@ class ClusterView:
         if not brokers:
             return broker_id == self.own_id
         broker = brokers.get(broker_id)
-        return broker is not None and broker.phase in _REACHABLE
+        if broker is None or broker.phase not in _REACHABLE:
+            return False
+        # Of a registration that cannot be had no address is known, and clients stumble over none.
+        return len(broker.endpoints) > 0
 
     # -- a partition
 
