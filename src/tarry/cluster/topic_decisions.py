@@ -103,27 +103,33 @@ class TopicDecision:
 
 
 class TopicChange(ChangeOfMany[TopicResult]):
-    """Topics that one request creates, grows or deletes, each with an outcome of its own."""
+    """Topics that one request creates, grows or deletes, each with an outcome of its own.
 
-    def __init__(self, decide: Callable[[ClusterState], TopicDecision]) -> None:
+    `before`: the change of the same request that ends before this one begins.
+    """
+
+    def __init__(
+        self, decide: Callable[[ClusterState], TopicDecision], before: TopicChange | None = None
+    ) -> None:
         super().__init__()
         self._decide = decide
+        self._before = before
         self._has_records = False
         self.outcomes: list[TopicResult] = []
-
-    @property
-    def partitions_made(self) -> int:
-        """Count the partitions of the topics that it creates."""
-        return sum(
-            len(outcome.created.partitions)
-            for outcome in self.outcomes
-            if outcome.created is not None and outcome.error_code == errors.NONE
-        )
+        # Partitions of the topics that it and those before it create.
+        self.partitions_made = 0
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
         decision = self._decide(view)
         self.outcomes = decision.outcomes
         self._has_records = bool(decision.records)
+        self.partitions_made = sum(
+            len(outcome.created.partitions)
+            for outcome in self.outcomes
+            if outcome.created is not None and outcome.error_code == errors.NONE
+        )
+        if self._before is not None:
+            self.partitions_made += self._before.partitions_made
         return decision.records
 
     def fail(self, error_code: int, message: str) -> None:

@@ -521,6 +521,29 @@ def test_more_topics_than_a_transaction_holds_are_made_configured_grown_and_dele
     assert not cluster.stores()[0].state.topics
 
 
+@pytest.mark.parametrize("key", [api_keys.CREATE_TOPICS, api_keys.DELETE_TOPICS])
+def test_thousands_of_topics_that_cannot_be_had_are_refused_at_once(
+    user: ClusterUser, key: int
+) -> None:
+    """Each portion of them changes nothing, and ends as it is asked for."""
+    names = [f"no/{number}" for number in range(10_000)]
+    if key == api_keys.CREATE_TOPICS:
+        topics = [
+            CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names
+        ]
+        made = user.call(key, 7, CreateTopicsRequest(topics=topics, timeout_ms=9_000))
+        assert isinstance(made, CreateTopicsResponse)
+        codes = [each.error_code for each in made.topics]
+    else:
+        states = [DeleteTopicState(name=name) for name in names]
+        gone = user.call(key, 6, DeleteTopicsRequest(topics=states, timeout_ms=9_000))
+        assert isinstance(gone, DeleteTopicsResponse)
+        codes = [each.error_code for each in gone.responses]
+
+    assert len(codes) == 10_000
+    assert errors.NONE not in codes
+
+
 def test_the_bound_of_partitions_is_one_of_the_request_and_not_of_its_transactions(
     user: ClusterUser,
 ) -> None:

@@ -7,7 +7,7 @@ what this broker hosts; the answers follow in the same turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from tarry.base import errors
 from tarry.base.doors import Random
@@ -149,20 +149,18 @@ class MetadataChanges:
         self.replicas: StoreListener | None = None
         store.listener = self
 
-    def creation(
-        self, wanted: list[TopicWanted], earlier: Sequence[TopicChange] = ()
-    ) -> TopicChange:
+    def creation(self, wanted: list[TopicWanted], before: TopicChange | None = None) -> TopicChange:
         """Return a change that creates topics, to be asked for; no more than the store's
-        `topics_max`.  `earlier`: changes of the same request that come before it.
+        `topics_max`.  `before`: the change of the same request that comes before it.
         """
         ids = TopicIds(self._random)
-        made_before = list(earlier)
 
         def decide(view: ClusterState) -> TopicDecision:
-            left = PARTITIONS_PER_REQUEST_MAX - sum(made.partitions_made for made in made_before)
+            made = 0 if before is None else before.partitions_made
+            left = PARTITIONS_PER_REQUEST_MAX - made
             return decide_create_topics(view, wanted, self.settings, ids, left)
 
-        return TopicChange(decide)
+        return TopicChange(decide, before)
 
     def creations(self, wanted: list[TopicWanted]) -> list[TopicChange]:
         """Return the changes that create topics, however many they are."""
@@ -170,7 +168,7 @@ class MetadataChanges:
         for portion in self.in_portions(
             wanted, lambda one: one.name, lambda one: one.asked_count(self.settings)
         ):
-            made.append(self.creation(portion, made))
+            made.append(self.creation(portion, made[-1] if made else None))
         return made
 
     def ask(
@@ -210,25 +208,12 @@ class MetadataChanges:
                 change.decide(self.store.view)
             return respond(_outcomes(wanted))
         deadline_ms = self._turn.now_ms + max(timeout_ms, 0)
-
-        def ask(position: int) -> None:
-            def answer(error_code: int, sentence: str) -> Message | None:
-                if error_code == errors.NONE and position + 1 < len(wanted):
-                    ask(position + 1)
-                    return None
-                if error_code != errors.NONE:
-                    for change in wanted[position + 1 :]:
-                        change.decide(self.store.view)
-                    for change in wanted[position:]:
-                        change.fail(error_code, sentence)
-                return respond(_outcomes(wanted))
-
-            is_last = position + 1 == len(wanted)
-            left_ms = deadline_ms - self._turn.now_ms
-            self.ask(context, wanted[position], answer, left_ms, until=until if is_last else None)
-
-        ask(0)
+        _Portions(self, context, wanted, respond, until, deadline_ms).ask()
         return None
+
+    def left_ms(self, deadline_ms: int) -> int:
+        """Return how much time is left until a deadline."""
+        return deadline_ms - self._turn.now_ms
 
     def in_portions(
         self,
@@ -285,3 +270,60 @@ class MetadataChanges:
             self.replicas.on_refused(change)
         if self.also is not None:
             self.also.on_refused(change)
+
+
+class _Portions(Generic[Outcome]):
+    """Changes of one request, asked for one after the other; the first that fails is the last."""
+
+    def __init__(
+        self,
+        changes: MetadataChanges,
+        context: RequestContext,
+        wanted: Sequence[ChangeOfMany[Outcome]],
+        respond: Callable[[list[Outcome]], Message],
+        until: Callable[[], bool] | None,
+        deadline_ms: int,
+    ) -> None:
+        self._changes = changes
+        self._context = context
+        self._wanted = wanted
+        self._respond = respond
+        self._until = until
+        self._deadline_ms = deadline_ms
+        self._position = 0
+        self._is_asking = False
+        self._is_next_due = False
+
+    def ask(self) -> None:
+        """Ask for the next change, and for those behind it while they end at once.
+
+        Hundreds may change nothing: a request names thousands of topics that there are not.
+        """
+        self._is_next_due = True
+        if self._is_asking:
+            return
+        self._is_asking = True
+        while self._is_next_due:
+            self._is_next_due = False
+            is_last = self._position + 1 == len(self._wanted)
+            self._changes.ask(
+                self._context,
+                self._wanted[self._position],
+                self._answer,
+                self._changes.left_ms(self._deadline_ms),
+                until=self._until if is_last else None,
+            )
+        self._is_asking = False
+
+    def _answer(self, error_code: int, sentence: str) -> Message | None:
+        wanted, position = self._wanted, self._position
+        if error_code == errors.NONE and position + 1 < len(wanted):
+            self._position += 1
+            self.ask()
+            return None
+        if error_code != errors.NONE:
+            for change in wanted[position + 1 :]:
+                change.decide(self._changes.store.view)
+            for change in wanted[position:]:
+                change.fail(error_code, sentence)
+        return self._respond(_outcomes(wanted))
