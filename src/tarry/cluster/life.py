@@ -40,8 +40,6 @@ RETRY_MS: Final = 250
 # and for clocks that differ.
 MARGIN_MS_MIN: Final = 1_000
 MARGIN_PART: Final = 5
-# A stopping broker waits so long for etcd to know that its life is over.
-REVOKE_MS_MAX: Final = 1_000
 
 NO_EPOCH: Final = -1
 
@@ -94,10 +92,8 @@ class Life:
         # Why there is no life yet, for whoever waits for it; "" if there is.
         self.obstacle = "the lease was not granted yet"
         self._call_id = 0
-        # The revocation by which this life was ended, until etcd has answered; how long that is
-        # waited for.
+        # The revocation by which this life was ended, until etcd has answered.
         self._revoke_id = 0
-        self._revoke_ms = 0
         self._sent_ms = 0
         self._alarm = _LifeAlarm(self)
 
@@ -136,7 +132,6 @@ class Life:
         self._timer.cancel(self._alarm)
         if self._lease_id:
             self._revoke_id = self._etcd.begin_revoke(self._lease_id)
-            self._revoke_ms = self._turn.monotonic_ms() + REVOKE_MS_MAX
             self._lease_id = 0
         self.broker_epoch = NO_EPOCH
         # An answer that is still to come changes nothing.
@@ -144,11 +139,11 @@ class Life:
 
     @property
     def has_left(self) -> bool:
-        """True once etcd knows that this life is over, or does not answer.
+        """True once etcd knows that this life is over, or cannot be told.
 
         A request whose link ends may not be carried out.
         """
-        return not self._revoke_id or self._turn.monotonic_ms() >= self._revoke_ms
+        return not self._revoke_id
 
     def on_time(self) -> None:
         """Go on: the time of the next step has come, or that of an answer is over."""

@@ -47,6 +47,10 @@ logger = logging.getLogger("tarry.cluster")
 # A broker that stops hands over for so long at most: with what a stop takes besides, it is over
 # before a container's runtime gives up its patience of ten seconds.
 HAND_OVER_MS_MAX: Final = 4_000
+# So long it waits for etcd to know that its life is over, and no longer than so long after it was
+# asked to stop: the runtime leaves a broker behind after five seconds, its logs not marked clean.
+LEAVE_MS_MAX: Final = 1_000
+LEFT_MS_MAX: Final = 4_400
 # A step that etcd refused or did not answer is tried again.
 RETRY_MS: Final = 1_000
 
@@ -99,6 +103,11 @@ class ClusterMember(ClusterMembership):
         self._is_stopping = False
         self._hand_over: HandOver | None = None
         self._stop_alarm = _MemberAlarm(self._end_hand_over)
+        self._asked_ms = turn.now_ms
+        # The life is over, and etcd is not waited for any more.
+        self._is_leaving = False
+        self._is_late = False
+        self._leave_alarm = _MemberAlarm(self._end_leave)
         changes.also = self
         life.on_change = self._on_life
         life.begin()
@@ -138,8 +147,15 @@ class ClusterMember(ClusterMembership):
         self._timer.cancel(self._alarm)
         self._timer.cancel(self._stop_alarm)
         self._elections.end()
-        self._life.leave()
-        return self._life.has_left
+        if not self._is_leaving:
+            self._is_leaving = True
+            self._life.leave()
+            left_ms = LEFT_MS_MAX - (self._turn.now_ms - self._asked_ms)
+            self._arm(self._leave_alarm, min(max(left_ms, 1), LEAVE_MS_MAX))
+        return self._is_late or self._life.has_left
+
+    def _end_leave(self) -> None:
+        self._is_late = True
 
     # -- lives
 
@@ -297,6 +313,8 @@ class ClusterMember(ClusterMembership):
 
     def stop(self) -> None:
         """Have nothing new come, hand over what is led, then stop."""
+        if not self._is_stopping:
+            self._asked_ms = self._turn.now_ms
         if self._is_stopping or self._life.broker_epoch < 0:
             self._end_hand_over()
             return
