@@ -391,6 +391,35 @@ def test_a_member_makes_the_logs_of_a_large_topic_some_in_each_turn() -> None:
     assert [index for index, _, _ in roles.heard] == list(range(count))
 
 
+def test_a_member_makes_the_logs_of_many_topics_some_in_each_turn() -> None:
+    someone = as_member(Operator(BrokerByHand()))
+    hosting = someone.hand.broker.hosting
+    hosting.hosted_per_turn = PER_TURN
+    roles = Roles()
+    hosting.role_listeners.append(roles)
+    rows = [PartitionRow(2, 0, 0, [2, 1], [2, 1], 5)] * (PER_TURN - 1)
+    names = [f"t{number}" for number in range(7)]
+    created = [
+        TopicCreated(topic_id=name.encode().ljust(16, b"."), name=name, partitions=rows, configs={})
+        for name in names
+    ]
+    someone.hand.broker.store.change(GivenChange(*created))
+    sizes = [0]
+    for _ in range(12):
+        pass_turns(someone, 1)
+        sizes.append(len(roles.heard))
+    grown = PartitionsAdded(topic_id=created[0].topic_id, partitions=rows * 3)
+    someone.hand.broker.store.change(GivenChange(grown))
+    for _ in range(12):
+        pass_turns(someone, 1)
+        sizes.append(len(roles.heard))
+
+    assert max(after - before for before, after in itertools.pairwise(sizes)) <= PER_TURN
+    found = [len(someone.hand.broker.topics[name].followed) for name in names]
+    assert found == [4 * len(rows), *[len(rows)] * 6]
+    assert hosting.retries.waiting == 0
+
+
 def test_a_large_topic_that_is_deleted_while_its_logs_are_made_leaves_nothing_here() -> None:
     someone, roles = many_of_this_broker(20 * PER_TURN)
     someone.hand.broker.store.change(GivenChange(TopicDeleted(topic_id=SPREAD)))

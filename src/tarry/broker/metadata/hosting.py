@@ -38,7 +38,7 @@ from tarry.partition.role import Role
 from tarry.partition.state import Partition, ProducerListener
 from tarry.partition.topic import HostedTopic
 
-# Partitions of a new topic that a member of a cluster looks at in one turn: a log takes half a
+# Partitions of new topics that a member of a cluster looks at in one turn: a log takes half a
 # millisecond to make, and a life is over when the loop stands still for some seconds.
 HOSTED_PER_TURN: Final = 250
 
@@ -103,6 +103,13 @@ class Hosting:
         # leads without one.
         self.is_member = False
         self.hosted_per_turn = HOSTED_PER_TURN
+        # In a cluster: topics of which partitions are to be looked at, each from an index on, and
+        # whether that goes on in the next turn; how many more there are to be in the turn of a
+        # time.
+        self._unmade: dict[HostedTopic, int] = {}
+        self._is_going_on = False
+        self._left = 0
+        self._left_ms = -1
         self.own_epoch: Callable[[], int] = _no_life
         self._roles: dict[Partition, Role] = {}
         # Replicas of which nobody was told: the disk refused others that came with them.
@@ -116,7 +123,7 @@ class Hosting:
         if isinstance(record, TopicCreated):
             topic = self._state.topic_by_id(record.topic_id)
             if topic is not None:
-                self._make(topic, HostedTopic(topic.name, topic.topic_id))
+                self._make_all(topic, HostedTopic(topic.name, topic.topic_id))
         elif isinstance(record, TopicDeleted):
             deleted = self._state.deleted_topics.get(record.topic_id)
             if deleted is not None:
@@ -126,7 +133,7 @@ class Hosting:
             hosted = self._topics.with_id(record.topic_id)
             # Deleted since; or not hosted yet: then its logs are all made together.
             if topic is not None and hosted is not None:
-                self._make(topic, hosted)
+                self._make_all(topic, hosted)
         elif isinstance(record, PartitionChanged):
             self._change_role(record)
         elif isinstance(record, ConfigChanged):
@@ -166,21 +173,50 @@ class Hosting:
         for hosted in self._topics.all():
             self._tell_hosted(hosted, hosted.replicas())
 
-    def _make(
-        self,
-        topic: TopicState,
-        hosted: HostedTopic,
-        indexes: Sequence[int] | None = None,
-        first: int = 0,
-    ) -> None:
-        """Make the logs of a new topic, from its partition `first` on, or of these partitions of
-        one that is hosted already; what the disk refuses is tried again.  Of many some are made in
-        this turn and the rest in the next ones; clients try those again meanwhile.
+    def _make_all(self, topic: TopicState, hosted: HostedTopic) -> None:
+        """Make the logs of a topic that it has not yet.  Of many some are made in this turn and the
+        rest in the next ones; clients try those again meanwhile.
         """
-        count = len(topic.partitions)
-        end = min(first + self.hosted_per_turn, count) if self.is_member else count
+        if not self.is_member:
+            self._make(topic, hosted, range(len(topic.partitions)))
+            return
+        self._unmade.setdefault(hosted, 0)
+        self._make_some()
+
+    def _make_some(self) -> None:
+        """Make as many logs as this turn has room for."""
+        if self._left_ms != self.retries.now_ms:
+            self._left_ms, self._left = self.retries.now_ms, self.hosted_per_turn
+        while self._unmade and self._left > 0:
+            hosted = next(iter(self._unmade))
+            first = self._unmade.pop(hosted)
+            topic = self._state.topic_by_id(hosted.topic_id)
+            if topic is None:
+                self._close_untold(hosted)
+                continue
+            count = len(topic.partitions)
+            end = min(first + self._left, count)
+            self._left -= end - first
+            if end < count:
+                self._unmade[hosted] = end
+            self._make(topic, hosted, range(first, end))
+        if self._unmade and not self._is_going_on:
+            self._is_going_on = True
+            self.retries.soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_going_on = False
         try:
-            self._host(topic, hosted, range(first, end) if indexes is None else indexes)
+            self._make_some()
+        except FlushFailed as error:
+            self._fail(str(error))
+
+    def _make(self, topic: TopicState, hosted: HostedTopic, indexes: Sequence[int]) -> None:
+        """Make the logs of these partitions of a topic, which is hosted from then on if it was not;
+        what the disk refuses is tried again.
+        """
+        try:
+            self._host(topic, hosted, indexes)
         except FlushFailed:
             raise
         except StorageError as error:
@@ -188,15 +224,13 @@ class Hosting:
             self._logs.trouble.report(f"topic {topic.name} has no logs yet", error)
             # What is open already stays: opened anew it would not be known as new, and its name
             # would never be flushed.
-            self.retries.later(partial(self._make_again, hosted, indexes, first))
+            self.retries.later(partial(self._make_again, hosted, indexes))
             return
         came = [each for each in self._untold if each.topic_id == topic.topic_id]
         for partition in came:
             self._follow_untold(hosted, partition, topic.partitions[partition.index])
         self._topics.add(hosted)
         self._tell_hosted(hosted, [each for each in came if each in self._untold])
-        if indexes is None and end < count:
-            self.retries.soon(partial(self._make_again, hosted, None, end))
 
     def _tell_hosted(self, hosted: HostedTopic, came: list[Partition]) -> None:
         for partition in came:
@@ -206,17 +240,20 @@ class Hosting:
                 listener.on_role(partition, None, role)
         self._listener.on_hosted(hosted)
 
-    def _make_again(self, hosted: HostedTopic, indexes: Sequence[int] | None, first: int) -> None:
+    def _make_again(self, hosted: HostedTopic, indexes: Sequence[int]) -> None:
         topic = self._state.topic_by_id(hosted.topic_id)
         if topic is None:
-            # What was told of is closed already.
-            for partition in [each for each in self._untold if each.topic_id == hosted.topic_id]:
-                self._close_one(partition)
+            self._close_untold(hosted)
             return
         try:
-            self._make(topic, hosted, indexes, first)
+            self._make(topic, hosted, indexes)
         except FlushFailed as error:
             self._fail(str(error))
+
+    def _close_untold(self, hosted: HostedTopic) -> None:
+        """Close what nobody was told of, of a deleted topic; all else is closed already."""
+        for partition in [each for each in self._untold if each.topic_id == hosted.topic_id]:
+            self._close_one(partition)
 
     def _host(self, topic: TopicState, hosted: HostedTopic, indexes: Iterable[int]) -> None:
         """Open the logs of the replicas of these partitions that are this broker's and that

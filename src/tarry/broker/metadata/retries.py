@@ -20,6 +20,11 @@ class Retries:
         self._timer = timer
         self.waiting = 0
 
+    @property
+    def now_ms(self) -> int:
+        """Attended time."""
+        return self._turn.now_ms
+
     def later(self, step: Callable[[], None]) -> None:
         """Have this step tried once more in a second."""
         self.waiting += 1
