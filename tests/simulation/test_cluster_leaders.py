@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.cluster.leader_scene import LeaderScene
+from tests.support.broker.broker_user import a_batch
+from tests.support.cluster.cluster_user import ClusterUser
+from tests.support.cluster.leader_scene import TOPIC, LeaderScene
 
+from tarry.base.etcd import Put
 from tarry.base.limits import POLL_MS_MAX
+from tarry.cluster.rows import Keys
+from tarry.protocol import api_keys
+from tarry.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from tarry.runtime.loop import STOP_MS_MAX
 from tarry.simulation import faults
 from tarry.simulation.cluster.cluster_node import SESSION_MS
+from tarry.wire.reader import window_of
 
 ALL = [1, 2, 3]
 
@@ -182,6 +193,31 @@ def test_a_new_disk_leaves_below_the_floor_but_never_as_the_last() -> None:
     scene.pass_ms(1_000)
     assert scene.leaders(index=1) == []
     assert scene.row(1).leader_id == 1
+    assert scene.violations() == []
+
+
+def test_what_stood_still_at_the_start_is_left_when_it_is_mended() -> None:
+    scene = LeaderScene(settings={"flush.policy": "os"})
+    scene.create([[1, 2]])
+    scene.until(lambda: scene.leads(1), "a leader")
+    data = PartitionProduceData(index=0, records=window_of(a_batch(b"a")))
+    asked = TopicProduceData(name=TOPIC, partition_data=[data])
+    request = ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[asked])
+    ClusterUser(scene.cluster).call(api_keys.PRODUCE, 11, request)
+    # A recovery point has it by then.
+    scene.pass_ms(10_000)
+    scene.kill(2, faults.POWER)
+    etcd = scene.cluster.etcd_node.etcd
+    key = Keys("/simulated/").topic(scene.broker().topics[TOPIC].topic_id)
+    sound = etcd.rows(key)[0].value
+    assert etcd.transact([], [Put(key, b"[1,7]")])[0]
+    scene.until(lambda: scene.leaders() == [], "nobody leads")
+    scene.restart(2)
+    assert etcd.transact([], [Put(key, sound)])[0]
+    scene.until(lambda: scene.isrs() == [[1], [1, 2]], "it leaves and is in sync again")
+    scene.kill(1)
+    scene.until(lambda: scene.leaders() == [2], "a log that is doubted no more")
+
     assert scene.violations() == []
 
 

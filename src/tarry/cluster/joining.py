@@ -24,7 +24,7 @@ from tarry.cluster.identity import Identity, read_identity, write_identity
 from tarry.cluster.life import Life
 from tarry.cluster.records import ClusterCreated, MetadataRecord
 from tarry.cluster.rows import ROW_FORMAT, BrokerRow, Keys, LifeRow
-from tarry.cluster.state import ClusterState
+from tarry.cluster.state import ClusterState, stands_still
 from tarry.log.identity import LogIdentity
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
@@ -257,6 +257,7 @@ class Joining:
         registered = known.directory_id if isinstance(known, BrokerRow) else ""
         self.is_other_disk = registered not in ("", identity.directory_id)
         if self.is_other_disk:
+            self._refuse_what_cannot_be_left()
             logger.warning(
                 "broker %d is registered with another log directory: what it has to keep is not on "
                 "this one, so it leaves all replicas in sync and copies them anew",
@@ -281,6 +282,19 @@ class Joining:
             renew_ms=settings.broker_heartbeat_interval_ms,
             directory_id=identity.directory_id,
         )
+
+    def _refuse_what_cannot_be_left(self) -> None:
+        """Refuse another disk while a partition stands still: it may have this broker in sync, and
+        once its row is mended nobody could tell an empty log from one that never had a record.
+        """
+        for topic in self.store.state.topics.values():
+            if any(stands_still(row) for row in topic.partitions):
+                raise JoinRefused(
+                    f"broker {self._settings.node_id} is registered with another log directory, "
+                    f"and topic {topic.name} stands still, so that this broker cannot leave its "
+                    "replicas in sync: mend the rows that tarry metadata check names, then start "
+                    "this broker again"
+                )
 
 
 def check_release(version: str) -> None:

@@ -6,6 +6,8 @@ import pytest
 from tests.support.cluster.joining_scene import JoiningBroker, JoiningScene
 
 from tarry.base.errors import CorruptData, InvalidSetting
+from tarry.base.etcd import Put
+from tarry.base.ids import id_text
 from tarry.cluster.embedded import METADATA_DIRECTORY
 from tarry.cluster.identity import FILE, read_identity, refuse_members_directory
 from tarry.cluster.joining import JoinRefused, check_release
@@ -190,6 +192,29 @@ def test_a_new_disk_under_an_old_id_joins_when_the_old_lease_is_over(scene: Join
         return registered_directory(scene) == identity.directory_id
 
     scene.run(is_registered)
+
+
+@pytest.mark.parametrize(
+    "row", [b"[7]", b'[1,"orders",{},[[0,[[]],[]]]]'], ids=["topic", "partition"]
+)
+def test_a_new_disk_is_refused_while_it_cannot_leave_every_isr(
+    scene: JoiningScene, row: bytes
+) -> None:
+    """What stands still may have the broker in sync, and an empty log would count as whole."""
+    first = scene.broker(1)
+    scene.join(first)
+    first.register()
+    keys, topic_id = first.joining.keys, b"orders".ljust(16, b".")
+    name = f'[1,"orders","{id_text(topic_id)}"]'.encode()
+    puts = [Put(keys.name("orders"), name), Put(keys.topic(topic_id), row)]
+    assert scene.etcd.transact([], puts)[0]
+
+    with pytest.raises(JoinRefused, match=r"topic orders stands still.*metadata check"):
+        scene.join(scene.broker(1, scene.disk()))
+
+    sound = b'[1,"orders",{},[[0,[[1]],[]]]]'
+    assert scene.etcd.transact([], [Put(keys.topic(topic_id), sound)])[0]
+    scene.join(scene.broker(1, scene.disk()))
 
 
 def test_the_directory_of_a_broker_with_a_store_of_its_own_is_refused(scene: JoiningScene) -> None:

@@ -249,17 +249,22 @@ class ClusterMember(ClusterMembership):
         for topic_id, index in self._doubts.places():
             topic = topics.get(topic_id)
             row = None if topic is None else topic.partitions[index]
-            if row is None or (self._broker_id not in row.isr and not stands_still(row)):
+            if topic is None or row is None:
                 settled.append((topic_id, index))
+            elif stands_still(row):
+                # It is left when it is mended.
+                continue
+            elif self._broker_id not in row.isr:
+                settled.append((topic_id, index))
+            else:
+                logger.error(
+                    "%s-%d: this broker is the last replica in sync, and its log is not whole; the "
+                    "partition stays offline until another replica comes back or one is elected "
+                    "(tarry topics elect)",
+                    topic.name,
+                    index,
+                )
         self._doubts.settle(settled)
-        for topic_id, index in self._doubts.places():
-            logger.error(
-                "%s-%d: this broker is the last replica in sync, and its log is not whole; the "
-                "partition stays offline until another replica comes back or one is elected (tarry "
-                "topics elect)",
-                topics[topic_id].name,
-                index,
-            )
 
     def _follow_row(self, topic_id: bytes, index: int, row: PartitionRow) -> None:
         """React to a partition's row: claim what nobody leads, settle what is doubted."""
@@ -269,6 +274,9 @@ class ClusterMember(ClusterMembership):
             was_elected = row.leader_id == own_id and row.unclean_epoch == row.leader_epoch
             if own_id not in row.isr or was_elected:
                 self._doubts.settle([place])
+            elif len(row.isr) > 1:
+                # It stood still when this broker left all else, and was mended since.
+                self._left_epoch = -1
         if own_id in row.isr and not is_led(self._store.state, row):
             self._has_vacancies = True
 

@@ -46,7 +46,9 @@ def find_doubts(
             continue
         is_flawed = partition.log.flaw_offset >= 0
         is_doubted = is_other_disk or last is UNREADABLE or place in doubted
-        if is_doubted or (len(row.replicas) > 1 and (is_flawed or not is_trusted)):
+        # Of what stands still nobody may know the replicas.
+        is_alone = len(row.replicas) == 1
+        if is_doubted or (not is_alone and (is_flawed or not is_trusted)):
             places.append(place)
     doubts = Doubts(disk, settings.flush_policy, boot_id, places)
     doubts.save()
