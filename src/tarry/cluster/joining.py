@@ -21,7 +21,7 @@ from tarry.cluster.change import Change
 from tarry.cluster.embedded import METADATA_DIRECTORY
 from tarry.cluster.etcd_store import ANSWER_MS_MAX, RETRY_MS, EtcdStore
 from tarry.cluster.identity import Identity, read_identity, write_identity
-from tarry.cluster.life import Life
+from tarry.cluster.life import Life, why_taken
 from tarry.cluster.records import ClusterCreated, MetadataRecord
 from tarry.cluster.rows import ROW_FORMAT, BrokerRow, Keys, LifeRow
 from tarry.cluster.state import ClusterState, stands_still
@@ -221,10 +221,7 @@ class Joining:
         now_ms = self.turn_state.now_ms
         if self._refuse_ms is None:
             self._refuse_ms = now_ms + LEASES_WAITED * self._settings.broker_session_timeout_ms
-        self.obstacle = (
-            f"broker {broker_id} lives in the cluster already, with another log directory: give "
-            "this one another node.id, or stop the other one"
-        )
+        self.obstacle = why_taken(self.store.known, broker_id)
         if now_ms >= self._refuse_ms:
             raise JoinRefused(self.obstacle)
         self._arm(RETRY_MS)

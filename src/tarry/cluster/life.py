@@ -162,7 +162,10 @@ class Life:
             self._put_key([Compare(self._key, "mod", 0)])
 
     def _is_stored(self) -> bool:
-        return self._stored_phase == self._phase and self._is_registered()
+        # One that cannot be had was put by somebody else, perhaps without the lease: then it would
+        # outlive this broker, and nobody would claim what it leads.
+        is_sound = not self._known.fault(self._key)
+        return is_sound and self._stored_phase == self._phase and self._is_registered()
 
     def _is_registered(self) -> bool:
         key, known = self._known.keys.broker(self._broker_id), self._known
@@ -188,10 +191,7 @@ class Life:
         if other.directory_id == self._directory_id:
             self._call(self._etcd.begin_revoke(other.lease_id))
             return
-        self.obstacle = (
-            f"broker {self._broker_id} lives in the cluster already, with another log directory: "
-            "give this one another node.id, or stop the other one"
-        )
+        self.obstacle = why_taken(self._known, self._broker_id)
         self._arm(self._renew_ms)
 
     def _put_key(self, compares: list[Compare]) -> None:
@@ -312,6 +312,20 @@ class Life:
         self._timer.cancel(self._alarm)
         self._alarm.deadline_ms = self._turn.now_ms + delay_ms
         self._timer.add(self._alarm)
+
+
+def why_taken(known: KnownRows, broker_id: int) -> str:
+    """Return why a broker cannot live that has not the directory of the life under its id."""
+    fault = known.fault(known.keys.life(broker_id))
+    if fault:
+        return (
+            f"whether another broker {broker_id} lives is not known, {fault}: if none runs, remove "
+            "that row"
+        )
+    return (
+        f"broker {broker_id} lives in the cluster already, with another log directory: give this "
+        "one another node.id, or stop the other one"
+    )
 
 
 def _tell_nobody() -> None:

@@ -53,7 +53,8 @@ _CONSEQUENCES: Final = {
     "names": "nobody can take this name",
     "brokers": "what was known of the broker counts, if anything was; it writes the row anew while "
     "it lives",
-    "lives": "the broker's life counts, in the phase that was known; restart the broker",
+    "lives": "the broker's life counts, in the phase that was known; it writes the row anew while "
+    "it lives, and if it does not, remove the row",
     "configs": "what was set before counts; set a value anew",
     "deleted": "whose data is to be removed is what was known before",
 }

@@ -512,3 +512,29 @@ def test_a_broker_that_lives_writes_its_damaged_registration_anew() -> None:
 
     assert scene.etcd.rows(b"/test/brokers/1")[0].value == sound
     assert broker.life.broker_epoch == epoch
+
+
+def test_a_broker_that_lives_writes_the_damaged_row_of_its_life_anew_with_its_lease() -> None:
+    scene = LifeScene()
+    broker = scene.start(1)
+    scene.run(lambda: broker.life.is_alive)
+    (sound,) = scene.etcd.rows(b"/test/lives/1")
+    assert scene.etcd.transact([], [Put(b"/test/lives/1", b"[]")])[0]
+    scene.pass_ms(5_000)
+
+    (row,) = scene.etcd.rows(b"/test/lives/1")
+    assert (row.value, row.lease_id) == (sound.value, sound.lease_id)
+    assert broker.epochs == [broker.life.broker_epoch]
+    broker.kill()
+    scene.run(lambda: scene.stored_lives() == [])
+
+
+def test_a_broker_whose_life_cannot_be_read_is_told_to_have_the_row_removed() -> None:
+    scene = LifeScene()
+    assert scene.etcd.transact([], [Put(b"/test/lives/1", b"[]")])[0]
+    broker = scene.start(1)
+    scene.run(lambda: "if none runs, remove that row" in broker.life.obstacle)
+    assert "/test/lives/1 in etcd cannot be read" in broker.life.obstacle
+    scene.etcd._remove([b"/test/lives/1"])
+
+    scene.run(lambda: broker.life.is_alive)
