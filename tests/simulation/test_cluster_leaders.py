@@ -322,10 +322,12 @@ def test_a_write_that_succeeds_again_keeps_the_leader() -> None:
     assert broker is not None
     partition = broker.topics.partition("t", 0)
     assert partition is not None
-    broker.flushes.refused[partition] = None
-    scene.pass_ms(700)
-    broker.flushes.touch(partition)
-    scene.pass_ms(3_000)
+    for _ in range(2):
+        # The second time is no sequel of the first.
+        broker.flushes.refused[partition] = None
+        scene.pass_ms(700)
+        broker.flushes.touch(partition)
+        scene.pass_ms(3_000)
 
     assert broker.flushes.refused == {}
     assert scene.leaders() == [1]

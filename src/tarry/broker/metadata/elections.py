@@ -130,9 +130,8 @@ class Elections(TimerEntry):
     def _refused_logs(self) -> list[Partition]:
         """Return what the disk has refused to write for too long, while others have it too."""
         refused = self._flushes.refused
-        if not refused:
-            return []
         found: list[Partition] = []
+        # Also where there is none: what is refused later is no sequel of what was.
         self._refused.begin()
         for owner in list(refused):
             if not isinstance(owner, Partition) or owner.is_closed:
