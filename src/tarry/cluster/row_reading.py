@@ -100,6 +100,8 @@ class RowReading:
         # Why a row is none, by key; but for partitions, whose rows say it themselves.
         self.faults: dict[bytes, str] = {}
         self._topics: dict[bytes, TopicRow] = {}
+        # Of those, by what names that clash have in common.
+        self._topic_keys: dict[str, bytes] = {}
         put: dict[str, list[tuple[Place, Row]]] = {}
         for change in changes:
             place = known.keys.place(change.key)
@@ -147,6 +149,7 @@ class RowReading:
     def _take(self, key: bytes, row: StoredRow) -> StoredRow:
         if isinstance(row, TopicRow):
             self._topics[key] = row
+            self._topic_keys.setdefault(collision_key(row.name), key)
         return row
 
     def _topic_fault(self, key: bytes, row: TopicRow) -> str:
@@ -174,8 +177,7 @@ class RowReading:
         key = self._known.topic_key_of(name)
         if key is not None and not any(key == gone for _, gone in self.gone.get("topics", ())):
             return key
-        clashing = collision_key(name)
-        return next((k for k, t in self._topics.items() if collision_key(t.name) == clashing), None)
+        return self._topic_keys.get(collision_key(name))
 
     def _stand_in(self, place: Place, change: Row, fault: str) -> StoredRow | None:
         kind = place[0]

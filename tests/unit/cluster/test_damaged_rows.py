@@ -316,9 +316,14 @@ def test_a_second_topic_with_a_name_that_is_taken_is_passed_over() -> None:
     scene = rows()
     sound = scene.etcd.rows(KEYS.topic(TOPIC_ID))[0].value
     scene.put(Put(KEYS.topic(b"o" * 16), sound))
+    scene.put(Put(KEYS.name("orders"), NAME))
     scene.hear()
+    other = Rows()
+    other.etcd = scene.etcd
 
     assert list(scene.state.topics_by_id) == [TOPIC_ID]
+    with pytest.raises(CorruptData, match="another topic has its name"):
+        other.hear()
 
 
 @pytest.mark.parametrize("version", [1, 12])
