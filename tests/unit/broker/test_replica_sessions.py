@@ -15,6 +15,7 @@ from tests.support.broker.leader_scene import (
 )
 
 from tarry.base import errors
+from tarry.base.limits import UNSENT_BYTES_MAX
 from tarry.broker.replication.fetch_sessions import (
     HASTE_MS,
     HASTY_WAIT_MS,
@@ -323,3 +324,58 @@ def test_a_full_answer_looks_at_no_more_partitions_and_all_have_their_turn() -> 
 
     assert len(looked) < 200
     assert len(seen) == 49
+
+
+def test_what_no_replica_can_ask_for_is_not_kept_in_a_session() -> None:
+    """Who guesses a broker's id and epoch may name what it likes, one request after the other."""
+    scene = LeaderScene(isr=(1,), partitions=2)
+    answer = scene.fetch(SECOND, {0: 0})
+    session_id = answer.session_id
+    strange: list[dict[str, object]] = [
+        {"topic_id": b"n" * 16},
+        {"directory": b"x" * 16},
+        {"directory": bytes(16)},
+    ]
+    codes: set[int] = set()
+    for number, terms in enumerate(strange, 1):
+        asked = dict.fromkeys(range(1, 50), 0)
+        told = scene.fetch(SECOND, asked, session=(session_id, number), **terms)
+        codes |= {each.error_code for each in parts_of(told).values()}
+
+    session = sessions_of(scene).get(session_id)
+    assert session is not None
+    assert list(session.seats) == [(SHARED, 0)]
+    assert codes == {
+        errors.UNKNOWN_TOPIC_ID,
+        errors.LOG_DIR_NOT_FOUND,
+        errors.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    # Who has a right to it asks once more.
+    assert parts_of(scene.fetch(SECOND, {1: 0}, session=(session_id, 4)))[1].error_code == 0
+
+
+def test_a_follower_that_reads_a_byte_a_second_holds_up_nobody_for_longer_than_the_lag() -> None:
+    scene = LeaderScene(isr=(1, 2, 3), min_insync_replicas="2")
+    slow = scene.link(SECOND)
+    sessions = {each: scene.fetch(each, {0: 0}).session_id for each in (SECOND, THIRD)}
+    scene.write(b"a" * 500_000)
+    # It asks again and again, and what it is answered stays here.
+    scene.hand.transport.stuck[slow.connection_id] = True
+    connection = scene.broker.answers.connections[slow.connection_id]
+    unsent: list[int] = []
+    for number in range(1, 60):
+        scene.send_fetch(SECOND, {0: 0}, session=(sessions[SECOND], number))
+        unsent.append(int(connection.unsent))
+    copied = scene.fetch(THIRD, {0: 0}, session=(sessions[THIRD], 1))
+    scene.fetch(THIRD, {0: 1}, session=(sessions[THIRD], 2), last_epoch=0)
+    before = (scene.isr(), scene.high_watermark)
+    number = 3
+    for _ in range(scene.broker.settings.replica_lag_time_max_ms // 1_000 + 2):
+        scene.fetch(THIRD, {}, session=(sessions[THIRD], number))
+        scene.pass_ms(1_000)
+        number += 1
+
+    assert len(records_in(parts_of(copied)[0])) == 1
+    assert UNSENT_BYTES_MAX <= max(unsent) < UNSENT_BYTES_MAX + 1_000_000
+    assert before == ([1, 2, 3], 0)
+    assert (scene.isr(), scene.high_watermark) == ([1, 3], 1)

@@ -308,7 +308,11 @@ class ReplicaFetchHandler:
         if error_code != errors.NONE or partition is None:
             # It is told once; the follower asks again when it knows better.
             session.news.pop(seat, None)
-            return replica_reads.refused(seat, error_code)
+            refusal = replica_reads.refused(seat, error_code)
+            if partition is None or error_code == errors.LOG_DIR_NOT_FOUND:
+                # It would never be news, and who is no broker could name any number of them.
+                sessions.forget(session, (seat.topic_id, seat.asked.partition))
+            return refusal
         if found is not None:
             session.news.pop(seat, None)
             return replica_reads.diverging(seat, partition, found)
