@@ -309,7 +309,7 @@ def _fault_of_key(place: list[str]) -> str:
 
 def _fault_of_row(row: StoredRow) -> str:
     """Return why brokers do not go by a row; "" for what is looked at in parts."""
-    fault = row_fault(row) if isinstance(row, BrokerRow | LifeRow | DeletedRow) else ""
+    fault = row_fault(row) if isinstance(row, BrokerRow | LifeRow | ConfigsRow | DeletedRow) else ""
     return f"it makes no sense, {fault}: mend it, or restore etcd" if fault else ""
 
 

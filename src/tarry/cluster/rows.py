@@ -288,6 +288,8 @@ def row_fault(row: StoredRow) -> str:
             return f"no topic has {row.partition_count} partitions"
         case DeletedRow():
             return name_fault(row.name)
+        case ConfigsRow():
+            return _text_fault([*row.configs, *row.configs.values()])
         case ProducerIdsRow() if not 0 <= row.next_id <= _INT64_MAX:
             return f"{row.next_id} is no producer id"
         case _:
@@ -300,8 +302,12 @@ def _broker_fault(row: BrokerRow) -> str:
         if not 0 <= port <= _PORT_MAX:
             return f"{port} is no port"
         texts += [listener, host]
+    return _text_fault(texts)
+
+
+def _text_fault(texts: list[str]) -> str:
     if any(len(text.encode()) > _TEXT_BYTES_MAX for text in texts):
-        return "a name in it is longer than clients can be told"
+        return "a text in it is longer than clients can be told"
     return ""
 
 

@@ -392,6 +392,7 @@ IMPOSSIBLE = [
     ("brokers/2", b'[1,"","",{"PLAINTEXT":["h",-1]},""]'),
     ("brokers/2", b'[1,"","%s",{},""]' % (b"r" * 32_768)),
     ("brokers/2", b'[1,"","",{"PLAINTEXT":["%s",1]},""]' % (b"h" * 32_768)),
+    ("configs/2", b'[1,{"message.max.bytes":"%s"}]' % (b"7" * 32_768)),
     ("lives/2", b'[1,"",9223372036854775808,"serving"]'),
     ("lives/2", b'[1,"",-1,"serving"]'),
 ]
