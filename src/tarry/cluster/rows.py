@@ -155,6 +155,8 @@ _ENCODER: Final = msgspec.json.Encoder()
 _DECODERS: Final = {kind: msgspec.json.Decoder(row) for kind, row in KINDS.items()}
 _FORMAT_DECODER: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _INT_DECODER: Final = msgspec.json.Decoder(int)
+# The last: arrays in arrays in arrays, thousands deep.
+_UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
@@ -237,7 +239,7 @@ def decode_row(kind: str, key: bytes, value: bytes) -> StoredRow:
         )
     try:
         return decoder.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _UNDECODABLE as error:
         raise CorruptData(f"{shown_key(key)} in etcd cannot be read: {error}") from error
 
 
@@ -246,7 +248,7 @@ def format_of(value: bytes) -> int:
     try:
         parts = _FORMAT_DECODER.decode(value)
         return _INT_DECODER.decode(parts[0]) if parts else 0
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNDECODABLE:
         return 0
 
 

@@ -36,8 +36,10 @@ from tarry.wire.reader import window_of
 
 # Format, leader, epoch, its life, partition epoch, replicas, in sync, adding, removing, unclean.
 SOUND = b"[1,1,4,2,4,[1,2,3],[1,2],[],[],-1]"
+DEEP = b"[1," + b"[" * 100_000 + b"]" * 100_001
 BAD = [
     b"",
+    DEEP,
     b"\xff\xfe",
     b"null",
     b"[]",
@@ -217,6 +219,7 @@ def test_a_topic_that_was_made_with_damaged_replicas_stands_still_there_alone() 
 NAME = f'[1,"orders","{id_text(TOPIC_ID)}"]'.encode()
 BAD_TOPICS = [
     b"",
+    DEEP,
     b"\xff",
     b"[]",
     b'[2,"orders",{},[],"new"]',
@@ -385,7 +388,7 @@ def test_data_of_a_damaged_topic_is_kept_over_a_restart_and_served_again() -> No
 
 # -- brokers, lives, settings, names, deletions
 
-BAD_ROWS = [b"", b"\xff", b"[]", b'[2,"new"]', b"[1,7]"]
+BAD_ROWS = [b"", DEEP, b"\xff", b"[]", b'[2,"new"]', b"[1,7]"]
 # What brokers write, with something that no answer to a client holds.
 IMPOSSIBLE = [
     ("brokers/2", b'[1,"","",{"PLAINTEXT":["h",2147483648]},""]'),
