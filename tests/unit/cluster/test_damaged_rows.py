@@ -63,6 +63,11 @@ BAD = [
 ]
 
 
+def short(value: object) -> str:
+    """The name of a value in a test's name."""
+    return str(value)[:60]
+
+
 def rows() -> Rows:
     """Two partitions of three replicas; the first has a row of its own, and broker 1 is dead."""
     scene = Rows()
@@ -75,7 +80,7 @@ def rows() -> Rows:
     return scene
 
 
-@pytest.mark.parametrize("value", BAD)
+@pytest.mark.parametrize("value", BAD, ids=short)
 def test_a_row_that_makes_no_sense_has_its_partition_stand_still_and_no_other(
     value: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -236,7 +241,7 @@ BAD_TOPICS = [
 ]
 
 
-@pytest.mark.parametrize("value", BAD_TOPICS)
+@pytest.mark.parametrize("value", BAD_TOPICS, ids=short)
 def test_a_topic_that_makes_no_sense_stands_still_and_goes_on_when_it_is_mended(
     value: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
