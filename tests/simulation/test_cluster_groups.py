@@ -12,6 +12,7 @@ from tarry.broker.coordinator.coordinators import Coordinators
 from tarry.broker.coordinator.runtime import ShardRuntime
 from tarry.cluster.claims import ClaimPartitions
 from tarry.cluster.records import PartitionRow
+from tarry.cluster.row_changes import RowsChange
 from tarry.cluster.state import ClusterState, TopicState
 from tarry.partition.role import Role
 from tarry.partition.state import Partition
@@ -97,6 +98,7 @@ def claims_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         after = claimed(self, view, topic, index, replace(row, isr=list(row.replicas)))
         return None if after is None else replace(after, isr=[after.leader_id])
 
+    monkeypatch.setattr(ClaimPartitions, "places", RowsChange.places)
     monkeypatch.setattr(ClaimPartitions, "changed", changed)
 
 

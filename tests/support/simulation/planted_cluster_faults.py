@@ -20,6 +20,7 @@ from tarry.broker.replication.followed import Followed
 from tarry.cluster.claims import ClaimPartitions
 from tarry.cluster.leaves import LeavePartitions
 from tarry.cluster.records import PartitionRow
+from tarry.cluster.row_changes import RowsChange
 from tarry.cluster.state import ClusterState, TopicState
 from tarry.cluster.transactions import Transaction
 from tarry.log.log import Log
@@ -105,6 +106,7 @@ def claim_from_outside_the_isr() -> None:
         after = honest(self, view, topic, index, replace(row, isr=list(row.replicas)))
         return None if after is None else replace(after, isr=[after.leader_id])
 
+    ClaimPartitions.places = RowsChange.places
     ClaimPartitions.changed = changed
 
 
