@@ -7,6 +7,7 @@ from tests.support.broker.broker_user import a_batch
 from tests.support.cluster.cluster_user import ClusterUser
 from tests.support.cluster.leader_scene import TOPIC, LeaderScene
 
+from tarry.base import errors
 from tarry.base.etcd import Put
 from tarry.base.limits import POLL_MS_MAX
 from tarry.cluster.rows import Keys
@@ -14,6 +15,7 @@ from tarry.protocol import api_keys
 from tarry.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
+    ProduceResponse,
     TopicProduceData,
 )
 from tarry.runtime.loop import STOP_MS_MAX
@@ -198,12 +200,14 @@ def test_a_new_disk_leaves_below_the_floor_but_never_as_the_last() -> None:
 
 def test_what_stood_still_at_the_start_is_left_when_it_is_mended() -> None:
     scene = LeaderScene(settings={"flush.policy": "os"})
-    scene.create([[1, 2]])
+    scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime"})
     scene.until(lambda: scene.leads(1), "a leader")
     data = PartitionProduceData(index=0, records=window_of(a_batch(b"a")))
     asked = TopicProduceData(name=TOPIC, partition_data=[data])
     request = ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[asked])
-    ClusterUser(scene.cluster).call(api_keys.PRODUCE, 11, request)
+    answer = ClusterUser(scene.cluster).call(api_keys.PRODUCE, 11, request)
+    assert isinstance(answer, ProduceResponse)
+    assert answer.responses[0].partition_responses[0].error_code == errors.NONE
     # A recovery point has it by then.
     scene.pass_ms(10_000)
     scene.kill(2, faults.POWER)

@@ -21,6 +21,7 @@ from tarry.cluster.rows import (
     ROW_FORMAT,
     BlockRow,
     BrokerRow,
+    ClusterRow,
     ConfigsRow,
     DeletedRow,
     Keys,
@@ -109,16 +110,40 @@ class RowReading:
                 self.gone.setdefault(place[0], []).append((place, change.key))
             else:
                 put.setdefault(place[0], []).append((place, change))
+        # Topics whose row was removed though nobody has deleted them, by their ids.
+        self.lost = self._find_lost(put.get("deleted", ()))
         self._parts = put.pop("parts", [])
         # A topic whose row is damaged is known by its name.
         for kind in sorted(put, key=lambda kind: kind != "names"):
             read = [(*each, row) for each in put[kind] if (row := self._read(*each)) is not None]
             self.rows[kind] = read
+        for place, key, before in self.lost.values():
+            self.faults[key] = "it was removed, and nobody has deleted the topic, so put it back"
+            _tell_still(before, key, self.faults[key])
+            self.rows.setdefault("topics", []).append((place, Row(key, b"", 0, 0), before))
         self.rows["parts"] = [
             (*each, part) for each in self._parts if (part := self._read_part(*each)) is not None
         ]
 
     # -- all but partitions
+
+    def _find_lost(
+        self, deleted: Iterable[tuple[Place, Row]]
+    ) -> dict[str, tuple[Place, bytes, TopicRow]]:
+        """Find the topics that are gone and not deleted, and take them from what is gone: the only
+        licence to remove data is the row that is put when a topic's goes.
+        """
+        licensed = dict.fromkeys(place[-1] for place, _ in deleted)
+        lost: dict[str, tuple[Place, bytes, TopicRow]] = {}
+        for place, key in self.gone.get("topics", ()):
+            before = self._known.get(key)
+            if not isinstance(before, TopicRow) or place[1] in licensed:
+                continue
+            if self._known.get(self._known.keys.deleted(id_from_text(place[1]))) is None:
+                lost[place[1]] = place, key, before
+        if lost:
+            self.gone["topics"] = [each for each in self.gone["topics"] if each[0][1] not in lost]
+        return lost
 
     def _read(self, place: Place, change: Row) -> StoredRow | None:
         """Return a row, or what stands in its place; None if it is passed over."""
@@ -130,6 +155,8 @@ class RowReading:
         try:
             row = decode_row(kind, change.key, change.value)
             fault = row_fault(row)
+            if not fault and isinstance(row, ClusterRow):
+                fault = self._cluster_fault(change.key, row)
             if fault:
                 raise CorruptData(f"{shown_key(change.key)} in etcd makes no sense: {fault}")
             fault = self._topic_fault(change.key, row) if isinstance(row, TopicRow) else ""
@@ -151,6 +178,15 @@ class RowReading:
             self._topics[key] = row
             self._topic_keys.setdefault(collision_key(row.name), key)
         return row
+
+    def _cluster_fault(self, key: bytes, row: ClusterRow) -> str:
+        before = self._known.get(key)
+        if isinstance(before, ClusterRow) and row.cluster_id != before.cluster_id:
+            return (
+                f"the cluster was {before.cluster_id} before, and is {row.cluster_id} now; restore "
+                "etcd"
+            )
+        return ""
 
     def _topic_fault(self, key: bytes, row: TopicRow) -> str:
         """Return why a topic cannot be as its row says; "" if it can."""
@@ -242,13 +278,7 @@ class RowReading:
             stand_in = TopicRow(
                 ROW_FORMAT, name, {}, [BlockRow(0, [[] for _ in range(max(count, here))], [])]
             )
-        logger.error(
-            "topic %s stands still, nobody leads it, changes it or removes its data: %s; its row "
-            "in etcd, %s, is to be mended, or read by a newer release",
-            stand_in.name,
-            fault,
-            shown_key(change.key),
-        )
+        _tell_still(stand_in, change.key, fault)
         return stand_in
 
     def _name_of(self, id_text: str) -> str:
@@ -309,6 +339,16 @@ _EMPTY: Final[dict[str, StoredRow]] = {
     "brokers": BrokerRow(ROW_FORMAT, "", "", {}, ""),
     "configs": ConfigsRow(ROW_FORMAT, {}),
 }
+
+
+def _tell_still(topic: TopicRow, key: bytes, fault: str) -> None:
+    logger.error(
+        "topic %s stands still, nobody leads it, changes it or removes its data: %s; its row in "
+        "etcd, %s, is to be mended, or read by a newer release",
+        topic.name,
+        fault,
+        shown_key(key),
+    )
 
 
 def partition_count(row: TopicRow) -> int:

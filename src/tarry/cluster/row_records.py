@@ -169,9 +169,14 @@ class KnownRows:
                 broker_id = broker_id_of(key, place[-1])
                 records.append(BrokerConfigChanged(broker_id=broker_id, configs={}))
         for each in gone.values():
-            for _, key in each:
-                self._rows.pop(key, None)
+            for place, key in each:
+                known = self._rows.pop(key, None)
                 self._faults.pop(key, None)
+                is_kept = place[0] == "parts" and place[1] in reading.lost
+                if known is not None and (is_kept or isinstance(known.row, ClusterRow)):
+                    # Who has its data, and which cluster this is, must not be forgotten; for a
+                    # write it is not there.
+                    self._rows[key] = KnownRow(known.row, 0, 0)
         for rows in put.values():
             for _, change, row in rows:
                 self._rows[change.key] = KnownRow(row, change.create_revision, change.mod_revision)

@@ -283,6 +283,34 @@ def test_a_topic_that_makes_no_sense_stands_still_and_goes_on_when_it_is_mended(
     assert (after.partitions[1].leader_id, after.partitions[1].isr) == (2, [2, 3])
 
 
+@pytest.mark.parametrize("is_all", [False, True], ids=["the topic's row", "every row"])
+def test_a_topic_whose_row_was_removed_and_that_nobody_has_deleted_stands_still(
+    is_all: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene = rows()
+    scene.put(Put(KEYS.name("orders"), NAME))
+    scene.part(1, 2, 7, scene.epochs[2], [2, 3], [2, 3])
+    scene.hear()
+    before = scene.state.topics_by_id[TOPIC_ID]
+    stored = scene.etcd.rows(KEYS.prefix)
+    scene.put(Remove(KEYS.prefix if is_all else KEYS.topic(TOPIC_ID), is_prefix=is_all))
+    scene.hear()
+    scene.hear()
+
+    still = scene.state.topics_by_id[TOPIC_ID]
+    assert not scene.state.deleted_topics
+    assert (still.is_still, [row.leader_id for row in still.partitions]) == (True, [-1, -1])
+    assert [row.replicas for row in still.partitions] == [[1, 2, 3], [2, 3]]
+    assert "nobody has deleted the topic" in caplog.text
+    # Put back, one after the other, it is what it was.
+    for row in stored:
+        if b"/lives/" not in row.key:
+            scene.put(Put(row.key, row.value))
+            scene.hear()
+    after = scene.state.topics_by_id[TOPIC_ID]
+    assert (after.is_still, after.partitions) == (False, before.partitions)
+
+
 def test_a_broker_that_starts_knows_a_damaged_topic_by_its_name_and_what_it_has_of_it() -> None:
     scene = rows()
     sound = scene.etcd.rows(KEYS.topic(TOPIC_ID))[0].value
@@ -356,6 +384,29 @@ def test_clients_are_told_nothing_that_no_answer_holds(version: int) -> None:
     told = {topic.name: topic.partitions for topic in answer.topics}
     assert [each.leader_id for each in told[TOPIC]] == [1]
     assert [(each.leader_id, each.replica_nodes) for each in told["new"]] == [(-1, [1]), (-1, [1])]
+
+
+def test_data_of_a_topic_whose_row_was_removed_stays_and_is_served_again() -> None:
+    scene = LeaderScene()
+    scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime"})
+    scene.until(lambda: scene.leads(1), "a leader")
+    data = PartitionProduceData(index=0, records=window_of(a_batch(b"a")))
+    asked = TopicProduceData(name=TOPIC, partition_data=[data])
+    user = ClusterUser(scene.cluster, 1)
+    user.call(0, 11, ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[asked]))
+    etcd = scene.cluster.etcd_node.etcd
+    key = Keys("/simulated/").topic(scene.broker().topics[TOPIC].topic_id)
+    sound = etcd.rows(key)[0].value
+    assert etcd.transact([], [Remove(key)])[0]
+    scene.until(lambda: scene.leaders() == [], "nobody leads")
+    scene.pass_ms(3_000)
+    assert etcd.transact([], [Put(key, sound)])[0]
+    scene.until(lambda: scene.leaders() == [1], "it is led")
+
+    found = [scene.nodes[each].broker for each in (1, 2)]
+    logs = [each.topics.replica(TOPIC, 0) for each in found if each is not None]
+    assert [each.log.log_end_offset for each in logs if each is not None] == [1, 1]
+    assert scene.violations() == []
 
 
 def test_data_of_a_damaged_topic_is_kept_over_a_restart_and_served_again() -> None:
@@ -501,6 +552,7 @@ def test_settings_that_cannot_be_read_let_no_broker_start() -> None:
     ("key", "value"),
     [
         ("cluster", b"[2]"),
+        ("cluster", b'[1,"another"]'),
         ("wonders/1", b"[1]"),
         ("ids/producer", b"[2,7]"),
         ("ids/producer", b"[1,-1]"),
