@@ -60,6 +60,8 @@ _CONSEQUENCES: Final = {
     "deleted": "whose data is to be removed is what was known before",
 }
 
+_REMOVED: Final = "it was removed, and nobody has deleted the topic, so put it back"
+
 Place = list[str]
 
 
@@ -118,9 +120,10 @@ class RowReading:
             read = [(*each, row) for each in put[kind] if (row := self._read(*each)) is not None]
             self.rows[kind] = read
         for place, key, before in self.lost.values():
-            self.faults[key] = "it was removed, and nobody has deleted the topic, so put it back"
-            _tell_still(before, key, self.faults[key])
-            self.rows.setdefault("topics", []).append((place, Row(key, b"", 0, 0), before))
+            _tell_still(before, key, _REMOVED)
+            self._stand_for(place, key, before)
+        if is_first:
+            self._look_for_lost()
         self.rows["parts"] = [
             (*each, part) for each in self._parts if (part := self._read_part(*each)) is not None
         ]
@@ -130,20 +133,49 @@ class RowReading:
     def _find_lost(
         self, deleted: Iterable[tuple[Place, Row]]
     ) -> dict[str, tuple[Place, bytes, TopicRow]]:
-        """Find the topics that are gone and not deleted, and take them from what is gone: the only
-        licence to remove data is the row that is put when a topic's goes.
+        """Find the topics that are gone, not deleted and have data here, and take them from what is
+        gone: the only licence to remove data is the row that is put when a topic's goes.
+
+        Who has none of it may not have heard of its deletion before all others were through.
         """
+        known = self._known
         licensed = dict.fromkeys(place[-1] for place, _ in deleted)
         lost: dict[str, tuple[Place, bytes, TopicRow]] = {}
         for place, key in self.gone.get("topics", ()):
-            before = self._known.get(key)
+            before = known.get(key)
             if not isinstance(before, TopicRow) or place[1] in licensed:
                 continue
-            if self._known.get(self._known.keys.deleted(id_from_text(place[1]))) is None:
+            topic_id = id_from_text(place[1])
+            if known.get(known.keys.deleted(topic_id)) is not None:
+                continue
+            if known.count_here(before.name, topic_id):
                 lost[place[1]] = place, key, before
         if lost:
             self.gone["topics"] = [each for each in self.gone["topics"] if each[0][1] not in lost]
         return lost
+
+    def _look_for_lost(self) -> None:
+        """Look at a start for topics with data here of which only the name is left."""
+        deleted = {place[1] for place, _, _ in self.rows.get("deleted", ())}
+        for _, change, row in self.rows.get("names", ()):
+            if not isinstance(row, NameRow) or change.key in self.faults or name_fault(row.name):
+                continue
+            place = ["topics", row.topic_id]
+            if _key_fault(place) or row.topic_id in deleted:
+                continue
+            topic_id = id_from_text(row.topic_id)
+            key = self._known.keys.topic(topic_id)
+            if key in self._topics or not self._known.count_here(row.name, topic_id):
+                continue
+            stand_in = self._topic_stand_in(place, Row(key, b"", 0, 0), _REMOVED)
+            if stand_in is not None:
+                self._take(key, stand_in)
+                self._stand_for(place, key, stand_in)
+
+    def _stand_for(self, place: Place, key: bytes, row: TopicRow) -> None:
+        """Let this stand in the place of a row that is not there."""
+        self.faults[key] = _REMOVED
+        self.rows.setdefault("topics", []).append((place, Row(key, b"", 0, 0), row))
 
     def _read(self, place: Place, change: Row) -> StoredRow | None:
         """Return a row, or what stands in its place; None if it is passed over."""

@@ -290,6 +290,7 @@ def test_a_topic_whose_row_was_removed_and_that_nobody_has_deleted_stands_still(
     scene = rows()
     scene.put(Put(KEYS.name("orders"), NAME))
     scene.part(1, 2, 7, scene.epochs[2], [2, 3], [2, 3])
+    scene.known.count_here = lambda name, topic_id: 1
     scene.hear()
     before = scene.state.topics_by_id[TOPIC_ID]
     stored = scene.etcd.rows(KEYS.prefix)
@@ -309,6 +310,37 @@ def test_a_topic_whose_row_was_removed_and_that_nobody_has_deleted_stands_still(
             scene.hear()
     after = scene.state.topics_by_id[TOPIC_ID]
     assert (after.is_still, after.partitions) == (False, before.partitions)
+
+
+def test_who_has_no_data_of_a_topic_may_miss_its_deletion() -> None:
+    """The brokers that had some were through with it while this one was away."""
+    scene = rows()
+    scene.put(Remove(KEYS.topic(TOPIC_ID)))
+    scene.hear()
+
+    assert not scene.state.topics
+    assert list(scene.state.deleted_topics) == [TOPIC_ID]
+
+
+@pytest.mark.parametrize(("here", "is_known"), [(2, True), (0, False)])
+def test_a_broker_that_starts_knows_a_topic_of_which_only_the_name_is_left_by_its_data(
+    here: int, is_known: bool
+) -> None:
+    scene = rows()
+    sound = scene.etcd.rows(KEYS.topic(TOPIC_ID))[0].value
+    scene.put(Put(KEYS.name("orders"), NAME), Remove(KEYS.topic(TOPIC_ID)))
+    other = Rows()
+    other.etcd = scene.etcd
+    other.known.count_here = lambda name, topic_id: here
+    other.hear()
+    before = dict(other.state.topics)
+    scene.put(Put(KEYS.topic(TOPIC_ID), sound))
+    other.hear()
+    scene.hear()
+
+    assert list(before) == (["orders"] if is_known else [])
+    assert all(topic.is_still and len(topic.partitions) == here for topic in before.values())
+    assert other.state.topics == scene.state.topics
 
 
 def test_a_broker_that_starts_knows_a_damaged_topic_by_its_name_and_what_it_has_of_it() -> None:
