@@ -12,6 +12,7 @@ from tarry.broker.coordinator.coordinators import Coordinators
 from tarry.broker.coordinator.runtime import ShardRuntime
 from tarry.cluster.claims import ClaimPartitions
 from tarry.cluster.records import PartitionRow
+from tarry.cluster.row_changes import RowsChange
 from tarry.cluster.state import ClusterState, TopicState
 from tarry.partition.role import Role
 from tarry.partition.state import Partition
@@ -98,6 +99,8 @@ def claims_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         return None if after is None else replace(after, isr=[after.leader_id])
 
     monkeypatch.setattr(ClaimPartitions, "changed", changed)
+    # Places of everybody, not only of those in the isr.
+    monkeypatch.setattr(ClaimPartitions, "places", RowsChange.places)
 
 
 @pytest.mark.slow

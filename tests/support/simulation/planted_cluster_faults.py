@@ -20,6 +20,7 @@ from tarry.broker.replication.followed import Followed
 from tarry.cluster.claims import ClaimPartitions
 from tarry.cluster.leaves import LeavePartitions
 from tarry.cluster.records import PartitionRow
+from tarry.cluster.row_changes import RowsChange
 from tarry.cluster.state import ClusterState, TopicState
 from tarry.cluster.transactions import Transaction
 from tarry.log.log import Log
@@ -106,6 +107,8 @@ def claim_from_outside_the_isr() -> None:
         return None if after is None else replace(after, isr=[after.leader_id])
 
     ClaimPartitions.changed = changed
+    # Places of everybody, not only of those in the isr.
+    ClaimPartitions.places = RowsChange.places
 
 
 def claim_in_the_same_epoch_after_a_restart() -> None:
