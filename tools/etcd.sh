@@ -1,11 +1,20 @@
 #!/usr/bin/env bash
 # Prints the path of an etcd that Tarry accepts: the one that was built here, one on the path, or
 # one that Go builds now, which takes a minute or more of CPU once.  Otherwise it says in one
-# sentence what is missing.
+# sentence what is missing.  `tools/etcd.sh 3.5` is for the older release that Tarry accepts as well,
+# which tests try too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-BUILT=$PWD/build/etcd/etcd
+if [ "${1:-}" = 3.5 ]; then
+    BUILT=$PWD/build/etcd/etcd-3.5
+    MODULES=etcd-3.5.mod
+    WANTED="3.5.28 or newer of 3.5"
+else
+    BUILT=$PWD/build/etcd/etcd
+    MODULES=go.mod
+    WANTED="3.6.9 or newer"
+fi
 
 # accepted PROGRAM: its release is 3.5.28 or newer of 3.5, or 3.6.9 or newer.
 accepted() {
@@ -13,6 +22,10 @@ accepted() {
     version=$("$1" --version 2>/dev/null | sed -n 's/^etcd Version: //p')
     IFS=. read -r major minor patch <<<"$version"
     [[ "$major$minor$patch" =~ ^[0-9]+$ ]] || return 1
+    if [ "$MODULES" != go.mod ]; then
+        [ "$major.$minor" = 3.5 ] && [ "$patch" -ge 28 ]
+        return
+    fi
     [ "$major" -gt 3 ] || [ "$minor" -gt 6 ] || { [ "$minor" = 6 ] && [ "$patch" -ge 9 ]; } ||
         { [ "$minor" = 5 ] && [ "$patch" -ge 28 ]; }
 }
@@ -26,7 +39,7 @@ if found=$(command -v etcd) && accepted "$found"; then
     exit
 fi
 command -v go >/dev/null || {
-    echo "there is no etcd 3.6.9 or newer on the path, and no Go that could build one: install one of the two" >&2
+    echo "there is no etcd $WANTED on the path, and no Go that could build one: install one of the two" >&2
     exit 1
 }
 mkdir -p build/etcd
@@ -35,7 +48,7 @@ exec 9>build/etcd/lock
 flock 9 2>/dev/null || true
 if ! [ -x "$BUILT" ]; then
     echo "make etcd: building etcd by Go, some minutes" >&2
-    (cd tools/etcd && go build -ldflags='-s -w' -o "$BUILT.unfinished" .) >&2 || {
+    (cd tools/etcd && go build -modfile=$MODULES -ldflags='-s -w' -o "$BUILT.unfinished" .) >&2 || {
         echo "Go could not build etcd, see above; it needs the module proxy (network or GOPROXY)" >&2
         exit 1
     }

@@ -26,15 +26,16 @@ from tarry.base.etcd import (
 )
 
 
-@pytest.fixture(scope="module", params=["simulated", "real"])
+@pytest.fixture(scope="module", params=["simulated", "real", "real 3.5"])
 def store(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[EtcdSubject]:
     subject: EtcdSubject
-    if request.param == "real":
-        subject = RealSubject(tmp_path_factory.mktemp("etcd"))
-    else:
+    if request.param == "simulated":
         subject = SimulatedSubject()
+    else:
+        release = request.param.removeprefix("real").strip()
+        subject = RealSubject(tmp_path_factory.mktemp("etcd"), release)
     yield subject
     subject.close()
 

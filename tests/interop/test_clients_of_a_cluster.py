@@ -57,11 +57,8 @@ Ridden = dict[str, Rider | ClientMissing]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
-    made = BrokerCluster(tmp_path_factory.mktemp("cluster"), SETTINGS)
-    made.start()
-    made.wait_until_serving(1, [1, 2, 3])
-    yield made
-    made.close()
+    with BrokerCluster(tmp_path_factory.mktemp("cluster"), SETTINGS) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

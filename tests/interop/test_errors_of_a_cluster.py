@@ -13,7 +13,6 @@ from typing import Any, Final
 import pytest
 from tests.support.broker_process import wait_until
 from tests.support.interop.answer_recorder import Told
-from tests.support.interop.client_face import ClientMissing
 from tests.support.interop.confluent_face import confluent_kafka, missing
 from tests.support.interop.java_face import JavaFace, JavaProducer, JavaProgram, record_of
 from tests.support.interop.records_sent import SentRecord
@@ -53,24 +52,9 @@ NEVER: Final = {"metadata.max.age.ms": str(AN_HOUR)}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedCluster]:
-    made = WatchedCluster(tmp_path_factory.mktemp("cluster"))
-    try:
-        made.start()
-        made.wait_until_serving(1, ALL)
+    with WatchedCluster(tmp_path_factory.mktemp("cluster")) as made:
         made.make_coordinators()
         yield made
-    finally:
-        made.close()
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[JavaProgram]:
-    try:
-        program = JavaProgram()
-    except ClientMissing as reason:
-        pytest.skip(str(reason))
-    yield program
-    program.close()
 
 
 @pytest.fixture
@@ -124,10 +108,10 @@ def all_of(cluster: WatchedCluster, topic: str, count: int) -> list[bytes]:
 
 
 def java_read(
-    cluster: WatchedCluster, java: JavaProgram, client: str, topic: str, count: int
+    cluster: WatchedCluster, java_program: JavaProgram, client: str, topic: str, count: int
 ) -> list[tuple[int, bytes | None]]:
     """Offsets and values from the beginning, read without a refresh of metadata by time."""
-    face = JavaFace(cluster.watched, java)
+    face = JavaFace(cluster.watched, java_program)
     settings = {"client.id": client, "auto.offset.reset": "earliest", **NEVER}
     found = face.ask("read", topic=topic, partition=0, offset=0, count=count, settings=settings)
     return [(one.offset, one.record.value) for one in map(record_of, found)]
@@ -164,11 +148,13 @@ def test_an_old_leader_names_the_new_one_and_its_address(cluster: WatchedCluster
         ]
 
 
-def test_producers_go_on_by_the_hint_alone(cluster: WatchedCluster, java: JavaProgram) -> None:
+def test_producers_go_on_by_the_hint_alone(
+    cluster: WatchedCluster, java_program: JavaProgram
+) -> None:
     cluster.create("hinted", ALL)
     # Without a hint it would wait for an hour before it asks or sends again.
     slow = {"retry.backoff.ms": str(AN_HOUR), "retry.backoff.max.ms": str(AN_HOUR), **NEVER}
-    one = JavaProducer(java, cluster.watched, {"client.id": "java-hinted", **slow})
+    one = JavaProducer(java_program, cluster.watched, {"client.id": "java-hinted", **slow})
     other = confluent_kafka.Producer(of_librdkafka(cluster, "c-hinted"))
     one.send("hinted", 0, SentRecord(b"1"))
     one.flush()
@@ -193,11 +179,11 @@ def test_producers_go_on_by_the_hint_alone(cluster: WatchedCluster, java: JavaPr
 
 
 def test_readers_go_on_by_the_hint(
-    cluster: WatchedCluster, java: JavaProgram, pool: ThreadPoolExecutor
+    cluster: WatchedCluster, java_program: JavaProgram, pool: ThreadPoolExecutor
 ) -> None:
     cluster.create("followed", ALL)
     cluster.write(1, "followed", b"0", b"1")
-    reading = pool.submit(java_read, cluster, java, "java-reader", "followed", 4)
+    reading = pool.submit(java_read, cluster, java_program, "java-reader", "followed", 4)
     reader = reader_of(cluster, "c-reader", "followed")
     found = take(reader, 2)
     cluster.wait_until_fetched_from("java-reader", 2)
@@ -270,14 +256,14 @@ def test_a_leader_that_has_not_heard_of_its_epoch_says_so(cluster: WatchedCluste
 
 
 def test_readers_of_records_that_are_lost_hear_of_it_by_the_epoch(
-    cluster: WatchedCluster, java: JavaProgram, pool: ThreadPoolExecutor
+    cluster: WatchedCluster, java_program: JavaProgram, pool: ThreadPoolExecutor
 ) -> None:
     kept, lost, new = ([word + b"-%d" % n for n in range(3)] for word in (b"kept", b"lost", b"new"))
     cluster.create("cut-off", [1, 2], min_insync_replicas="1")
     cluster.write(1, "cut-off", *kept)
     assert cluster.brokers[2].stop() == 0
     cluster.write(1, "cut-off", *lost)
-    reading = pool.submit(java_read, cluster, java, "java-cut", "cut-off", 9)
+    reading = pool.submit(java_read, cluster, java_program, "java-cut", "cut-off", 9)
     reader = reader_of(cluster, "c-cut", "cut-off", auto_offset_reset="error")
     found = take(reader, 6)
     cluster.wait_until_fetched_from("java-cut", 6)
@@ -313,7 +299,7 @@ def test_readers_of_records_that_are_lost_hear_of_it_by_the_epoch(
 
 
 def test_the_end_of_a_new_leader_is_told_once_it_is_sure(
-    cluster: WatchedCluster, java: JavaProgram, pool: ThreadPoolExecutor
+    cluster: WatchedCluster, java_program: JavaProgram, pool: ThreadPoolExecutor
 ) -> None:
     cluster.create("not-yet", ALL)
     cluster.prefer(1, "not-yet", 3)
@@ -333,7 +319,7 @@ def test_the_end_of_a_new_leader_is_told_once_it_is_sure(
         cluster.elect(1, "not-yet", 3)
         cluster.wait_for_row(3, "not-yet", 3, ALL)
         codes = [end_of(cluster, 3, "not-yet", version)[0] for version in (4, 5)]
-        face = JavaFace(cluster.watched, java)
+        face = JavaFace(cluster.watched, java_program)
         of_java = pool.submit(
             face.ask,
             "end offset",
@@ -372,7 +358,7 @@ def end_of(cluster: WatchedCluster, leader: int, topic: str, version: int) -> tu
 
 
 def test_while_a_broker_is_away_producers_wait_and_nothing_is_appended(
-    cluster: WatchedCluster, java: JavaProgram
+    cluster: WatchedCluster, java_program: JavaProgram
 ) -> None:
     cluster.create("led-by-nobody", [3])
     cluster.create("too-few", [1, 3], min_insync_replicas="2")
@@ -380,7 +366,7 @@ def test_while_a_broker_is_away_producers_wait_and_nothing_is_appended(
     # What is appended before the leader hears of it is not refused but waits.
     wait_until(lambda: is_refused(cluster, 1, "too-few"), "a refusal before the append")
     producer = confluent_kafka.Producer(of_librdkafka(cluster, "c-few"))
-    one = JavaProducer(java, cluster.watched, {"client.id": "java-few", **NEVER})
+    one = JavaProducer(java_program, cluster.watched, {"client.id": "java-few", **NEVER})
     for topic in ("led-by-nobody", "too-few"):
         producer.produce(topic, b"1", partition=0)
         one.send(topic, 0, SentRecord(b"2"))

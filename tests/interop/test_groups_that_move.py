@@ -13,7 +13,6 @@ from typing import Final
 
 import pytest
 from tests.support.cluster.broker_cluster import BrokerCluster
-from tests.support.interop.client_face import ClientMissing
 from tests.support.interop.confluent_face import confluent_kafka, missing
 from tests.support.interop.java_groups import JavaGroups
 from tests.support.interop.moving_groups import (
@@ -48,31 +47,18 @@ TOGETHER: Final = {
 
 @pytest.fixture
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
-    made = BrokerCluster(tmp_path_factory.mktemp("cluster"), SETTINGS)
-    made.start()
-    made.wait_until_serving(1, [1, 2, 3])
-    yield made
-    made.close()
+    with BrokerCluster(tmp_path_factory.mktemp("cluster"), SETTINGS) as made:
+        yield made
 
 
 @pytest.fixture
-def java() -> Iterator[JavaGroups]:
-    try:
-        program = JavaGroups()
-    except ClientMissing as reason:
-        pytest.skip(str(reason))
-    yield program
-    program.close()
-
-
-@pytest.fixture
-def groups(cluster: BrokerCluster, java: JavaGroups) -> Iterator[list[MovingGroup]]:
+def groups(cluster: BrokerCluster, java_groups: JavaGroups) -> Iterator[list[MovingGroup]]:
     """Groups that are stable and have read and committed something."""
     made: list[MovingGroup] = []
     for assignor, clients in TOGETHER.items():
         teams = [[client] * 2 for client in clients] if MOVES else [clients]
         for number, team in enumerate(teams):
-            made.append(MovingGroup(cluster, f"{assignor}-{number}", assignor, java))
+            made.append(MovingGroup(cluster, f"{assignor}-{number}", assignor, java_groups))
             made[-1].join(team)
     for group in made:
         group.scene.wait_until_shared_by(*group.scene.members)

@@ -28,10 +28,8 @@ from tarry.client import Admin, Consumer, NewTopic, Producer
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
     """A cluster whose brokers all serve; whoever kills one starts it again."""
-    made = BrokerCluster(tmp_path_factory.mktemp("cluster"))
-    made.start()
-    yield made
-    made.close()
+    with BrokerCluster(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
 
 
 def create(cluster: BrokerCluster, name: str, partitions: int = 6) -> None:

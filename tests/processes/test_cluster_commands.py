@@ -20,10 +20,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "several-brokers.md"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
-    made = BrokerCluster(tmp_path_factory.mktemp("commands"))
-    made.start()
-    yield made
-    made.close()
+    with BrokerCluster(tmp_path_factory.mktemp("commands")) as made:
+        yield made
 
 
 def run(cluster: BrokerCluster, line: str, stdin: str = "") -> str:

@@ -35,10 +35,8 @@ SETTINGS = {
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
     """A cluster whose brokers all serve; whoever cuts something heals it."""
-    made = BrokerCluster(tmp_path_factory.mktemp("cluster"), SETTINGS, has_proxies=True)
-    made.start()
-    yield made
-    made.close()
+    with BrokerCluster(tmp_path_factory.mktemp("cluster"), SETTINGS, has_proxies=True) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -41,10 +41,8 @@ SETTINGS = {
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerCluster]:
     """A cluster whose brokers all serve; whoever ends one starts it again."""
-    made = BrokerCluster(tmp_path_factory.mktemp("cluster"), SETTINGS)
-    made.start()
-    yield made
-    made.close()
+    with BrokerCluster(tmp_path_factory.mktemp("cluster"), SETTINGS) as made:
+        yield made
 
 
 def test_brokers_killed_in_turn_lose_double_and_reorder_nothing(cluster: BrokerCluster) -> None:

@@ -39,10 +39,8 @@ def etcds(tmp_path: Path) -> ThreeEtcds:
 
 @pytest.fixture
 def cluster(tmp_path: Path, etcds: ThreeEtcds) -> Iterator[BrokerCluster]:
-    made = BrokerCluster(tmp_path, SETTINGS, etcds=etcds)
-    made.start()
-    yield made
-    made.close()
+    with BrokerCluster(tmp_path, SETTINGS, etcds=etcds) as made:
+        yield made
 
 
 def lives(cluster: BrokerCluster) -> list[int]:

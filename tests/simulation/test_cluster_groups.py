@@ -100,6 +100,8 @@ def claims_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(ClaimPartitions, "places", RowsChange.places)
     monkeypatch.setattr(ClaimPartitions, "changed", changed)
+    # Places of everybody, not only of those in the isr.
+    monkeypatch.setattr(ClaimPartitions, "places", RowsChange.places)
 
 
 @pytest.mark.slow

@@ -257,6 +257,10 @@ class Partition(LogOwner):
             return True
         return followers.have_turned_to_us(self.isr, self.door.real_ms)
 
+    def rests(self) -> bool:
+        """Return whether another broker may lead it by now, so that this one answers nothing."""
+        return self.door.is_lease_over and not self.may_act()
+
     def is_behind_epoch(self) -> bool:
         """Return whether the high watermark may still lag behind what an earlier leader told."""
         return self.high_watermark < self.epoch_start

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from tests.support.broker_process import BrokerProcess, wait_until
 from tests.support.cluster.cutting_proxy import CuttingProxy
@@ -63,6 +63,19 @@ class BrokerCluster:
             "inter.broker.listener.name": "PEERS",
         }
         self.brokers[broker_id].port = client_port
+
+    def __enter__(self) -> Self:
+        """Have all brokers serve."""
+        try:
+            self.start()
+            self.wait_until_serving(1, sorted(self.brokers))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def start(self) -> None:
         (self.etcds or self.etcd).start()

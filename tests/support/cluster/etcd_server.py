@@ -19,10 +19,10 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 
 
 @functools.cache
-def program() -> str:
+def program(release: str = "") -> str:
     """The program of etcd that `make etcd` names, which may have to build it; else a skip."""
     found = subprocess.run(
-        [ROOT / "tools" / "etcd.sh"], capture_output=True, text=True, check=False
+        [ROOT / "tools" / "etcd.sh", release], capture_output=True, text=True, check=False
     )
     if found.returncode != 0:
         pytest.skip(found.stderr.strip())
@@ -43,12 +43,14 @@ def free_ports(count: int) -> int:
 class EtcdServer:
     """One member on ports of its own, its data in `directory`.
 
-    The only one, unless `members` names others with the addresses of their peers.
+    The only one, unless `members` names others with the addresses of their peers.  `release` is
+    "3.5" for the older one.
     """
 
-    def __init__(self, directory: Path, name: str = "default") -> None:
+    def __init__(self, directory: Path, name: str = "default", release: str = "") -> None:
         self.directory = directory
         self.name = name
+        self.release = release
         self.port = free_ports(2)
         self.peer_port = self.port + 1
         self.members = {name: self.peer_address}
@@ -71,7 +73,7 @@ class EtcdServer:
 
     def begin(self) -> None:
         """Start it."""
-        found = program()
+        found = program(self.release)
         assert self.process is None
         client, peer = f"{self.scheme}://{self.address}", self.peer_address
         members = ",".join(f"{name}={address}" for name, address in self.members.items())

@@ -123,9 +123,9 @@ def no_look_up(host: str, port: int, found: Found) -> None:
 
 
 class RealSubject(EtcdSubject):
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, release: str) -> None:
         super().__init__()
-        self.server = EtcdServer(directory)
+        self.server = EtcdServer(directory, release=release)
         self.server.start()
         self.reactor = Reactor(make_poller())
         self.door = self.client = EtcdClient(

@@ -13,7 +13,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, Protocol
 
@@ -130,61 +131,33 @@ class MemberProcess:
         end_process(self.run, self.readers)
 
 
-# What kcat -G says of itself: "% Group g rebalanced (memberid m): assigned: t [0], t [1]", and with
-# a cooperative assignor "% Group g rebalanced: incremental revoke of 1 partition(s) (...): t [0]".
-KCAT_REBALANCE: Final = re.compile(rb"rebalanced.*?(assigned|revoked|assignment|revoke)\b(.*)")
-KCAT_ASSIGNED: Final = (b"assigned", b"assignment")
-# Its last words when it has lost every broker: it does not wait for them.
-KCAT_GIVES_UP: Final = b": terminating"
-RECORD: Final = r"%p %o %s\n"
+class CommandMember(ABC):
+    """A member that is a command: what it prints says what it reads, and SIGTERM ends it.
 
+    A subclass reads a line in `hear`.
+    """
 
-class KcatMember:
-    """`kcat -G`, which commits in its own rhythm and never says what."""
-
-    def __init__(self, name: str, watch: Watch, words: list[str]) -> None:
-        address, group, topic, assignor, session_ms, heartbeat_ms = words
+    def __init__(self, name: str, watch: Watch, command: list[str]) -> None:
         self.name = name
         self.watch = watch
         self.events: list[Event] = []
         self.errors: list[bytes] = []
-        settings = {
-            "partition.assignment.strategy": assignor,
-            "session.timeout.ms": session_ms,
-            "heartbeat.interval.ms": heartbeat_ms,
-            "auto.commit.interval.ms": "100",
-            "auto.offset.reset": "earliest",
-            "reconnect.backoff.max.ms": "200",
-            # librdkafka's own threads would write into the middle of a record's line.
-            "log_level": "0",
-        }
-        options = [word for key, value in settings.items() for word in ("-X", f"{key}={value}")]
         # One pipe for both: a record stays behind the assignment that it came by.
         self.run = subprocess.Popen(
-            ["kcat", "-b", address, *options, "-u", "-f", RECORD, "-G", group, topic],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        self.readers = [start_reader(self.run.stdout, self._hear)]
+        self.readers = [start_reader(self.run.stdout, self.hear)]
 
-    def _hear(self, line: bytes) -> None:
-        if line.startswith(b"%"):
-            self._hear_message(line)
-            return
-        partition, offset, value = line.split()
-        record = [int(partition), int(offset), value.decode()]
-        self.watch.hear(self.events, Event(time.monotonic_ns(), "read", [record]))
+    @abstractmethod
+    def hear(self, line: bytes) -> None:
+        """Read a line that the command has printed."""
 
-    def _hear_message(self, line: bytes) -> None:
-        self.errors.append(line)
-        if KCAT_GIVES_UP in line:
-            self.watch.hear_end(self.events, "left")
-        found = KCAT_REBALANCE.search(line)
-        if found is not None:
-            what = "assigned" if found[1] in KCAT_ASSIGNED else "revoked"
-            partitions = [int(number) for number in re.findall(rb"\[(\d+)\]", found[2])]
-            self.watch.hear(self.events, Event(time.monotonic_ns(), what, partitions))
+    def tell(self, what: str, data: list[Any]) -> None:
+        """Note what happens now."""
+        self.watch.hear(self.events, Event(time.monotonic_ns(), what, data))
 
     def leave(self) -> None:
         self.run.terminate()
@@ -201,6 +174,55 @@ class KcatMember:
 
     def close(self) -> None:
         end_process(self.run, self.readers)
+
+
+def as_options(settings: Mapping[str, str]) -> list[str]:
+    """Settings as kcat and `tarry` take them."""
+    return [word for key, value in settings.items() for word in ("-X", f"{key}={value}")]
+
+
+# What kcat -G says of itself: "% Group g rebalanced (memberid m): assigned: t [0], t [1]", and with
+# a cooperative assignor "% Group g rebalanced: incremental revoke of 1 partition(s) (...): t [0]".
+KCAT_REBALANCE: Final = re.compile(rb"rebalanced.*?(assigned|revoked|assignment|revoke)\b(.*)")
+KCAT_ASSIGNED: Final = (b"assigned", b"assignment")
+# Its last words when it has lost every broker: it does not wait for them.
+KCAT_GIVES_UP: Final = b": terminating"
+RECORD: Final = r"%p %o %s\n"
+
+
+class KcatMember(CommandMember):
+    """`kcat -G`, which commits in its own rhythm and never says what."""
+
+    def __init__(self, name: str, watch: Watch, words: list[str]) -> None:
+        address, group, topic, assignor, session_ms, heartbeat_ms = words
+        settings = {
+            "partition.assignment.strategy": assignor,
+            "session.timeout.ms": session_ms,
+            "heartbeat.interval.ms": heartbeat_ms,
+            "auto.commit.interval.ms": "100",
+            "auto.offset.reset": "earliest",
+            "reconnect.backoff.max.ms": "200",
+            # librdkafka's own threads would write into the middle of a record's line.
+            "log_level": "0",
+        }
+        options = [*as_options(settings), "-u", "-f", RECORD, "-G", group, topic]
+        super().__init__(name, watch, ["kcat", "-b", address, *options])
+
+    def hear(self, line: bytes) -> None:
+        if line.startswith(b"%"):
+            self._hear_message(line)
+            return
+        partition, offset, value = line.split()
+        self.tell("read", [int(partition), int(offset), value.decode()])
+
+    def _hear_message(self, line: bytes) -> None:
+        self.errors.append(line)
+        if KCAT_GIVES_UP in line:
+            self.watch.hear_end(self.events, "left")
+        found = KCAT_REBALANCE.search(line)
+        if found is not None:
+            what = "assigned" if found[1] in KCAT_ASSIGNED else "revoked"
+            self.tell(what, [int(number) for number in re.findall(rb"\[(\d+)\]", found[2])])
 
 
 def start_reader(stream: IO[bytes] | None, hear: Callable[[bytes], None]) -> threading.Thread:

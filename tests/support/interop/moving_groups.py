@@ -9,11 +9,11 @@ from typing import Final
 from tests.support.broker_process import wait_until
 from tests.support.cluster.broker_cluster import BrokerCluster
 from tests.support.cluster.replicated import wait_until_in_sync
-from tests.support.interop.command_member import CommandMember
 from tests.support.interop.group_laws import offences
 from tests.support.interop.group_members import HEARTBEAT_MS, Event, Member, MemberProcess
 from tests.support.interop.group_scene_of_clients import Scene
 from tests.support.interop.java_groups import JavaGroups, JavaMember
+from tests.support.interop.tarry_member import TarryMember
 from tests.support.raw_client import RawClient
 
 from tarry.base import errors
@@ -62,7 +62,7 @@ class MovingGroup:
                 assert self._java is not None
                 member: Member = JavaMember(name, scene.watch, self._java, words)
             elif client == "tarry consume":
-                member = CommandMember(name, scene.watch, words)
+                member = TarryMember(name, scene.watch, words)
             else:
                 member = MemberProcess(name, scene.watch, client, words)
             scene.members.append(member)

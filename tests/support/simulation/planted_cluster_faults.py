@@ -108,6 +108,8 @@ def claim_from_outside_the_isr() -> None:
 
     ClaimPartitions.places = RowsChange.places
     ClaimPartitions.changed = changed
+    # Places of everybody, not only of those in the isr.
+    ClaimPartitions.places = RowsChange.places
 
 
 def claim_in_the_same_epoch_after_a_restart() -> None:

@@ -24,6 +24,7 @@ from tarry.cluster.reassignments import begin_reassignment
 from tarry.cluster.records import LifeEnded, PartitionChanged
 from tarry.log.batch_walk import Flaw
 from tarry.protocol import api_keys
+from tarry.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tarry.protocol.messages.produce import ProduceResponse
 
 LAG_MS = 30_000
@@ -564,6 +565,20 @@ def test_who_may_not_act_does_not_name_itself_as_the_leader() -> None:
     assert answer.error_code == errors.NOT_LEADER_OR_FOLLOWER
     assert answer.current_leader is None
     assert fetched.node_endpoints == []  # type: ignore[attr-defined]
+
+
+def test_who_may_not_act_tells_nobody_that_it_leads() -> None:
+    """Else a client that asks this broker alone stays with it for as long as it is cut off."""
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    scene.is_alive = False
+    scene.hand.turn(after_ms=2_000)
+    client = scene.operator.client
+
+    request = MetadataRequest([MetadataRequestTopic(name="shared")])
+    told = client.ask(api_keys.METADATA, 12, request)
+
+    (answer,) = told.topics[0].partitions  # type: ignore[attr-defined]
+    assert (answer.error_code, answer.leader_id) == (errors.LEADER_NOT_AVAILABLE, -1)
 
 
 def test_a_producer_that_waits_is_sent_away_by_a_leader_that_may_not_act_any_more() -> None:

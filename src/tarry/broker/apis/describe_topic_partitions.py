@@ -98,7 +98,7 @@ def _described(
 def _partition(
     view: ClusterView, topic: str, index: int, row: PartitionRow
 ) -> DescribeTopicPartitionsResponsePartition:
-    leader_id = view.leader(row)
+    leader_id = view.leader(topic, index, row)
     return DescribeTopicPartitionsResponsePartition(
         error_code=errors.NONE if leader_id >= 0 else errors.LEADER_NOT_AVAILABLE,
         partition_index=index,

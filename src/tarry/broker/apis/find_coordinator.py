@@ -107,8 +107,13 @@ def _coordinator(
         )
         return _none(key, _refusal_code(context, key_type), sentence)
     leader_id = coordinator.leader_of(key)
-    is_missing = leader_id == view.own_id and coordinator.shard_of(key) is None
-    if is_missing or not view.is_reachable(leader_id):
+    if leader_id == view.own_id:
+        shard = coordinator.shard_of(key)
+        # One that rests is led elsewhere by now, or may be: another broker tells it.
+        is_missing = shard is None or shard.runtime.rests()
+    else:
+        is_missing = not view.is_reachable(leader_id)
+    if is_missing:
         return _none(
             key,
             errors.COORDINATOR_NOT_AVAILABLE,

@@ -182,7 +182,7 @@ def _described(view: ClusterView, topic: TopicState) -> MetadataResponseTopic:
 def _partition(
     view: ClusterView, topic: str, index: int, row: PartitionRow
 ) -> MetadataResponsePartition:
-    leader_id = view.leader(row)
+    leader_id = view.leader(topic, index, row)
     return MetadataResponsePartition(
         error_code=errors.NONE if leader_id >= 0 else errors.LEADER_NOT_AVAILABLE,
         partition_index=index,

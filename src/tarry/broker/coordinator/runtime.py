@@ -151,8 +151,7 @@ class ShardRuntime:
 
     def rests(self) -> bool:
         """Return whether the partition is led here, and another broker may lead it by now."""
-        partition = self.partition
-        return partition.door.is_lease_over and not partition.may_act()
+        return self.partition.rests()
 
     # -- appends
 

@@ -65,7 +65,7 @@ class Produced:
                 _fail(status, errors.NOT_LEADER_OR_FOLLOWER)
             elif partition.acked_end(self.acks) >= status.required_offset:
                 self._settle(status, partition)
-            elif partition.door.is_lease_over and not partition.may_act():
+            elif partition.rests():
                 # Another one may lead by now, and what is missing here would never come.
                 _fail(status, errors.NOT_LEADER_OR_FOLLOWER)
             else:

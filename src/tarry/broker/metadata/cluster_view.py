@@ -111,10 +111,18 @@ class ClusterView:
 
     # -- a partition
 
-    def leader(self, row: PartitionRow) -> int:
-        """Return the leader; -1 if it cannot be reached, or if its life in which it led is over."""
+    def leader(self, topic: str, index: int, row: PartitionRow) -> int:
+        """Return the leader; -1 if it cannot be reached, or if its life in which it led is over.
+
+        A broker whose own lease may be over does not name itself: another may lead already, and
+        clients that are told of this one ask nobody else.
+        """
         if not self.is_reachable(row.leader_id):
             return -1
+        if row.leader_id == self.own_id:
+            partition = self._topics.replica(topic, index)
+            if partition is not None and partition.rests():
+                return -1
         broker = self.state.brokers.get(row.leader_id)
         if broker is not None and broker.broker_epoch != row.broker_epoch:
             return -1

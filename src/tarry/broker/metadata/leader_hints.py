@@ -73,8 +73,7 @@ class LeaderHints:
     def _row(self, name: str, topic_id: bytes, index: int, code: int) -> PartitionRow | None:
         """Return the row of a partition whose leader lives, in the life that the row names.
 
-        A broker whose lease may be over does not lead although its rows say so: who is told that
-        it does believes it, and asks nobody else.
+        A broker that says that it does not lead is not named, whatever the row says.
         """
         state = self._view.state
         topic = state.topics.get(name) if name else state.topic_by_id(topic_id)
@@ -83,4 +82,4 @@ class LeaderHints:
         row = topic.partitions[index]
         if code == errors.NOT_LEADER_OR_FOLLOWER and row.leader_id == self._view.own_id:
             return None
-        return row if self._view.leader(row) >= 0 else None
+        return row if self._view.leader(topic.name, index, row) >= 0 else None

@@ -191,7 +191,8 @@ class ReplicaChecker(NodeObserver):
     def _cut(self, node: ClusterNode, partition: Partition, place: Place, seen: DiskLog) -> None:
         end_offset = int(partition.log.written_end_offset)
         is_unclean = seen.last_epoch < self._committed_of(place).unclean_epoch
-        if end_offset < seen.high_watermark and not is_unclean:
+        # Who had nothing may begin anew anywhere.
+        if seen.batches and end_offset < seen.high_watermark and not is_unclean:
             self._violate(
                 place,
                 f"is cut to {end_offset} by {node.name}, which knew {seen.high_watermark} to be "
