@@ -98,7 +98,6 @@ def claims_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         after = claimed(self, view, topic, index, replace(row, isr=list(row.replicas)))
         return None if after is None else replace(after, isr=[after.leader_id])
 
-    monkeypatch.setattr(ClaimPartitions, "places", RowsChange.places)
     monkeypatch.setattr(ClaimPartitions, "changed", changed)
     # Places of everybody, not only of those in the isr.
     monkeypatch.setattr(ClaimPartitions, "places", RowsChange.places)

@@ -106,7 +106,6 @@ def claim_from_outside_the_isr() -> None:
         after = honest(self, view, topic, index, replace(row, isr=list(row.replicas)))
         return None if after is None else replace(after, isr=[after.leader_id])
 
-    ClaimPartitions.places = RowsChange.places
     ClaimPartitions.changed = changed
     # Places of everybody, not only of those in the isr.
     ClaimPartitions.places = RowsChange.places
