@@ -243,9 +243,13 @@ class RowReading:
     def _key_with(self, name: str) -> bytes | None:
         """Return the key of another topic that has this name and stays."""
         key = self._known.topic_key_of(name)
-        if key is not None and not any(key == gone for _, gone in self.gone.get("topics", ())):
+        if key is not None and not self._goes(key):
             return key
         return self._topic_keys.get(collision_key(name))
+
+    def _goes(self, key: bytes) -> bool:
+        """Return whether a topic goes in this revision."""
+        return any(key == gone for _, gone in self.gone.get("topics", ()))
 
     def _stand_in(self, place: Place, change: Row, fault: str) -> StoredRow | None:
         kind = place[0]
@@ -360,7 +364,7 @@ class RowReading:
             return None, -1
         key = self._known.keys.prefix + f"topics/{place[1]}".encode()
         topic = self._topics.get(key) or self._known.get(key)
-        if not isinstance(topic, TopicRow):
+        if not isinstance(topic, TopicRow) or self._goes(key):
             return None, -1
         index = int(place[2])
         return topic, index if index < partition_count(topic) else -1

@@ -315,7 +315,7 @@ def test_a_topic_whose_row_was_removed_and_that_nobody_has_deleted_stands_still(
 def test_who_has_no_data_of_a_topic_may_miss_its_deletion() -> None:
     """The brokers that had some were through with it while this one was away."""
     scene = rows()
-    scene.put(Remove(KEYS.topic(TOPIC_ID)))
+    scene.put(Remove(KEYS.topic(TOPIC_ID)), Put(KEYS.part(TOPIC_ID, 1), SOUND))
     scene.hear()
 
     assert not scene.state.topics
