@@ -68,6 +68,8 @@ class RowCheck:
         self._rows: dict[str, dict[tuple[str, ...], tuple[bytes, StoredRow]]] = {}
         # Kinds of which a row could not be read: what seems to be missing may be that one.
         self._unread: dict[str, None] = {}
+        # The epochs of lives, by broker.
+        self._epochs: dict[int, int] = {}
         for row in rows:
             self.row_count += 1
             self._read(row)
@@ -119,10 +121,12 @@ class RowCheck:
             self._unread[kind] = None
             self._damage(row.key, problem)
         else:
-            if kind == "lives" and not row.lease_id:
-                self._damage(
-                    row.key, "it has no lease and would never end: stop that broker, remove it"
-                )
+            if kind == "lives":
+                if not row.lease_id:
+                    self._damage(
+                        row.key, "it has no lease and would never end: stop that broker, remove it"
+                    )
+                self._epochs[int(place[1])] = row.create_revision
             self._rows.setdefault(kind, {})[tuple(place[1:])] = (row.key, decoded)
 
     def _damage(self, key: bytes, problem: str) -> None:
@@ -240,7 +244,8 @@ class RowCheck:
                 self._damage(key, f"topic {topic.name} has {_partition_count(topic)} partitions")
                 continue
             label = f"{topic.name} [{index}]"
-            for fault in _faults_of_part(row):
+            is_led = self._epochs.get(row.leader_id) == row.broker_epoch
+            for fault in _faults_of_part(row, is_led=is_led):
                 self._damage(key, f"{label}: {fault}")
             self._check_hosts(key, label, row.replicas)
         for text, topic in self.topics.items():
@@ -321,14 +326,18 @@ def _fault_of_replicas(replicas: list[int]) -> str:
     return ""
 
 
-def _faults_of_part(row: PartRow) -> list[str]:
-    """Return what is wrong with a partition's row by itself."""
+def _faults_of_part(row: PartRow, *, is_led: bool) -> list[str]:
+    """Return what is wrong with a partition's row by itself.
+
+    `is_led`: its leader lives in the life in which it leads.  One that does not may have left the
+    replicas in sync, with another disk, and nobody claims what it led while the others are dead.
+    """
     fault = _fault_of_replicas(row.replicas)
     found = [fault] if fault else []
     replicas = _listed(row.replicas)
     if row.leader_id not in row.replicas:
         found.append(f"leader {row.leader_id} is none of the replicas {replicas}: restore etcd")
-    elif row.leader_id not in row.isr:
+    elif is_led and row.leader_id not in row.isr:
         found.append(f"leader {row.leader_id} is not in sync ({_listed(row.isr)}): restore etcd")
     if not row.isr:
         found.append("no replica is in sync: restore etcd")

@@ -128,7 +128,11 @@ def test_sound_rows_are_counted_and_nothing_is_found() -> None:
         (KEYS.part(TOPIC_ID, 3), part(), "has 3 partitions"),
         (KEYS.part(TOPIC_ID, 1), part(leader_id=4), "leader 4 is none of the replicas 1, 2, 3"),
         (KEYS.part(TOPIC_ID, 1), part(leader_id=-1), "leader -1 is none of the replicas"),
-        (KEYS.part(TOPIC_ID, 1), part(leader_id=3), "leader 3 is not in sync (1, 2)"),
+        (
+            KEYS.part(TOPIC_ID, 1),
+            part(leader_id=1, broker_epoch=1, isr=[2, 3]),
+            "leader 1 is not in sync (2, 3)",
+        ),
         (KEYS.part(TOPIC_ID, 1), part(isr=[1, 4]), "4 in sync, but the replicas are 1, 2, 3"),
         (KEYS.part(TOPIC_ID, 1), part(isr=[]), "no replica is in sync"),
         (KEYS.part(TOPIC_ID, 1), part(isr=[1, 1]), "1, 1 in sync name a broker twice"),
@@ -163,6 +167,13 @@ def test_what_does_not_fit_is_damage(key: bytes, row: StoredRow | None, words: s
     assert not found.is_sound
     assert any(words in each.problem for each in found.problems), found.problems
     assert all(each.is_damage for each in found.problems)
+
+
+def test_a_leader_whose_life_is_over_may_have_left_the_isr() -> None:
+    """It came back with another disk, and who is in sync is dead."""
+    found = check(sound() | {KEYS.part(TOPIC_ID, 1): part(leader_id=1, isr=[2, 3])})
+
+    assert found.problems == []
 
 
 @pytest.mark.parametrize(
