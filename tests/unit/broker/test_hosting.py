@@ -448,12 +448,13 @@ def test_a_row_counts_that_changes_while_the_logs_of_a_large_topic_are_made() ->
 class RefusedOnce:
     """Logs of a disk that refuses the second one at first, as if it were full."""
 
-    def __init__(self, logs: Logs) -> None:
+    def __init__(self, logs: Logs, index: int = 1) -> None:
         self._logs = logs
+        self._index = index
         self.has_refused = False
 
     def open(self, directory: str, *rest: object) -> object:
-        if directory.endswith("-1") and not self.has_refused:
+        if directory.endswith(f"-{self._index}") and not self.has_refused:
             self.has_refused = True
             raise StorageError("no space left on device")
         return self._logs.open(directory, *rest)  # type: ignore[arg-type]
@@ -478,6 +479,26 @@ def refused_at_first(someone: Operator, *rows: PartitionRow) -> Roles:
 def tried_again(someone: Operator) -> None:
     someone.hand.turn(after_ms=1_100)
     someone.hand.settle()
+
+
+def test_who_must_know_hears_at_once_of_replicas_that_can_be_reached_already() -> None:
+    """A topic that is hosted grows, and the disk refuses the second log that comes."""
+    someone = as_member(Operator(BrokerByHand()))
+    led = PartitionRow(1, 0, 0, [1, 2], [1, 2], 7)
+    change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=[led], configs={}))
+    roles = Roles()
+    hosting = someone.hand.broker.hosting
+    hosting.role_listeners.append(roles)
+    hosting._logs = RefusedOnce(hosting._logs, 2)  # type: ignore[assignment]
+    change(someone, PartitionsAdded(topic_id=SPREAD, partitions=[led, led, led]))
+    reached = list(someone.hand.broker.topics["spread"].partitions)
+    at_once = list(roles.heard)
+
+    tried_again(someone)
+
+    assert reached == [0, 1]
+    assert at_once == [(1, None, True)]
+    assert roles.heard == [(1, None, True), (2, None, True), (3, None, True)]
 
 
 def test_who_must_know_hears_of_all_replicas_though_the_disk_refused_one_at_first() -> None:

@@ -112,7 +112,7 @@ class Hosting:
         self._left_ms = -1
         self.own_epoch: Callable[[], int] = _no_life
         self._roles: dict[Partition, Role] = {}
-        # Replicas of which nobody was told: the disk refused others that came with them.
+        # Replicas of which nobody was told: the disk refused others of a topic that is new.
         self._untold: dict[Partition, None] = {}
         # The directories that were there at the start, until their topics are hosted.
         self._found: set[str] = set()
@@ -225,11 +225,17 @@ class Hosting:
             # What is open already stays: opened anew it would not be known as new, and its name
             # would never be flushed.
             self.retries.later(partial(self._make_again, hosted, indexes))
+            if self._topics.with_id(topic.topic_id) is hosted:
+                # What came before it can be reached already.
+                self._tell_untold(topic, hosted)
             return
+        self._topics.add(hosted)
+        self._tell_untold(topic, hosted)
+
+    def _tell_untold(self, topic: TopicState, hosted: HostedTopic) -> None:
         came = [each for each in self._untold if each.topic_id == topic.topic_id]
         for partition in came:
             self._follow_untold(hosted, partition, topic.partitions[partition.index])
-        self._topics.add(hosted)
         self._tell_hosted(hosted, [each for each in came if each in self._untold])
 
     def _tell_hosted(self, hosted: HostedTopic, came: list[Partition]) -> None:
