@@ -112,7 +112,8 @@ class ElectUncleanly(RowsChange):
                 return None
         before = row.replicas[: row.replicas.index(own_id)]
         wait_ms = UNCLEAN_MS + CANDIDATE_MS * sum(is_serving(view, each) for each in before)
-        if self._spells.lasted_ms(place) < wait_ms:
+        # Who came back and led between two looks, however far apart, was in sync and lived.
+        if self._spells.lasted_ms((place, row.leader_epoch)) < wait_ms:
             return None
         return elected_uncleanly(view, row, own_id)
 

@@ -105,6 +105,18 @@ def test_who_comes_back_for_a_moment_begins_the_wait_anew(rows: Rows) -> None:
     assert elect(rows)[1] == []
 
 
+def test_who_led_again_between_two_looks_begins_the_wait_anew(rows: Rows) -> None:
+    elect(rows)
+    rows.live(1)
+    rows.part(0, leader=1, epoch=5, life=rows.epochs[1], isr=[1])
+    rows.die(1)
+    rows.turn.now_ms += 2 * UNCLEAN_MS
+
+    assert elect(rows)[1] == []
+    rows.turn.now_ms += UNCLEAN_MS
+    assert elect(rows)[1][0].row.leader_id == 2
+
+
 def test_what_a_living_leader_leads_is_not_elected(rows: Rows) -> None:
     rows.part(0, leader=3, epoch=5, life=rows.epochs[3], isr=[1])
 
