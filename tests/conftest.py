@@ -50,6 +50,7 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"hot modules: {tarry.FORM} ({tarry.FORM_REASON})"
 
 
+@pytest.hookimpl(trylast=True)  # behind the one that makes the reporter
 def pytest_configure(config: pytest.Config) -> None:
     let_children_be_interrupted()
     for line in (
@@ -58,6 +59,22 @@ def pytest_configure(config: pytest.Config) -> None:
         "interpreted: replaces or traces functions of the product, which is no use when compiled",
     ):
         config.addinivalue_line("markers", line)
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    # Workers have none.
+    if reporter is not None:
+        config.pluginmanager.register(FailureLines(reporter))
+
+
+class FailureLines:
+    """Lines that name failures as they come: a suite that is ended half-way still tells them."""
+
+    def __init__(self, reporter: pytest.TerminalReporter) -> None:
+        self._reporter = reporter
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._reporter.ensure_newline()
+            self._reporter.write_line(f"{report.when} of {report.nodeid} failed", red=True)
 
 
 def let_children_be_interrupted() -> None:
