@@ -213,7 +213,7 @@ class KcatMember(CommandMember):
             self._hear_message(line)
             return
         partition, offset, value = line.split()
-        self.tell("read", [int(partition), int(offset), value.decode()])
+        self.tell("read", [[int(partition), int(offset), value.decode()]])
 
     def _hear_message(self, line: bytes) -> None:
         self.errors.append(line)

@@ -29,7 +29,7 @@ class TarryMember(CommandMember):
     def hear(self, line: bytes) -> None:
         words = line.split()
         if len(words) == 3 and words[0].isdigit():
-            self.tell("read", [int(words[0]), int(words[1]), words[2].decode()])
+            self.tell("read", [[int(words[0]), int(words[1]), words[2].decode()]])
             return
         self.errors.append(line)
         found = READS.search(line)
