@@ -68,7 +68,12 @@ _MOST_PERCENT: Final = 90
 class ClusterScenario:
     """Scenario of one seed."""
 
+    # Some seeds lose records on purpose, by unclean elections.
+    may_be_unclean = True
+
     def __init__(self, random: Random) -> None:
+        # Of each broker.
+        self.broker_settings: dict[str, str] = {}
         self.partitions = 1 + random.randrange(3)
         self.floor = 1 + random.randrange(2)
         self.lag_ms = (1_500, 3_000)[random.randrange(2)]
@@ -78,7 +83,7 @@ class ClusterScenario:
         self.producer_acks = ("all", "1") if random.randrange(2) else ("all", "all", "1")
         self.producer_pause_ms_max = (40, 150)[random.randrange(2)]
         self.deletes_records = random.randrange(4) == 0
-        self.is_unclean = random.randrange(8) == 0
+        self.is_unclean = random.randrange(8) == 0 and self.may_be_unclean
         self.duration_ms = 2_500 + random.randrange(2_500)
         self.pause_ms_max = (300, 900)[random.randrange(2)]
         # So many of a hundred cuts are followed by a loss of power.
