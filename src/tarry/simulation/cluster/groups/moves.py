@@ -45,8 +45,10 @@ class CoordinatorWatch(NodeObserver):
         # It may have got a new one.
         replay.disk = node.disk
         replay.forget_others(broker)
-        for sentence in replay.after_turn(broker, node.network.turn):
-            self._violate(f"{node.name}: {sentence}")
+        # What counts since the end of this turn is applied, and answered, in the next one.
+        if not broker.groups.has_work_left():
+            for sentence in replay.after_turn(broker, node.network.turn):
+                self._violate(f"{node.name}: {sentence}")
         is_coordinator = broker.groups.shard_of(GROUP) is not None
         if is_coordinator and not self._coordinators.get(node.name, False):
             self.moves += 1
@@ -58,7 +60,9 @@ class CoordinatorWatch(NodeObserver):
                 self._violate(f"{node.name} answers more often than it was asked")
             head = socket.head()
             if (
-                head is not None
+                # Who stops takes nothing new, and its connections end with it.
+                node.is_serving
+                and head is not None
                 and head.api_key in _OF_MEMBERS
                 and 0 <= head.delivered_turn < node.network.turn
                 and not is_coordinator
