@@ -25,6 +25,7 @@ from tarry.simulation.product.checkers import check_members
 from tarry.simulation.trace import Trace
 
 _WORK_MS_MAX: Final = 100
+_FIRST_ROUND_MS_MAX: Final = 5_000
 _MEMBERS_MAX: Final = 4
 _MEMBER_STALL_MS_MAX: Final = 3_000
 _MEMBER_FAULTS: Final = (
@@ -59,6 +60,9 @@ class ClusterGroupsRun(FaultyCluster):
             context = RunContext(node.clock, node.network, world.random, world.trace)
             name = f"visitor{node.broker_id}"
             OffsetsVisitor(context, name, self.context, self.offset, TOPIC).start()
+        # The group is there when faults begin; else few would strike one.
+        end_ms = world.agenda.now_ms + _FIRST_ROUND_MS_MAX
+        world.run_until(end_ms, lambda: any(member.owned for member in self.members))
 
     def _add_member(self) -> None:
         self._members_made += 1

@@ -30,7 +30,7 @@ from tarry.simulation.cluster.groups.history import MovedOffset
 
 # It has no members.
 VISITED_GROUP: Final = "visited"
-_PAUSE_MS_MAX: Final = 250
+_PAUSE_MS_MAX: Final = 120
 _COMMIT_MS: Final = 5_000
 _COMMIT_VERSION: Final = 8
 _FETCH_VERSION: Final = 8
