@@ -10,7 +10,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tarry.base.etcd import Compare
+from tarry.base.etcd import Compare, EtcdAnswer, WatchEnded
+from tarry.broker.metadata.removals import Removals
 from tarry.broker.replication import (
     divergence as follower_divergence,
     follower as follower_module,
@@ -18,11 +19,16 @@ from tarry.broker.replication import (
 )
 from tarry.broker.replication.followed import Followed
 from tarry.cluster.claims import ClaimPartitions
+from tarry.cluster.etcd_store import PROGRESS_MS, EtcdStore
+from tarry.cluster.isr_changes import ChangeIsr
 from tarry.cluster.leaves import LeavePartitions
 from tarry.cluster.records import PartitionRow
-from tarry.cluster.state import ClusterState, TopicState
+from tarry.cluster.state import ClusterState, DeletedTopic, TopicState
+from tarry.cluster.topic_decisions import RemoveTopic
 from tarry.cluster.transactions import Transaction
+from tarry.log.identity import LogIdentity
 from tarry.log.log import Log
+from tarry.log.logs import Logs
 from tarry.partition.followers import NOT_TOLD, Follower, Followers
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import Partition
@@ -189,6 +195,63 @@ def tell_ends_before_they_are_known() -> None:
     Partition.is_behind_epoch = lambda self: False
 
 
+# --- Etcd
+
+
+def act_while_another_may_lead() -> None:
+    """The own expiry of the lease is ignored."""
+    Partition.may_act = lambda self: self.is_leader
+
+
+def resume_the_watch_one_late() -> None:
+    def _watch(self: EtcdStore) -> None:
+        self._watch_id = self._etcd.watch(self._keys.prefix, self.version + 2)
+        self._was_progress_asked = False
+        self._arm(self._watch_alarm, PROGRESS_MS)
+
+    EtcdStore._watch = _watch
+
+
+def skip_what_was_compacted_away() -> None:
+    honest = EtcdStore._hear
+
+    def _hear(self: EtcdStore, answer: EtcdAnswer) -> None:
+        if isinstance(answer, WatchEnded) and answer.compact_revision:
+            self.version = max(self.version, answer.compact_revision - 1)
+            self._watch()
+        else:
+            honest(self, answer)
+
+    EtcdStore._hear = _hear
+
+
+def forget_an_addition_whose_outcome_is_unknown() -> None:
+    """The deed may still be done."""
+    Followers.proposed = property(lambda self: {}, lambda self, value: None)
+
+
+def count_what_an_earlier_life_has_told() -> None:
+    """An addition is done in whatever life the added broker is by then."""
+    honest = ChangeIsr.guard
+
+    def guard(self: ChangeIsr, transaction: Transaction) -> None:
+        self._guarded = {}
+        honest(self, transaction)
+
+    ChangeIsr.guard = guard
+
+
+def take_a_directory_by_its_name() -> None:
+    """The topic that it belonged to was deleted, and made again."""
+
+    def _remove(self: Removals, deleted: DeletedTopic) -> None:
+        self._store.change(RemoveTopic(deleted.topic_id, self._broker_id))
+
+    Removals._remove = _remove
+    LogIdentity.read = lambda self, disk: self.text
+    Logs._is_known = lambda self, listing, point: True
+
+
 # A seed that found each.
 CLUSTER: Final[dict[Callable[[], None], int]] = {
     let_the_leader_alone_say_what_is_committed: 1,
@@ -211,4 +274,10 @@ CLUSTER: Final[dict[Callable[[], None], int]] = {
     ask_for_more_before_it_is_flushed: 1,
     delete_records_at_the_leader_alone: 4,
     tell_ends_before_they_are_known: 5,
+    act_while_another_may_lead: 1,
+    resume_the_watch_one_late: 1,
+    skip_what_was_compacted_away: 1,
+    forget_an_addition_whose_outcome_is_unknown: 1,
+    count_what_an_earlier_life_has_told: 1,
+    take_a_directory_by_its_name: 1,
 }

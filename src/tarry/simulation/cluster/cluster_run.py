@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from tarry.broker.broker import Broker
 from tarry.client.settings import SettingValue
-from tarry.simulation.clients.context import RunContext
 from tarry.simulation.cluster.faulty_cluster import CLIENT_SETTINGS, TOPIC, FaultyCluster
 from tarry.simulation.cluster.reader import ClusterReader
 from tarry.simulation.cluster.results import check_handed_out, check_promises, records_of
@@ -30,7 +29,7 @@ class ClusterRun(FaultyCluster):
         settings: dict[str, SettingValue] = {**CLIENT_SETTINGS, "auto.offset.reset": "earliest"}
         self.consumer = ClusterReader(world, self.context, settings, self.history, self.checker)
         for node in self.nodes:
-            context = RunContext(node.clock, node.network, world.random, world.trace)
+            context = self.visitor_context(node)
             name = f"visitor{node.broker_id}"
             Visitor(context, name, self.context, self.scenario, self.told, self.checker).start()
 

@@ -21,8 +21,9 @@ from tarry.simulation.clients.topic_admin import TopicAdmin, TopicPlan
 from tarry.simulation.cluster.cluster_faults import ClusterFaults
 from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.cluster.etcd_node import EtcdNode
+from tarry.simulation.cluster.remaker import MadeTopic, MadeTopicWriter, Remaker
 from tarry.simulation.cluster.replica_checker import ReplicaChecker
-from tarry.simulation.cluster.scenario import ClusterScenario
+from tarry.simulation.cluster.scenario import TOPIC_MADE_AGAIN, ClusterScenario
 from tarry.simulation.faults import FaultPlan
 from tarry.simulation.product.history import ProductHistory
 from tarry.simulation.product.producer import ProducerNode
@@ -81,6 +82,7 @@ class FaultyCluster:
         self.context = RunContext(first.clock, first.network, self.world.random, self.world.trace)
         self.history = ProductHistory()
         self.producers: list[ProducerNode] = []
+        self.made = MadeTopic()
         self.faults = ClusterFaults(
             self.world, self.etcd_node, self.nodes, self.checker, self.scenario
         )
@@ -88,7 +90,10 @@ class FaultyCluster:
     @property
     def fault_counts(self) -> dict[str, int]:
         """Return how often each kind of fault has struck."""
-        return self.faults.counts
+        counts = self.faults.counts
+        if self.made.count:
+            counts[TOPIC_MADE_AGAIN] = self.made.count
+        return counts
 
     def run(self) -> list[str]:
         """Let it happen."""
@@ -151,8 +156,26 @@ class FaultyCluster:
             return False
         for number, acks in enumerate(self.scenario.producer_acks):
             self.producers.append(self._producer(f"producer{number}", acks))
+        if self.scenario.remakes_topic:
+            self._begin_remaking()
         self.begin_clients()
         return True
+
+    def visitor_context(self, node: ClusterNode) -> RunContext:
+        """Return the context of a client that connects to this broker alone."""
+        world = self.world
+        return RunContext(node.clock, node.network, world.random, world.trace)
+
+    def _begin_remaking(self) -> None:
+        """Let a topic be made and deleted, over and over, and be written."""
+        made = self.made
+        remaker = Remaker(
+            self.visitor_context(self.nodes[0]), "remaker", self.context, made, BROKERS
+        )
+        remaker.start()
+        for node in self.nodes:
+            name = f"writer{node.broker_id}"
+            MadeTopicWriter(self.visitor_context(node), name, self.context, made).start()
 
     def _producer(self, name: str, acks: str) -> ProducerNode:
         settings: dict[str, SettingValue] = {

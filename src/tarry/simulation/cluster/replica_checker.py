@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from tarry.base.ids import id_from_text
 from tarry.cluster.records import PartitionRow
 from tarry.cluster.row_records import KnownRows
 from tarry.cluster.rows import Keys
-from tarry.cluster.state import ClusterState
+from tarry.cluster.state import ClusterState, DeletedTopic
 from tarry.log.log import Log
 from tarry.partition.state import Partition
 from tarry.simulation.broker_node import BrokerNode, NodeObserver
@@ -143,6 +144,11 @@ class ReplicaChecker(NodeObserver):
                 committed.is_in_doubt = True
                 self.unclean_elections += 1
 
+    def place(self, key: bytes) -> Place:
+        """Return the partition whose row has this key."""
+        _kind, topic_id, index = self._keys.place(key)
+        return id_from_text(topic_id), int(index)
+
     def row(self, place: Place) -> PartitionRow | None:
         """Return the partition's row as etcd has it."""
         topic = self.state.topic_by_id(place[0])
@@ -157,6 +163,7 @@ class ReplicaChecker(NodeObserver):
         log = partition.log
         key = (node.broker_id, place)
         seen = self._logs.get(key)
+        is_first_look = seen is None
         if seen is None or seen.log is not log:
             seen = self._begin(node, key, log, seen)
         elif log.log_start_offset > seen.end_offset:
@@ -166,7 +173,7 @@ class ReplicaChecker(NodeObserver):
             self._cut(node, partition, place, seen)
         if log.written_end_offset > seen.end_offset:
             for batch in seen.read(node.disk):
-                self._take(node, place, batch)
+                self._take(node, place, batch, is_first_look=is_first_look)
         seen.start_offset = int(log.log_start_offset)
         seen.flushed_offset = int(log.flushed_offset)
         seen.high_watermark = max(seen.high_watermark, partition.high_watermark)
@@ -204,9 +211,17 @@ class ReplicaChecker(NodeObserver):
         self.cuts += 1
         self.on_cut(node)
 
-    def _take(self, node: ClusterNode, place: Place, batch: DiskBatch) -> None:
+    def _take(
+        self, node: ClusterNode, place: Place, batch: DiskBatch, *, is_first_look: bool
+    ) -> None:
         self.compared += 1
         name = (place, batch.leader_epoch, batch.base_offset)
+        if is_first_look and name not in self._named:
+            self._violate(
+                place,
+                f"begins at {node.name} with a batch at offset {batch.base_offset} that nobody "
+                "has written to it",
+            )
         first = self._named.setdefault(name, (batch.data, node.broker_id))
         if first[0] != batch.data:
             self._violate(
@@ -370,11 +385,15 @@ class ReplicaChecker(NodeObserver):
                 found.append(f"{name} has no leader, though its row names b{row.leader_id}")
             if sorted(row.isr) != sorted(row.replicas):
                 found.append(f"{name} has {row.isr} in sync, of {row.replicas}")
+        found += [f"{one.name} is deleted and not removed" for one in self._deleted()]
         for broker in brokers:
             for purgatory in broker.parts.purgatories():
                 if purgatory.name == "Produce" and purgatory.delayed:
                     found.append(f"{purgatory.delayed} produces wait at b{broker.broker_id}")
         return found
+
+    def _deleted(self) -> list[DeletedTopic]:
+        return list(self.state.deleted_topics.values())
 
     def content(self, place: Place) -> tuple[int, list[bytes]]:
         """Return where a partition begins and its batches; for an end at which all are alike."""
@@ -386,6 +405,9 @@ class ReplicaChecker(NodeObserver):
         """Return where two replicas differ; for an end at which all are in sync."""
         found: list[str] = []
         for place, name in sorted(self._names.items()):
+            if self.row(place) is None:
+                # It was deleted, when nobody had to have all of it.
+                continue
             logs = {key[0]: seen for key, seen in self._logs.items() if key[1] == place}
             start_offset = max(seen.start_offset for seen in logs.values())
             first = min(logs)

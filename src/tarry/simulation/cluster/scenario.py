@@ -34,8 +34,22 @@ POWER_AFTER_CUT: Final = "power after a cut"
 ALL_POWER: Final = "power of all"
 ETCD_AWAY: Final = "etcd away"
 COMPACTED: Final = "compacted history"
+# Of etcd to one broker: its history is compacted before the broker comes back; its watch tells
+# nothing for a while, or everything once more; a transaction is done long after it was asked for.
+COMPACTED_AWAY: Final = "history compacted while away"
+LATE_WATCH: Final = "late watch"
+DOUBLED_WATCH: Final = "doubled watch"
+LATE_DEED: Final = "late deed"
+LATE_ADDITION: Final = "late addition"
+# Two brokers do not hear each other, nor one of them etcd; only the third reaches all.
+BRIDGE: Final = "bridge"
+# A broker hears neither etcd nor the others; its clients hear it.
+ISOLATED: Final = "isolated"
 # All but one are away until it is in sync alone, then it is away and they come back.
 STRANDED: Final = "stranded"
+# Not a moment, but of the whole run: clocks that are up to 5 % off, a topic made again and again.
+CLOCKS_OFF: Final = "clock off"
+TOPIC_MADE_AGAIN: Final = "topic made again"
 
 KINDS: Final = (
     KILL,
@@ -56,13 +70,26 @@ KINDS: Final = (
     ALL_POWER,
     ETCD_AWAY,
     COMPACTED,
+    COMPACTED_AWAY,
+    LATE_WATCH,
+    DOUBLED_WATCH,
+    LATE_DEED,
+    BRIDGE,
+    ISOLATED,
 )
+# A third of the seeds has all of these besides.
+_ETCD_KINDS: Final = (COMPACTED_AWAY, LATE_WATCH, DOUBLED_WATCH, LATE_DEED, LATE_DEED)
+# Seeds with absences that outlast a lease by far.
+_LONG_KINDS: Final = (CUT_OFF, ISOLATED, ISOLATED, AWAY)
 
 _FLUSHES_MS_MAX: Final = (3, 3, 60, 300)
 # Bytes of each batch; 0: as they come.  Batches as long as a sector of a disk let a crash leave a
 # mixture of two histories that looks like one.
 _BATCHES_BYTES: Final = (0, 0, 512)
 _MOST_PERCENT: Final = 90
+_AWAY_MS_MAX: Final = 4_000
+_LONG_AWAY_MS_MAX: Final = 9_000
+_DRIFT_PER_MILLE_MAX: Final = 50
 
 
 class ClusterScenario:
@@ -97,6 +124,7 @@ class ClusterScenario:
             self.batch_bytes = max(_BATCHES_BYTES)
             self.producer_pause_ms_max = 40
             self.kinds += [DIVIDED] * (2 + len(self.kinds) // 2)
+        self._draw_of_etcd(random)
         if self.is_unclean:
             # Losses are meant to happen.
             self.floor = 1
@@ -106,3 +134,25 @@ class ClusterScenario:
         if self.floor == 1:
             # Who is in sync alone loses everything with its disk.
             self.kinds = [kind for kind in self.kinds if kind != NEW_DISK] or [KILL]
+
+    def _draw_of_etcd(self, random: Random) -> None:
+        """Draw what favours faults of etcd and of lives: rarer ones than a broker's end."""
+        if random.randrange(3) == 0:
+            self.kinds += _ETCD_KINDS
+            self.lag_ms = 1_500
+        self.away_ms_max = _AWAY_MS_MAX
+        if random.randrange(5) == 0:
+            # Long enough for who is away to be found out, if it goes on as if it was not.
+            self.away_ms_max = _LONG_AWAY_MS_MAX
+            self.duration_ms += 4_000
+            self.pause_ms_max = 2_500
+            self.kinds = [*random.sample(self.kinds, 2), *_LONG_KINDS]
+        # How often a topic is made that is deleted again soon.
+        self.remakes_topic = random.randrange(5) == 0
+        # Of each broker in turn: so much its clock is faster, or slower.
+        self.drifts_per_mille = [0, 0, 0]
+        if random.randrange(3) == 0:
+            self.drifts_per_mille = [
+                random.randrange(2 * _DRIFT_PER_MILLE_MAX + 1) - _DRIFT_PER_MILLE_MAX
+                for _ in self.drifts_per_mille
+            ]

@@ -12,7 +12,6 @@ from tarry.base.ids import TopicPartition
 from tarry.broker.broker import Broker
 from tarry.client.settings import SettingValue
 from tarry.group.round import STABLE
-from tarry.simulation.clients.context import RunContext
 from tarry.simulation.cluster.faulty_cluster import CLIENT_SETTINGS, TOPIC, FaultyCluster
 from tarry.simulation.cluster.groups import scenario as kinds
 from tarry.simulation.cluster.groups.history import MovedGroup, MovedOffset
@@ -57,7 +56,7 @@ class ClusterGroupsRun(FaultyCluster):
         for _ in range(self.scenario.members):
             self._add_member()
         for node in self.nodes:
-            context = RunContext(node.clock, node.network, world.random, world.trace)
+            context = self.visitor_context(node)
             name = f"visitor{node.broker_id}"
             OffsetsVisitor(context, name, self.context, self.offset, TOPIC).start()
         # The group is there when faults begin; else few would strike one.
