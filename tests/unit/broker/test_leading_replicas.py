@@ -18,6 +18,7 @@ from tests.support.broker.leader_scene import (
 from tests.support.metadata_stores import GivenChange
 
 from tarry.base import errors
+from tarry.broker.replication.fetch_sessions import LATE_FETCH_MS
 from tarry.broker.replication.leader import ReplicaLeader
 from tarry.cluster.isr_changes import ChangeIsr
 from tarry.cluster.reassignments import begin_reassignment
@@ -546,6 +547,22 @@ def test_when_a_leader_may_act(lease: str, isr: str, ago: str, expected: str) ->
 
     code = errors.NONE if expected == "yes" else errors.NOT_LEADER_OR_FOLLOWER
     assert answers == [code, code, code]
+
+
+def test_a_fetch_that_was_long_on_its_way_does_not_tell_that_its_sender_follows_still() -> None:
+    """A link that was cut brings it when it is whole again; the follower may follow another."""
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    session = scene.fetch(SECOND, {0: 0}).session_id
+    scene.is_alive = False
+    scene.pass_ms(5_000)
+
+    scene.fetch(SECOND, {}, session=(session, 1))
+    late = scene.operator.fetch(0, topic="shared").error_code
+    scene.pass_ms(LATE_FETCH_MS - 1)
+    scene.fetch(SECOND, {}, session=(session, 2))
+    soon = scene.operator.fetch(0, topic="shared").error_code
+
+    assert (late, soon) == (errors.NOT_LEADER_OR_FOLLOWER, errors.NONE)
 
 
 def test_who_may_not_act_does_not_name_itself_as_the_leader() -> None:
