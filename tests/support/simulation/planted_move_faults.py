@@ -16,7 +16,6 @@ from tests.support.simulation.planted_cluster_faults import (
 from tarry.base import errors
 from tarry.broker.coordinator.coordinators import Coordinators
 from tarry.broker.coordinator.groups.shard import GroupShard
-from tarry.broker.coordinator.loader import Loader
 from tarry.broker.coordinator.runtime import ShardRuntime
 from tarry.group.loading import Loading
 from tarry.group.state import Groups
@@ -37,17 +36,6 @@ def answer_from_a_shard_that_was_given_up() -> None:
     Coordinators.on_role = on_role
 
 
-def keep_a_shard_in_a_new_epoch_of_the_same_broker() -> None:
-    """Another broker may have led in between."""
-    honest = Coordinators.on_role
-
-    def on_role(self: Coordinators, partition: Partition, before: Role | None, after: Role) -> None:
-        if before is None or before.is_leader != after.is_leader:
-            honest(self, partition, before, after)
-
-    Coordinators.on_role = on_role
-
-
 def load_before_the_high_watermark_is_at_the_start_of_the_epoch() -> None:
     ShardRuntime.can_be_loaded = lambda self: True
 
@@ -60,17 +48,6 @@ def answer_from_half_loaded_state() -> None:
         return errors.NONE if told == errors.COORDINATOR_LOAD_IN_PROGRESS else told
 
     ShardRuntime.code = code
-
-
-def load_only_what_is_read_first() -> None:
-    honest = Loader._step
-
-    def _step(self: Loader) -> bool:
-        is_loaded = honest(self)
-        self._is_read = True
-        return is_loaded
-
-    Loader._step = _step
 
 
 def forget_who_waits_when_a_shard_is_given_up() -> None:
@@ -125,10 +102,8 @@ def begin_anew_with_the_first_generation() -> None:
 # A seed that found each.
 CLUSTER_GROUPS: Final[dict[Callable[[], None], int]] = {
     answer_from_a_shard_that_was_given_up: 1,
-    keep_a_shard_in_a_new_epoch_of_the_same_broker: 1,
     load_before_the_high_watermark_is_at_the_start_of_the_epoch: 1,
     answer_from_half_loaded_state: 1,
-    load_only_what_is_read_first: 1,
     forget_who_waits_when_a_shard_is_given_up: 1,
     let_commits_wait_when_a_shard_is_given_up: 1,
     answer_a_commit_that_is_not_committed: 1,

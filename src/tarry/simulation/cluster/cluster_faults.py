@@ -94,6 +94,9 @@ class ClusterFaults:
         node = self._nodes[self._random.randrange(len(self._nodes))]
         self._count(node, kind)
         self._ways[kind](node, kind)
+        if self._scenario.delays_additions:
+            for each in self._nodes:
+                self._delay_an_addition(each)
 
     def heal(self) -> None:
         """End all faults."""
@@ -243,12 +246,16 @@ class ClusterFaults:
             node.door.repeat(1 + self._random.randrange(_REVISIONS_TOLD_AGAIN_MAX))
 
     def _delay_a_deed(self, node: ClusterNode, kind: str) -> None:
-        """Have the next rows of partitions, or the next addition, written late."""
+        """Have the next rows of partitions written late."""
         door = node.door
         if door is not None:
-            ways = (self._late_rows, self._late_addition, self._late_addition_of_a_new_disk)
-            way = ways[self._random.randrange(len(ways))]
-            door.lateness = partial(way, node, door)
+            door.lateness = partial(self._late_rows, node, door)
+
+    def _delay_an_addition(self, node: ClusterNode) -> None:
+        door = node.door
+        if door is not None and door.lateness is None:
+            ways = (self._late_addition, self._late_addition_of_a_new_disk)
+            door.lateness = partial(ways[self._random.randrange(2)], node, door)
 
     def _late_rows(
         self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]

@@ -100,6 +100,10 @@ class FaultyCluster:
         if not self.start():
             return ["the brokers and their topic did not come to be"]
         self._go_wrong()
+        return self.finish()
+
+    def finish(self) -> list[str]:
+        """Heal everything, wait until all is well, and check."""
         self.context.is_quiet = True
         self.faults.heal()
         if not self._wait_until_well():

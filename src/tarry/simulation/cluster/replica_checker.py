@@ -75,6 +75,8 @@ class ReplicaChecker(NodeObserver):
         self._logs: dict[tuple[int, Place], DiskLog] = {}
         # By place, leader epoch and base offset: the one batch, and who had it first.
         self._named: dict[tuple[Place, int, int], tuple[bytes, int]] = {}
+        # What no other partition has: no two batches of a run are alike.
+        self._written_to: dict[bytes, Place] = {}
         # By place and leader epoch: who led in it, in which life.
         self._leaders: dict[tuple[Place, int], tuple[int, int]] = {}
         self._names: dict[Place, str] = {}
@@ -163,7 +165,6 @@ class ReplicaChecker(NodeObserver):
         log = partition.log
         key = (node.broker_id, place)
         seen = self._logs.get(key)
-        is_first_look = seen is None
         if seen is None or seen.log is not log:
             seen = self._begin(node, key, log, seen)
         elif log.log_start_offset > seen.end_offset:
@@ -173,7 +174,7 @@ class ReplicaChecker(NodeObserver):
             self._cut(node, partition, place, seen)
         if log.written_end_offset > seen.end_offset:
             for batch in seen.read(node.disk):
-                self._take(node, place, batch, is_first_look=is_first_look)
+                self._take(node, place, batch)
         seen.start_offset = int(log.log_start_offset)
         seen.flushed_offset = int(log.flushed_offset)
         seen.high_watermark = max(seen.high_watermark, partition.high_watermark)
@@ -211,16 +212,15 @@ class ReplicaChecker(NodeObserver):
         self.cuts += 1
         self.on_cut(node)
 
-    def _take(
-        self, node: ClusterNode, place: Place, batch: DiskBatch, *, is_first_look: bool
-    ) -> None:
+    def _take(self, node: ClusterNode, place: Place, batch: DiskBatch) -> None:
         self.compared += 1
         name = (place, batch.leader_epoch, batch.base_offset)
-        if is_first_look and name not in self._named:
+        written_to = self._written_to.setdefault(batch.data, place)
+        if written_to != place:
             self._violate(
                 place,
-                f"begins at {node.name} with a batch at offset {batch.base_offset} that nobody "
-                "has written to it",
+                f"has a batch at offset {batch.base_offset} at {node.name} that was written to "
+                f"{self._names.get(written_to)}, another topic",
             )
         first = self._named.setdefault(name, (batch.data, node.broker_id))
         if first[0] != batch.data:

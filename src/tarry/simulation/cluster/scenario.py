@@ -107,7 +107,9 @@ class ClusterScenario:
         self.flush_ms_max = _FLUSHES_MS_MAX[random.randrange(len(_FLUSHES_MS_MAX))]
         self.delay_ms_max = (2, 2, 20)[random.randrange(3)]
         self.batch_bytes = _BATCHES_BYTES[random.randrange(len(_BATCHES_BYTES))]
-        self.producer_acks = ("all", "1") if random.randrange(2) else ("all", "all", "1")
+        self.producer_acks: tuple[str, ...] = (
+            ("all", "1") if random.randrange(2) else ("all", "all", "1")
+        )
         self.producer_pause_ms_max = (40, 150)[random.randrange(2)]
         self.deletes_records = random.randrange(4) == 0
         self.is_unclean = random.randrange(8) == 0 and self.may_be_unclean
@@ -139,7 +141,15 @@ class ClusterScenario:
         """Draw what favours faults of etcd and of lives: rarer ones than a broker's end."""
         if random.randrange(3) == 0:
             self.kinds += _ETCD_KINDS
+        # Whoever comes back is written to be in sync late, when it may not be any more.
+        self.delays_additions = random.randrange(6) == 0 and not self.is_unclean
+        if self.delays_additions:
+            # Of one partition, so that who comes back is nowhere else in sync.
+            self.partitions = 1
             self.lag_ms = 1_500
+            self.pause_ms_max = 1_500
+            self.duration_ms += 3_000
+            self.kinds = [*random.sample(self.kinds, 1), KILL, KILL, AWAY]
         self.away_ms_max = _AWAY_MS_MAX
         if random.randrange(5) == 0:
             # Long enough for who is away to be found out, if it goes on as if it was not.

@@ -13,6 +13,7 @@ from typing import Final
 from tarry.base.ids import TopicPartition
 from tarry.cluster.etcd_store import ANSWER_MS_MAX
 from tarry.partition.followers import TURNED_TO_MS
+from tarry.simulation.product.history import ProductHistory
 
 # So long who is deposed, or waits for an answer of etcd, may tell what was so before.
 STALE_MS: Final = max(TURNED_TO_MS, ANSWER_MS_MAX) + 300
@@ -64,9 +65,10 @@ class MovedOffset:
 
 
 class MovedGroup:
-    """Generations of one group as its members were told of them."""
+    """Generations of one group as its members were told of them; and what their users were."""
 
-    def __init__(self) -> None:
+    def __init__(self, product_history: ProductHistory) -> None:
+        self.product_history = product_history
         self.violations: list[str] = []
         # Assignments that were compared with another of their generation.
         self.compared = 0
@@ -95,12 +97,14 @@ class MovedGroup:
         self.compared += len(given) > 0
         for other, others in given.items():
             if other == member and others != places:
-                self._violate(f"{member} is given {places} in generation {generation}, and was "
-                              f"given {others}")
+                self._violate(
+                    f"{member} is given {places} in generation {generation}, and was given {others}"
+                )
             common = [place for place in places if place in others]
             if other != member and common:
-                self._violate(f"{member} and {other} are both given {common} in generation "
-                              f"{generation}")
+                self._violate(
+                    f"{member} and {other} are both given {common} in generation {generation}"
+                )
         given[member] = places
 
     def _check_age(self, what: str, member: str, generation: int, before_ms: int) -> None:
@@ -108,8 +112,10 @@ class MovedGroup:
             return
         for later, told_ms in self._told_ms.items():
             if later > generation and told_ms < before_ms:
-                self._violate(f"{member} {what} generation {generation}, and generation {later} "
-                              f"had begun by {told_ms} ms")
+                self._violate(
+                    f"{member} {what} generation {generation}, and generation {later} "
+                    f"had begun by {told_ms} ms"
+                )
                 return
 
     def _violate(self, sentence: str) -> None:

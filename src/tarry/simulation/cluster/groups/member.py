@@ -13,7 +13,6 @@ from tarry.protocol.headers import decode_request_header, decode_response_header
 from tarry.protocol.registry import MESSAGES
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.cluster.groups.history import MovedGroup
-from tarry.simulation.product.history import ProductHistory
 from tarry.simulation.product.member import MemberNode
 from tarry.simulation.world import World
 from tarry.wire.reader import Reader
@@ -46,7 +45,6 @@ class OverheardMember(MemberNode):
         context: RunContext,
         name: str,
         settings: dict[str, SettingValue],
-        history: ProductHistory,
         group: MovedGroup,
         work_ms_max: int,
     ) -> None:
@@ -55,7 +53,7 @@ class OverheardMember(MemberNode):
         self._asked: dict[tuple[int, int], _Overheard] = {}
         # Of each connection: bytes of an answer that has not come to its end.
         self._buffers: dict[int, bytearray] = {}
-        super().__init__(world, context, name, settings, history, work_ms_max)
+        super().__init__(world, context, name, settings, group.product_history, work_ms_max)
 
     def on_frame(self, connection_id: int, frame: bytes) -> None:
         reader = Reader(frame, _LENGTH_BYTES)

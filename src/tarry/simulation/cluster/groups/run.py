@@ -46,7 +46,7 @@ class ClusterGroupsRun(FaultyCluster):
         self.checker.looks_at_compacted = True
         self.moves = CoordinatorWatch()
         self.observers.all.append(self.moves)
-        self.group = MovedGroup()
+        self.group = MovedGroup(self.history)
         self.offset = MovedOffset()
         self.members: list[OverheardMember] = []
         self._members_made = 0
@@ -72,7 +72,6 @@ class ClusterGroupsRun(FaultyCluster):
                 self.context,
                 f"member{self._members_made}",
                 settings,
-                self.history,
                 self.group,
                 _WORK_MS_MAX,
             )
