@@ -22,6 +22,7 @@ Examples:
   tarry simulate --replay 17
   tarry simulate --workload groups --seeds 1..300
   tarry simulate --workload cluster --seeds 1..20000 --jobs 2
+  tarry simulate --workload cluster-groups --seeds 1..300 --jobs 2
 """
 
 # The keys of WORKLOADS in tarry.simulation.run, which is not loaded before it is needed.
