@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tarry.base.etcd import Compare, EtcdAnswer, WatchEnded
+from tarry.base.etcd import Compare, EtcdAnswer, RevisionSeen, WatchEnded
 from tarry.broker.metadata.removals import Removals
 from tarry.broker.replication import (
     divergence as follower_divergence,
@@ -225,6 +225,13 @@ def skip_what_was_compacted_away() -> None:
     EtcdStore._hear = _hear
 
 
+def apply_what_a_watch_tells_again() -> None:
+    def _take_seen(self: EtcdStore, seen: RevisionSeen) -> None:
+        self._take(seen.revision, lambda: self.known.apply(seen.changes))
+
+    EtcdStore._take_seen = _take_seen
+
+
 def forget_an_addition_whose_outcome_is_unknown() -> None:
     """The deed may still be done."""
     Followers.proposed = property(lambda self: {}, lambda self, value: None)
@@ -277,6 +284,7 @@ CLUSTER: Final[dict[Callable[[], None], int]] = {
     act_while_another_may_lead: 1,
     resume_the_watch_one_late: 1,
     skip_what_was_compacted_away: 1,
+    apply_what_a_watch_tells_again: 1,
     forget_an_addition_whose_outcome_is_unknown: 1,
     count_what_an_earlier_life_has_told: 1,
     take_a_directory_by_its_name: 1,

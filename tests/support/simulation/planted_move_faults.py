@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tests.support.simulation.planted_cluster_faults import (
-    act_while_another_may_lead,
-    claim_from_outside_the_isr,
-)
+from tests.support.simulation.planted_cluster_faults import act_while_another_may_lead
 
 from tarry.base import errors
 from tarry.broker.coordinator.coordinators import Coordinators
@@ -108,6 +105,5 @@ CLUSTER_GROUPS: Final[dict[Callable[[], None], int]] = {
     let_commits_wait_when_a_shard_is_given_up: 1,
     answer_a_commit_that_is_not_committed: 1,
     begin_anew_with_the_first_generation: 1,
-    act_while_another_may_lead: 1,
-    claim_from_outside_the_isr: 1,
+    act_while_another_may_lead: 241,
 }

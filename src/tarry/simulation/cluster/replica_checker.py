@@ -53,8 +53,12 @@ class _Committed:
         # what the elected replica has.
         self.unclean_epoch = -1
         self.is_in_doubt = False
-        # What an unclean election has lost.
-        self.lost: list[DiskBatch] = []
+        # Where the batches began and ended that an unclean election has lost.
+        self.lost: dict[tuple[int, int], None] = {}
+
+    def lose(self, batches: list[DiskBatch]) -> None:
+        """Note batches that count no more; some may have been noted before."""
+        self.lost.update({(each.base_offset, each.end_offset): None for each in batches})
 
 
 class ReplicaChecker(NodeObserver):
@@ -126,7 +130,7 @@ class ReplicaChecker(NodeObserver):
     def has_lost(self, place: Place, offset: int) -> bool:
         """Return whether an unclean election may have lost what lay at this offset."""
         lost = self._committed_of(place).lost
-        return any(batch.base_offset <= offset < batch.end_offset for batch in lost)
+        return any(first <= offset < end for first, end in lost)
 
     def was_unclean(self, place: Place) -> bool:
         """Return whether this partition has had an unclean election."""
@@ -269,7 +273,7 @@ class ReplicaChecker(NodeObserver):
         passed.reverse()
         if partition.leader_epoch < committed.unclean_epoch:
             # Alone in sync by its own clock, while another one was elected.
-            committed.lost += passed
+            committed.lose(passed)
             return False
         committed.batches += passed
         committed.epochs += [partition.leader_epoch] * len(passed)
@@ -287,7 +291,7 @@ class ReplicaChecker(NodeObserver):
             if not is_deleted and (not is_here or batch.end_offset > seen.flushed_offset):
                 break
             count += 1
-        committed.lost += committed.batches[count:]
+        committed.lose(committed.batches[count:])
         del committed.batches[count:]
         del committed.epochs[count:]
         committed.end_offset = committed.batches[-1].end_offset if count else seen.start_offset

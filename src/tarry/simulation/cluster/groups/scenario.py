@@ -31,7 +31,7 @@ class ClusterGroupsScenario(ClusterScenario):
         self.deletes_records = False
         # A round takes its time, and a commit: faults must leave it to them.
         self.duration_ms += 2_000
-        self.pause_ms_max = (400, 900, 1_600)[random.randrange(3)]
+        self.pause_ms_max = max(self.pause_ms_max, (400, 900, 1_600)[random.randrange(3)])
         self.producer_acks = ("all",) if random.randrange(2) else ("all", "1")
         self.producer_pause_ms_max = 150
         self.batch_bytes = 0
