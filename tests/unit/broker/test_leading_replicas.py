@@ -669,6 +669,28 @@ def test_an_addition_whose_outcome_is_unknown_counts_until_the_row_has_moved_on(
     assert (before, still, scene.high_watermark) == (0, 0, 1)
 
 
+@pytest.mark.parametrize(("isr", "follows"), [((1,), SECOND), ((1, 2), THIRD)])
+def test_who_may_have_been_added_may_lead_by_now(isr: tuple[int, ...], follows: int) -> None:
+    """In sync alone, or with others who turn to it, a leader without its lease is not sure."""
+    scene = LeaderScene(isr=isr)
+    store = StoreAway(scene)
+    for broker_id in (SECOND, THIRD)[: len(isr)]:
+        scene.has(broker_id, 0)
+    scene.hand.settle()
+    assert store.lose_answer() != []
+    scene.is_alive = False
+    scene.hand.turn(after_ms=1_000)
+    early = scene.operator.fetch(0, topic="shared").error_code
+    scene.hand.turn(after_ms=1_000)
+    if len(isr) > 1:
+        scene.has(SECOND, 0)
+    late = scene.operator.fetch(0, topic="shared").error_code
+    scene.has(follows, 0)
+
+    assert (early, late) == (errors.NONE, errors.NOT_LEADER_OR_FOLLOWER)
+    assert scene.operator.fetch(0, topic="shared").error_code == errors.NONE
+
+
 def test_an_addition_that_was_never_asked_for_counts_no_more() -> None:
     scene = LeaderScene(isr=(1, 2))
     store = StoreAway(scene)
