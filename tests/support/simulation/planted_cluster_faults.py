@@ -23,6 +23,7 @@ from tarry.cluster.etcd_store import PROGRESS_MS, EtcdStore
 from tarry.cluster.isr_changes import ChangeIsr
 from tarry.cluster.leaves import LeavePartitions
 from tarry.cluster.records import PartitionRow
+from tarry.cluster.row_changes import RowsChange
 from tarry.cluster.state import ClusterState, DeletedTopic, TopicState
 from tarry.cluster.topic_decisions import RemoveTopic
 from tarry.cluster.transactions import Transaction
@@ -112,6 +113,7 @@ def claim_from_outside_the_isr() -> None:
         return None if after is None else replace(after, isr=[after.leader_id])
 
     ClaimPartitions.changed = changed
+    ClaimPartitions.places = RowsChange.places
 
 
 def claim_in_the_same_epoch_after_a_restart() -> None:

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tests.support.simulation.planted_cluster_faults import act_while_another_may_lead
+from tests.support.simulation.planted_cluster_faults import (
+    act_while_another_may_lead,
+    claim_from_outside_the_isr,
+)
 
 from tarry.base import errors
 from tarry.broker.coordinator.coordinators import Coordinators
@@ -106,4 +109,5 @@ CLUSTER_GROUPS: Final[dict[Callable[[], None], int]] = {
     answer_a_commit_that_is_not_committed: 1,
     begin_anew_with_the_first_generation: 1,
     act_while_another_may_lead: 241,
+    claim_from_outside_the_isr: 1,
 }
