@@ -139,10 +139,12 @@ class ClusterScenario:
 
     def _draw_of_etcd(self, random: Random) -> None:
         """Draw what favours faults of etcd and of lives: rarer ones than a broker's end."""
+        # Cuts of logs are rare enough where nothing else takes their time.
+        is_of_cuts = self.power_after_cut_percent == _MOST_PERCENT
         if random.randrange(3) == 0:
             self.kinds += _ETCD_KINDS
         # Whoever comes back is written to be in sync late, when it may not be any more.
-        self.delays_additions = random.randrange(6) == 0 and not self.is_unclean
+        self.delays_additions = random.randrange(6) == 0 and not self.is_unclean and not is_of_cuts
         if self.delays_additions:
             # Of one partition, so that who comes back is nowhere else in sync.
             self.partitions = 1
@@ -151,7 +153,7 @@ class ClusterScenario:
             self.duration_ms += 3_000
             self.kinds = [*random.sample(self.kinds, 1), KILL, KILL, AWAY]
         self.away_ms_max = _AWAY_MS_MAX
-        if random.randrange(5) == 0:
+        if random.randrange(5) == 0 and not is_of_cuts:
             # Long enough for who is away to be found out, if it goes on as if it was not.
             self.away_ms_max = _LONG_AWAY_MS_MAX
             self.duration_ms += 4_000
