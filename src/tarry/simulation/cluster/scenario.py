@@ -125,7 +125,9 @@ class ClusterScenario:
             self.flush_ms_max = max(_FLUSHES_MS_MAX)
             self.batch_bytes = max(_BATCHES_BYTES)
             self.producer_pause_ms_max = 40
-            self.kinds += [DIVIDED] * (2 + len(self.kinds) // 2)
+            self.kinds = [self.kinds[0], DIVIDED, DIVIDED, DIVIDED]
+            self.pause_ms_max = 300
+            self.partitions = 3
         self._draw_of_etcd(random)
         if self.is_unclean:
             # Losses are meant to happen.
@@ -141,7 +143,7 @@ class ClusterScenario:
         """Draw what favours faults of etcd and of lives: rarer ones than a broker's end."""
         # Cuts of logs are rare enough where nothing else takes their time.
         is_of_cuts = self.power_after_cut_percent == _MOST_PERCENT
-        if random.randrange(3) == 0:
+        if random.randrange(3) == 0 and not is_of_cuts:
             self.kinds += _ETCD_KINDS
         # Whoever comes back is written to be in sync late, when it may not be any more.
         self.delays_additions = random.randrange(6) == 0 and not self.is_unclean and not is_of_cuts
@@ -160,7 +162,7 @@ class ClusterScenario:
             self.pause_ms_max = 2_500
             self.kinds = [*random.sample(self.kinds, 2), *_LONG_KINDS]
         # How often a topic is made that is deleted again soon.
-        self.remakes_topic = random.randrange(5) == 0
+        self.remakes_topic = random.randrange(5) == 0 and not is_of_cuts
         # Of each broker in turn: so much its clock is faster, or slower.
         self.drifts_per_mille = [0, 0, 0]
         if random.randrange(3) == 0:
