@@ -22,10 +22,11 @@ Examples:
   tarry simulate --replay 17
   tarry simulate --workload groups --seeds 1..300
   tarry simulate --workload cluster --seeds 1..20000 --jobs 2
+  tarry simulate --workload cluster-groups --seeds 1..300 --jobs 2
 """
 
 # The keys of WORKLOADS in tarry.simulation.run, which is not loaded before it is needed.
-WORKLOADS = ("records", "groups", "clients", "members", "replicas", "cluster")
+WORKLOADS = ("records", "groups", "clients", "members", "replicas", "cluster", "cluster-groups")
 
 # A seed, what went wrong with it, and how often each kind of fault came.
 _Outcome = tuple[int, str, dict[str, int]]
@@ -63,7 +64,8 @@ class SeedRange(click.ParamType[range]):
     default="records",
     show_default=True,
     help="Clients written for the test: records, groups. Tarry's own: clients, members of groups, "
-    "readers of transactions beside replicas; cluster: three brokers and an etcd.",
+    "readers of transactions beside replicas. Three brokers and an etcd: cluster with records, "
+    "cluster-groups with groups whose coordinators move.",
 )
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
 def simulate(seeds: range, replay: int | None, workload: str, jobs: int) -> None:

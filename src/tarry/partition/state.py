@@ -248,14 +248,16 @@ class Partition(LogOwner):
         """Return whether this leader may append, serve consumers and coordinate groups now.
 
         It may while its lease lasts by its own clock, or its followers have just turned to it, or
-        it is in sync alone.  Else another one may lead already.
+        it is in sync alone.  Else another one may lead already: also one whose addition was asked
+        for, as long as nobody knows what became of that.
         """
         if not self.is_leader:
             return False
         followers = self.followers
-        if followers is None or not self.door.is_lease_over or len(self.isr) == 1:
+        if followers is None or not self.door.is_lease_over:
             return True
-        return followers.have_turned_to_us(self.isr, self.door.real_ms)
+        isr = [*self.isr, *followers.proposed] if followers.proposed else self.isr
+        return len(isr) == 1 or followers.have_turned_to_us(isr, self.door.real_ms)
 
     def rests(self) -> bool:
         """Return whether another broker may lead it by now, so that this one answers nothing."""

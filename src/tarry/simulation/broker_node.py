@@ -137,7 +137,7 @@ class BrokerNode:
         events = self.network.take_events()
         self._had_turn = True
         try:
-            broker.turn(events, clock.now_ms, clock.now_wall_ms)
+            broker.turn(events, clock.own_ms, clock.own_wall_ms)
         except PowerLoss:
             self.lose(self.end_in_turn)
             return
@@ -154,7 +154,7 @@ class BrokerNode:
         took_ms = self.random.randrange(15) if self.random.randrange(10) == 0 else 0
         self.busy_until_ms = clock.now_ms + took_ms
         self._turn_due_ms = max(
-            clock.now_ms + 1, min(broker.next_due_ms(), clock.now_ms + POLL_MS_MAX)
+            clock.now_ms + 1, min(clock.world_ms(broker.next_due_ms()), clock.now_ms + POLL_MS_MAX)
         )
 
     def _plan_flushes(self) -> None:
@@ -210,8 +210,8 @@ class BrokerNode:
                 self.network.new_transport(),
                 self._broker_random,
                 Settings(self.settings),
-                clock.now_ms,
-                clock.now_wall_ms,
+                clock.own_ms,
+                clock.own_wall_ms,
             )
         except PowerLoss:
             self._forget_broker(self.end_in_turn)

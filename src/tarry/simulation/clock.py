@@ -71,11 +71,31 @@ class SimulatedClock:
         self.stalled_ms = 0
         self.stalls = 0
         self.after = agenda.after
+        # The node's own clock is faster than the world's by so much, or slower.
+        self.drift_per_mille = 0
+        self._start_ms = agenda.now_ms
 
     @property
     def now_wall_ms(self) -> int:
         """Calendar time, in ms since 1970."""
         return self.now_ms + self.wall_offset_ms
+
+    @property
+    def own_ms(self) -> int:
+        """Monotonic time as the node's own clock shows it."""
+        return self.now_ms + (self.now_ms - self._start_ms) * self.drift_per_mille // 1_000
+
+    @property
+    def own_wall_ms(self) -> int:
+        """Calendar time as the node's own clock shows it."""
+        return self.own_ms + self.wall_offset_ms
+
+    def world_ms(self, own_ms: int) -> int:
+        """Return the first moment of the world at which the node's own clock shows `own_ms`."""
+        if not self.drift_per_mille:
+            return own_ms
+        own = own_ms - self._start_ms
+        return self._start_ms + -(-own * 1_000 // (1_000 + self.drift_per_mille))
 
     @property
     def alive_ms(self) -> int:

@@ -189,7 +189,8 @@ class SimulatedEtcdDoor:
 
     Each call reaches the store after a delay and its answer comes after another.  While `is_away`
     nothing passes; `lose_answers` deeds to come are done and not answered, `lose_requests` are
-    neither; a call that is cancelled on its way is done all the same.
+    neither; a call that is cancelled on its way is done all the same.  `lateness` says by how many
+    ms a transaction reaches the store later than others do.
     """
 
     def __init__(
@@ -202,6 +203,7 @@ class SimulatedEtcdDoor:
         self.is_away = False
         self.lose_answers = 0
         self.lose_requests = 0
+        self.lateness: Callable[[list[Operation]], int] | None = None
         # A watch hears only of revisions up to this one; None: of all.
         self.watch_limit: int | None = None
         self._last_call_id = 0
@@ -219,7 +221,8 @@ class SimulatedEtcdDoor:
             is_done, revision = self.etcd.transact(compares, operations)
             return TransactionEnded(call_id, is_done, revision)
 
-        return self._begin(deed)
+        late_ms = 0 if self.lateness is None or self.is_away else self.lateness(operations)
+        return self._begin(deed, late_ms=late_ms)
 
     def begin_read(self, prefix: bytes) -> int:
         return self._begin(
@@ -300,6 +303,12 @@ class SimulatedEtcdDoor:
             del self._watches[call_id]
             self._tell(WatchEnded(call_id, "the link was lost"))
 
+    def repeat(self, revisions: int) -> None:
+        """Let the watches tell their last revisions once more."""
+        for watch in self._watches.values():
+            first = max(watch.next_revision - revisions, self.etcd.compact_revision)
+            watch.next_revision = min(watch.next_revision, first)
+
     def drop(self) -> None:
         """Lose what is on its way: requests that the store never gets, answers of what it did."""
         self._due.clear()
@@ -310,7 +319,9 @@ class SimulatedEtcdDoor:
 
     # --- Calls.
 
-    def _begin(self, deed: Callable[[int], EtcdAnswer], *, changes: bool = True) -> int:
+    def _begin(
+        self, deed: Callable[[int], EtcdAnswer], *, changes: bool = True, late_ms: int = 0
+    ) -> int:
         call_id = self._next_id()
         if self.is_away:
             self._tell(CallFailed(call_id, "cannot be reached", is_unknown=False))
@@ -319,7 +330,7 @@ class SimulatedEtcdDoor:
         if self.lose_requests:
             self.lose_requests -= 1
         else:
-            self._after(lambda: self._do(call_id, deed))
+            self._after(lambda: self._do(call_id, deed), late_ms)
         return call_id
 
     def _do(self, call_id: int, deed: Callable[[int], EtcdAnswer]) -> None:
@@ -356,9 +367,9 @@ class SimulatedEtcdDoor:
             if seen:
                 self._tell(RevisionSeen(watch.call_id, revision, seen))
 
-    def _after(self, act: Callable[[], None]) -> None:
+    def _after(self, act: Callable[[], None], late_ms: int = 0) -> None:
         self._order += 1
-        due_ms = self.etcd.now_ms + self._random.randrange(self.delay_ms_max + 1)
+        due_ms = self.etcd.now_ms + late_ms + self._random.randrange(self.delay_ms_max + 1)
         heapq.heappush(self._due, (due_ms, self._order, act))
 
     def _tell(self, answer: EtcdAnswer) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from tarry.simulation.cluster.cluster_run import ClusterRun
+from tarry.simulation.cluster.groups.run import ClusterGroupsRun
 from tarry.simulation.groups.workload import GroupsWorkload
 from tarry.simulation.product.workload import ClientsWorkload, MembersWorkload
 from tarry.simulation.records.workload import RecordsWorkload
@@ -39,6 +40,7 @@ WORKLOADS: Final[dict[str, Callable[[int, Trace], SeedRun]]] = {
     "members": partial(WorkloadRun, MembersWorkload),
     "replicas": ReplicaRun,
     "cluster": ClusterRun,
+    "cluster-groups": ClusterGroupsRun,
 }
 
 

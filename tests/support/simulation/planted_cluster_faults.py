@@ -10,7 +10,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tarry.base.etcd import Compare
+from tarry.base.etcd import Compare, EtcdAnswer, RevisionSeen, WatchEnded
+from tarry.broker.metadata.removals import Removals
 from tarry.broker.replication import (
     divergence as follower_divergence,
     follower as follower_module,
@@ -18,12 +19,17 @@ from tarry.broker.replication import (
 )
 from tarry.broker.replication.followed import Followed
 from tarry.cluster.claims import ClaimPartitions
+from tarry.cluster.etcd_store import PROGRESS_MS, EtcdStore
+from tarry.cluster.isr_changes import ChangeIsr
 from tarry.cluster.leaves import LeavePartitions
 from tarry.cluster.records import PartitionRow
 from tarry.cluster.row_changes import RowsChange
-from tarry.cluster.state import ClusterState, TopicState
+from tarry.cluster.state import ClusterState, DeletedTopic, TopicState
+from tarry.cluster.topic_decisions import RemoveTopic
 from tarry.cluster.transactions import Transaction
+from tarry.log.identity import LogIdentity
 from tarry.log.log import Log
+from tarry.log.logs import Logs
 from tarry.partition.followers import NOT_TOLD, Follower, Followers
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import Partition
@@ -107,7 +113,6 @@ def claim_from_outside_the_isr() -> None:
         return None if after is None else replace(after, isr=[after.leader_id])
 
     ClaimPartitions.changed = changed
-    # Places of everybody, not only of those in the isr.
     ClaimPartitions.places = RowsChange.places
 
 
@@ -192,26 +197,97 @@ def tell_ends_before_they_are_known() -> None:
     Partition.is_behind_epoch = lambda self: False
 
 
+# --- Etcd
+
+
+def act_while_another_may_lead() -> None:
+    """The own expiry of the lease is ignored."""
+    Partition.may_act = lambda self: self.is_leader
+
+
+def resume_the_watch_one_late() -> None:
+    def _watch(self: EtcdStore) -> None:
+        self._watch_id = self._etcd.watch(self._keys.prefix, self.version + 2)
+        self._was_progress_asked = False
+        self._arm(self._watch_alarm, PROGRESS_MS)
+
+    EtcdStore._watch = _watch
+
+
+def skip_what_was_compacted_away() -> None:
+    honest = EtcdStore._hear
+
+    def _hear(self: EtcdStore, answer: EtcdAnswer) -> None:
+        if isinstance(answer, WatchEnded) and answer.compact_revision:
+            self.version = max(self.version, answer.compact_revision - 1)
+            self._watch()
+        else:
+            honest(self, answer)
+
+    EtcdStore._hear = _hear
+
+
+def apply_what_a_watch_tells_again() -> None:
+    def _take_seen(self: EtcdStore, seen: RevisionSeen) -> None:
+        self._take(seen.revision, lambda: self.known.apply(seen.changes))
+
+    EtcdStore._take_seen = _take_seen
+
+
+def forget_an_addition_whose_outcome_is_unknown() -> None:
+    """The deed may still be done."""
+    Followers.proposed = property(lambda self: {}, lambda self, value: None)
+
+
+def count_what_an_earlier_life_has_told() -> None:
+    """An addition is done in whatever life the added broker is by then."""
+    honest = ChangeIsr.guard
+
+    def guard(self: ChangeIsr, transaction: Transaction) -> None:
+        self._guarded = {}
+        honest(self, transaction)
+
+    ChangeIsr.guard = guard
+
+
+def take_a_directory_by_its_name() -> None:
+    """The topic that it belonged to was deleted, and made again."""
+
+    def _remove(self: Removals, deleted: DeletedTopic) -> None:
+        self._store.change(RemoveTopic(deleted.topic_id, self._broker_id))
+
+    Removals._remove = _remove
+    LogIdentity.read = lambda self, disk: self.text
+    Logs._is_known = lambda self, listing, point: True
+
+
 # A seed that found each.
 CLUSTER: Final[dict[Callable[[], None], int]] = {
     let_the_leader_alone_say_what_is_committed: 1,
     count_what_is_written_as_flushed: 1,
-    count_only_who_has_told_its_end: 2,
-    count_an_addition_once_it_is_applied: 1,
-    count_a_shrink_before_it_is_applied: 1,
+    count_only_who_has_told_its_end: 3,
+    count_an_addition_once_it_is_applied: 4,
+    count_a_shrink_before_it_is_applied: 4,
     let_anybody_join: 1,
-    let_join_who_is_below_the_start_of_the_epoch: 12,
-    let_join_whose_log_begins_before_the_leaders: 7,
+    let_join_who_is_below_the_start_of_the_epoch: 8,
+    let_join_whose_log_begins_before_the_leaders: 75,
     stay_in_sync_with_a_new_disk: 96,
     claim_from_outside_the_isr: 1,
     claim_in_the_same_epoch_after_a_restart: 1,
-    write_without_compares: 3,
+    write_without_compares: 2,
     begin_to_lead_without_a_place_in_the_index_of_epochs: 1,
-    let_logs_that_diverge_go_on: 3,
-    cut_to_the_high_watermark: 3,
-    append_before_a_cut_is_durable: 84,
-    copy_no_producer_states: 10,
+    let_logs_that_diverge_go_on: 1,
+    cut_to_the_high_watermark: 1,
+    append_before_a_cut_is_durable: 58,
+    copy_no_producer_states: 6,
     ask_for_more_before_it_is_flushed: 1,
     delete_records_at_the_leader_alone: 4,
     tell_ends_before_they_are_known: 5,
+    act_while_another_may_lead: 6,
+    resume_the_watch_one_late: 1,
+    skip_what_was_compacted_away: 5,
+    apply_what_a_watch_tells_again: 17,
+    forget_an_addition_whose_outcome_is_unknown: 101,
+    count_what_an_earlier_life_has_told: 90,
+    take_a_directory_by_its_name: 7,
 }

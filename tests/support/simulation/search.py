@@ -15,6 +15,7 @@ from tests.support.simulation.planted_client_faults import CLIENTS, MEMBERS
 from tests.support.simulation.planted_cluster_faults import CLUSTER
 from tests.support.simulation.planted_faults import RECORDS
 from tests.support.simulation.planted_group_faults import GROUPS
+from tests.support.simulation.planted_move_faults import CLUSTER_GROUPS
 from tests.support.simulation.planted_replica_faults import REPLICAS
 from tests.support.simulation.seeds import SEEDS
 
@@ -28,6 +29,7 @@ PLANTED: Final[dict[str, dict[Callable[[], None], int]]] = {
     "members": MEMBERS,
     "replicas": REPLICAS,
     "cluster": CLUSTER,
+    "cluster-groups": CLUSTER_GROUPS,
 }
 
 

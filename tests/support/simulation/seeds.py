@@ -11,4 +11,5 @@ SEEDS: Final = {
     "members": 100,
     "replicas": 80,
     "cluster": 300,
+    "cluster-groups": 60,
 }

@@ -18,6 +18,7 @@ from tests.support.broker.leader_scene import (
 from tests.support.metadata_stores import GivenChange
 
 from tarry.base import errors
+from tarry.broker.replication.fetch_sessions import LATE_FETCH_MS
 from tarry.broker.replication.leader import ReplicaLeader
 from tarry.cluster.isr_changes import ChangeIsr
 from tarry.cluster.reassignments import begin_reassignment
@@ -549,6 +550,22 @@ def test_when_a_leader_may_act(lease: str, isr: str, ago: str, expected: str) ->
     assert answers == [code, code, code]
 
 
+def test_a_fetch_that_was_long_on_its_way_does_not_tell_that_its_sender_follows_still() -> None:
+    """A link that was cut brings it when it is whole again; the follower may follow another."""
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    session = scene.fetch(SECOND, {0: 0}).session_id
+    scene.is_alive = False
+    scene.pass_ms(5_000)
+
+    scene.fetch(SECOND, {}, session=(session, 1))
+    late = scene.operator.fetch(0, topic="shared").error_code
+    scene.pass_ms(LATE_FETCH_MS - 1)
+    scene.fetch(SECOND, {}, session=(session, 2))
+    soon = scene.operator.fetch(0, topic="shared").error_code
+
+    assert (late, soon) == (errors.NOT_LEADER_OR_FOLLOWER, errors.NONE)
+
+
 def test_who_may_not_act_does_not_name_itself_as_the_leader() -> None:
     """librdkafka would believe it, and ask nobody else."""
     scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
@@ -665,6 +682,28 @@ def test_an_addition_whose_outcome_is_unknown_counts_until_the_row_has_moved_on(
     scene.change(record)  # type: ignore[arg-type]
 
     assert (before, still, scene.high_watermark) == (0, 0, 1)
+
+
+@pytest.mark.parametrize(("isr", "follows"), [((1,), SECOND), ((1, 2), THIRD)])
+def test_who_may_have_been_added_may_lead_by_now(isr: tuple[int, ...], follows: int) -> None:
+    """In sync alone, or with others who turn to it, a leader without its lease is not sure."""
+    scene = LeaderScene(isr=isr)
+    store = StoreAway(scene)
+    for broker_id in (SECOND, THIRD)[: len(isr)]:
+        scene.has(broker_id, 0)
+    scene.hand.settle()
+    assert store.lose_answer() != []
+    scene.is_alive = False
+    scene.hand.turn(after_ms=1_000)
+    early = scene.operator.fetch(0, topic="shared").error_code
+    scene.hand.turn(after_ms=1_000)
+    if len(isr) > 1:
+        scene.has(SECOND, 0)
+    late = scene.operator.fetch(0, topic="shared").error_code
+    scene.has(follows, 0)
+
+    assert (early, late) == (errors.NONE, errors.NOT_LEADER_OR_FOLLOWER)
+    assert scene.operator.fetch(0, topic="shared").error_code == errors.NONE
 
 
 def test_an_addition_that_was_never_asked_for_counts_no_more() -> None:

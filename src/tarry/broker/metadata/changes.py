@@ -58,15 +58,24 @@ class ClientChange(Change):
         self._store = store
         self._asker = changes_told.asker(context)
         self._lines: list[str] = []
+        self._was_decided = False
 
     @property
     def wished(self) -> Change:
         return self._change.wished
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
+        self._was_decided = True
         records = self._change.decide(view)
         self._lines = changes_told.worded(view, records)
         return records
+
+    def decide_at_last(self) -> None:
+        """Decide what the store has not come to, so that there are outcomes, which a time-out then
+        turns to the worse.
+        """
+        if not self._was_decided:
+            self.decide(self._store.view)
 
     @property
     def keeper(self) -> str:
@@ -119,6 +128,7 @@ class ChangeOperation(PayloadOperation[ChangeRequest]):
             keeper = change.keeper if isinstance(change, ClientChange) else MetadataStore.keeper
             error_code, sentence = errors.REQUEST_TIMED_OUT, IN_TIME % keeper
         if isinstance(change, ClientChange):
+            change.decide_at_last()
             change.tell(error_code)
         response = payload.answer(error_code, sentence)
         if response is not None:

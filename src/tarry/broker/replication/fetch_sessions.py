@@ -29,6 +29,10 @@ HASTE_MS: Final = 1_000
 # Wait of a fetch in that time.
 HASTY_WAIT_MS: Final = 20
 
+# A follower asks again as soon as it has flushed what it got.  A fetch that comes later than this
+# may have been held up by a link that was cut, and its sender follow another leader since.
+LATE_FETCH_MS: Final = 500
+
 SeatKey = tuple[bytes, int]
 
 
@@ -74,6 +78,8 @@ class ReplicaSession(FetchClock):
         # those of which only an end has moved, which go with the next answer.
         self.news: dict[Seat, None] = {}
         self.moved: dict[Seat, None] = {}
+        # The real monotonic clock of the last answer; -1: there was none.
+        self.answered_real_ms = -1
         # The number of the newest request, so that an older one ends when it still waits.
         self.requests = 0
         self.is_closed = False
@@ -88,7 +94,10 @@ class ReplicaSession(FetchClock):
     def begin_request(self, now_ms: int, real_ms: int) -> int:
         """Note a fetch: all partitions without news were asked for too.  Return its number."""
         self.fetched_ms = now_ms
-        self.fetched_real_ms = real_ms
+        answered_ms = self.answered_real_ms
+        # It left after the answer before: that alone is sure of one that is late.
+        is_late = 0 <= answered_ms < real_ms - LATE_FETCH_MS
+        self.fetched_real_ms = answered_ms if is_late else real_ms
         self.requests += 1
         return self.requests
 

@@ -190,9 +190,8 @@ class ReplicaLeader(Part):
             return
         had_end, had_start = follower.end, follower.log_start
         leader_end = partition.log.written_end_offset
-        follower.told(
-            broker_epoch, offset, leader_end, self._turn.now_ms, self._turn.monotonic_ms()
-        )
+        real_ms = self._turn.monotonic_ms() if clock is None else clock.fetched_real_ms
+        follower.told(broker_epoch, offset, leader_end, self._turn.now_ms, real_ms)
         follower.log_start = log_start
         if clock is not None:
             follower.ask_in(clock)

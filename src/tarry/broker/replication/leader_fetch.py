@@ -277,6 +277,7 @@ class ReplicaFetchHandler:
             response.error_code = errors.FETCH_SESSION_ID_NOT_FOUND
             return response
         session.is_hurried = False
+        session.answered_real_ms = self._turn.monotonic_ms()
         topics: dict[bytes, FetchableTopicResponse] = {}
         left = fetch.bytes_max
         is_first = True

@@ -6,20 +6,31 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from tarry.base.etcd import Operation, Put
+from tarry.cluster.rows import PartRow, decode_row
 from tarry.simulation.cluster import scenario as kinds
 from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.cluster.etcd_node import EtcdNode
 from tarry.simulation.cluster.replica_checker import ReplicaChecker
 from tarry.simulation.cluster.scenario import ClusterScenario
+from tarry.simulation.etcd import SimulatedEtcdDoor
 from tarry.simulation.faults import Fault
 from tarry.simulation.world import World
 
 _STALL_MS_MAX: Final = 4_000
 _CUT_MS_MAX: Final = 4_000
-_AWAY_MS_MAX: Final = 4_000
 _DIVIDED_MS_MAX: Final = 400
 # Enough for who lags to leave, and for a lease to end.
 _STRANDED_MS: Final = 3_500
+_LATE_WATCH_MS_MAX: Final = 1_500
+_REVISIONS_TOLD_AGAIN_MAX: Final = 8
+# So soon after a transaction was asked for its link is lost.
+_LATE_DEED_CUT_MS: Final = 10
+_LATE_DEED_MS: Final = 200
+_LATE_DEED_MS_MAX: Final = 2_500
+# About as long as a life of before lasts, and as a transaction is waited for.
+_LATE_ADDITION_MS: Final = 1_600
+_LATE_ADDITION_MS_MAX: Final = 2_240
 
 
 class ClusterFaults:
@@ -65,7 +76,17 @@ class ClusterFaults:
             kinds.ETCD_AWAY: self._cut_all_off,
             kinds.COMPACTED: self._compact,
             kinds.STRANDED: self._strand,
+            kinds.COMPACTED_AWAY: self._compact_while_away,
+            kinds.LATE_WATCH: self._delay_watch,
+            kinds.DOUBLED_WATCH: self._repeat_watch,
+            kinds.LATE_DEED: self._delay_a_deed,
+            kinds.BRIDGE: self._bridge,
+            kinds.ISOLATED: self._isolate,
         }
+        for node, drift_per_mille in zip(nodes, scenario.drifts_per_mille, strict=True):
+            node.clock.drift_per_mille = drift_per_mille
+            if drift_per_mille:
+                self._count(node, kinds.CLOCKS_OFF)
 
     def strike(self) -> None:
         """Let one of the seed's faults happen to a broker drawn by chance."""
@@ -73,6 +94,9 @@ class ClusterFaults:
         node = self._nodes[self._random.randrange(len(self._nodes))]
         self._count(node, kind)
         self._ways[kind](node, kind)
+        if self._scenario.delays_additions:
+            for each in self._nodes:
+                self._delay_an_addition(each)
 
     def heal(self) -> None:
         """End all faults."""
@@ -84,6 +108,8 @@ class ClusterFaults:
             if node.door is not None:
                 # What waits for an answer that was lost is asked again.
                 node.door.lose_answers = 0
+                node.door.lateness = None
+                node.door.watch_limit = None
                 node.door.cut()
 
     def _count(self, node: ClusterNode, kind: str) -> None:
@@ -111,12 +137,16 @@ class ClusterFaults:
 
     def _go_away(self, node: ClusterNode, kind: str) -> None:
         """Die, and come back after some seconds."""
-        self._leave_etcd(node, self._random.randrange(_AWAY_MS_MAX))
+        self._leave_etcd(node, self._random.randrange(self._scenario.away_ms_max))
         node.lose((kinds.KILL, kinds.POWER)[self._random.randrange(2)])
 
     def _replace_disk(self, node: ClusterNode, kind: str) -> None:
         """Die, and come back with an empty disk, once and if all others have everything."""
-        if self._has_new_disk or node.broker is None or not self._are_all_in_sync():
+        if self._are_all_in_sync():
+            self._lose_disk(node)
+
+    def _lose_disk(self, node: ClusterNode) -> None:
+        if self._has_new_disk or node.broker is None:
             return
         self._has_new_disk = True
         node.lose(kinds.POWER)
@@ -174,7 +204,7 @@ class ClusterFaults:
     # --- Etcd.
 
     def _cut_off(self, node: ClusterNode, kind: str) -> None:
-        self._leave_etcd(node, self._random.randrange(_AWAY_MS_MAX))
+        self._leave_etcd(node, self._random.randrange(self._scenario.away_ms_max))
 
     def _leave_etcd(self, node: ClusterNode, duration_ms: int) -> None:
         self._absences[node] += 1
@@ -186,7 +216,7 @@ class ClusterFaults:
             node.reconnect()
 
     def _cut_all_off(self, node: ClusterNode, kind: str) -> None:
-        duration_ms = self._random.randrange(_AWAY_MS_MAX)
+        duration_ms = self._random.randrange(self._scenario.away_ms_max)
         for each in self._nodes:
             self._leave_etcd(each, duration_ms)
 
@@ -197,6 +227,115 @@ class ClusterFaults:
 
     def _compact(self, node: ClusterNode, kind: str) -> None:
         self._etcd.compact(self._etcd.revision)
+
+    def _compact_while_away(self, node: ClusterNode, kind: str) -> None:
+        duration_ms = self._random.randrange(self._scenario.away_ms_max)
+        # Before it is there again: what is planned first is done first.
+        node.clock.after(duration_ms, partial(self._compact, node, kind))
+        self._leave_etcd(node, duration_ms)
+
+    def _delay_watch(self, node: ClusterNode, kind: str) -> None:
+        door = node.door
+        if door is not None:
+            door.watch_limit = self._etcd.revision
+            duration_ms = self._random.randrange(_LATE_WATCH_MS_MAX)
+            node.clock.after(duration_ms, partial(_let_watch, door))
+
+    def _repeat_watch(self, node: ClusterNode, kind: str) -> None:
+        if node.door is not None:
+            node.door.repeat(1 + self._random.randrange(_REVISIONS_TOLD_AGAIN_MAX))
+
+    def _delay_a_deed(self, node: ClusterNode, kind: str) -> None:
+        """Have the next rows of partitions written late."""
+        door = node.door
+        if door is not None:
+            door.lateness = partial(self._late_rows, node, door)
+
+    def _delay_an_addition(self, node: ClusterNode) -> None:
+        door = node.door
+        if door is not None and door.lateness is None:
+            ways = (self._late_addition, self._late_addition_of_a_new_disk)
+            door.lateness = partial(ways[self._random.randrange(2)], node, door)
+
+    def _late_rows(
+        self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]
+    ) -> int:
+        """Let the outcome be unknown, and the deed be done all the same."""
+        if not any(b"/parts/" in each.key for each in operations):
+            return 0
+        door.lateness = None
+        node.clock.after(_LATE_DEED_CUT_MS, door.cut)
+        return _LATE_DEED_MS + self._random.randrange(_LATE_DEED_MS_MAX)
+
+    def _late_addition(
+        self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]
+    ) -> int:
+        """Let who is added be behind by then: it is heard no more."""
+        added = self._added(node, operations)
+        if added is None:
+            return 0
+        door.lateness = None
+        self._count(added, kinds.LATE_ADDITION)
+        self._deafen(node, added, 2 * _CUT_MS_MAX)
+        return _LATE_ADDITION_MS + self._random.randrange(_LATE_DEED_MS_MAX)
+
+    def _late_addition_of_a_new_disk(
+        self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]
+    ) -> int:
+        """Let who is added be in its next life by then, with nothing on its disk."""
+        added = self._added(node, operations)
+        if added is None:
+            return 0
+        door.lateness = None
+        self._count(added, kinds.LATE_ADDITION)
+        if self._may_lose_all(added):
+            self._count(added, kinds.NEW_DISK)
+            node.clock.after(0, partial(self._lose_disk, added))
+            self._deafen(node, added, 2 * _CUT_MS_MAX)
+            self._deafen(added, node, 2 * _CUT_MS_MAX)
+        return self._random.randrange(_LATE_ADDITION_MS, _LATE_ADDITION_MS_MAX)
+
+    def _added(self, node: ClusterNode, operations: list[Operation]) -> ClusterNode | None:
+        """Return a broker that these operations would put in sync."""
+        for each in operations:
+            if not isinstance(each, Put) or b"/parts/" not in each.key:
+                continue
+            row = decode_row("parts", each.key, each.value)
+            assert isinstance(row, PartRow)
+            before = self._checker.row(self._checker.place(each.key))
+            if before is None or not before.leader_id == row.leader_id == node.broker_id:
+                continue
+            for other in self._nodes:
+                if other.broker_id in row.isr and other.broker_id not in before.isr:
+                    return other
+        return None
+
+    def _may_lose_all(self, node: ClusterNode) -> bool:
+        """Return whether nobody counts on what this broker has."""
+        return not self._scenario.is_unclean and not any(
+            node.broker_id in row.isr
+            for topic in self._checker.state.topics.values()
+            for row in topic.partitions
+        )
+
+    def _deafen(self, node: ClusterNode, other: ClusterNode, duration_ms: int) -> None:
+        """Let `node` hear nothing of `other` for so long."""
+        node.network.deaf_to.add(other.network)
+        node.clock.after(duration_ms, partial(node.network.deaf_to.discard, other.network))
+
+    def _bridge(self, node: ClusterNode, kind: str) -> None:
+        duration_ms = self._random.randrange(self._scenario.away_ms_max)
+        others = [one for one in self._nodes if one is not node]
+        other = others[self._random.randrange(len(others))]
+        self._deafen(node, other, duration_ms)
+        self._deafen(other, node, duration_ms)
+        self._leave_etcd(other, duration_ms)
+
+    def _isolate(self, node: ClusterNode, kind: str) -> None:
+        half_ms = self._scenario.away_ms_max // 2
+        duration_ms = half_ms + self._random.randrange(half_ms)
+        self._cut_links_for(node, kinds.ALONE, duration_ms)
+        self._leave_etcd(node, duration_ms)
 
     # --- All.
 
@@ -216,3 +355,8 @@ class ClusterFaults:
         if not self._is_over:
             self._leave_etcd(node, _STRANDED_MS)
             node.lose(kinds.KILL)
+
+
+def _let_watch(door: SimulatedEtcdDoor) -> None:
+    """End the lateness of a door's watch."""
+    door.watch_limit = None

@@ -7,190 +7,34 @@ replicas must come in sync and be alike, with every record that was acknowledged
 
 from __future__ import annotations
 
-from typing import Final
-
 from tarry.broker.broker import Broker
 from tarry.client.settings import SettingValue
-from tarry.cluster.row_records import KnownRows
-from tarry.cluster.rows import Keys
-from tarry.cluster.state import ClusterState
-from tarry.simulation.clients.context import RunContext
-from tarry.simulation.clients.topic_admin import TopicAdmin, TopicPlan
-from tarry.simulation.cluster.cluster_faults import ClusterFaults
-from tarry.simulation.cluster.cluster_node import ClusterNode
-from tarry.simulation.cluster.etcd_node import EtcdNode
+from tarry.simulation.cluster.faulty_cluster import CLIENT_SETTINGS, TOPIC, FaultyCluster
 from tarry.simulation.cluster.reader import ClusterReader
-from tarry.simulation.cluster.replica_checker import ReplicaChecker
 from tarry.simulation.cluster.results import check_handed_out, check_promises, records_of
 from tarry.simulation.cluster.scenario import ClusterScenario
 from tarry.simulation.cluster.visitor import ToldEnds, Visitor
-from tarry.simulation.faults import FaultPlan
-from tarry.simulation.product.history import ProductHistory
-from tarry.simulation.product.producer import ProducerNode
 from tarry.simulation.trace import Trace
-from tarry.simulation.world import World
-
-BROKERS: Final = 3
-TOPIC: Final = "t0"
-# All links healed, everything has to be in sync after the lease, the lag and ten seconds.
-_HEALED_MS_MAX: Final = 60_000
-_START_MS_MAX: Final = 20_000
-# Between two looks whether all is well again.
-_LOOK_MS: Final = 25
-# For the watches to bring the last rows.
-_LAST_ROWS_MS: Final = 1_000
-
-_CLIENT_SETTINGS: Final[dict[str, SettingValue]] = {
-    "bootstrap.servers": "b1:9092,b2:9092,b3:9092",
-    "request.timeout.ms": 2_000,
-    "metadata.max.age.ms": 3_000,
-    "reconnect.backoff.max.ms": 200,
-    "retry.backoff.max.ms": 200,
-}
 
 
-class ClusterRun:
-    """Run of one seed.  `run` returns a sentence for each violation."""
+class ClusterRun(FaultyCluster):
+    """Run of one seed with producers, a consumer, and a visitor of each broker."""
 
     def __init__(self, seed: int, trace: Trace | None = None) -> None:
-        self.world = World(seed, trace)
-        self.scenario = ClusterScenario(self.world.random)
-        self.etcd_node = EtcdNode(self.world)
-        self.etcd_node.etcd.late_expiry_ms_max = 500
-        self.checker = ReplicaChecker(self.etcd_node)
-        self.nodes = [self._node(number) for number in range(1, BROKERS + 1)]
-        first = self.nodes[0]
-        self.context = RunContext(first.clock, first.network, self.world.random, self.world.trace)
-        self.history = ProductHistory()
+        super().__init__(seed, trace, ClusterScenario)
         self.told = ToldEnds(self.checker)
-        self.producers: list[ProducerNode] = []
-        self._faults = ClusterFaults(
-            self.world, self.etcd_node, self.nodes, self.checker, self.scenario
-        )
 
-    @property
-    def fault_counts(self) -> dict[str, int]:
-        """Return how often each kind of fault has struck."""
-        return self._faults.counts
-
-    def run(self) -> list[str]:
-        """Let it happen."""
-        if not self._start():
-            return ["the brokers and their topic did not come to be"]
-        self._go_wrong()
-        self.context.is_quiet = True
-        self._faults.heal()
-        if not self._wait_until_well():
-            return [*self.checker.violations, *self.unhealed()]
-        return self.violations()
-
-    # --- What happens.
-
-    def _node(self, number: int) -> ClusterNode:
-        scenario = self.scenario
-        plan = FaultPlan()
-        plan.flush_ms_max = scenario.flush_ms_max
-        plan.delay_ms_max = scenario.delay_ms_max
-        node = ClusterNode(self.world, self.etcd_node, number, plan, self.checker)
-        # A follower that lags leaves soon, so that there is time for it to come back.
-        node.settings["replica.lag.time.max.ms"] = str(scenario.lag_ms)
-        return node
-
-    def _start(self) -> bool:
-        """Start brokers, topic and clients; False if that takes too long."""
+    def begin_clients(self) -> None:
         world = self.world
-        end_ms = world.agenda.now_ms + _START_MS_MAX
-        for node in self.nodes:
-            node.start()
-        world.run_until(end_ms, self._do_all_know_all)
-        plan = TopicPlan(TOPIC, self.scenario.partitions, is_lasting=True)
-        plan.replication_factor = BROKERS
-        plan.configs["message.timestamp.after.max.ms"] = str(1 << 62)
-        plan.configs["min.insync.replicas"] = str(self.scenario.floor)
-        if self.scenario.is_unclean:
-            plan.configs["unclean.leader.election.enable"] = "true"
-        TopicAdmin(self.context, "admin", [plan], pause_ms_max=1_000).start()
-        world.run_until(end_ms, lambda: len(self.context.topics) == 1)
-        if not self.context.topics:
-            return False
-        for number, acks in enumerate(self.scenario.producer_acks):
-            self.producers.append(self._producer(f"producer{number}", acks))
-        settings: dict[str, SettingValue] = {**_CLIENT_SETTINGS, "auto.offset.reset": "earliest"}
+        settings: dict[str, SettingValue] = {**CLIENT_SETTINGS, "auto.offset.reset": "earliest"}
         self.consumer = ClusterReader(world, self.context, settings, self.history, self.checker)
         for node in self.nodes:
-            context = RunContext(node.clock, node.network, world.random, world.trace)
+            context = self.visitor_context(node)
             name = f"visitor{node.broker_id}"
             Visitor(context, name, self.context, self.scenario, self.told, self.checker).start()
-        return True
 
-    def _producer(self, name: str, acks: str) -> ProducerNode:
-        settings: dict[str, SettingValue] = {
-            **_CLIENT_SETTINGS,
-            "acks": acks,
-            "enable.idempotence": acks == "all",
-            "delivery.timeout.ms": 2 * _HEALED_MS_MAX,
-            "max.block.ms": _HEALED_MS_MAX,
-        }
-        if self.scenario.batch_bytes:
-            # Each record goes alone.
-            settings["batch.size"] = 1
-        producer = ProducerNode(
-            self.world,
-            self.context,
-            name,
-            settings,
-            self.history,
-            self.scenario.producer_pause_ms_max,
-        )
-        producer.batch_bytes = self.scenario.batch_bytes
-        return producer
-
-    def _do_all_know_all(self) -> bool:
-        return all(
-            node.is_ready
-            and node.broker is not None
-            and len(node.broker.store.state.placeable_ids) == BROKERS
-            for node in self.nodes
-        )
-
-    def _go_wrong(self) -> None:
-        """Let faults come, one after the other."""
-        world = self.world
-        end_ms = world.agenda.now_ms + self.scenario.duration_ms
-        while world.agenda.now_ms < end_ms:
-            world.run_for(1 + world.random.randrange(self.scenario.pause_ms_max))
-            self._faults.strike()
-        world.run_for(world.random.randrange(self.scenario.pause_ms_max))
-
-    def _wait_until_well(self) -> bool:
-        """Wait until nothing is amiss, now and a second later; False if that takes too long.
-
-        Etcd that has just come back may yet end leases.
-        """
-        world = self.world
-        end_ms = world.agenda.now_ms + _HEALED_MS_MAX
-        while world.agenda.now_ms < end_ms:
-            if not self.unhealed():
-                world.run_for(_LAST_ROWS_MS)
-                if not self.unhealed():
-                    return True
-            world.run_for(_LOOK_MS)
-        return False
-
-    # --- The end.
-
-    def brokers(self) -> list[Broker]:
-        """Return the brokers that run."""
-        return [node.broker for node in self.nodes if node.broker is not None]
-
-    def unhealed(self) -> list[str]:
-        """Return what is not as it was before the faults."""
-        brokers = self.brokers()
-        found = [f"{node.name} is not ready" for node in self.nodes if not node.is_ready]
-        found += [f"{one.name} is not settled" for one in self.producers if not one.is_settled]
-        if found or len(brokers) < BROKERS:
-            return found or ["a broker does not run"]
-        found = self.checker.unhealed(brokers)
+    def unfinished(self, brokers: list[Broker]) -> list[str]:
+        found: list[str] = []
         for index in range(self.scenario.partitions):
             replicas = [broker.topics.replica(TOPIC, index) for broker in brokers]
             ends = {int(one.log.flushed_offset) for one in replicas if one is not None}
@@ -201,28 +45,9 @@ class ClusterRun:
                 )
         return found
 
-    def violations(self) -> list[str]:
-        """Return everything that is wrong when all has healed."""
-        found = [*self.checker.violations, *self.context.history.violations]
-        for node in self.nodes:
-            found += node.violations
-        found += self.checker.unlike()
-        if found:
-            return found
+    def wrong_at_the_end(self) -> list[str]:
         records = records_of(self.checker, self.context.topics[0])
-        found += check_promises(self.context, self.producers, self.checker, records)
-        found += check_handed_out(self.history, self.context, self.checker, records)
-        # In whatever order they have come to know of topics.
-        states = [sorted(map(repr, broker.store.state.snapshot())) for broker in self.brokers()]
-        if any(state != self._replay() for state in states):
-            found.append("brokers and etcd do not say the same")
-        return found
-
-    def _replay(self) -> list[str]:
-        """Return the state that etcd's rows give by themselves."""
-        keys = Keys("/simulated/")
-        known = KnownRows(keys)
-        state = ClusterState()
-        for record in known.apply(known.difference(self.etcd_node.etcd.rows(keys.prefix))):
-            state.apply(record)
-        return sorted(map(repr, state.snapshot()))
+        return [
+            *check_promises(self.context, self.producers, self.checker, records),
+            *check_handed_out(self.history, self.context, self.checker, records),
+        ]

@@ -10,7 +10,7 @@ What was deleted by a client stays deleted, whoever leads.  An unclean election 
 elected replica has not got on its disk, and nothing else: from there on its log is the truth.
 
 Disks are read past the brokers' own reading, so that a look changes nothing.  Logs that are
-compacted are left out.
+compacted are left out, unless none of a run is long enough for it.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from tarry.base.ids import id_from_text
 from tarry.cluster.records import PartitionRow
 from tarry.cluster.row_records import KnownRows
 from tarry.cluster.rows import Keys
-from tarry.cluster.state import ClusterState
+from tarry.cluster.state import ClusterState, DeletedTopic
 from tarry.log.log import Log
 from tarry.partition.state import Partition
 from tarry.simulation.broker_node import BrokerNode, NodeObserver
@@ -52,8 +53,12 @@ class _Committed:
         # what the elected replica has.
         self.unclean_epoch = -1
         self.is_in_doubt = False
-        # What an unclean election has lost.
-        self.lost: list[DiskBatch] = []
+        # Where the batches began and ended that an unclean election has lost.
+        self.lost: dict[tuple[int, int], None] = {}
+
+    def lose(self, batches: list[DiskBatch]) -> None:
+        """Note batches that count no more; some may have been noted before."""
+        self.lost.update({(each.base_offset, each.end_offset): None for each in batches})
 
 
 class ReplicaChecker(NodeObserver):
@@ -61,6 +66,8 @@ class ReplicaChecker(NodeObserver):
 
     def __init__(self, etcd_node: EtcdNode, prefix: str = "/simulated/") -> None:
         self.violations: list[str] = []
+        # Logs that are to be compacted never are in this run, and looked at as any other.
+        self.looks_at_compacted = False
         # Hears when a follower has cut its log.
         self.on_cut: Callable[[ClusterNode], None] = _hear_nothing
         self._committed: dict[Place, _Committed] = {}
@@ -72,6 +79,8 @@ class ReplicaChecker(NodeObserver):
         self._logs: dict[tuple[int, Place], DiskLog] = {}
         # By place, leader epoch and base offset: the one batch, and who had it first.
         self._named: dict[tuple[Place, int, int], tuple[bytes, int]] = {}
+        # What no other partition has: no two batches of a run are alike.
+        self._written_to: dict[bytes, Place] = {}
         # By place and leader epoch: who led in it, in which life.
         self._leaders: dict[tuple[Place, int], tuple[int, int]] = {}
         self._names: dict[Place, str] = {}
@@ -97,7 +106,8 @@ class ReplicaChecker(NodeObserver):
             self._read_rows()
             places.update(dict.fromkeys(self._committed))
         for partition in broker.topics.replicas():
-            if partition.config.has_compaction or partition.log.flaw_offset >= 0:
+            is_compacted = partition.config.has_compaction and not self.looks_at_compacted
+            if is_compacted or partition.log.flaw_offset >= 0:
                 continue
             place = (partition.topic_id, partition.index)
             self._names[place] = partition.name
@@ -120,7 +130,7 @@ class ReplicaChecker(NodeObserver):
     def has_lost(self, place: Place, offset: int) -> bool:
         """Return whether an unclean election may have lost what lay at this offset."""
         lost = self._committed_of(place).lost
-        return any(batch.base_offset <= offset < batch.end_offset for batch in lost)
+        return any(first <= offset < end for first, end in lost)
 
     def was_unclean(self, place: Place) -> bool:
         """Return whether this partition has had an unclean election."""
@@ -139,6 +149,11 @@ class ReplicaChecker(NodeObserver):
                 committed.unclean_epoch = row.unclean_epoch
                 committed.is_in_doubt = True
                 self.unclean_elections += 1
+
+    def place(self, key: bytes) -> Place:
+        """Return the partition whose row has this key."""
+        _kind, topic_id, index = self._keys.place(key)
+        return id_from_text(topic_id), int(index)
 
     def row(self, place: Place) -> PartitionRow | None:
         """Return the partition's row as etcd has it."""
@@ -205,6 +220,13 @@ class ReplicaChecker(NodeObserver):
     def _take(self, node: ClusterNode, place: Place, batch: DiskBatch) -> None:
         self.compared += 1
         name = (place, batch.leader_epoch, batch.base_offset)
+        written_to = self._written_to.setdefault(batch.data, place)
+        if written_to != place:
+            self._violate(
+                place,
+                f"has a batch at offset {batch.base_offset} at {node.name} that was written to "
+                f"{self._names.get(written_to)}, another topic",
+            )
         first = self._named.setdefault(name, (batch.data, node.broker_id))
         if first[0] != batch.data:
             self._violate(
@@ -252,7 +274,7 @@ class ReplicaChecker(NodeObserver):
         passed.reverse()
         if partition.leader_epoch < committed.unclean_epoch:
             # Alone in sync by its own clock, while another one was elected.
-            committed.lost += passed
+            committed.lose(passed)
             return False
         committed.batches += passed
         committed.epochs += [partition.leader_epoch] * len(passed)
@@ -270,7 +292,7 @@ class ReplicaChecker(NodeObserver):
             if not is_deleted and (not is_here or batch.end_offset > seen.flushed_offset):
                 break
             count += 1
-        committed.lost += committed.batches[count:]
+        committed.lose(committed.batches[count:])
         del committed.batches[count:]
         del committed.epochs[count:]
         committed.end_offset = committed.batches[-1].end_offset if count else seen.start_offset
@@ -368,11 +390,15 @@ class ReplicaChecker(NodeObserver):
                 found.append(f"{name} has no leader, though its row names b{row.leader_id}")
             if sorted(row.isr) != sorted(row.replicas):
                 found.append(f"{name} has {row.isr} in sync, of {row.replicas}")
+        found += [f"{one.name} is deleted and not removed" for one in self._deleted()]
         for broker in brokers:
             for purgatory in broker.parts.purgatories():
                 if purgatory.name == "Produce" and purgatory.delayed:
                     found.append(f"{purgatory.delayed} produces wait at b{broker.broker_id}")
         return found
+
+    def _deleted(self) -> list[DeletedTopic]:
+        return list(self.state.deleted_topics.values())
 
     def content(self, place: Place) -> tuple[int, list[bytes]]:
         """Return where a partition begins and its batches; for an end at which all are alike."""
@@ -384,6 +410,9 @@ class ReplicaChecker(NodeObserver):
         """Return where two replicas differ; for an end at which all are in sync."""
         found: list[str] = []
         for place, name in sorted(self._names.items()):
+            if self.row(place) is None:
+                # It was deleted, when nobody had to have all of it.
+                continue
             logs = {key[0]: seen for key, seen in self._logs.items() if key[1] == place}
             start_offset = max(seen.start_offset for seen in logs.values())
             first = min(logs)

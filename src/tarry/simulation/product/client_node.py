@@ -83,6 +83,12 @@ class ClientNode:
     def on_request(self, api_key: int, frame: bytes) -> None:
         """Look at a request that is about to leave.  Subclasses override it."""
 
+    def on_frame(self, connection_id: int, frame: bytes) -> None:
+        """Look at a request that leaves by a connection.  Subclasses override it."""
+
+    def on_data(self, connection_id: int, data: bytes) -> None:
+        """Look at bytes that have come by a connection.  Subclasses override it."""
+
     def sockets(self) -> list[ClientSocket]:
         """Return the connections, oldest first."""
         return [link.socket for link in self._links.values()]
@@ -277,6 +283,7 @@ class ClientNode:
             start = position + _LENGTH_BYTES
             position = start + int.from_bytes(output.data[start - _LENGTH_BYTES : start], "big")
             frame = output.data[start - _LENGTH_BYTES : position]
+            self.on_frame(output.connection_id, frame)
             link.socket.send(frame, self._exchange(frame))
 
     def _exchange(self, frame: bytes) -> ObservedExchange:
@@ -310,6 +317,7 @@ class _Link:
         self._node.hear(connected_to(self._connection_id, ""))
 
     def on_received(self, data: bytes) -> None:
+        self._node.on_data(self._connection_id, data)
         self._node.hear(received(self._connection_id, data))
 
     def on_closed(self) -> None:

@@ -78,6 +78,12 @@ class LogReplay:
         self._replicas = {}
         self._followed = {}
 
+    def forget_others(self, broker: Broker) -> None:
+        """Forget partitions that this broker does not lead now: what it has may be cut."""
+        for index in [each for each in self._replicas if each not in broker.groups.shards]:
+            del self._replicas[index]
+            self._followed.pop(index, None)
+
     def after_turn(self, broker: Broker, turn: int) -> list[str]:
         """Return a sentence for each difference of log and groups after a turn."""
         sentences: list[str] = []

@@ -1,0 +1,1 @@
+"""Groups in a cluster: their coordinators move from one broker to another."""

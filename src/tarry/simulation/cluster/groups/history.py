@@ -1,0 +1,123 @@
+"""History of groups in a cluster: what any client was told, compared over time and brokers.
+
+A generation that a sync has told of is durable: nobody uses its number for another assignment, and
+nothing of an older one is taken any more.  A committed offset is a register; who reads it is told
+the last commit, whoever coordinates.  A coordinator that is deposed and has not heard of it may
+tell what was so for as long as its followers' last fetch allows, and writes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.ids import TopicPartition
+from tarry.cluster.etcd_store import ANSWER_MS_MAX
+from tarry.partition.followers import TURNED_TO_MS
+from tarry.simulation.product.history import ProductHistory
+
+# So long who is deposed, or waits for an answer of etcd, may tell what was so before.
+STALE_MS: Final = max(TURNED_TO_MS, ANSWER_MS_MAX) + 300
+
+_NEVER: Final = 1 << 62
+
+
+class CommitSeen:
+    """Commit of a number, larger than all before it.  `answered_ms`: when it was known to be
+    durable."""
+
+    def __init__(self, number: int, broker: str, sent_ms: int) -> None:
+        self.number = number
+        self.broker = broker
+        self.sent_ms = sent_ms
+        self.answered_ms = _NEVER
+
+    def __str__(self) -> str:
+        return f"{self.number} (committed at {self.broker}, from {self.sent_ms} ms)"
+
+
+class MovedOffset:
+    """Committed offset of one partition, written and read by clients of all brokers."""
+
+    def __init__(self) -> None:
+        # Reads that were compared with an earlier commit.
+        self.compared = 0
+        self._commits: list[CommitSeen] = []
+
+    def begin(self, broker: str, now_ms: int) -> CommitSeen:
+        """Note a commit that leaves now."""
+        seen = CommitSeen(len(self._commits) + 1, broker, now_ms)
+        self._commits.append(seen)
+        return seen
+
+    def missed_by(self, number: int, broker: str, sent_ms: int) -> CommitSeen | None:
+        """Return a commit that a read, which told `number`, should have told instead; -1: none."""
+        told_ms = -1 if number < 1 else self._commits[number - 1].answered_ms
+        found: CommitSeen | None = None
+        for each in self._commits:
+            if each.answered_ms >= sent_ms:
+                continue
+            self.compared += 1
+            if each.sent_ms <= told_ms or each.number == number:
+                continue
+            if each.broker == broker or each.answered_ms < sent_ms - STALE_MS:
+                found = each
+        return found
+
+
+class MovedGroup:
+    """Generations of one group as its members were told of them; and what their users were."""
+
+    def __init__(self, product_history: ProductHistory) -> None:
+        self.product_history = product_history
+        self.violations: list[str] = []
+        # Assignments that were compared with another of their generation.
+        self.compared = 0
+        # By generation: when a sync first told of it, and what each member was given.
+        self._told_ms: dict[int, int] = {}
+        self._given: dict[int, dict[str, list[TopicPartition]]] = {}
+
+    def on_joined(self, member: str, generation: int, sent_ms: int) -> None:
+        """Take an answer to a join."""
+        self._check_age("was let into", member, generation, sent_ms - STALE_MS)
+
+    def on_heartbeat(self, member: str, generation: int, sent_ms: int) -> None:
+        """Take a heartbeat that was accepted."""
+        self._check_age("may go on in", member, generation, sent_ms - STALE_MS)
+
+    def on_committed(self, member: str, generation: int, sent_ms: int) -> None:
+        """Take a commit that was accepted: it is durable, so the generation must be the last."""
+        self._check_age("could commit in", member, generation, sent_ms)
+
+    def on_synced(
+        self, member: str, generation: int, places: list[TopicPartition], now_ms: int
+    ) -> None:
+        """Take what a member was given in a generation."""
+        self._told_ms.setdefault(generation, now_ms)
+        given = self._given.setdefault(generation, {})
+        self.compared += len(given) > 0
+        for other, others in given.items():
+            if other == member and others != places:
+                self._violate(
+                    f"{member} is given {places} in generation {generation}, and was given {others}"
+                )
+            common = [place for place in places if place in others]
+            if other != member and common:
+                self._violate(
+                    f"{member} and {other} are both given {common} in generation {generation}"
+                )
+        given[member] = places
+
+    def _check_age(self, what: str, member: str, generation: int, before_ms: int) -> None:
+        if generation < 0:
+            return
+        for later, told_ms in self._told_ms.items():
+            if later > generation and told_ms < before_ms:
+                self._violate(
+                    f"{member} {what} generation {generation}, and generation {later} "
+                    f"had begun by {told_ms} ms"
+                )
+                return
+
+    def _violate(self, sentence: str) -> None:
+        if sentence not in self.violations:
+            self.violations.append(sentence)

@@ -1,0 +1,93 @@
+"""Observer of coordinators that move: who gives a group up answers all that waits, and who has one
+knows what its log holds, no more and no less."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tarry.protocol import api_keys
+from tarry.simulation.broker_node import BrokerNode, NodeObserver
+from tarry.simulation.checkers.groups.log_replay import LogReplay
+from tarry.simulation.cluster.groups.scenario import GROUP
+from tarry.simulation.groups.history import GroupHistory
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+GROUP_PURGATORIES: Final = ("Join", "Sync", "Heartbeat", "Commit")
+_OF_MEMBERS: Final = (api_keys.JOIN_GROUP, api_keys.SYNC_GROUP)
+
+
+class CoordinatorWatch(NodeObserver):
+    """Observer of all brokers of one world."""
+
+    def __init__(self) -> None:
+        self.violations: list[str] = []
+        # How often a broker was seen to coordinate the group that did not before.
+        self.moves = 0
+        self._coordinators: dict[str, bool] = {}
+        self._replays: dict[str, LogReplay] = {}
+
+    def on_life_begins(self, node: BrokerNode) -> None:
+        replay = self._replays.get(node.name)
+        if replay is not None:
+            replay.on_life_begins()
+        self._coordinators[node.name] = False
+
+    def after_turn(self, node: BrokerNode) -> None:
+        """Look at what waits, and at what is known."""
+        broker = node.broker
+        if broker is None:
+            return
+        replay = self._replays.get(node.name)
+        if replay is None:
+            replay = self._replays[node.name] = LogReplay(node.disk, GroupHistory(), _is_kept)
+        # It may have got a new one.
+        replay.disk = node.disk
+        replay.forget_others(broker)
+        # What counts since the end of this turn is applied, and answered, in the next one.
+        if not broker.groups.has_work_left():
+            for sentence in replay.after_turn(broker, node.network.turn):
+                self._violate(f"{node.name}: {sentence}")
+        is_coordinator = broker.groups.shard_of(GROUP) is not None
+        if is_coordinator and not self._coordinators.get(node.name, False):
+            self.moves += 1
+        self._coordinators[node.name] = is_coordinator
+        if not broker.groups.shards:
+            self._check_nothing_waits(node, broker)
+        for socket in node.network.sockets():
+            if socket.has_surplus_answer:
+                self._violate(f"{node.name} answers more often than it was asked")
+            head = socket.head()
+            if (
+                # Who stops takes nothing new, and its connections end with it.
+                node.is_serving
+                and head is not None
+                and head.api_key in _OF_MEMBERS
+                and 0 <= head.delivered_turn < node.network.turn
+                and not is_coordinator
+            ):
+                self._violate(
+                    f"a request with API key {head.api_key} waits at {node.name}, which does not "
+                    "coordinate its group"
+                )
+
+    def _check_nothing_waits(self, node: BrokerNode, broker: Broker) -> None:
+        for purgatory in broker.parts.purgatories():
+            if purgatory.name in GROUP_PURGATORIES and purgatory.delayed:
+                self._violate(
+                    f"{purgatory.delayed} wait in {purgatory.name} of {node.name}, which "
+                    "coordinates nothing"
+                )
+        if broker.groups.waiting:
+            self._violate(
+                f"{broker.groups.waiting} requests wait at {node.name}, which coordinates nothing"
+            )
+
+    def _violate(self, sentence: str) -> None:
+        if sentence not in self.violations:
+            self.violations.append(sentence)
+
+
+def _is_kept(topic: str) -> bool:
+    return False

@@ -1,0 +1,59 @@
+"""Scenario of groups in a cluster: the cluster's faults, and members that come and go."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from tarry.client.settings import SettingValue
+from tarry.simulation.cluster.scenario import ClusterScenario
+
+GROUP: Final = "readers"
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+# What happens to a member.
+MEMBER_KILLED: Final = "member killed"
+MEMBER_STALLED: Final = "member stalled"
+MEMBER_COMES: Final = "member comes"
+MEMBER_LEAVES: Final = "member leaves"
+
+_ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
+
+
+class ClusterGroupsScenario(ClusterScenario):
+    """Scenario of one seed."""
+
+    # What a group has read is not to be lost.
+    may_be_unclean = False
+
+    def __init__(self, random: Random) -> None:
+        super().__init__(random)
+        self.deletes_records = False
+        # A round takes its time, and a commit: faults must leave it to them.
+        self.duration_ms += 2_000
+        self.pause_ms_max = max(self.pause_ms_max, (400, 900, 1_600)[random.randrange(3)])
+        self.producer_acks = ("all",) if random.randrange(2) else ("all", "1")
+        self.producer_pause_ms_max = 150
+        self.batch_bytes = 0
+        self.members = 1 + random.randrange(3)
+        # Of a hundred moments so many bring a fault to a member besides.
+        self.member_faults_percent = (0, 20, 50)[random.randrange(3)]
+        self.broker_settings = {
+            "group.min.session.timeout.ms": "500",
+            "group.initial.rebalance.delay.ms": "0",
+            "offsets.topic.num.partitions": str(1 + random.randrange(2)),
+            "offsets.topic.replication.factor": "3",
+            "min.insync.replicas": str(self.floor),
+        }
+        self.member_settings: dict[str, SettingValue] = {
+            "group.id": GROUP,
+            "auto.offset.reset": "earliest",
+            "partition.assignment.strategy": _ASSIGNORS[random.randrange(len(_ASSIGNORS))],
+            "session.timeout.ms": (1_500, 6_000)[random.randrange(2)],
+            "heartbeat.interval.ms": 400,
+            "auto.commit.interval.ms": 300,
+            "max.poll.interval.ms": 20_000,
+            "fetch.max.wait.ms": 300,
+            "default.api.timeout.ms": 60_000,
+            "close.timeout.ms": 2_000,
+        }

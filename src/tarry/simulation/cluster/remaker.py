@@ -1,0 +1,142 @@
+"""Remaker: makes a topic, has it written, deletes it and makes it again under the same name.
+
+Who was away meanwhile finds a directory of that name on its disk, and it is another topic's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.protocol import api_keys
+from tarry.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    decode_create_topics_response,
+)
+from tarry.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicState,
+    decode_delete_topics_response,
+)
+from tarry.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+    decode_produce_response,
+)
+from tarry.records.builder import BatchBuilder
+from tarry.simulation.clients.context import RunContext
+from tarry.simulation.clients.simulated_client import Delay, Query, Script, ScriptedClient
+from tarry.wire.reader import window_of
+
+MADE_AGAIN: Final = "again"
+_TIMEOUT_MS: Final = 2_000
+_CREATE_VERSION: Final = 7
+_DELETE_VERSION: Final = 6
+# From here on a produce names its topic by id, so that a successor does not get its records.
+_PRODUCE_VERSION: Final = 13
+_LIFE_MS_MAX: Final = 1_500
+_PAUSE_MS_MAX: Final = 300
+_VALUE_BYTES_MAX: Final = 400
+
+
+class MadeTopic:
+    """Topic of now, which a writer of each broker writes to; b"" while there is none."""
+
+    def __init__(self) -> None:
+        self.topic_id = b""
+        # How often it was made.
+        self.count = 0
+
+
+class Remaker(ScriptedClient):
+    """Client of one broker that makes and deletes the topic, until the run is quiet."""
+
+    def __init__(
+        self, context: RunContext, name: str, run: RunContext, made: MadeTopic, replicas: int
+    ) -> None:
+        super().__init__(context, name)
+        context.history = run.history
+        self._run = run
+        self._made = made
+        self._replicas = replicas
+
+    def script(self) -> Script:
+        random = self.context.random
+        while not self._run.is_quiet:
+            before = self._made.count
+            yield from self._make()
+            if self._made.count > before:
+                yield Delay(1 + random.randrange(_LIFE_MS_MAX))
+            # It may be there though nobody was told.
+            yield from self._delete()
+            yield Delay(1 + random.randrange(_PAUSE_MS_MAX))
+
+    def _make(self) -> Script:
+        """Ask for the topic once; the answer may be lost, and the topic be there."""
+        random = self.context.random
+        timestamps = CreatableTopicConfig("message.timestamp.after.max.ms", str(1 << 62))
+        # Named, since who is away just now is to have it too.
+        replicas = list(range(1, self._replicas + 1))
+        random.shuffle(replicas)
+        assignments = [CreatableReplicaAssignment(0, replicas)]
+        topic = CreatableTopic(MADE_AGAIN, -1, -1, assignments, [timestamps])
+        request = CreateTopicsRequest([topic], _TIMEOUT_MS)
+        outcome = yield Query(
+            api_keys.CREATE_TOPICS,
+            _CREATE_VERSION,
+            request,
+            decode_create_topics_response,
+            _TIMEOUT_MS,
+        )
+        if outcome is None or not isinstance(outcome.answer, CreateTopicsResponse):
+            return
+        answer = outcome.answer.topics[0]
+        if answer.error_code == errors.NONE:
+            self._made.topic_id = bytes(answer.topic_id)
+            self._made.count += 1
+
+    def _delete(self) -> Script:
+        self._made.topic_id = b""
+        request = DeleteTopicsRequest([DeleteTopicState(MADE_AGAIN)], timeout_ms=_TIMEOUT_MS)
+        yield Query(
+            api_keys.DELETE_TOPICS,
+            _DELETE_VERSION,
+            request,
+            decode_delete_topics_response,
+            _TIMEOUT_MS,
+        )
+
+
+class MadeTopicWriter(ScriptedClient):
+    """Client of one broker that writes to the topic; most of what it sends is refused."""
+
+    def __init__(self, context: RunContext, name: str, run: RunContext, made: MadeTopic) -> None:
+        super().__init__(context, name)
+        context.history = run.history
+        self._run = run
+        self._made = made
+        self._count = 0
+
+    def script(self) -> Script:
+        random = self.context.random
+        while not self._run.is_quiet:
+            yield Delay(1 + random.randrange(_PAUSE_MS_MAX))
+            topic_id = self._made.topic_id
+            if not topic_id:
+                continue
+            self._count += 1
+            builder = BatchBuilder()
+            value = f"{self.name} {self._count} of {topic_id.hex()} ".encode()
+            value += b"." * random.randrange(_VALUE_BYTES_MAX)
+            builder.append(self.context.clock.now_wall_ms, None, value)
+            batch = PartitionProduceData(0, window_of(builder.build()))
+            data = TopicProduceData(topic_id=topic_id, partition_data=[batch])
+            request = ProduceRequest(None, -1, _TIMEOUT_MS, [data])
+            yield Query(
+                api_keys.PRODUCE, _PRODUCE_VERSION, request, decode_produce_response, _TIMEOUT_MS
+            )
