@@ -43,6 +43,24 @@ def test_workers_whose_python_lacks_the_package_are_refused(tmp_path: Path) -> N
         check_python(str(other))
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("#!/nowhere/interpreter\n", "No such file or directory"),
+        ("#!/bin/sh\nexit 3\n", "it exits with 3"),
+    ],
+)
+def test_workers_whose_python_does_not_run_are_refused(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    other = tmp_path / "python3"
+    other.write_text(text)
+    other.chmod(0o755)
+
+    with pytest.raises(RuntimeError, match=rf"\({told}\).*set PYSPARK_PYTHON="):
+        check_python(str(other))
+
+
 def java_home(directory: Path, version: str) -> str:
     """Make a directory whose java tells a version."""
     program = directory / "bin" / "java"
@@ -75,3 +93,12 @@ def test_java_home_counts_before_the_path(tmp_path: Path) -> None:
 
     with pytest.raises(RuntimeError, match=r"/nowhere/bin/java cannot be run .*set JAVA_HOME to"):
         check_java({"JAVA_HOME": "/nowhere", "PATH": f"{home}/bin"})
+
+
+def test_a_java_that_cannot_start_is_refused(tmp_path: Path) -> None:
+    program = tmp_path / "java"
+    program.write_text("#!/bin/sh\necho 'Unable to locate a Java Runtime.' >&2\nexit 1\n")
+    program.chmod(0o755)
+
+    with pytest.raises(RuntimeError, match=r"java cannot be run \(Unable to locate a Java Runtime"):
+        check_java({"PATH": str(tmp_path)})

@@ -101,6 +101,12 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
     logging.getLogger().addFilter(_is_news)
     try:
         yield session
+    except Exception as error:
+        if not _is_of_spark(error):
+            raise
+        from tarry.spark.pipeline.faults import fault_of
+
+        fail(fault_of(error).sentence)
     finally:
         # A process of Java's that is gone has nothing left to stop; what ended it was told.
         with suppress(Exception), warnings.catch_warnings(action="ignore"):
@@ -112,14 +118,29 @@ def _is_news(record: logging.LogRecord) -> bool:
     return "while sending command" not in record.getMessage()
 
 
+def _is_of_spark(error: Exception) -> bool:
+    """Tell whether Spark or its bridge to Java raised an error, whose text is a stack of Java's."""
+    is_gone = isinstance(error, ConnectionError) and error.filename is None
+    return is_gone or type(error).__module__.startswith(("pyspark.", "py4j."))
+
+
+def check_pyspark_there() -> None:
+    """End with a sentence where PySpark is not installed."""
+    try:
+        import tarry.spark.installed  # noqa: F401
+    except ImportError:
+        fail(f'PySpark is not installed: pip install "tarry[spark]"{_instead()}')
+
+
+def _instead() -> str:
+    return ", or use --local" if "is_local" in click.get_current_context().params else ""
+
+
 def _check_installed() -> None:
     """End with a sentence where PySpark, Java or the Python of workers will not do."""
-    given = click.get_current_context().params
-    instead = ", or use --local" if "is_local" in given else ""
-    try:
-        from tarry.spark.installed import check_java, check_pyspark, check_python
-    except ImportError:
-        fail(f'PySpark is not installed: pip install "tarry[spark]"{instead}')
+    check_pyspark_there()
+    from tarry.spark.installed import check_java, check_pyspark, check_python
+
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         check_pyspark()
@@ -127,7 +148,7 @@ def _check_installed() -> None:
             check_java()
         check_python(os.environ["PYSPARK_PYTHON"])
     except (ImportError, RuntimeError) as error:
-        fail(f"{error}{instead}")
+        fail(f"{error}{_instead()}")
 
 
 def java_options(environment: Mapping[str, str]) -> dict[str, str]:

@@ -121,7 +121,8 @@ KNOWN: Final = (
     ),
     KnownFault(
         re.compile(r"ExecutorLostFailure \((executor \S+)[^)]*\)(?: Reason: ([^\n]*[^\n.]))?"),
-        r"Spark lost the processes that did the work, at last \1 (\2): see that its workers run, and "
+        r"Spark lost the processes that did the work, at last \1 (\2): see that its "
+        r"workers run, and "
         "have memory enough.",
         is_hopeless=False,
     ),

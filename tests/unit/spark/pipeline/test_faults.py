@@ -111,27 +111,31 @@ CASES = [
     ("", "RuntimeError.", False),
     # --- The sink's advice, for whom the pipeline file is
     (
-        f"{FAILED}{IN_PYTHON}\ntarry.spark.writing.plan.SinkRefused: the sink's directory x belongs "
+        f"{FAILED}{IN_PYTHON}\ntarry.spark.writing.plan.SinkRefused: the sink's directory "
+        f"x belongs "
         "to query a, and this is query b: give this query a sinkLocation of its own\n at x",
         "the sink's directory x belongs to query a, and this is query b: name another checkpoint "
         "in the file.",
         True,
     ),
     (
-        f"{FAILED}{IN_PYTHON}\ntarry.spark.writing.plan.SinkRefused: topic 'a' was deleted and made "
+        f"{FAILED}{IN_PYTHON}\ntarry.spark.writing.plan.SinkRefused: topic 'a' was "
+        f"deleted and made "
         "anew: begin a query with a checkpoint of its own\n at x",
         "topic 'a' was deleted and made anew: name another checkpoint in the file.",
         True,
     ),
     (
-        f"{FAILED}Job\ntarry.spark.writing.plan.SinkInterrupted: x cannot be written: No space left "
+        f"{FAILED}Job\ntarry.spark.writing.plan.SinkInterrupted: x cannot be written: No "
+        f"space left "
         "on device. Advice: make room and start the query again; it goes on where it stopped\n",
         "x cannot be written: No space left on device. Advice: make room and start the run again; "
         "it goes on where it stopped.",
         False,
     ),
     (
-        f"{FAILED}Job\ntarry.spark.writing.plan.SinkRefused: a row for topic 'a' has no key, and the "
+        f"{FAILED}Job\ntarry.spark.writing.plan.SinkRefused: a row for topic 'a' has no "
+        f"key, and the "
         "topic is compacted (cleanup.policy): fill the column key\n at x",
         "a row for topic 'a' has no key, and the topic is compacted (cleanup.policy): let records "
         "have keys where they are sent, or take compact out of the topic's cleanup.policy.",
@@ -161,14 +165,16 @@ CASES = [
     (
         f'{FAILED}Job aborted\njava.io.IOException: Cannot run program "/opt/py": error=2, No such '
         "file or directory\n\tat x",
-        "a worker of Spark has no program /opt/py: set PYSPARK_PYTHON to a Python that every worker "
+        "a worker of Spark has no program /opt/py: set PYSPARK_PYTHON to a Python that "
+        "every worker "
         "has at the same path, with the same Tarry.",
         True,
     ),
     (
         f'{FAILED}Job aborted\njava.io.IOException: Cannot run program "/opt/py": Exec failed, '
         "error: 13 (Permission denied)\n\tat x",
-        "a worker of Spark has no program /opt/py: set PYSPARK_PYTHON to a Python that every worker "
+        "a worker of Spark has no program /opt/py: set PYSPARK_PYTHON to a Python that "
+        "every worker "
         "has at the same path, with the same Tarry.",
         True,
     ),
@@ -179,7 +185,8 @@ CASES = [
         False,
     ),
     (
-        f"{FAILED}Job\npyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] "
+        f"{FAILED}Job\npyspark.errors.exceptions.base.PySparkRuntimeError: "
+        f"[PYTHON_VERSION_MISMATCH] "
         "Python in worker has different version: 3.10 than that in driver: 3.12, PySpark cannot",
         "Spark's workers run Python 3.10, and this is Python 3.12: set PYSPARK_PYTHON to a Python "
         "3.12 that every worker has at the same path, with the same Tarry.",
@@ -199,7 +206,8 @@ CASES = [
         True,
     ),
     (
-        f"{FAILED}Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, most recent "
+        f"{FAILED}Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, "
+        f"most recent "
         "failure: Lost task 0.3 in stage 3.0 (TID 9) (10.0.0.1 executor 3): ExecutorLostFailure "
         "(executor 3 exited caused by one of the running tasks) Reason: Command exited with code "
         "137.\nDriver stacktrace:\n\tat x",
