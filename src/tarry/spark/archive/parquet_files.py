@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -56,6 +56,8 @@ class ArchiveTask:
     run: str
     by: str
     compression: str
+    # Topics that have got another id since the round was planned are not read.
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 class HashedFile:
@@ -163,7 +165,7 @@ def shown_name(topic: str) -> str:
     return f"topic-{short}" if topic.startswith(HIDDEN) else short
 
 
-def write_files(task: ArchiveTask, number: int, ranges: Iterable[ReadRange]) -> list[ArchivedFile]:
+def write_files(task: ArchiveTask, number: int, ranges: Sequence[ReadRange]) -> list[ArchivedFile]:
     """Read the ranges of a task, write their rows to files, and tell what the files hold.
 
     `number` is that of the task: names of its files are its own.
@@ -205,12 +207,14 @@ def new_name(task_number: int, file_number: int) -> str:
 
 
 def _rows_by_slot(
-    task: ArchiveTask, ranges: Iterable[ReadRange]
+    task: ArchiveTask, ranges: Sequence[ReadRange]
 ) -> Iterator[tuple[Slot, pa.RecordBatch]]:
     """Yield rows of one partition and one hour or day each."""
     places = {(one.topic, one.partition): (one.first, one.end) for one in ranges}
     columns = ("topic", *COLUMNS)
-    for batch in scan(places, task.settings, columns=columns, max_rows=ROWS_MAX):
+    ids = {one.topic: task.topic_ids[one.topic] for one in ranges if task.topic_ids.get(one.topic)}
+    scanned = scan(places, task.settings, columns=columns, max_rows=ROWS_MAX, topic_ids=ids)
+    for batch in scanned:
         for topic, partition, rows in _runs(batch):
             for begin_ms, slotted in _slots(rows, SLOT_MS[task.by]):
                 yield (topic, partition, begin_ms), slotted
