@@ -138,7 +138,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         topics = self._cluster.topics(self.options.choice)
         places = places_of(topics)
         ends = self._cluster.ends(places) if places else {}
-        lost = losses_of_topics(begun, topics) + losses_of_ends(begun, topics, ends)
+        lost = losses_of_topics(begun, topics, self.options.choice)
+        lost += losses_of_ends(begun, topics, ends)
         raise_or_tell(lost, self.options.fail_on_data_loss)
         if self._is_available_now:
             self._targets = topics, ends
@@ -166,7 +167,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not ranges:
             return []
         topics = self._cluster.topics(self.options.choice)
-        lost = losses_of_topics(reached, topics)
+        lost = losses_of_topics(reached, topics, self.options.choice)
         gone = dict.fromkeys((one.topic, one.partition) for one in lost)
         there = [one for one in ranges if (one.topic, one.partition) not in gone]
         places = [(one.topic, one.partition) for one in there]
