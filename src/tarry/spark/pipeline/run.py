@@ -20,6 +20,7 @@ from tarry.spark.pipeline.stage_runs import ArchiveRun, QueryRun, StageRun
 from tarry.spark.pipeline.stages import ARCHIVE, Stage, choose, stages_of
 from tarry.spark.pipeline.supervisor import Supervisor
 from tarry.spark.pipeline.topics import admin_of, find_topics, make_topics
+from tarry.spark.pipeline.worker_watch import watch_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +82,13 @@ def run_pipeline(
         listener = held.enter_context(_listening(session, pipeline, stages, progress))
         make = _Runs(session, pipeline, options, listener, progress)
         runs = [make.run_of(stage) for stage in stages]
-        supervisor = Supervisor(progress, options.stopping, options.restarts_max, options.tell)
+        supervisor = Supervisor(
+            progress,
+            options.stopping,
+            options.restarts_max,
+            options.tell,
+            watch=watch_of(session, options.tell).look,
+        )
         if options.once:
             supervisor.run_once(runs)
         else:
