@@ -172,6 +172,9 @@ def _started(builder: Any, master: str | None) -> SparkSession:
     except Exception as error:
         # PySpark and its bridge to Java each have classes of their own.
         reason = str(error).strip().rpartition("\n: ")[2].split("\n", 1)[0][:500]
+        if "stopped SparkContext" in reason:
+            # What is left of the answer that a master did not give.
+            reason = "its master does not answer, or gave it up"
         at = f" with --master {master}" if master else ""
         fail(f"Spark did not start{at}: {reason.rstrip('.')}. Its own lines above say more")
     return session

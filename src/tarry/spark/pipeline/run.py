@@ -34,6 +34,11 @@ RESTARTS_MAX: Final = 5
 STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
+# Of rows that Java hands to a Python process at a time: 10,000 rows, as Spark would have it, may have
+# 20 MB each.
+HANDED_BYTES_MAX: Final = 64 * 1024 * 1024
+
+
 @dataclass(frozen=True)
 class RunOptions:
     """Options of a run."""
@@ -101,6 +106,7 @@ def session_of(spark: SparkSession) -> SparkSession:
     session = spark.newSession()
     session.conf.set("spark.sql.streaming.stateStore.providerClass", STATE_STORE)
     session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(HANDED_BYTES_MAX))
     # As many as tasks run at a time; a checkpoint keeps its first number.
     session.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     return session
