@@ -34,8 +34,8 @@ RESTARTS_MAX: Final = 5
 STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-# Of rows that Java hands to a Python process at a time: 10,000 rows, as Spark would have it, may have
-# 20 MB each.
+# Of rows that Java hands to a Python process at a time: 10,000 rows, as Spark would have it, may be
+# of 20 MB each.
 HANDED_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
