@@ -20,6 +20,8 @@ from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail, key_val
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tarry.spark.pipeline.file.sections import Pipeline
+
 # Logging of Spark's Java below a command.
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
@@ -50,6 +52,17 @@ def reach(cluster: Cluster) -> None:
     """
     with closing(cluster.admin()) as admin:
         admin.describe_cluster(cluster.timeout)
+
+
+def reach_pipeline(pipeline: Pipeline) -> None:
+    """End with a sentence where the broker of a pipeline does not answer in the client's time
+    (`default.api.timeout.ms`), before a Spark is started; tell meanwhile what is waited for."""
+    from tarry.cli.status_line import Waiting
+    from tarry.spark.pipeline.topics import admin_of
+
+    with closing(admin_of(pipeline)) as admin:
+        admin.on_wait = Waiting(pipeline.source.bootstrap).look
+        admin.describe_cluster()
 
 
 @contextmanager
