@@ -84,22 +84,29 @@ class RoundDriver:
         return f"status {self.process.wait(RUN_SECONDS_MAX)}"
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to all processes of the driver, Spark's among them."""
+        """Send a signal to all processes of the driver: Spark's daemons of Python workers have
+        groups of their own."""
+        below = processes_of([self.pid], "")
         with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
+        for pid in below:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def die(self) -> None:
+        """Kill the driver and its Java; daemons of Python workers come to their end by themselves,
+        which may take a moment."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     def kill(self) -> None:
+        """Kill all there is, one that sleeps too."""
         self.send(signal.SIGKILL)
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
             with suppress(BrokenPipeError):
                 pipe.close()
-
-    def close(self) -> None:
-        """End it when it has nothing to do."""
-        if self.process.poll() is None:
-            self.kill()
 
 
 def processes_of(ancestors: list[int], kind: str) -> list[int]:

@@ -73,6 +73,7 @@ STEPS: Final[tuple[Step, ...]] = (
 # What dies at a random moment.
 DRIVER: Final = "driver"
 BROKER: Final = "broker"
+SLEEP: Final = "sleep"
 KINDS: Final = {
     "jvm": JVM,
     "driver's Python processes": PLANNER,
@@ -220,6 +221,10 @@ class Rounds:
         step: Step | None = draw.choice(STEPS)
         sleeps = draw.random() < 0.2
         share = draw.uniform(0.05, 0.95)
+        if self._given.only:
+            wanted = self._given.only
+            kind = wanted if wanted in self._victims() else ""
+            sleeps = wanted == SLEEP
         if kind:
             step = None
         flag = self.directory / "trap-0"
@@ -256,11 +261,14 @@ class Rounds:
         if is_over:
             return False
         if kind == DRIVER:
-            driver.send(signal.SIGKILL)
+            driver.die()
             return True
         # Executors are below the daemons of the cluster, which are below this process.
         above = [os.getpid()] if self._given.cluster else [driver.pid]
-        found = processes_of(above, KINDS[kind])
+        while not (found := processes_of(above, KINDS[kind])):
+            # There will be some.
+            if driver.is_over(0.1):
+                return False
         some = [pid for pid in found if kind == "jvm" or self._random.random() < SHARE]
         return kill_some(some or found[:1]) > 0
 
@@ -286,7 +294,7 @@ class Rounds:
             # It may find that another one was there.
             return is_met, f"{driver.wait()}, the second one: {status}"
         finally:
-            driver.close()
+            driver.kill()
 
     # --- The auditor
 
@@ -319,7 +327,7 @@ class Rounds:
 
     def _end_driver(self) -> None:
         if self._driver is not None:
-            self._driver.close()
+            self._driver.kill()
             self._driver = None
 
 
@@ -338,6 +346,8 @@ def main() -> None:
     parser.add_argument("--kafka", action="store_true")
     parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--plain", action="store_true")
+    kinds = (DRIVER, BROKER, SLEEP, *KINDS)
+    parser.add_argument("--only", choices=kinds, help="what dies in each round, or sleeps")
     given = parser.parse_args()
     given.directory.mkdir(parents=True)
     rounds = Rounds(given)
