@@ -21,6 +21,9 @@ JAVA_VERSION_MIN: Final = 17
 # In what `java -version` tells: `openjdk version "17.0.15"`; up to Java 8 it was `"1.8.0_392"`.
 JAVA_VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
 
+# Name of the file of a Spark that tells its version.
+CORE_JAR: Final = re.compile(r"spark-core_[\d.]+-(?P<version>(?P<line>\d+\.\d+)\..*)\.jar")
+
 # What a worker needs, run by its Python.
 WORKER_PROGRAM: Final = (
     "import sys; "
@@ -64,6 +67,26 @@ def check_java(environment: Mapping[str, str] = os.environ) -> None:
         raise RuntimeError(
             f"{needed}, and {java} is Java {found[1]}: set JAVA_HOME to the "
             "directory of a newer one"
+        )
+
+
+def check_spark_home(
+    environment: Mapping[str, str] = os.environ, version: str = pyspark.__version__
+) -> None:
+    """Refuse a SPARK_HOME whose Spark is not that of PySpark, which would start it."""
+    home = environment.get("SPARK_HOME")
+    if not home:
+        return
+    try:
+        names = os.listdir(os.path.join(home, "jars"))
+    except OSError:
+        names = []
+    found = next(filter(None, map(CORE_JAR.fullmatch, sorted(names))), None)
+    told = "no Spark" if found is None else f"Spark {found['version']}"
+    if found is None or found["line"] != ".".join(version.split(".")[:2]):
+        raise RuntimeError(
+            f"SPARK_HOME={home} has {told}, and PySpark is {version}: unset SPARK_HOME, so that "
+            "PySpark takes its own Spark, or let it name one of that version"
         )
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark", reason="pyspark is not installed")
+pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from tarry.spark.installed import check_java, check_pyspark, check_python
+from tarry.spark.installed import check_java, check_pyspark, check_python, check_spark_home
 
 
 @pytest.mark.parametrize("version", ["4.2.0", "4.3.0", "4.10.1", "5.0.0.dev1"])
@@ -102,3 +102,29 @@ def test_a_java_that_cannot_start_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(RuntimeError, match=r"java cannot be run \(Unable to locate a Java Runtime"):
         check_java({"PATH": str(tmp_path)})
+
+
+@pytest.mark.parametrize(
+    ("jars", "told"),
+    [
+        (["spark-core_2.12-3.5.1.jar", "spark-sql_2.13-4.2.0.jar"], "has Spark 3.5.1, and PySpark"),
+        (["spark-core_2.13-4.3.0-preview1.jar"], "has Spark 4.3.0-preview1, and PySpark is 4.2.1"),
+        ([], "has no Spark, and PySpark is 4.2.1: unset SPARK_HOME"),
+    ],
+)
+def test_a_spark_of_another_version_is_refused(tmp_path: Path, jars: list[str], told: str) -> None:
+    (tmp_path / "jars").mkdir()
+    for name in jars:
+        (tmp_path / "jars" / name).touch()
+
+    with pytest.raises(RuntimeError, match=told):
+        check_spark_home({"SPARK_HOME": str(tmp_path)}, "4.2.1")
+
+
+def test_a_spark_of_the_same_version_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "spark-core_2.13-4.2.0.jar").touch()
+
+    check_spark_home({"SPARK_HOME": str(tmp_path)}, "4.2.1")
+    check_spark_home({})
+    check_spark_home({"SPARK_HOME": str(Path(pyspark.__file__).parent)})

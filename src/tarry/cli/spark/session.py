@@ -152,12 +152,13 @@ def _instead() -> str:
 def _check_installed() -> None:
     """End with a sentence where PySpark, Java or the Python of workers will not do."""
     check_pyspark_there()
-    from tarry.spark.installed import check_java, check_pyspark, check_python
+    from tarry.spark.installed import check_java, check_pyspark, check_python, check_spark_home
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         check_pyspark()
         if not _is_submitted():
+            check_spark_home()
             check_java()
         check_python(os.environ["PYSPARK_PYTHON"])
     except (ImportError, RuntimeError) as error:
