@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
-pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from tarry.spark.installed import check_java, check_pyspark, check_python, check_spark_home
+from tarry.spark.installed import (
+    check_java,
+    check_pyspark,
+    check_python,
+    check_spark_home,
+)
 
 
 @pytest.mark.parametrize("version", ["4.2.0", "4.3.0", "4.10.1", "5.0.0.dev1"])
@@ -124,7 +129,9 @@ def test_a_spark_of_another_version_is_refused(tmp_path: Path, jars: list[str], 
 def test_a_spark_of_the_same_version_is_taken(tmp_path: Path) -> None:
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "spark-core_2.13-4.2.0.jar").touch()
+    import pyspark
 
     check_spark_home({"SPARK_HOME": str(tmp_path)}, "4.2.1")
     check_spark_home({})
-    check_spark_home({"SPARK_HOME": str(Path(pyspark.__file__).parent)})
+    own = str(Path(pyspark.__file__).parent)
+    check_spark_home({"SPARK_HOME": own})
