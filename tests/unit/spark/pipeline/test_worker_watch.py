@@ -20,7 +20,10 @@ class Clock:
 
 
 def told_over(
-    seconds: int, tasks: Sequence[int] | Exception, rest: Sequence[int] = ()
+    seconds: int,
+    tasks: Sequence[int] | Exception,
+    rest: Sequence[int] = (),
+    busy: Sequence[str] = (),
 ) -> list[str]:
     """Return what is told while Spark has such tasks, and then others for as long."""
     told: list[str] = []
@@ -32,7 +35,7 @@ def told_over(
             raise current
         return current
 
-    watch = WorkerWatch(active, "spark://host:7077", told.append, clock)
+    watch = WorkerWatch(active, lambda: busy, "spark://host:7077", told.append, clock)
     for now in (tasks, rest):
         current = now
         for _ in range(seconds * 5):
@@ -61,3 +64,12 @@ def test_tasks_that_nobody_takes_are_told_after_a_while_and_not_too_often() -> N
 def test_a_task_that_was_taken_begins_the_time_anew() -> None:
     assert told_over(50, (0,), rest=(1,)) == []
     assert len(told_over(70, (0,), rest=(0,))) == 1
+
+
+def test_a_micro_batch_in_which_nothing_runs_is_told() -> None:
+    told = told_over(700, (), busy=("orders.clean", "orders.revenue"))
+
+    assert len(told) == 2
+    assert told[0].startswith("Spark has had no task for 600 s in the middle of a micro-batch")
+    assert "of orders.clean, orders.revenue: if it is large" in told[0]
+    assert told_over(590, (), rest=(1,), busy=("orders.clean",)) == []
