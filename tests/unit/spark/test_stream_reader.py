@@ -13,6 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from tarry.client import Admin, TopicRecreated
 from tarry.spark.options import OptionRefused
+from tarry.spark.reading import stream
 from tarry.spark.reading.batch import BatchReader, batch_ranges
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.loss import DataLost
@@ -148,6 +149,24 @@ def test_what_a_log_has_lost_fails_or_is_left_out(make: Any) -> None:
     assert lax.partitions(at(end, 0, 3), at(end, 2, 3)) == []
     assert lax.partitions(end, end) == []
     assert lax.latestOffset(at(end, 9, 3), ReadAllAvailable()) == end
+
+
+@pytest.mark.parametrize("fails_on_loss", ["true", "false"])
+def test_a_topic_that_one_broker_does_not_know_for_a_moment_is_not_gone(
+    broker: Tarry, make: Any, monkeypatch: pytest.MonkeyPatch, fails_on_loss: str
+) -> None:
+    """As of a broker that has just started: forgotten offsets would be read again."""
+    monkeypatch.setattr(stream, "GONE_SECONDS", 0.01)
+    reader = make(failOnDataLoss=fails_on_loss)
+    end = reader.initialOffset()
+    begun = at(end, 3, 1)
+
+    broker.fail("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", times=2, topic=TOPIC)
+    assert reader.latestOffset(begun, ReadAllAvailable()) == end
+    broker.fail("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", times=2, topic=TOPIC)
+    (task,) = reader.partitions(begun, end)
+
+    assert task.value == {TOPIC: [(0, 3, 5), (1, 1, 3)]}
 
 
 def test_a_topic_made_anew_is_read_from_its_begin_and_never_for_the_old_one(
