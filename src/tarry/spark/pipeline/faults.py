@@ -97,6 +97,12 @@ KNOWN: Final = (
     ),
     # --- Workers
     KnownFault(
+        re.compile("Failed to find the data source: tarry"),
+        "Spark's Python has not found the format tarry: the machine is too busy, or the Python "
+        "that PYSPARK_PYTHON names has no Tarry.",
+        is_hopeless=False,
+    ),
+    KnownFault(
         # Not for want of memory or of processes (11, 12).
         re.compile(r'Cannot run program "([^"]*)".*error[=:] ?(?:2|13)\b'),
         r"a worker of Spark has no program \1: set PYSPARK_PYTHON to a Python that every worker "

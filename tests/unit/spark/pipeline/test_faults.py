@@ -67,7 +67,8 @@ CASES = [
     (
         "An error occurred while calling o41.start.\n: org.apache.spark.ClassNotFoundException: "
         "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: tarry. SQLSTATE: 42K02\n\tat x",
-        "Failed to find the data source: tarry.",
+        "Spark's Python has not found the format tarry: the machine is too busy, or the Python "
+        "that PYSPARK_PYTHON names has no Tarry.",
         False,
     ),
     (
