@@ -49,7 +49,7 @@ COMMIT_SECONDS_MAX: Final = 5
 # A broker that has just started may not know a topic for a moment: one that is gone is asked for so
 # often again, after a pause.  Offsets that are forgotten would be read twice.
 GONE_ATTEMPTS: Final = 3
-GONE_SECONDS = 1.0
+GONE_SECONDS = 0.5
 
 Json = Mapping[str, Mapping[str, Any]]
 
