@@ -133,7 +133,8 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 def _is_of_spark(error: Exception) -> bool:
     """Tell whether Spark or its bridge to Java raised an error, whose text is a stack of Java's."""
-    is_gone = isinstance(error, ConnectionError) and error.filename is None
+    # Not of a pipe: somebody stopped listening to the command.
+    is_gone = isinstance(error, ConnectionRefusedError | ConnectionResetError)
     return is_gone or type(error).__module__.startswith(("pyspark.", "py4j."))
 
 
