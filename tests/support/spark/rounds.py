@@ -1,136 +1,314 @@
 """Rounds of an auditor: a pipeline that is killed somewhere, finished, and counted; by hand.
 
-    python -m tests.support.spark.rounds --rounds 10 --seed 1 --orders 300 DIRECTORY
+    python -m tests.support.spark.rounds --rounds 100 --seed 1 --orders 300 DIRECTORY
 
-A broker gets a day of orders in parts, one for each round.  A round starts the pipeline of
-`examples/orders` over what is there and lets something die: the driver with all its processes, its
-JVM, Python workers or the broker at a random moment, or the driver at one step of the sink or of
-the archive.  Then the pipeline is run to its end, and the auditor of the example, which has none of
-the pipeline's code, accounts for every record so far.  With --bootstrap the broker is one that runs
-already, such as Apache Kafka, and never dies.  With --plain the pipeline has neither deduplication
-nor waits, whose state takes most of the time.
+A broker gets a day of orders in parts, one for each round.  A round runs the pipeline of
+`examples/orders` over what is there and lets something die at a random moment or at one step of
+the sink or of the archive: the driver with all its processes, its JVM, the driver's Python
+processes, Python workers, the broker.  Or the driver sleeps there (SIGSTOP), a second one, as on
+another machine, comes to the end, and the first one goes on.  Then the pipeline is run to its
+end, and the auditor of the example, which has none of the pipeline's code, accounts for every
+record so far.
+
+`--kafka` takes a node of Apache Kafka for the broker, which dies as well; with `--bootstrap` it
+is one that runs already and never dies.  `--cluster` lets a standalone cluster of two workers do
+the work, whose executors die.  With `--plain` the pipeline has neither deduplication nor waits,
+whose state takes most of the time.  A driver that came to the end of a round lives on, since the
+start of a Spark takes longer than a run.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tests.support.broker_process import BrokerProcess
+from tests.support.interop.kafka_server import KafkaServer, free_port
+from tests.support.places import ROOT
+from tests.support.spark.round_driver import (
+    EXECUTOR,
+    JVM,
+    NO_END,
+    PLANNER,
+    WORKER,
+    RoundDriver,
+    Step,
+    kill_some,
+    processes_of,
+    wait_for,
+)
+from tests.support.spark.round_program import DONE
 
 from tarry.client import Admin, NewTopic, Producer
 
-ROOT: Final = Path(__file__).resolve().parents[3]
 EXAMPLE: Final = ROOT / "examples" / "orders"
 sys.path.append(str(EXAMPLE))
 Day: Any = __import__("day").Day
 Auditor: Any = __import__("audit").Auditor
 
+SIDES: Final = (False, True)
 # Each with: behind it or before, and which one of a micro-batch or of a run.
-STEPS: Final = (
-    *(("CreatePlan", is_behind, 1) for is_behind in (False, True)),
-    *(("SendRound", is_behind, 1) for is_behind in (False, True)),
-    *(("MarkDone", is_behind, 1) for is_behind in (False, True)),
-    *(("RemoveFiles", is_behind, 1) for is_behind in (False, True)),
-    *(("CommitRound", is_behind, 1) for is_behind in (False, True)),
-    *(("PublishRound", is_behind, nth) for is_behind in (False, True) for nth in (1, 2)),
+STEPS: Final[tuple[Step, ...]] = (
+    *(
+        (name, is_behind, 1)
+        for name in ("NoteEnds", "CreatePlan", "SendRound")
+        for is_behind in SIDES
+    ),
+    *((name, is_behind, 1) for name in ("MarkDone", "RemoveFiles") for is_behind in SIDES),
+    *(("CommitRound", is_behind, 1) for is_behind in SIDES),
+    *(("PublishRound", is_behind, nth) for is_behind in SIDES for nth in (1, 2)),
     ("DropRound", False, 1),
 )
+
 # What dies at a random moment.
-VICTIMS: Final = ("driver", "jvm", "workers", "broker")
+DRIVER: Final = "driver"
+BROKER: Final = "broker"
+SLEEP: Final = "sleep"
+KINDS: Final = {
+    "jvm": JVM,
+    "driver's Python processes": PLANNER,
+    "Python workers": WORKER,
+    "executors": EXECUTOR,
+}
+# So much of the processes of a kind dies.
+SHARE: Final = 0.7
+
 # So many checks come before that of the waits.
 CHECKS_PLAIN: Final = 6
-# A first run takes about so long.
-RUN_SECONDS: Final = 30.0
-RUN_SECONDS_MAX: Final = 900
+# A first run takes about so long, with and without the start of a Spark.
+START_SECONDS: Final = 15.0
+RUN_SECONDS: Final = 15.0
+# How often a run is begun again.
+ATTEMPTS: Final = 3
+AWAY_SECONDS_MAX: Final = 5.0
+
+
+class Broker(Protocol):
+    """Broker that dies and comes back with what it had."""
+
+    @property
+    def address(self) -> str: ...
+    def start(self) -> None: ...
+    def kill(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class TarryNode(BrokerProcess):
+    """Tarry that keeps records of any time."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.texts["log.retention.ms"] = "-1"
+
+
+class KafkaNode:
+    """Node of Apache Kafka that keeps records of any time."""
+
+    def __init__(self, directory: Path) -> None:
+        # One that was killed is taken back when its session is over.
+        properties = {"log.retention.ms": "-1", "broker.session.timeout.ms": "9000"}
+        self._server = KafkaServer(directory / "kafka", free_port(), properties=properties)
+
+    @property
+    def address(self) -> str:
+        return self._server.address
+
+    def start(self) -> None:
+        self._server.start()
+
+    def kill(self) -> None:
+        assert self._server.process is not None
+        self._server.process.kill()
+        self._server.process.wait()
+        self._server.process = None
+
+    def close(self) -> None:
+        if self._server.process is not None:
+            self.kill()
 
 
 class Rounds:
     """Rounds of one broker and one pipeline."""
 
     def __init__(self, given: argparse.Namespace) -> None:
-        self.directory = given.directory.absolute()
+        self.directory: Path = given.directory.absolute()
+        self._given = given
         self._random = random.Random(given.seed)
-        self._is_plain = given.plain
         self._day = Day(given.seed, given.orders)
         events = self._day.events
         cuts = sorted(self._random.sample(range(1, len(events)), given.rounds - 1))
         self._parts = [events[one:other] for one, other in pairwise([0, *cuts, len(events)])]
-        self._broker = BrokerProcess(self.directory) if not given.bootstrap else None
+        self._broker: Broker | None = None
+        if not given.bootstrap:
+            self._broker = (KafkaNode if given.kafka else TarryNode)(self.directory)
         self._bootstrap = given.bootstrap
+        self._master = "local[2]"
+        self._driver: RoundDriver | None = None
+        # How long a run of a Spark that is there takes.
         self._seconds = RUN_SECONDS
         self.deaths: Counter[str] = Counter()
 
     def run(self) -> bool:
         shutil.copy(EXAMPLE / "order.json", self.directory)
         text = (EXAMPLE / "orders.toml").read_text()
-        if self._is_plain:
+        if self._given.plain:
             text = "".join(one for one in text.splitlines(True) if "deduplicate" not in one)
             text = text.partition("[[wait]]")[0]
         (self.directory / "orders.toml").write_text(text)
-        if self._broker is not None:
-            self._broker.start({"log.retention.ms": "-1"})
-            self._bootstrap = self._broker.address
-        try:
+        with ExitStack() as held:
+            if self._broker is not None:
+                held.callback(self._broker.close)
+                self._broker.start()
+                self._bootstrap = self._broker.address
+            if self._given.cluster:
+                from tests.support.spark.standalone import standalone_cluster
+
+                self._master = held.enter_context(standalone_cluster(self.directory, 2))
+            held.callback(self._end_driver)
             with Admin(bootstrap_servers=self._bootstrap) as admin:
                 admin.create_topics([NewTopic("orders", 2)])
             return all(self._round(number) for number in range(len(self._parts)))
-        finally:
-            if self._broker is not None:
-                self._broker.close()
 
     def _round(self, number: int) -> bool:
+        began_s = time.monotonic()
         part = self._parts[number]
         with Producer(bootstrap_servers=self._bootstrap, linger_ms=20) as producer:
             for event in part:
                 producer.send("orders", event.value, key=event.key, timestamp=event.at_ms)
-        step, victim = None, ""
-        if self._random.random() < 0.5 and number > 0:
-            victim = self._random.choice(VICTIMS if self._broker is not None else VICTIMS[:-1])
+        told, is_met, status = self._disturbed(number)
+        self.deaths[told if is_met else f"{told} (not met)"] += 1
+        if NO_END in status:
+            tell(f"round {number} WRONG: {told}: the run came to {status}")
+            return False
+        for _ in range(ATTEMPTS):
+            run_s = time.monotonic()
+            is_warm = self._driver is not None
+            driver = self._there()
+            driver.run()
+            last = driver.wait()
+            if last == DONE:
+                if is_warm:
+                    self._seconds = 0.7 * self._seconds + 0.3 * (time.monotonic() - run_s)
+                break
+            self._end_driver()
         else:
-            step = self._random.choice(STEPS)
-        told = victim or f"{'behind' if step[1] else 'before'} {step[0]} {step[2]}"
+            tell(f"round {number}: the pipeline does not come to its end: {last}")
+            return False
+        ended_s = time.monotonic()
+        told = f"{told}: {'' if is_met else 'not met, '}{status}"
+        is_well = self._count(number, told)
+        tell(
+            f"round {number} took {ended_s - began_s:.1f} s and {time.monotonic() - ended_s:.1f} s"
+        )
+        return is_well
+
+    def _disturbed(self, number: int) -> tuple[str, bool, str]:
+        """Run the pipeline while something dies or sleeps; return what, whether that was met, and
+        how the run ended."""
+        draw = self._random
+        # So that a seed draws the same, whatever was met.
+        kind = draw.choice(self._victims()) if draw.random() < 0.5 and number > 0 else ""
+        step: Step | None = draw.choice(STEPS)
+        sleeps = draw.random() < 0.2
+        share = draw.uniform(0.05, 0.95)
+        if self._given.only:
+            wanted = self._given.only
+            kind = wanted if wanted in self._victims() else ""
+            sleeps = wanted == SLEEP
+        if kind:
+            step = None
         flag = self.directory / "trap-0"
         flag.unlink(missing_ok=True)
-        first = self._start(step)
-        if victim:
-            self._kill(first, victim)
-        status = first.wait(RUN_SECONDS_MAX)
-        is_hit = flag.exists() or bool(victim)
-        self.deaths[told if is_hit else f"{told} (not met)"] += 1
-        began_s = time.monotonic()
-        attempts = 0
-        while (last := self._start(None).wait(RUN_SECONDS_MAX)) != 0:
-            attempts += 1
-            if attempts == 3:
-                tell(f"round {number}: the pipeline does not come to its end: {last}")
+        seconds = share * (self._seconds + (START_SECONDS if self._driver is None else 0))
+        driver = self._there()
+        at = kind or f"{'behind' if step and step[1] else 'before'} {step and step[0]}"
+        if sleeps and kind in ("", DRIVER):
+            told = f"driver sleeps {'somewhere' if kind else at}"
+            return told, *self._let_sleep(driver, step, flag, seconds)
+        driver.run(step)
+        is_met = True
+        if kind:
+            is_met = self._kill(driver, kind, seconds)
+        status = driver.wait()
+        if status != DONE:
+            self._end_driver()
+        return at, is_met if kind else flag.exists(), status
+
+    def _victims(self) -> tuple[str, ...]:
+        kinds = [kind for kind in KINDS if self._given.cluster or KINDS[kind] != EXECUTOR]
+        return (DRIVER, *kinds, *((BROKER,) if self._broker is not None else ()))
+
+    def _kill(self, driver: RoundDriver, kind: str, seconds: float) -> bool:
+        """Kill something at a moment of a run, which may have ended before; return whether there
+        was something to kill."""
+        is_over = driver.is_over(seconds)
+        if kind == BROKER:
+            assert self._broker is not None
+            self._broker.kill()
+            time.sleep(self._random.uniform(0.1, AWAY_SECONDS_MAX))
+            self._broker.start()
+            return not is_over
+        if is_over:
+            return False
+        if kind == DRIVER:
+            driver.die()
+            return True
+        # Executors are below the daemons of the cluster, which are below this process.
+        above = [os.getpid()] if self._given.cluster else [driver.pid]
+        while not (found := processes_of(above, KINDS[kind])):
+            # There will be some.
+            if driver.is_over(0.1):
                 return False
-        self._seconds = time.monotonic() - began_s
-        return self._count(number, f"{told}: {'' if is_hit else 'not met, '}status {status}")
+        some = [pid for pid in found if kind == "jvm" or self._random.random() < SHARE]
+        return kill_some(some or found[:1]) > 0
+
+    def _let_sleep(
+        self, driver: RoundDriver, step: Step | None, flag: Path, seconds: float
+    ) -> tuple[bool, str]:
+        """Let the driver sleep, another one come to the end, and the first one go on."""
+        driver.run(step, "stop", is_alone=False)
+        if step is None:
+            is_met = not driver.is_over(seconds)
+            driver.send(signal.SIGSTOP)
+        else:
+            # It sleeps at the step, or comes to its end.
+            wait_for(10 * (self._seconds + START_SECONDS), flag, driver)
+            is_met = flag.exists()
+        self._driver = second = RoundDriver(self.directory, self._bootstrap, self._master)
+        try:
+            second.run(is_alone=False)
+            status = second.wait()
+            if status != DONE:
+                self._end_driver()
+            driver.send(signal.SIGCONT)
+            # It may find that another one was there.
+            return is_met, f"{driver.wait()}, the second one: {status}"
+        finally:
+            driver.kill()
+
+    # --- The auditor
 
     def _count(self, number: int, told: str) -> bool:
         is_last = number == len(self._parts) - 1
         archive = self.directory / "lake" / "orders"
         made = Auditor(self._bootstrap, archive).checks(self._day.truth)
-        left_out: tuple[str, ...] = ("No clean event",) if self._is_plain else ()
-        if self._is_plain or not is_last:
+        left_out: tuple[str, ...] = ("No clean event",) if self._given.plain else ()
+        if self._given.plain or not is_last:
             # The truth is that of a whole day.
             left_out += ("Each rule",)
         checks = [
             check
-            for check in islice(made, CHECKS_PLAIN if self._is_plain else None)
+            for check in islice(made, CHECKS_PLAIN if self._given.plain else None)
             if not check.sentence.startswith(left_out)
         ]
         wrong = [f"{check.sentence}: {check.found}" for check in checks if not check.is_well]
@@ -139,55 +317,18 @@ class Rounds:
             tell(f"round {number} WRONG: {sentence}")
         return not wrong
 
-    # --- Processes
+    # --- The driver
 
-    def _start(self, step: tuple[str, bool, int] | None) -> subprocess.Popen[bytes]:
-        program = [sys.executable, "-m", "tests.support.spark.round_program"]
-        words = [str(self.directory / "orders.toml"), str(self.directory), json.dumps(step)]
-        with (self.directory / "runs.log").open("ab") as log:
-            return subprocess.Popen(
-                [*program, *words],
-                cwd=ROOT,
-                env={
-                    **os.environ,
-                    "TARRY_BOOTSTRAP_SERVERS": self._bootstrap,
-                    "SPARK_LOCAL_DIRS": str(self.directory / "spark"),
-                },
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+    def _there(self) -> RoundDriver:
+        """Return the driver that lives, or a new one."""
+        if self._driver is None:
+            self._driver = RoundDriver(self.directory, self._bootstrap, self._master)
+        return self._driver
 
-    def _kill(self, run: subprocess.Popen[bytes], victim: str) -> None:
-        """Kill something at a random moment of a run, which may have ended before."""
-        with suppress(subprocess.TimeoutExpired):
-            run.wait(self._random.uniform(0.15, 0.95) * self._seconds)
-        if victim == "broker":
-            assert self._broker is not None
-            self._broker.kill()
-            time.sleep(self._random.uniform(0.1, 5))
-            self._broker.start()
-            return
-        if run.poll() is not None:
-            return
-        if victim == "driver":
-            os.killpg(run.pid, signal.SIGKILL)
-            return
-        for pid in self._of(run.pid, "java" if victim == "jvm" else "python"):
-            # All but the driver itself.
-            if pid != run.pid and (victim == "jvm" or self._random.random() < 0.7):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-
-    def _of(self, group: int, name: str) -> list[int]:
-        """Return the processes of a group whose program has such a name."""
-        found = []
-        for path in Path("/proc").iterdir():
-            with suppress(OSError, ValueError):
-                pid = int(path.name)
-                if os.getpgid(pid) == group and (path / "comm").read_text().startswith(name):
-                    found.append(pid)
-        return sorted(found)
+    def _end_driver(self) -> None:
+        if self._driver is not None:
+            self._driver.kill()
+            self._driver = None
 
 
 def tell(sentence: str) -> None:
@@ -202,7 +343,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--orders", type=int, default=300)
     parser.add_argument("--bootstrap", default="")
+    parser.add_argument("--kafka", action="store_true")
+    parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--plain", action="store_true")
+    kinds = (DRIVER, BROKER, SLEEP, *KINDS)
+    parser.add_argument("--only", choices=kinds, help="what dies in each round, or sleeps")
     given = parser.parse_args()
     given.directory.mkdir(parents=True)
     rounds = Rounds(given)

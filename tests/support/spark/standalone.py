@@ -51,7 +51,9 @@ class Daemon:
         variables = {
             **environment(directory),
             "SPARK_DAEMON_JAVA_OPTS": (
-                f"-Dlog4j.configurationFile={quiet} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+                f"-Dlog4j.configurationFile={quiet} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+                # An application whose executors are killed is not given up.
+                "-Dspark.deploy.maxExecutorRetries=-1"
             ),
             "SPARK_DAEMON_MEMORY": "256m",
         }

@@ -52,6 +52,21 @@ def test_a_stage_that_is_not_there_is_refused(file: Path) -> None:
     assert result.stderr == "tarry: there is no stage 'archive'; there are clean\n"
 
 
+def test_a_broker_that_is_away_is_asked_again_and_then_told(file: Path) -> None:
+    """Before a Spark is started: with none it takes seconds only."""
+    settings = {"default.api.timeout.ms": 400, "reconnect.backoff.ms": 20}
+    text = "".join(f'"{key}" = "{value}"\n' for key, value in settings.items())
+    source = FILE.replace('["orders"]', '["orders"], bootstrap = "127.0.0.1:1"', 1)
+    file.write_text(f"{source}[settings]\n{text}")
+
+    result = run("run", str(file))
+
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1].startswith("tarry: cannot connect to 127.0.0.1:1: ")
+    assert "is a broker running there?" in result.stderr
+    assert not (file.parent / "checkpoint").exists()
+
+
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     result = run("run", str(tmp_path / "none.toml"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -14,6 +15,7 @@ from tarry.spark.reading.advance import (
     losses_of_topics,
     ranges_between,
 )
+from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import FoundTopic
 from tarry.spark.reading.offsets import QueryOffsets
 
@@ -151,3 +153,25 @@ def test_a_deleted_topic_is_a_loss_and_is_forgotten() -> None:
         "payments [1] from offset 4 on (the partition is gone)",
     ]
     assert advance(start, topics, ends, None).to_json() == {"payments": {"0": 5}}
+
+
+@pytest.mark.parametrize(
+    ("choice", "reason"),
+    [
+        (TopicChoice(names=("orders", "payments")), "the topic was deleted"),
+        (TopicChoice(pattern="^ord"), "the topic was deleted"),
+        (TopicChoice(assigned={"orders": (0,)}), "the topic was deleted"),
+        (TopicChoice(names=("payments",)), "the query does not read it any more"),
+        (TopicChoice(pattern="^pay"), "the query does not read it any more"),
+        (TopicChoice(assigned={"orders": (1,)}), "the query does not read it any more"),
+        (TopicChoice(assigned={"payments": (0,)}), "the query does not read it any more"),
+    ],
+)
+def test_a_topic_that_is_not_chosen_any_more_is_not_called_deleted(
+    choice: TopicChoice, reason: str
+) -> None:
+    start = QueryOffsets.from_json({"orders": {"id": "a", "0": 10}})
+
+    (lost,) = losses_of_topics(start, {}, choice)
+
+    assert lost.reason == reason

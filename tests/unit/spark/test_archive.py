@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from tarry.client import Admin, NewTopic, Producer
+from tarry.client import Admin, NewTopic, Producer, TopicRecreated
 from tarry.spark.archive.archive import ArchiveOptions, Archiver, ArchiveSummary, archive
 from tarry.spark.archive.contents import read_contents, times_of
 from tarry.spark.archive.directory import MANIFESTS, STAGED, ArchiveDirectory
@@ -564,6 +564,37 @@ def test_a_topic_that_was_made_anew_is_refused(broker: Tarry, tmp_path: Path) ->
 
     with pytest.raises(ArchiveRefused, match="orders was deleted and made anew"):
         run(broker, tmp_path)
+
+
+class DelayedWorker(OwnWorker):
+    """A worker before whose work the topic is deleted and made anew, with as many records."""
+
+    def __init__(self, broker: Tarry, count: int) -> None:
+        self.broker = broker
+        self.records = count
+
+    def each(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
+        with Admin(bootstrap_servers=self.broker.bootstrap) as admin:
+            admin.delete_topics(["orders"])
+        self.broker.topic("orders", partitions=2, retention_ms=-1)
+        fill(self.broker, self.records)
+        return super().each(work, count)
+
+
+def test_a_topic_that_is_made_anew_while_a_round_waits_is_not_taken_for_the_old_one(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    fill(broker, 10)
+    made = options(broker)
+    with closing(LiveCluster(made.reading())) as cluster:
+        directory = ArchiveDirectory(tmp_path)
+        late = Archiver(DelayedWorker(broker, 10), cluster, directory, made)
+        with pytest.raises(TopicRecreated, match="orders"):
+            list(late.run(ORDERS))
+
+    assert directory.numbers() == []
+    assert rows(tmp_path) == []
+    assert list((tmp_path / STAGED).iterdir()) == []
 
 
 def test_another_layout_is_refused(broker: Tarry, tmp_path: Path) -> None:

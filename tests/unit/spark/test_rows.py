@@ -9,10 +9,14 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
+import pyarrow as pa
+
 from tarry.client import Admin, NewTopic, Producer, TopicRecreated
+from tarry.spark.backfill.records import RecordReading, RecordTask
 from tarry.spark.options import OptionRefused
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
+from tarry.spark.reading.plan import ReadRange
 from tarry.spark.reading.rows import RowReader
 from tarry.testing import Tarry
 
@@ -68,3 +72,20 @@ def test_nothing_of_a_topic_made_anew_is_read_for_the_one_that_was_planned(broke
     assert read(old, fails_on_loss=False) == []
     with pytest.raises(TopicRecreated):
         read(old, fails_on_loss=True)
+
+
+def test_a_backfill_reads_nothing_of_a_topic_that_was_made_anew(broker: Tarry) -> None:
+    broker.topic("filled")
+    broker.send("filled", b"new", b"new")
+    settings = {"bootstrap.servers": broker.bootstrap}
+    with closing(LiveCluster(settings)) as cluster:
+        topic_id = cluster.topics(TopicChoice(names=("filled",)))["filled"].topic_id
+    numbers = pa.record_batch({"id": [0]})
+
+    def read(wanted: str) -> int:
+        task = RecordTask("", "filled", ranges=[ReadRange("filled", 0, 0, 2)], topic_id=wanted)
+        return sum(batch.num_rows for batch in RecordReading([task], settings)([numbers]))
+
+    assert read(topic_id) == read("") == 2
+    with pytest.raises(TopicRecreated):
+        read("AAAAAAAAAAAAAAAAAAAAAQ")

@@ -11,9 +11,10 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from tarry.client import Admin
+from tarry.client import Admin, TopicRecreated
 from tarry.spark.options import OptionRefused
-from tarry.spark.reading.batch import batch_ranges
+from tarry.spark.reading import stream
+from tarry.spark.reading.batch import BatchReader, batch_ranges
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.loss import DataLost
 from tarry.spark.reading.read_options import parse_read_options
@@ -150,6 +151,24 @@ def test_what_a_log_has_lost_fails_or_is_left_out(make: Any) -> None:
     assert lax.latestOffset(at(end, 9, 3), ReadAllAvailable()) == end
 
 
+@pytest.mark.parametrize("fails_on_loss", ["true", "false"])
+def test_a_topic_that_one_broker_does_not_know_for_a_moment_is_not_gone(
+    broker: Tarry, make: Any, monkeypatch: pytest.MonkeyPatch, fails_on_loss: str
+) -> None:
+    """As of a broker that has just started: forgotten offsets would be read again."""
+    monkeypatch.setattr(stream, "GONE_SECONDS", 0.01)
+    reader = make(failOnDataLoss=fails_on_loss)
+    end = reader.initialOffset()
+    begun = at(end, 3, 1)
+
+    broker.fail("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", times=2, topic=TOPIC)
+    assert reader.latestOffset(begun, ReadAllAvailable()) == end
+    broker.fail("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", times=2, topic=TOPIC)
+    (task,) = reader.partitions(begun, end)
+
+    assert task.value == {TOPIC: [(0, 3, 5), (1, 1, 3)]}
+
+
 def test_a_topic_made_anew_is_read_from_its_begin_and_never_for_the_old_one(
     broker: Tarry, make: Any
 ) -> None:
@@ -211,5 +230,29 @@ def test_bounds_that_a_batch_cannot_have_are_refused(
     cluster = LiveCluster(parsed.settings)
 
     with pytest.raises(OptionRefused, match=sentence):
-        batch_ranges(parsed, cluster)
+        batch_ranges(parsed, cluster, cluster.topics(parsed.choice))
     cluster.close()
+
+
+@pytest.mark.parametrize("fails_on_loss", ["true", "false"])
+def test_a_batch_reads_nothing_of_a_topic_that_is_made_anew_meanwhile(
+    broker: Tarry, fails_on_loss: str
+) -> None:
+    given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": TOPIC, "columns": "value"}
+    given["failOnDataLoss"] = fails_on_loss
+    reader = BatchReader(parse_read_options(given, is_stream=False))
+    tasks = reader.partitions()
+    broker.admin.delete_topics([TOPIC])
+    broker.topic(TOPIC, partitions=2, retention_ms=-1)
+    for partition in range(2):
+        broker.send(TOPIC, *[b"new"] * 9, partition=partition)
+
+    def read() -> list[object]:
+        batches = [batch for task in tasks for batch in reader.read(task)]
+        return [row["value"] for batch in batches for row in batch.to_pylist()]
+
+    if fails_on_loss == "true":
+        with pytest.raises(TopicRecreated, match=TOPIC):
+            read()
+    else:
+        assert read() == []

@@ -12,7 +12,7 @@ import click
 from tarry.cli.places import BadPlace, parse_time_ms
 from tarry.cli.running import fail, json_option, quietly
 from tarry.cli.spark.pipeline_files import load_pipeline, tell_mistakes
-from tarry.cli.spark.session import spark_session, telling_tasks
+from tarry.cli.spark.session import check_pyspark_there, spark_session, telling_tasks
 from tarry.cli.tables import count_of, print_json
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ the same command is started again.
 @quietly
 def backfill_command(path: Path, *, as_json: bool, **given: Any) -> None:
     """Compute windows of a pipeline's aggregate again, from an archive, with all late events."""
+    check_pyspark_there()
     from tarry.spark.backfill.backfill import BackfillOptions, backfill
     from tarry.spark.backfill.plan import archive_of, choose_aggregate
     from tarry.spark.pipeline.faults import StageFailed

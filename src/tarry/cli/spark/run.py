@@ -15,7 +15,7 @@ import click
 
 from tarry.cli.running import EXIT_USAGE, fail, json_option, quietly
 from tarry.cli.spark.pipeline_files import load_pipeline, tell_mistakes
-from tarry.cli.spark.session import spark_session
+from tarry.cli.spark.session import check_pyspark_there, reach_pipeline, spark_session
 from tarry.cli.tables import count_of, print_json
 
 if TYPE_CHECKING:
@@ -151,6 +151,8 @@ def _look_at_topics(pipeline: Pipeline) -> tuple[PipelineTopics | None, str]:
 def _run(pipeline: Pipeline, given: dict[str, Any], *, as_json: bool) -> None:
     from tarry.spark.pipeline.faults import StageFailed
 
+    check_pyspark_there()
+    reach_pipeline(pipeline)
     stopping = threading.Event()
     with (
         _listeners(given, as_json=as_json) as listeners,

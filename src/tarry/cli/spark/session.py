@@ -20,6 +20,8 @@ from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail, key_val
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tarry.spark.pipeline.file.sections import Pipeline
+
 # Logging of Spark's Java below a command.
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
@@ -50,6 +52,17 @@ def reach(cluster: Cluster) -> None:
     """
     with closing(cluster.admin()) as admin:
         admin.describe_cluster(cluster.timeout)
+
+
+def reach_pipeline(pipeline: Pipeline) -> None:
+    """End with a sentence where the broker of a pipeline does not answer in the client's time
+    (`default.api.timeout.ms`), before a Spark is started; tell meanwhile what is waited for."""
+    from tarry.cli.status_line import Waiting
+    from tarry.spark.pipeline.topics import admin_of
+
+    with closing(admin_of(pipeline)) as admin:
+        admin.on_wait = Waiting(pipeline.source.bootstrap).look
+        admin.describe_cluster()
 
 
 @contextmanager
@@ -101,6 +114,12 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
     logging.getLogger().addFilter(_is_news)
     try:
         yield session
+    except Exception as error:
+        if not _is_of_spark(error):
+            raise
+        from tarry.spark.pipeline.faults import fault_of
+
+        fail(fault_of(error).sentence)
     finally:
         # A process of Java's that is gone has nothing left to stop; what ended it was told.
         with suppress(Exception), warnings.catch_warnings(action="ignore"):
@@ -112,22 +131,39 @@ def _is_news(record: logging.LogRecord) -> bool:
     return "while sending command" not in record.getMessage()
 
 
+def _is_of_spark(error: Exception) -> bool:
+    """Tell whether Spark or its bridge to Java raised an error, whose text is a stack of Java's."""
+    # Not of a pipe: somebody stopped listening to the command.
+    is_gone = isinstance(error, ConnectionRefusedError | ConnectionResetError)
+    return is_gone or type(error).__module__.startswith(("pyspark.", "py4j."))
+
+
+def check_pyspark_there() -> None:
+    """End with a sentence where PySpark is not installed."""
+    try:
+        import tarry.spark.installed  # noqa: F401
+    except ImportError:
+        fail(f'PySpark is not installed: pip install "tarry[spark]"{_instead()}')
+
+
+def _instead() -> str:
+    return ", or use --local" if "is_local" in click.get_current_context().params else ""
+
+
 def _check_installed() -> None:
     """End with a sentence where PySpark, Java or the Python of workers will not do."""
-    given = click.get_current_context().params
-    instead = ", or use --local" if "is_local" in given else ""
-    try:
-        from tarry.spark.installed import check_java, check_pyspark, check_python
-    except ImportError:
-        fail(f'PySpark is not installed: pip install "tarry[spark]"{instead}')
+    check_pyspark_there()
+    from tarry.spark.installed import check_java, check_pyspark, check_python, check_spark_home
+
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         check_pyspark()
         if not _is_submitted():
+            check_spark_home()
             check_java()
         check_python(os.environ["PYSPARK_PYTHON"])
     except (ImportError, RuntimeError) as error:
-        fail(f"{error}{instead}")
+        fail(f"{error}{_instead()}")
 
 
 def java_options(environment: Mapping[str, str]) -> dict[str, str]:
@@ -151,6 +187,9 @@ def _started(builder: Any, master: str | None) -> SparkSession:
     except Exception as error:
         # PySpark and its bridge to Java each have classes of their own.
         reason = str(error).strip().rpartition("\n: ")[2].split("\n", 1)[0][:500]
+        if "stopped SparkContext" in reason:
+            # What is left of the answer that a master did not give.
+            reason = "its master does not answer, or gave it up"
         at = f" with --master {master}" if master else ""
         fail(f"Spark did not start{at}: {reason.rstrip('.')}. Its own lines above say more")
     return session

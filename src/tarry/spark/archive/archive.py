@@ -176,7 +176,12 @@ class Archiver:
         run = directory.new_run()
         try:
             task = ArchiveTask(
-                options.reading(), str(directory.path), run, options.by, options.compression
+                options.reading(),
+                str(directory.path),
+                run,
+                options.by,
+                options.compression,
+                self._topic_ids,
             )
             tasks = plan_tasks(ranges, TaskLimits(cores=self._workers.count()))
             files = archive_files(self._workers, task, tasks)

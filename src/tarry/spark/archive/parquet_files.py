@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -56,6 +57,8 @@ class ArchiveTask:
     run: str
     by: str
     compression: str
+    # Topics that have got another id since the round was planned are not read.
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 class HashedFile:
@@ -68,8 +71,10 @@ class HashedFile:
         self.closed = False
 
     def write(self, data: Any) -> int:
-        """Append bytes."""
+        """Append bytes; nothing any more where the file was given up."""
         view = memoryview(data)
+        if self._file.closed:
+            return view.nbytes
         self._file.write(view)
         self._digest.update(view)
         self.size += view.nbytes
@@ -81,7 +86,8 @@ class HashedFile:
 
     def flush(self) -> None:
         """Hand over to the operating system."""
-        self._file.flush()
+        if not self._file.closed:
+            self._file.flush()
 
     def close(self) -> None:
         """Make the content durable."""
@@ -91,6 +97,13 @@ class HashedFile:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
+
+    def give_up(self) -> None:
+        """Close the file as it is: nobody will read it."""
+        self.closed = True
+        with suppress(OSError):
+            # What waits for a full disk has no room now either.
+            self._file.close()
 
     def hexdigest(self) -> str:
         """Return the digest of everything that was written."""
@@ -136,6 +149,12 @@ class SlotFile:
         self._waiting = []
         self.waiting_bytes = 0
 
+    def give_up(self) -> None:
+        """Let go of the file: the task failed."""
+        self._file.give_up()
+        with suppress(Exception):
+            self._writer.close()
+
     def finish(self, place: TopicPartition, directory: str, run: str) -> ArchivedFile:
         """Make the file durable, and tell what it holds; readers will find it in `directory`."""
         self.write()
@@ -163,7 +182,7 @@ def shown_name(topic: str) -> str:
     return f"topic-{short}" if topic.startswith(HIDDEN) else short
 
 
-def write_files(task: ArchiveTask, number: int, ranges: Iterable[ReadRange]) -> list[ArchivedFile]:
+def write_files(task: ArchiveTask, number: int, ranges: Sequence[ReadRange]) -> list[ArchivedFile]:
     """Read the ranges of a task, write their rows to files, and tell what the files hold.
 
     `number` is that of the task: names of its files are its own.
@@ -171,26 +190,34 @@ def write_files(task: ArchiveTask, number: int, ranges: Iterable[ReadRange]) -> 
     directory = Path(task.path) / task.run
     files: list[ArchivedFile] = []
     opened: dict[Slot, SlotFile] = {}
-    for slot, rows in _rows_by_slot(task, ranges):
-        file = opened.pop(slot, None)
-        if file is None:
-            if len(opened) >= OPEN_FILES_MAX:
-                oldest = next(iter(opened))
-                files.append(_finish(opened.pop(oldest), oldest, task))
-            file = SlotFile(
-                directory / new_name(number, len(files) + len(opened)),
-                rows.schema,
-                task.compression,
-            )
-        # The file that was written to last stands at the end.
-        opened[slot] = file
-        file.add(rows)
-        if file.size >= FILE_BYTES_MAX:
-            files.append(_finish(opened.pop(slot), slot, task))
-        elif sum(one.waiting_bytes for one in opened.values()) > WAITING_BYTES_MAX:
-            for one in opened.values():
-                one.write()
-    files += [_finish(file, slot, task) for slot, file in opened.items()]
+    try:
+        for slot, rows in _rows_by_slot(task, ranges):
+            file = opened.pop(slot, None)
+            if file is None:
+                if len(opened) >= OPEN_FILES_MAX:
+                    oldest = next(iter(opened))
+                    files.append(_finish(opened[oldest], oldest, task))
+                    del opened[oldest]
+                file = SlotFile(
+                    directory / new_name(number, len(files) + len(opened)),
+                    rows.schema,
+                    task.compression,
+                )
+            # The file that was written to last stands at the end.
+            opened[slot] = file
+            file.add(rows)
+            if file.size >= FILE_BYTES_MAX:
+                files.append(_finish(opened[slot], slot, task))
+                del opened[slot]
+            elif sum(one.waiting_bytes for one in opened.values()) > WAITING_BYTES_MAX:
+                for one in opened.values():
+                    one.write()
+        files += [_finish(file, slot, task) for slot, file in opened.items()]
+    except BaseException:
+        # A worker of Spark lives on for other tasks.
+        for one in opened.values():
+            one.give_up()
+        raise
     flush_directory(directory)
     return files
 
@@ -205,12 +232,14 @@ def new_name(task_number: int, file_number: int) -> str:
 
 
 def _rows_by_slot(
-    task: ArchiveTask, ranges: Iterable[ReadRange]
+    task: ArchiveTask, ranges: Sequence[ReadRange]
 ) -> Iterator[tuple[Slot, pa.RecordBatch]]:
     """Yield rows of one partition and one hour or day each."""
     places = {(one.topic, one.partition): (one.first, one.end) for one in ranges}
     columns = ("topic", *COLUMNS)
-    for batch in scan(places, task.settings, columns=columns, max_rows=ROWS_MAX):
+    ids = {one.topic: task.topic_ids[one.topic] for one in ranges if task.topic_ids.get(one.topic)}
+    scanned = scan(places, task.settings, columns=columns, max_rows=ROWS_MAX, topic_ids=ids)
+    for batch in scanned:
         for topic, partition, rows in _runs(batch):
             for begin_ms, slotted in _slots(rows, SLOT_MS[task.by]):
                 yield (topic, partition, begin_ms), slotted

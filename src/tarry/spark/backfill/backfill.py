@@ -336,9 +336,11 @@ class Backfiller:
         files = share_out(files_of(frozen, contents, windows), TASK_BYTES)
         cores = self._spark.sparkContext.defaultParallelism
         ranges = plan_tasks(rest_of(frozen, contents), TaskLimits(cores=cores))
+        newest = self._archive.newest()
+        topic_id = "" if newest is None else newest.topic_ids.get(self._topic, "")
         return [
             *(RecordTask(path, self._topic, files=task) for task in files),
-            *(RecordTask(path, self._topic, ranges=task) for task in ranges),
+            *(RecordTask(path, self._topic, ranges=task, topic_id=topic_id) for task in ranges),
         ]
 
 

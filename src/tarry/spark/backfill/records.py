@@ -30,6 +30,8 @@ class RecordTask:
     topic: str
     files: Sequence[tuple[ArchivedFile, OffsetSpan]] = ()
     ranges: Sequence[ReadRange] = ()
+    # Of the topic that the archive holds; "" where the broker has none.
+    topic_id: str = ""
 
 
 class RecordReading:
@@ -52,7 +54,7 @@ class RecordReading:
         if task.ranges:
             reader = RowReader(self.settings, COLUMNS, fails_on_loss=True)
             ranges = {(one.topic, one.partition): (one.first, one.end) for one in task.ranges}
-            yield from reader.batches(ranges)
+            yield from reader.batches(ranges, {task.topic: task.topic_id} if task.topic_id else {})
 
 
 def _archived(path: Path, file: ArchivedFile, span: OffsetSpan) -> Iterator[pa.RecordBatch]:

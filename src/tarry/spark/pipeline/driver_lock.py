@@ -14,7 +14,7 @@ import msgspec
 from tarry.spark.durable_files import create_if_absent, make_directories
 from tarry.spark.pipeline.faults import StageFailed
 from tarry.spark.pipeline.file.sections import Pipeline
-from tarry.spark.pipeline.stages import AGGREGATE, CLEAN, WAIT, Stage
+from tarry.spark.pipeline.stages import AGGREGATE, ARCHIVE, CLEAN, WAIT, Stage
 
 # Below the checkpoint, beside the stages; no stage begins with an underscore.
 OWN: Final = "_pipeline"
@@ -67,9 +67,10 @@ def bind_state(pipeline: Pipeline, stages: Sequence[Stage]) -> None:
     Raises StageFailed for a checkpoint whose state is of something else.
     """
     for stage in stages:
-        wanted = _state_of(pipeline, stage)
-        if not wanted:
+        if stage.kind == ARCHIVE:
             continue
+        # Empty for a stage that keeps none, so that one which keeps some later is known.
+        wanted = _state_of(pipeline, stage)
         path = own_directory(pipeline) / f"{stage.name}{STATE}"
         if not stage.path.exists():
             # Removed, so that the stage begins anew.
@@ -80,8 +81,9 @@ def bind_state(pipeline: Pipeline, stages: Sequence[Stage]) -> None:
             bound = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
         except msgspec.MsgspecError as error:
             raise StageFailed(f"{path} cannot be read: {error}") from None
-        for key, value in msgspec.json.decode(text, type=dict[str, object]).items():
-            if bound.get(key) != value:
+        given = msgspec.json.decode(text, type=dict[str, object])
+        for key in {**given, **bound}:
+            if bound.get(key) != given.get(key):
                 raise StageFailed(
                     f"stage {stage.name}: the state in {stage.path} is of {_shown(key, bound)}, "
                     f"and the file has {_shown(key, wanted)}: write what it had, or name another "

@@ -42,13 +42,98 @@ GIVE_UP: Final = (
     r"topics delete-records \1 -p \2 --before \3`, and start the run once with --skip-lost"
 )
 
-NO_ROOM: Final = ("No space left on device", "Disk quota exceeded")
-TWO_DRIVERS: Final = "CONCURRENT_STREAM_LOG_UPDATE"
-# Classes of errors of a state store whose state has other columns.
-OTHER_STATE: Final = (
-    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
-    "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+# Other advice of the sink, and what a user of the pipeline file can do instead.
+ADVICE: Final = (
+    (r"give this query a sinkLocation of its own", "name another checkpoint in the file"),
+    (r"begin (?:a|the) query with a checkpoint of its own", "name another checkpoint in the file"),
+    (
+        r"give another directory as the option sinkLocation",
+        "name a checkpoint on such a file system in the file",
+    ),
+    (
+        r"\(cleanup\.policy\): fill the column key",
+        "(cleanup.policy): let records have keys where they are sent, or take compact out of the "
+        "topic's cleanup.policy",
+    ),
+    (r"start the query again", "start the run again"),
 )
+
+NO_ROOM: Final = ("No space left on device", "Disk quota exceeded")
+
+
+class KnownFault(NamedTuple):
+    """Fault that Spark tells in words of its own."""
+
+    pattern: re.Pattern[str]
+    # May name groups of the pattern.
+    sentence: str
+    is_hopeless: bool = True
+
+
+KNOWN: Final = (
+    KnownFault(
+        re.compile("CONCURRENT_STREAM_LOG_UPDATE"),
+        "another driver runs it on this checkpoint: end one of the two.",
+    ),
+    KnownFault(
+        re.compile("stopped SparkContext|SparkContext was (?:shut down|stopped)"),
+        "Spark has ended under it: its master or its Java is gone, or somebody ended the "
+        "application. Start the run again when Spark is there.",
+    ),
+    # --- State
+    KnownFault(
+        re.compile(
+            "STATE_STORE_(?:KEY_SCHEMA_NOT_COMPATIBLE|VALUE_SCHEMA_NOT_COMPATIBLE"
+            "|COLUMN_FAMILY_SCHEMA_INCOMPATIBLE|INVALID_VALUE_SCHEMA_EVOLUTION)"
+        ),
+        "the state in its checkpoint was written by another version of Tarry, or for other "
+        "columns: go on with what wrote it, or name another checkpoint in the file.",
+    ),
+    KnownFault(
+        re.compile("STREAMING_STATEFUL_OPERATOR_(?:NOT_MATCH|MISSING_STATE)"),
+        "the file has got or lost a step that keeps state since its checkpoint was made, or the "
+        "state was deleted: write what the file had, bring the state back, or name another "
+        "checkpoint in the file.",
+    ),
+    # --- Workers
+    KnownFault(
+        re.compile("Failed to find the data source: tarry"),
+        "Spark's Python has not found the format tarry: the machine is too busy, or the Python "
+        "that PYSPARK_PYTHON names has no Tarry.",
+        is_hopeless=False,
+    ),
+    KnownFault(
+        # Not for want of memory or of processes (11, 12).
+        re.compile(r'Cannot run program "([^"]*)".*error[=:] ?(?:2|13)\b'),
+        r"a worker of Spark has no program \1: set PYSPARK_PYTHON to a Python that every worker "
+        "has at the same path, with the same Tarry.",
+    ),
+    KnownFault(
+        re.compile(r"Python in worker has different version: (\S+) than that in driver: (\S+),"),
+        r"Spark's workers run Python \1, and this is Python \2: set PYSPARK_PYTHON to a Python \2 "
+        "that every worker has at the same path, with the same Tarry.",
+    ),
+    KnownFault(
+        re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'"),
+        r"a Python of Spark's workers has no module \1: install there what this Python has, or set "
+        "PYSPARK_PYTHON to one that has it at the same path on every worker.",
+    ),
+    KnownFault(
+        re.compile(
+            r"(?:Can't get attribute '\w+' on <module|cannot import name '\w+' from) 'tarry"
+        ),
+        "Spark's workers have another version of Tarry than this Python: install the same one on "
+        "every worker.",
+    ),
+    KnownFault(
+        re.compile(r"ExecutorLostFailure \((executor \S+)[^)]*\)(?: Reason: ([^\n]*[^\n.]))?"),
+        r"Spark lost the processes that did the work, at last \1 (\2): see that its "
+        r"workers run, and "
+        "have memory enough.",
+        is_hopeless=False,
+    ),
+)
+
 # Spark waits 10 s for a Python process of its own, whatever its settings say.
 NOT_IN_TIME: Final = "Python worker failed to connect back"
 # What Spark says of an end of a connection to a Python process.
@@ -59,7 +144,7 @@ JAVA_GONE: Final = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionRes
 
 
 class StageFault(NamedTuple):
-    """StageFault of a stage; a hopeless one is the same after another start."""
+    """Fault of a stage; a hopeless one is the same after another start."""
 
     sentence: str
     is_hopeless: bool = False
@@ -75,14 +160,11 @@ def fault_of(error: BaseException) -> StageFault:
     name = type(error).__name__
     if name in JAVA_GONE or (name == "Py4JError" and NO_ANSWER.fullmatch(told)):
         return StageFault("Spark's Java process has ended: start the run again.", True)
-    if TWO_DRIVERS in told:
-        return StageFault("another driver runs it on this checkpoint: end one of the two.", True)
-    if any(text in told for text in OTHER_STATE):
-        return StageFault(
-            "the state in its checkpoint was written by another version of Tarry, or for other "
-            "columns: go on with what wrote it, or name another checkpoint in the file.",
-            True,
-        )
+    for known in KNOWN:
+        found = known.pattern.search(told)
+        if found is not None:
+            sentence = found.expand(known.sentence).replace(" ()", "")
+            return StageFault(sentence, known.is_hopeless)
     ours = OURS.findall(told)
     if NOT_IN_TIME in told and not ours:
         return StageFault(
@@ -95,6 +177,8 @@ def fault_of(error: BaseException) -> StageFault:
     sentence = _sentence(told) or (NO_REASON if told else f"{name}.")
     sentence = sentence.replace(GO_ON, SKIP_LOST)
     sentence = SEEK.sub(GIVE_UP, sentence)
+    for text, instead in ADVICE:
+        sentence = re.sub(text, instead, sentence)
     for text in NO_ROOM:
         if text in told:
             sentence = sentence if text in sentence else f"{sentence} {text}."

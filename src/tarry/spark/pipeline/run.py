@@ -20,6 +20,7 @@ from tarry.spark.pipeline.stage_runs import ArchiveRun, QueryRun, StageRun
 from tarry.spark.pipeline.stages import ARCHIVE, Stage, choose, stages_of
 from tarry.spark.pipeline.supervisor import Supervisor
 from tarry.spark.pipeline.topics import admin_of, find_topics, make_topics
+from tarry.spark.pipeline.worker_watch import watch_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +32,11 @@ RESTARTS_MAX: Final = 5
 
 # Of the session: the store that holds more than memory, and days that begin alike everywhere.
 STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+# Of rows that Java hands to a Python process at a time: 10,000 rows, as Spark would have it, may be
+# of 20 MB each.
+HANDED_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,13 @@ def run_pipeline(
         listener = held.enter_context(_listening(session, pipeline, stages, progress))
         make = _Runs(session, pipeline, options, listener, progress)
         runs = [make.run_of(stage) for stage in stages]
-        supervisor = Supervisor(progress, options.stopping, options.restarts_max, options.tell)
+        supervisor = Supervisor(
+            progress,
+            options.stopping,
+            options.restarts_max,
+            options.tell,
+            watch=watch_of(session, options.tell).look,
+        )
         if options.once:
             supervisor.run_once(runs)
         else:
@@ -94,6 +106,7 @@ def session_of(spark: SparkSession) -> SparkSession:
     session = spark.newSession()
     session.conf.set("spark.sql.streaming.stateStore.providerClass", STATE_STORE)
     session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(HANDED_BYTES_MAX))
     # As many as tasks run at a time; a checkpoint keeps its first number.
     session.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     return session

@@ -23,7 +23,8 @@ CALM_SECONDS: Final = 900.0
 
 
 class Supervisor:
-    """Supervisor of one run.  `tell` gets a sentence for each restart."""
+    """Supervisor of one run.  `tell` gets a sentence for each restart; `watch` is called as often
+    as the stages are looked at."""
 
     def __init__(
         self,
@@ -34,6 +35,7 @@ class Supervisor:
         pause_s: float = PAUSE_SECONDS,
         *,
         calm_s: float = CALM_SECONDS,
+        watch: Callable[[], None] | None = None,
     ) -> None:
         self._progress = progress
         self._stopping = stopping
@@ -41,6 +43,7 @@ class Supervisor:
         self._tell = tell
         self._pause_s = pause_s
         self._calm_s = calm_s
+        self._watch = watch
 
     def run_once(self, runs: Sequence[StageRun]) -> None:
         """Run one stage after the other, each up to where its topics end."""
@@ -59,6 +62,8 @@ class Supervisor:
                     self._look(one)
                 if all(one.is_done for one in watched):
                     return
+                if self._watch is not None:
+                    self._watch()
                 self._stopping.wait(LOOK_SECONDS)
         finally:
             for one in watched:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.stages import AGGREGATE, ARCHIVE, CLEAN, WAIT, Stage
-from tarry.spark.pipeline.topics import PipelineTopics
+from tarry.spark.pipeline.topics import POLICY, PipelineTopics
 
 
 def plan_lines(
@@ -29,7 +29,7 @@ def plan_lines(
     if topics is not None and topics.missing:
         yield ""
         for topic in topics.missing:
-            how = ", compacted" if topic.configs else ""
+            how = ", compacted" if POLICY in topic.configs else ""
             yield f"makes topic {topic.name} with {topic.partition_count} partitions{how}"
 
 

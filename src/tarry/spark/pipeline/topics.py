@@ -13,9 +13,14 @@ from tarry.client.settings import CLIENT_SETTINGS, COMMON
 from tarry.spark.pipeline.file.mistakes import Mistake
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.file.toml_lines import KeyPath
-from tarry.spark.pipeline.stages import Stage
+from tarry.spark.pipeline.stages import CLEAN, Stage
 
-COMPACTED: Final = {"cleanup.policy": "compact"}
+POLICY: Final = "cleanup.policy"
+COMPACTED: Final = {POLICY: "compact"}
+BATCH_BYTES_MAX: Final = "max.message.bytes"
+INT32_MAX: Final = 2**31 - 1
+# A rejected record says in its headers why it is one.
+HEADERS_BYTES: Final = 65_536
 
 
 @dataclass(frozen=True)
@@ -43,28 +48,56 @@ def find_topics(admin: Admin, pipeline: Pipeline, stages: Sequence[Stage]) -> Pi
     made = [name for stage in stages for name in stage.writes]
     read = [(at, name) for at, name in read_topics(pipeline) if name not in made]
     lacking = [(at, name) for at, name in read if name not in partitions]
+    missing: list[NewTopic] = []
+    if not lacking and any(name not in partitions for name in made):
+        sources = pipeline.source.topics
+        missing = plan_missing(stages, sources, partitions, _batch_bytes_max(admin, sources))
     return PipelineTopics(
         admin.describe_cluster().cluster_id or "",
         partitions,
-        [] if lacking else plan_missing(stages, pipeline.source.topics, partitions),
+        missing,
         [_lacking(pipeline, at, name, admin) for at, name in lacking],
     )
 
 
 def plan_missing(
-    stages: Sequence[Stage], sources: Sequence[str], partitions: Mapping[str, int]
+    stages: Sequence[Stage],
+    sources: Sequence[str],
+    partitions: Mapping[str, int],
+    batch_bytes_max: int | None = None,
 ) -> list[NewTopic]:
     """Plan the topics that stages write and that are not there.
 
-    They get as many partitions as the largest source has, so that records of a key stay together.
+    They get as many partitions as the largest source has, so that records of a key stay together;
+    those that records of the sources go to take batches of `batch_bytes_max`, and room for headers.
     """
     count = max(partitions[name] for name in sources)
-    return [
-        NewTopic(name, count, configs=dict(COMPACTED) if name in stage.compacted else {})
-        for stage in stages
-        for name in stage.writes
-        if name not in partitions
-    ]
+    topics: list[NewTopic] = []
+    for stage in stages:
+        for name in stage.writes:
+            configs = dict(COMPACTED) if name in stage.compacted else {}
+            if stage.kind == CLEAN and batch_bytes_max is not None:
+                configs[BATCH_BYTES_MAX] = str(min(batch_bytes_max + HEADERS_BYTES, INT32_MAX))
+            if name not in partitions:
+                topics.append(NewTopic(name, count, configs=configs))
+    return topics
+
+
+def _batch_bytes_max(admin: Admin, sources: Sequence[str]) -> int | None:
+    """Return the size of the largest batches that the sources take, if they say one themselves."""
+    sizes: list[int] = []
+    for name in sources:
+        try:
+            entries = admin.describe_topic_configs(name)
+        except BrokerError:
+            # Not every user may ask.
+            return None
+        sizes += [
+            int(entry.value or 0)
+            for entry in entries
+            if entry.name == BATCH_BYTES_MAX and not entry.is_default
+        ]
+    return max(sizes, default=None)
 
 
 def make_topics(admin: Admin, topics: Sequence[NewTopic]) -> None:

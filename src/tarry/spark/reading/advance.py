@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tarry.base.ids import TopicPartition
+from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import FoundTopic
 from tarry.spark.reading.limits import share_out
 from tarry.spark.reading.loss import LostRange
@@ -33,11 +34,16 @@ def why_gone(topic: str, partition: int, topic_id: str, topics: Mapping[str, Fou
     return ""
 
 
-def losses_of_topics(start: QueryOffsets, topics: Mapping[str, FoundTopic]) -> list[LostRange]:
-    """Return what is gone with topics and partitions that were deleted or made anew."""
+def losses_of_topics(
+    start: QueryOffsets, topics: Mapping[str, FoundTopic], choice: TopicChoice | None = None
+) -> list[LostRange]:
+    """Return what is gone with topics and partitions that were deleted or made anew, or that are
+    not chosen any more."""
     lost: list[LostRange] = []
     for (name, partition), offset in start.places():
         reason = why_gone(name, partition, start.topics[name].topic_id, topics)
+        if reason and choice is not None and not choice.takes(name, partition):
+            reason = "the query does not read it any more"
         if reason:
             lost.append(LostRange(name, partition, offset, None, reason))
     return lost

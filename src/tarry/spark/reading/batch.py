@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from tarry.spark.options import OptionRefused
-from tarry.spark.reading.cluster import LiveCluster, TopicLogs
+from tarry.spark.reading.cluster import FoundTopic, LiveCluster, TopicLogs
 from tarry.spark.reading.loss import raise_or_tell, within_logs
 from tarry.spark.reading.plan import ReadRange, TaskLimits, plan_tasks
 from tarry.spark.reading.read_options import ReadOptions
@@ -31,10 +31,12 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Plan the tasks."""
         with closing(LiveCluster(self.options.settings)) as cluster:
-            ranges = self.narrowed(batch_ranges(self.options, cluster), cluster)
+            topics = cluster.topics(self.options.choice)
+            ranges = self.narrowed(batch_ranges(self.options, cluster, topics), cluster)
         tasks = plan_tasks(ranges, task_limits(self.options))
+        ids = {name: topic.topic_id for name, topic in topics.items()}
         # Spark makes a partition of its own where there is none.
-        return [TaskPartition(task) for task in tasks or [[]]]
+        return [TaskPartition(task, ids) for task in tasks or [[]]]
 
     def narrowed(self, ranges: list[ReadRange], logs: TopicLogs) -> list[ReadRange]:
         """Return what is read of these ranges: all of it."""
@@ -45,9 +47,10 @@ class BatchReader(DataSourceReader):
         return self.tasks.read(partition)
 
 
-def batch_ranges(options: ReadOptions, cluster: TopicLogs) -> list[ReadRange]:
-    """Return the ranges that a batch reads, all of which are there."""
-    topics = cluster.topics(options.choice)
+def batch_ranges(
+    options: ReadOptions, cluster: TopicLogs, topics: dict[str, FoundTopic]
+) -> list[ReadRange]:
+    """Return the ranges that a batch reads of these topics, all of which are there."""
     check_found(options.choice, topics)
     places = places_of(topics)
     if not places:

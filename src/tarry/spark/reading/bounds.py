@@ -6,6 +6,7 @@ All is pure: what a bound is in offsets is found in `resolve`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -48,6 +49,15 @@ class TopicChoice:
     assigned: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     pattern: str = ""
+
+    def takes(self, topic: str, partition: int | None = None) -> bool:
+        """Tell whether a topic of this name is read, and this partition of it if it is there."""
+        if self.pattern:
+            # As Spark's own source has it: a part of the name is enough.
+            return re.search(self.pattern, topic) is not None
+        if topic in self.assigned:
+            return partition is None or partition in self.assigned[topic]
+        return topic in self.names
 
 
 def parse_bound(name: str, text: str) -> Bound:

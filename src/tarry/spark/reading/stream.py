@@ -46,6 +46,11 @@ log = logging.getLogger("tarry.spark")
 # A group's offsets are for people who look at lag: a query does not wait longer for them.
 COMMIT_SECONDS_MAX: Final = 5
 
+# A broker that has just started may not know a topic for a moment: one that is gone is asked for so
+# often again, after a pause.  Offsets that are forgotten would be read twice.
+GONE_ATTEMPTS: Final = 3
+GONE_SECONDS = 0.5
+
 Json = Mapping[str, Mapping[str, Any]]
 
 
@@ -135,14 +140,26 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Find topics and the ends of their logs; raise what is lost."""
         if self._is_available_now and self._targets is not None:
             return self._targets
-        topics = self._cluster.topics(self.options.choice)
+        topics = self._topics_of(begun)
         places = places_of(topics)
         ends = self._cluster.ends(places) if places else {}
-        lost = losses_of_topics(begun, topics) + losses_of_ends(begun, topics, ends)
+        lost = losses_of_topics(begun, topics, self.options.choice)
+        lost += losses_of_ends(begun, topics, ends)
         raise_or_tell(lost, self.options.fail_on_data_loss)
         if self._is_available_now:
             self._targets = topics, ends
         return topics, ends
+
+    def _topics_of(self, offsets: QueryOffsets) -> dict[str, FoundTopic]:
+        """Find the topics; ask again before one that has offsets counts as gone."""
+        choice = self.options.choice
+        for attempt in range(GONE_ATTEMPTS + 1):
+            if attempt > 0:
+                time.sleep(GONE_SECONDS)
+            topics = self._cluster.topics(choice)
+            if all(name in topics or not choice.takes(name) for name in offsets.topics):
+                break
+        return topics
 
     def _is_to_wait(self, begun: QueryOffsets, latest: QueryOffsets) -> bool:
         """Return true if there are fewer records than `minOffsetsPerTrigger`, not for too long."""
@@ -165,8 +182,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges = ranges_between(begun, reached)
         if not ranges:
             return []
-        topics = self._cluster.topics(self.options.choice)
-        lost = losses_of_topics(reached, topics)
+        topics = self._topics_of(reached)
+        lost = losses_of_topics(reached, topics, self.options.choice)
         gone = dict.fromkeys((one.topic, one.partition) for one in lost)
         there = [one for one in ranges if (one.topic, one.partition) not in gone]
         places = [(one.topic, one.partition) for one in there]

@@ -58,6 +58,8 @@ def test_a_stage_is_run_by_one_process(tmp_path: Path) -> None:
         pass
 
 
+DEDUPLICATE = 'deduplicate = { by = ["event_id"], within = "24h" }\n'
+
 STATEFUL = """\
 name = "orders"
 checkpoint = "checkpoint"
@@ -91,6 +93,7 @@ topic = "orders.unpaid"
         ('window = "5m"', 'session = "5m"', 'window = "5m", and the file has no window'),
         ("count(*)", "sum(1)", "stage revenue: .* values = .*count.*sum"),
         ("order_id", "payment_id", 'stage unpaid: .* key = "order_id"'),
+        (DEDUPLICATE, "", "stage clean: .* is of by = .*, and the file has no by: write what it"),
     ],
 )
 def test_what_state_is_made_of_does_not_change(

@@ -67,7 +67,8 @@ CASES = [
     (
         "An error occurred while calling o41.start.\n: org.apache.spark.ClassNotFoundException: "
         "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: tarry. SQLSTATE: 42K02\n\tat x",
-        "Failed to find the data source: tarry.",
+        "Spark's Python has not found the format tarry: the machine is too busy, or the Python "
+        "that PYSPARK_PYTHON names has no Tarry.",
         False,
     ),
     (
@@ -109,6 +110,112 @@ CASES = [
         False,
     ),
     ("", "RuntimeError.", False),
+    # --- The sink's advice, for whom the pipeline file is
+    (
+        f"{FAILED}{IN_PYTHON}\ntarry.spark.writing.plan.SinkRefused: the sink's directory "
+        f"x belongs "
+        "to query a, and this is query b: give this query a sinkLocation of its own\n at x",
+        "the sink's directory x belongs to query a, and this is query b: name another checkpoint "
+        "in the file.",
+        True,
+    ),
+    (
+        f"{FAILED}{IN_PYTHON}\ntarry.spark.writing.plan.SinkRefused: topic 'a' was "
+        f"deleted and made "
+        "anew: begin a query with a checkpoint of its own\n at x",
+        "topic 'a' was deleted and made anew: name another checkpoint in the file.",
+        True,
+    ),
+    (
+        f"{FAILED}Job\ntarry.spark.writing.plan.SinkInterrupted: x cannot be written: No "
+        f"space left "
+        "on device. Advice: make room and start the query again; it goes on where it stopped\n",
+        "x cannot be written: No space left on device. Advice: make room and start the run again; "
+        "it goes on where it stopped.",
+        False,
+    ),
+    (
+        f"{FAILED}Job\ntarry.spark.writing.plan.SinkRefused: a row for topic 'a' has no "
+        f"key, and the "
+        "topic is compacted (cleanup.policy): fill the column key\n at x",
+        "a row for topic 'a' has no key, and the topic is compacted (cleanup.policy): let records "
+        "have keys where they are sent, or take compact out of the topic's cleanup.policy.",
+        True,
+    ),
+    # --- Spark and its workers
+    (
+        "An error occurred while calling o9.start.\n: java.lang.IllegalStateException: Cannot call "
+        "methods on a stopped SparkContext.\nThis stopped SparkContext was created at:\n\n\tat x",
+        "Spark has ended under it: its master or its Java is gone, or somebody ended the "
+        "application. Start the run again when Spark is there.",
+        True,
+    ),
+    (
+        f"{FAILED}[SPARK_JOB_CANCELLED] Job 3 cancelled because SparkContext was shut down",
+        "Spark has ended under it: its master or its Java is gone, or somebody ended the "
+        "application. Start the run again when Spark is there.",
+        True,
+    ),
+    (
+        f"{FAILED}[STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA] Streaming stateful",
+        "the file has got or lost a step that keeps state since its checkpoint was made, or the "
+        "state was deleted: write what the file had, bring the state back, or name another "
+        "checkpoint in the file.",
+        True,
+    ),
+    (
+        f'{FAILED}Job aborted\njava.io.IOException: Cannot run program "/opt/py": error=2, No such '
+        "file or directory\n\tat x",
+        "a worker of Spark has no program /opt/py: set PYSPARK_PYTHON to a Python that "
+        "every worker "
+        "has at the same path, with the same Tarry.",
+        True,
+    ),
+    (
+        f'{FAILED}Job aborted\njava.io.IOException: Cannot run program "/opt/py": Exec failed, '
+        "error: 13 (Permission denied)\n\tat x",
+        "a worker of Spark has no program /opt/py: set PYSPARK_PYTHON to a Python that "
+        "every worker "
+        "has at the same path, with the same Tarry.",
+        True,
+    ),
+    (
+        f'{FAILED}Job aborted\njava.io.IOException: Cannot run program "/opt/py": error=12, Cannot '
+        "allocate memory\n\tat x",
+        'Cannot run program "/opt/py": error=12, Cannot allocate memory.',
+        False,
+    ),
+    (
+        f"{FAILED}Job\npyspark.errors.exceptions.base.PySparkRuntimeError: "
+        f"[PYTHON_VERSION_MISMATCH] "
+        "Python in worker has different version: 3.10 than that in driver: 3.12, PySpark cannot",
+        "Spark's workers run Python 3.10, and this is Python 3.12: set PYSPARK_PYTHON to a Python "
+        "3.12 that every worker has at the same path, with the same Tarry.",
+        True,
+    ),
+    (
+        f"{FAILED}Job\nTraceback\nModuleNotFoundError: No module named 'tarry'\n\tat x",
+        "a Python of Spark's workers has no module tarry: install there what this Python has, or "
+        "set PYSPARK_PYTHON to one that has it at the same path on every worker.",
+        True,
+    ),
+    (
+        f"{FAILED}Job\nAttributeError: Can't get attribute 'TaskReader' on <module "
+        "'tarry.spark.reading.tasks' from '/x/tasks.py'>\n\tat x",
+        "Spark's workers have another version of Tarry than this Python: install the same one on "
+        "every worker.",
+        True,
+    ),
+    (
+        f"{FAILED}Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, "
+        f"most recent "
+        "failure: Lost task 0.3 in stage 3.0 (TID 9) (10.0.0.1 executor 3): ExecutorLostFailure "
+        "(executor 3 exited caused by one of the running tasks) Reason: Command exited with code "
+        "137.\nDriver stacktrace:\n\tat x",
+        "Spark lost the processes that did the work, at last executor 3 (Command exited with code "
+        "137): see that its workers run, and have memory enough.",
+        False,
+    ),
 ]
 
 

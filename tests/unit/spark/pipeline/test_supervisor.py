@@ -142,6 +142,14 @@ def test_a_wish_to_stop_stops_all_stages():
     assert [run.is_stopped for run in runs] == [True, True]
 
 
+def test_workers_are_watched_while_stages_run():
+    stopping = threading.Event()
+
+    supervisor(stopping=stopping, watch=stopping.set).run_on([ScriptedRun("clean", "on")])
+
+    assert stopping.is_set()
+
+
 def test_a_query_that_somebody_else_stopped_ends_the_run():
     with pytest.raises(StageFailed, match="stage clean was stopped by somebody else"):
         supervisor().run_on([ScriptedRun("clean", None)])

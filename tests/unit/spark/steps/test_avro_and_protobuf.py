@@ -139,6 +139,8 @@ class FakeRegistry(HTTPServer):
         super().__init__(("127.0.0.1", 0), _Answer)
         self.schemas: dict[str, str] = {}
         self.asked: list[tuple[str, str | None]] = []
+        # Of something else that answers at its address: status, body, and the length it tells.
+        self.other: tuple[int, bytes, int] | None = None
 
 
 class _Answer(BaseHTTPRequestHandler):
@@ -146,6 +148,13 @@ class _Answer(BaseHTTPRequestHandler):
         server = self.server
         assert isinstance(server, FakeRegistry)
         server.asked.append((self.path, self.headers.get("Authorization")))
+        if server.other is not None:
+            status, body, length = server.other
+            self.send_response(status)
+            self.send_header("Content-Length", str(length))
+            self.end_headers()
+            self.wfile.write(body)
+            return
         schema = server.schemas.get(self.path.rpartition("/")[2])
         body = json.dumps({"schema": schema} if schema else {"error_code": 40403}).encode()
         self.send_response(200 if schema else 404)
@@ -232,6 +241,37 @@ def test_a_registry_that_is_down_stops_only_what_nobody_asked_for(tmp_path: Path
         another.find(2)
     assert "does not tell schema 2" in str(failure.value)
     assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "more", "sentence"),
+    [
+        (404, b"<html>no such page</html>", 0, "as a registry does, so see that the address is"),
+        (404, b'{"error_code": 404}', 0, "HTTP 404 Not Found; it does not answer as a registry"),
+        (404, b"[" * 100_000, 0, "as a registry does"),
+        (401, b"", 0, "give the address a user, as in http://USER:PASSWORD@HOST"),
+        (403, b"", 0, "may not read schemas"),
+        (503, b"", 0, "HTTP 503 Service Unavailable. The records wait in their topic"),
+        (200, b"{}", 0, "its answer has no schema"),
+        (200, b'{"schema": 5}', 0, "its answer has no schema"),
+        # It ended in the middle of its answer.
+        (200, b'{"schema"', 9, "does not tell schema 2: "),
+        (404, b"{", 9, "as a registry does"),
+    ],
+)
+def test_what_is_no_registry_rejects_no_record(
+    server: FakeRegistry, tmp_path: Path, status: int, body: bytes, more: int, sentence: str
+) -> None:
+    server.other = status, body, len(body) + more
+    decoder = AvroDecoder(json.dumps(ORDER), registry_of(server, tmp_path))
+
+    with pytest.raises(RegistryUnreachable) as failure:
+        rows_of(decoder, framed(2, avro(ORDER, VALUE)))
+    server.other, server.schemas = None, {"2": json.dumps(ORDER)}
+    rows, errors = rows_of(decoder, framed(2, avro(ORDER, VALUE)))
+
+    assert sentence in str(failure.value)
+    assert ([row["id"] for row in rows], errors) == (["a"], [None])
 
 
 FIELD = descriptor_pb2.FieldDescriptorProto

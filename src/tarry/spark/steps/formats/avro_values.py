@@ -99,8 +99,9 @@ class AvroDecoder:
 
 
 def _writer_of(found: Mapping[str, Any], schema_id: int) -> Any:
-    if found.get("schemaType", "AVRO") != "AVRO":
-        raise BadValue(f"schema {schema_id} is {found['schemaType']:.60} and not Avro")
+    kind = found.get("schemaType") or "AVRO"
+    if kind != "AVRO":
+        raise BadValue(f"schema {schema_id} is {kind!s:.60} and not Avro")
     if found.get("references"):
         raise BadValue(f"schema {schema_id} refers to other schemas, which are not followed")
     try:

@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import lru_cache
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
@@ -30,6 +31,18 @@ PAUSES_S: Final = (0.5, 1.0, 2.0, 4.0)
 # So long an id that the registry does not know is not asked for again.
 UNKNOWN_S: Final = 60.0
 NOT_FOUND: Final = 404
+# Of an answer: no schema comes near it.
+ANSWER_BYTES_MAX: Final = 16 * 1024 * 1024
+
+# What a registry says of an id that it does not have, in the body beside HTTP's 404.
+UNKNOWN_SCHEMA: Final = 40_403
+
+# What to look at, by HTTP's code.
+HINTS: Final = {
+    401: "; give the address a user, as in http://USER:PASSWORD@HOST",
+    403: "; the user of the address may not read schemas",
+    NOT_FOUND: "; it does not answer as a registry does, so see that the address is right",
+}
 
 
 class RegistryUnreachable(Exception):
@@ -57,6 +70,8 @@ class SchemaRegistry:
         """Return what the registry says of an id: `schema`, `schemaType`, `references`.
 
         Raises BadValue for an id that it does not know, RegistryUnreachable where it is not told.
+        What else answers at its address, such as a proxy while it is away, knows nothing of ids:
+        no record is rejected for that.
         """
         found = self._known.get(schema_id) or self._read_file(schema_id)
         if found is None:
@@ -77,16 +92,16 @@ class SchemaRegistry:
         for pause_s in (*PAUSES_S, 0.0):
             try:
                 with urlopen(request, timeout=ANSWER_SECONDS_MAX) as answer:
-                    found = json.load(answer)
+                    found = json.loads(answer.read(ANSWER_BYTES_MAX))
                 if isinstance(found, dict) and isinstance(found.get("schema"), str):
                     return found
                 told = "its answer has no schema"
             except HTTPError as flaw:
-                if flaw.code == NOT_FOUND:
+                if flaw.code == NOT_FOUND and _is_of_a_registry(flaw):
                     return None
-                told = f"HTTP {flaw.code} {flaw.reason}"
-            except (URLError, OSError, ValueError) as flaw:
-                told = str(getattr(flaw, "reason", flaw))
+                told = f"HTTP {flaw.code} {flaw.reason}{HINTS.get(flaw.code, '')}"
+            except (URLError, HTTPException, OSError, ValueError, RecursionError) as flaw:
+                told = str(getattr(flaw, "reason", flaw)) or type(flaw).__name__
             self._pause(pause_s)
         raise RegistryUnreachable(
             f"the schema registry {self.url} does not tell schema {schema_id}: {told}. The records "
@@ -113,6 +128,15 @@ class SchemaRegistry:
             new.replace(path)
         except OSError as flaw:
             log.info("a schema is not kept in %s: %s", path.parent, flaw)
+
+
+def _is_of_a_registry(flaw: HTTPError) -> bool:
+    """Tell whether a registry itself says that it does not have a schema."""
+    try:
+        found = json.loads(flaw.read(ANSWER_BYTES_MAX))
+    except (HTTPException, OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("error_code") == UNKNOWN_SCHEMA
 
 
 @lru_cache(maxsize=8)
