@@ -152,8 +152,9 @@ def locked(pipeline: Pipeline, stages: Sequence[Stage]) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
+                owner = file.read().decode().strip() or "?"
                 raise StageFailed(
-                    f"stage {stage.name} is run by process {file.read().decode().strip() or '?'} already, "
+                    f"stage {stage.name} is run by process {owner} already, "
                     f"on the checkpoint {pipeline.checkpoint}: end that one, or leave it to it"
                 ) from None
             # For whoever is refused; without it the lock is the same.
