@@ -34,6 +34,16 @@ ROWS_MAX = 200
 ROW_BYTES = 100
 
 
+def fill_up(disk: Path, room: int) -> None:
+    """Fill a disk up to so many bytes."""
+    with (disk / "filling").open("ab", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            os.ftruncate(file.fileno(), max(0, file.tell() - room))
+
+
 class FullDisk:
     """One broker whose log is elsewhere, and a disk."""
 
@@ -58,11 +68,11 @@ class FullDisk:
         padded = [value.ljust(ROW_BYTES) for value in values]
         self.sent += padded
         # Most failures come where a little room is left.
-        self.leave(self.random.choice((0, 1, 2, 3, 5, 8)) * 4096)
+        fill_up(self.disk, self.random.choice((0, 1, 2, 3, 5, 8)) * 4096)
         if not self.try_it("sink", lambda: self.write(number, padded)):
             self.make_room()
             self.write(number, padded)
-        self.leave(self.random.choice((0, 1, 2, 3, 5, 8)) * 4096)
+        fill_up(self.disk, self.random.choice((0, 1, 2, 3, 5, 8)) * 4096)
         if not self.try_it("archive", self.archive):
             self.make_room()
             self.archive()
@@ -91,15 +101,6 @@ class FullDisk:
             return False
         self.faults[f"{what}: room enough"] += 1
         return True
-
-    def leave(self, room: int) -> None:
-        """Fill the disk up to so many bytes."""
-        with (self.disk / "filling").open("ab", buffering=0) as file:
-            try:
-                while True:
-                    file.write(bytes(4096))
-            except OSError:
-                os.ftruncate(file.fileno(), max(0, file.tell() - room))
 
     def make_room(self) -> None:
         (self.disk / "filling").unlink(missing_ok=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -36,14 +37,31 @@ def own_directory(pipeline: Pipeline) -> Path:
     return pipeline.checkpoint / OWN
 
 
+@contextmanager
+def _telling(pipeline: Pipeline) -> Iterator[None]:
+    """Raise what the operating system says of the run's own files as a sentence."""
+    try:
+        yield
+    except OSError as error:
+        advice = "mend that and start the run again"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            advice = "make room and start the run again"
+        raise StageFailed(
+            f"the checkpoint {pipeline.checkpoint} cannot be written: {error.strerror}. Advice: "
+            f"{advice}; it goes on where it stopped"
+        ) from error
+
+
 def bind(pipeline: Pipeline, cluster_id: str) -> None:
     """Take the checkpoint for a pipeline on a cluster.  Raises StageFailed if it is another's."""
     directory = own_directory(pipeline)
-    make_directories(directory)
     path = directory / BINDING
-    create_if_absent(path, msgspec.json.encode(CheckpointOwner(pipeline.name, cluster_id)))
+    with _telling(pipeline):
+        make_directories(directory)
+        create_if_absent(path, msgspec.json.encode(CheckpointOwner(pipeline.name, cluster_id)))
+        text = path.read_bytes()
     try:
-        bound = msgspec.json.decode(path.read_bytes(), type=CheckpointOwner)
+        bound = msgspec.json.decode(text, type=CheckpointOwner)
     except msgspec.MsgspecError as error:
         raise StageFailed(f"{path} cannot be read: {error}") from None
     advice = "give this one a checkpoint of its own"
@@ -72,13 +90,15 @@ def bind_state(pipeline: Pipeline, stages: Sequence[Stage]) -> None:
         # Empty for a stage that keeps none, so that one which keeps some later is known.
         wanted = _state_of(pipeline, stage)
         path = own_directory(pipeline) / f"{stage.name}{STATE}"
-        if not stage.path.exists():
-            # Removed, so that the stage begins anew.
-            path.unlink(missing_ok=True)
         text = msgspec.json.encode(wanted)
-        create_if_absent(path, text)
+        with _telling(pipeline):
+            if not stage.path.exists():
+                # Removed, so that the stage begins anew.
+                path.unlink(missing_ok=True)
+            create_if_absent(path, text)
+            kept = path.read_bytes()
         try:
-            bound = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
+            bound = msgspec.json.decode(kept, type=dict[str, object])
         except msgspec.MsgspecError as error:
             raise StageFailed(f"{path} cannot be read: {error}") from None
         given = msgspec.json.decode(text, type=dict[str, object])
@@ -126,16 +146,19 @@ def locked(pipeline: Pipeline, stages: Sequence[Stage]) -> Iterator[None]:
     with ExitStack() as held:
         for stage in stages:
             path = own_directory(pipeline) / f"{stage.name}.lock"
-            file = held.enter_context(path.open("a+"))
+            with _telling(pipeline):
+                file = held.enter_context(path.open("a+b", buffering=0))
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
+                owner = file.read().decode().strip() or "?"
                 raise StageFailed(
-                    f"stage {stage.name} is run by process {file.read().strip() or '?'} already, "
+                    f"stage {stage.name} is run by process {owner} already, "
                     f"on the checkpoint {pipeline.checkpoint}: end that one, or leave it to it"
                 ) from None
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+            # For whoever is refused; without it the lock is the same.
+            with suppress(OSError):
+                file.truncate(0)
+                file.write(str(os.getpid()).encode())
         yield

@@ -58,6 +58,9 @@ ADVICE: Final = (
     (r"start the query again", "start the run again"),
 )
 
+# Errors of a chain that are looked at.
+CAUSES_MAX: Final = 10
+
 NO_ROOM: Final = ("No space left on device", "Disk quota exceeded")
 
 
@@ -156,12 +159,12 @@ class StageFailed(Exception):
 
 def fault_of(error: BaseException) -> StageFault:
     """Return the sentence of what ended a stage."""
-    told = str(error)
+    told, whole = str(error), _with_causes(error)
     name = type(error).__name__
     if name in JAVA_GONE or (name == "Py4JError" and NO_ANSWER.fullmatch(told)):
         return StageFault("Spark's Java process has ended: start the run again.", True)
     for known in KNOWN:
-        found = known.pattern.search(told)
+        found = known.pattern.search(whole)
         if found is not None:
             sentence = found.expand(known.sentence).replace(" ()", "")
             return StageFault(sentence, known.is_hopeless)
@@ -180,11 +183,22 @@ def fault_of(error: BaseException) -> StageFault:
     for text, instead in ADVICE:
         sentence = re.sub(text, instead, sentence)
     for text in NO_ROOM:
-        if text in told:
+        if text in whole:
             sentence = sentence if text in sentence else f"{sentence} {text}."
             if "ake room" not in sentence:
                 sentence += " Make room; the next start goes on where it stopped."
     return StageFault(sentence, name in HOPELESS)
+
+
+def _with_causes(error: BaseException) -> str:
+    """Return the texts of an error and of what caused it: a full disk may be told there only."""
+    texts: list[str] = []
+    current: BaseException | None = error
+    while current is not None and len(texts) < CAUSES_MAX:
+        texts.append(str(current))
+        # Spark has Java's causes in an attribute of its own.
+        current = getattr(current, "_cause", None) or current.__cause__
+    return "\n".join(texts)
 
 
 def _sentence(told: str) -> str:

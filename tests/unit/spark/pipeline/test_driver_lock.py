@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
+from tarry.spark.pipeline import driver_lock
 from tarry.spark.pipeline.driver_lock import BINDING, bind, bind_state, locked, own_directory
 from tarry.spark.pipeline.faults import StageFailed
 from tarry.spark.pipeline.file.reader import read_pipeline
@@ -123,3 +125,26 @@ def test_what_state_is_made_of_does_not_change(
         stage.path.mkdir()
     with pytest.raises(StageFailed):
         bind_state(first, stages_of(first))
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "No space left on device. Advice: make room and start the run again"),
+        (errno.EACCES, "Permission denied. Advice: mend that and start the run again"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
+) -> None:
+    pipeline = pipeline_of(tmp_path)
+
+    def fail(path: Path, content: bytes) -> bool:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(driver_lock, "create_if_absent", fail)
+
+    with pytest.raises(
+        StageFailed, match=f"the checkpoint .* cannot be written: {advice}; it goes"
+    ):
+        bind(pipeline, "a")

@@ -230,3 +230,22 @@ def test_errors_of_this_process_are_known_by_their_class():
     assert fault_of(Py4JNetworkError("Answer from Java side is empty")).is_hopeless
     assert fault_of(Py4JError("An error occurred while calling o375.isActive")).is_hopeless
     assert not fault_of(Py4JError("An error occurred while calling o1.x. Trace:\nno")).is_hopeless
+
+
+class SparksError(Exception):
+    """Error of Spark, which keeps what caused it by itself."""
+
+    def __init__(self, text: str, cause: Exception | None = None) -> None:
+        super().__init__(text)
+        self._cause = cause
+
+
+def test_a_full_disk_below_the_state_is_told_by_the_cause_alone():
+    full = SparksError("java.io.IOException", SparksError("IOException: No space left on device"))
+    error = SparksError(f"{FAILED}[X] Error writing state store files. SQLSTATE: 58030", full)
+
+    assert fault_of(error) == (
+        "Error writing state store files. No space left on device. Make room; the next start goes "
+        "on where it stopped.",
+        False,
+    )
