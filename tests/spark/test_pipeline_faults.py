@@ -14,12 +14,12 @@ from tarry.spark.pipeline.run import RunOptions, run_pipeline
 from tarry.testing import Tarry
 
 FILE = """\
-name = "anew"
+name = "flow"
 checkpoint = "checkpoint"
-source = { topics = ["anew"] }
+source = { topics = ["flow"] }
 decode = { format = "json", schema = "schema.json" }
 check = { even = "number % 2 = 0" }
-clean = { topic = "anew.clean", rejected = "anew.rejected" }
+clean = { topic = "flow.clean", rejected = "flow.rejected" }
 """
 SCHEMA = {
     "type": "object",
@@ -45,7 +45,7 @@ def send(bootstrap: str, *records: dict[str, Any]) -> None:
     large = {"max.request.size": "30000000", "buffer.memory": "64000000"}
     with Producer({"bootstrap.servers": bootstrap, **large}) as producer:
         for record in records:
-            producer.send("anew", **{"partition": 0, **record})
+            producer.send("flow", **{"partition": 0, **record})
 
 
 @pytest.mark.timeout(600)
@@ -57,12 +57,12 @@ def test_a_pipeline_says_what_to_do_about_topics_made_anew_and_takes_any_record(
     path = tmp_path / "pipeline.toml"
     path.write_text(FILE)
     made = read_pipeline(path, {"TARRY_BOOTSTRAP_SERVERS": bootstrap})
-    make(broker, "anew")
+    make(broker, "flow")
     send(bootstrap, {"value": value(2)}, {"value": value(4)})
     once = RunOptions(once=True, restarts_max=20)
     run_pipeline(spark, made, once)
 
-    make(broker, "anew")
+    make(broker, "flow")
     send(
         bootstrap,
         {"value": None, "key": b"k", "headers": [("h", b"x"), ("h", None)]},
@@ -75,17 +75,17 @@ def test_a_pipeline_says_what_to_do_about_topics_made_anew_and_takes_any_record(
     sums = run_pipeline(spark, made, skipping)["clean"]
 
     assert (sums.records, sums.rejected) == (3, {"decode": 1, "even": 1})
-    clean = [(len(one.value), list(one.headers)) for one in broker.records("anew.clean")]
+    clean = [(len(one.value), list(one.headers)) for one in broker.records("flow.clean")]
     large = len(value(6, "x" * LARGE_BYTES)), [("large", b"yes")]
     assert clean == [(len(value(2)), []), (len(value(4)), []), large]
-    by_value = {one.value: one for one in broker.records("anew.rejected")}
+    by_value = {one.value: one for one in broker.records("flow.rejected")}
     told = by_value[None]
     assert (told.key, list(told.headers)[:2]) == (b"k", [("h", b"x"), ("h", None)])
     assert dict(told.headers)["x-error"] == b"the record has no value (null)"
     assert set(by_value) == {None, value(7)}
 
-    make(broker, "anew.clean")
+    make(broker, "flow.clean")
     send(bootstrap, {"value": value(8)})
     with pytest.raises(StageFailed, match=r"'anew\.clean' was .* another checkpoint in"):
         run_pipeline(spark, made, once)
-    assert broker.records("anew.clean") == []
+    assert broker.records("flow.clean") == []

@@ -998,8 +998,13 @@ def test_a_refusal_that_may_pass_is_told_as_trouble_until_a_batch_is_taken() -> 
     assert core.sender.settled == 1
 
 
-def test_a_broker_that_goes_on_naming_itself_is_not_the_only_one_that_is_asked() -> None:
-    """One that is cut off from the others knows of no newer leader, and refuses what it leads."""
+@pytest.mark.parametrize(
+    ("code", "leader_id"), [(errors.NONE, 1), (errors.LEADER_NOT_AVAILABLE, -1)]
+)
+def test_a_broker_that_knows_no_newer_leader_is_not_the_only_one_that_is_asked(
+    code: int, leader_id: int
+) -> None:
+    """One that is cut off from the others names itself, and refuses what it leads, or nobody."""
     cluster = ScriptedCluster(brokers=3)
     log = cluster.topic("t", leader_id=2).logs[0]
     log.leader_epoch = 1
@@ -1008,7 +1013,8 @@ def test_a_broker_that_goes_on_naming_itself_is_not_the_only_one_that_is_asked()
         answer = cluster.metadata(seen)
         if seen.broker_id == 1:
             partition = answer.topics[0].partitions[0]
-            partition.leader_id, partition.leader_epoch = 1, 0
+            partition.leader_id, partition.leader_epoch = leader_id, 0
+            partition.error_code = code
         return answer
 
     cluster.rule(api_keys.METADATA, metadata)

@@ -117,6 +117,9 @@ class Refresh:
         self.metadata.apply(answer, now_ms)
         addresses = {key: one.address for key, one in self.metadata.brokers.items()}
         self.connections.set_brokers(addresses, source, now_ms)
+        if self.metadata.needs_refresh:
+            # Who is cut off from the others may not know it for as long as that lasts.
+            self._doubted = self._asked
         if self.metadata.needs_refresh or self._is_wanted_again:
             self.want(now_ms)
         else:
