@@ -86,6 +86,6 @@ def test_a_pipeline_says_what_to_do_about_topics_made_anew_and_takes_any_record(
 
     make(broker, "flow.clean")
     send(bootstrap, {"value": value(8)})
-    with pytest.raises(StageFailed, match=r"'anew\.clean' was .* another checkpoint in"):
+    with pytest.raises(StageFailed, match=r"'flow\.clean' was .* another checkpoint in"):
         run_pipeline(spark, made, once)
     assert broker.records("flow.clean") == []
