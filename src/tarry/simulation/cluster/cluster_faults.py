@@ -271,11 +271,9 @@ class ClusterFaults:
         self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]
     ) -> int:
         """Let who is added be behind by then: it is heard no more."""
-        added = self._added(node, operations)
+        added = self._added_late(node, door, operations)
         if added is None:
             return 0
-        door.lateness = None
-        self._count(added, kinds.LATE_ADDITION)
         self._deafen(node, added, 2 * _CUT_MS_MAX)
         return _LATE_ADDITION_MS + self._random.randrange(_LATE_DEED_MS_MAX)
 
@@ -283,17 +281,25 @@ class ClusterFaults:
         self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]
     ) -> int:
         """Let who is added be in its next life by then, with nothing on its disk."""
-        added = self._added(node, operations)
+        added = self._added_late(node, door, operations)
         if added is None:
             return 0
-        door.lateness = None
-        self._count(added, kinds.LATE_ADDITION)
         if self._may_lose_all(added):
             self._count(added, kinds.NEW_DISK)
             node.clock.after(0, partial(self._lose_disk, added))
             self._deafen(node, added, 2 * _CUT_MS_MAX)
             self._deafen(added, node, 2 * _CUT_MS_MAX)
         return self._random.randrange(_LATE_ADDITION_MS, _LATE_ADDITION_MS_MAX)
+
+    def _added_late(
+        self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]
+    ) -> ClusterNode | None:
+        """Return a broker that these operations would put in sync, once: the next are not late."""
+        added = self._added(node, operations)
+        if added is not None:
+            door.lateness = None
+            self._count(added, kinds.LATE_ADDITION)
+        return added
 
     def _added(self, node: ClusterNode, operations: list[Operation]) -> ClusterNode | None:
         """Return a broker that these operations would put in sync."""
