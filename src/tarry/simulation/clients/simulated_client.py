@@ -294,3 +294,14 @@ class ScriptedClient(SimulatedClient):
 
     def _on_lost(self, exchange: ObservedExchange) -> None:
         self._advance(QueryOutcome(exchange, None))
+
+
+class RunClient(ScriptedClient):
+    """Scripted client with a context of its own: what is wrong stands in the history of the `run`,
+    which also says when it is quiet.
+    """
+
+    def __init__(self, context: RunContext, name: str, run: RunContext) -> None:
+        super().__init__(context, name)
+        context.history = run.history
+        self.run = run

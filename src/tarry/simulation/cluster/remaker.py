@@ -30,7 +30,7 @@ from tarry.protocol.messages.produce import (
 )
 from tarry.records.builder import BatchBuilder
 from tarry.simulation.clients.context import RunContext
-from tarry.simulation.clients.simulated_client import Delay, Query, Script, ScriptedClient
+from tarry.simulation.clients.simulated_client import Delay, Query, RunClient, Script
 from tarry.wire.reader import window_of
 
 MADE_AGAIN: Final = "again"
@@ -53,21 +53,19 @@ class MadeTopic:
         self.count = 0
 
 
-class Remaker(ScriptedClient):
+class Remaker(RunClient):
     """Client of one broker that makes and deletes the topic, until the run is quiet."""
 
     def __init__(
         self, context: RunContext, name: str, run: RunContext, made: MadeTopic, replicas: int
     ) -> None:
-        super().__init__(context, name)
-        context.history = run.history
-        self._run = run
+        super().__init__(context, name, run)
         self._made = made
         self._replicas = replicas
 
     def script(self) -> Script:
         random = self.context.random
-        while not self._run.is_quiet:
+        while not self.run.is_quiet:
             before = self._made.count
             yield from self._make()
             if self._made.count > before:
@@ -112,19 +110,17 @@ class Remaker(ScriptedClient):
         )
 
 
-class MadeTopicWriter(ScriptedClient):
+class MadeTopicWriter(RunClient):
     """Client of one broker that writes to the topic; most of what it sends is refused."""
 
     def __init__(self, context: RunContext, name: str, run: RunContext, made: MadeTopic) -> None:
-        super().__init__(context, name)
-        context.history = run.history
-        self._run = run
+        super().__init__(context, name, run)
         self._made = made
         self._count = 0
 
     def script(self) -> Script:
         random = self.context.random
-        while not self._run.is_quiet:
+        while not self.run.is_quiet:
             yield Delay(1 + random.randrange(_PAUSE_MS_MAX))
             topic_id = self._made.topic_id
             if not topic_id:

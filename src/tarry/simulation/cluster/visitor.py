@@ -33,7 +33,7 @@ from tarry.protocol.messages.list_offsets import (
     decode_list_offsets_response,
 )
 from tarry.simulation.clients.context import KnownTopic, RunContext
-from tarry.simulation.clients.simulated_client import Delay, Query, Script, ScriptedClient
+from tarry.simulation.clients.simulated_client import Delay, Query, RunClient, Script
 from tarry.simulation.cluster.replica_checker import Place, ReplicaChecker
 from tarry.simulation.cluster.scenario import ClusterScenario
 
@@ -110,7 +110,7 @@ class ToldEnds:
         return None
 
 
-class Visitor(ScriptedClient):
+class Visitor(RunClient):
     """Client of one broker, until the run `begins` to be quiet."""
 
     def __init__(
@@ -122,18 +122,16 @@ class Visitor(ScriptedClient):
         told: ToldEnds,
         checker: ReplicaChecker,
     ) -> None:
-        super().__init__(context, name)
-        context.history = run.history
-        self._run = run
+        super().__init__(context, name, run)
         self._scenario = scenario
         self._told = told
         self._checker = checker
 
     def script(self) -> Script:
         random = self.context.random
-        while not self._run.is_quiet:
+        while not self.run.is_quiet:
             yield Delay(1 + random.randrange(_PAUSE_MS_MAX))
-            topic = self._run.topics[0]
+            topic = self.run.topics[0]
             kind = random.randrange(8)
             if kind == 0 and self._scenario.deletes_records:
                 yield from self._delete_records(topic)

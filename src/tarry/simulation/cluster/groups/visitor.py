@@ -25,7 +25,7 @@ from tarry.protocol.messages.offset_fetch import (
     decode_offset_fetch_response,
 )
 from tarry.simulation.clients.context import RunContext
-from tarry.simulation.clients.simulated_client import Delay, Query, Script, ScriptedClient
+from tarry.simulation.clients.simulated_client import Delay, Query, RunClient, Script
 from tarry.simulation.cluster.groups.history import MovedOffset
 
 # It has no members.
@@ -46,15 +46,13 @@ _PASSING: Final = (
 )
 
 
-class OffsetsVisitor(ScriptedClient):
+class OffsetsVisitor(RunClient):
     """Client of one broker; once the run is quiet it only reads."""
 
     def __init__(
         self, context: RunContext, name: str, run: RunContext, offset: MovedOffset, topic: str
     ) -> None:
-        super().__init__(context, name)
-        context.history = run.history
-        self._run = run
+        super().__init__(context, name, run)
         self._offset = offset
         self._topic = topic
 
@@ -62,7 +60,7 @@ class OffsetsVisitor(ScriptedClient):
         random = self.context.random
         while True:
             yield Delay(1 + random.randrange(_PAUSE_MS_MAX))
-            if random.randrange(3) == 0 and not self._run.is_quiet:
+            if random.randrange(3) == 0 and not self.run.is_quiet:
                 yield from self._commit()
             else:
                 yield from self._read()
