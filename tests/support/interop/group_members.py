@@ -94,13 +94,31 @@ def owned(member: Member) -> frozenset[int]:
     return partitions
 
 
-class MemberProcess:
-    """A member that `member_program.py` runs."""
+class MemberRun:
+    """A member in a process of its own: the process, and the threads that read what it writes."""
 
-    def __init__(self, name: str, watch: Watch, client: str, words: list[str]) -> None:
+    run: subprocess.Popen[bytes]
+    readers: list[threading.Thread]
+
+    def __init__(self, name: str, watch: Watch) -> None:
         self.name = name
         self.watch = watch
         self.events: list[Event] = []
+
+    def kill(self) -> None:
+        self.run.kill()
+        self.run.wait()
+        self.watch.hear_end(self.events, "killed")
+
+    def close(self) -> None:
+        end_process(self.run, self.readers)
+
+
+class MemberProcess(MemberRun):
+    """A member that `member_program.py` runs."""
+
+    def __init__(self, name: str, watch: Watch, client: str, words: list[str]) -> None:
+        super().__init__(name, watch)
         self.errors: list[str] = []
         self.run = subprocess.Popen(
             [sys.executable, str(PROGRAM), client, *words],
@@ -122,25 +140,15 @@ class MemberProcess:
         self.run.stdin.write(b"leave\n")
         self.run.stdin.flush()
 
-    def kill(self) -> None:
-        self.run.kill()
-        self.run.wait()
-        self.watch.hear_end(self.events, "killed")
 
-    def close(self) -> None:
-        end_process(self.run, self.readers)
-
-
-class CommandMember(ABC):
+class CommandMember(MemberRun, ABC):
     """A member that is a command: what it prints says what it reads, and SIGTERM ends it.
 
     A subclass reads a line in `hear`.
     """
 
     def __init__(self, name: str, watch: Watch, command: list[str]) -> None:
-        self.name = name
-        self.watch = watch
-        self.events: list[Event] = []
+        super().__init__(name, watch)
         self.errors: list[bytes] = []
         # One pipe for both: a record stays behind the assignment that it came by.
         self.run = subprocess.Popen(
@@ -166,14 +174,6 @@ class CommandMember(ABC):
     def _wait_for_end(self) -> None:
         self.run.wait()
         self.watch.hear_end(self.events, "left")
-
-    def kill(self) -> None:
-        self.run.kill()
-        self.run.wait()
-        self.watch.hear_end(self.events, "killed")
-
-    def close(self) -> None:
-        end_process(self.run, self.readers)
 
 
 def as_options(settings: Mapping[str, str]) -> list[str]:
