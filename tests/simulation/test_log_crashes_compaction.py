@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import pytest
 from tests.support.compaction_scene import DIRECTORY, CompactionScene
+from tests.support.simulation.log_life import start_over_power_losses
 
 from tarry.log.compaction.compaction import DONE, Compaction
 from tarry.log.compaction.effort import Effort
@@ -45,15 +46,7 @@ class Life(CompactionScene):
             self.disk.kill()
         if self.random.randrange(3) == 0:
             self.lose_snapshots()
-        while True:
-            if self.random.randrange(3) == 0:
-                self.disk.crash_after(self.random.randrange(12))
-            try:
-                self.open()
-                break
-            except PowerLoss:
-                self.disk.crash()
-        self.disk.heal()
+        start_over_power_losses(self.disk, self.random, self.open, 12)
         self.check()
 
     def lose_snapshots(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 from tarry.base.doors import LogFile
 from tarry.base.errors import StorageError
@@ -35,6 +36,21 @@ class Batches(LogListener):
 
     def on_recovered_batch(self, header: BatchHeader) -> None:
         self.deltas[header.base_offset] = header.last_offset_delta
+
+
+def start_over_power_losses(
+    disk: SimulatedDisk, drawn: random.Random, open_log: Callable[[], object], operations_max: int
+) -> None:
+    """Open a log; the power may fail meanwhile, again and again, within so many operations."""
+    while True:
+        if drawn.randrange(3) == 0:
+            disk.crash_after(drawn.randrange(operations_max))
+        try:
+            open_log()
+            break
+        except PowerLoss:
+            disk.crash()
+    disk.heal()
 
 
 class LogLife:
@@ -116,15 +132,7 @@ class LogLife:
 
     def restart(self) -> None:
         """Start again, perhaps with the power failing in recovery."""
-        while True:
-            if self.random.randrange(3) == 0:
-                self.disk.crash_after(self.random.randrange(14))
-            try:
-                self.open()
-                break
-            except PowerLoss:
-                self.disk.crash()
-        self.disk.heal()
+        start_over_power_losses(self.disk, self.random, self.open, 14)
         self.after_start()
 
     def after_start(self) -> None:
