@@ -42,6 +42,20 @@ def test_nothing_is_wrong_in_any_seed(workload: str, first: int) -> None:
     assert failures == {}
 
 
+@pytest.mark.parametrize(
+    ("workload", "seed"),
+    [
+        # After an unclean election the leader of before, cut off, still acknowledges.
+        ("cluster", 2132),
+        # A coordinator that loads answers a heartbeat of who is no member any more.
+        ("cluster-groups", 445),
+        ("cluster-groups", 463),
+    ],
+)
+def test_what_the_protocol_allows_raises_no_alarm(workload: str, seed: int) -> None:
+    assert run_seed(seed, workload=workload).failure == ""
+
+
 @pytest.mark.process
 def test_a_seed_has_one_digest_whatever_the_hash_seed_of_the_process() -> None:
     digests = []

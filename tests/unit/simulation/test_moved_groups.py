@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tarry.client.core.group.events import ASSIGNED
 from tarry.simulation.cluster.groups.history import STALE_MS, MovedGroup, MovedOffset
-from tarry.simulation.product.history import ProductHistory
+from tarry.simulation.product.checkers import check_members
+from tarry.simulation.product.history import HandOut, ProductHistory, Told
 
 A, B = ("t", 0), ("t", 1)
 
@@ -48,17 +50,63 @@ def test_nothing_of_an_older_generation_is_taken_once_a_sync_has_told_of_a_later
 ) -> None:
     checked = group()
     checked.on_synced("m1", 4, [A], 1_000)
-    take = {
-        "commit": checked.on_committed,
-        "join": checked.on_joined,
-        "heartbeat": checked.on_heartbeat,
-    }[kind]
 
-    take("m2", 4, sent_ms)
+    def take(generation: int) -> None:
+        if kind == "heartbeat":
+            checked.on_heartbeat("m2", generation, sent_ms, sent_ms + 5)
+        else:
+            {"commit": checked.on_committed, "join": checked.on_joined}[kind](
+                "m2", generation, sent_ms
+            )
+
+    take(4)
     assert checked.violations == []
-    take("m2", 3, sent_ms)
+    take(3)
 
     assert bool(checked.violations) == is_wrong
+
+
+@pytest.mark.parametrize(
+    ("sent_ms", "answered_ms", "is_blind"),
+    [
+        (10_000, 10_009, False),
+        (10_000, 10_010, True),
+        (10_020, 10_030, True),
+        (10_021, 10_030, False),
+    ],
+)
+def test_a_heartbeat_that_met_a_coordinator_without_its_groups_proves_nothing(
+    sent_ms: int, answered_ms: int, is_blind: bool
+) -> None:
+    checked = group()
+    checked.product_history.session_ms = 1_500
+    checked.on_synced("m1", 4, [A], 1_000)
+    checked.note_loading("b2", 10_010, is_loading=True)
+    checked.note_loading("b2", 10_015, is_loading=True)
+    checked.note_loading("b2", 10_020, is_loading=False)
+
+    checked.on_heartbeat("m2", 3, sent_ms, answered_ms)
+
+    assert bool(checked.violations) == (not is_blind)
+    assert checked.product_history.is_in_good_faith("m2", answered_ms + 1_500) == is_blind
+    assert not checked.product_history.is_in_good_faith("m2", answered_ms + 1_501)
+
+
+@pytest.mark.parametrize(("blind_ms", "is_wrong"), [(-1, True), (499, True), (500, False)])
+def test_who_has_lost_a_partition_reads_on_only_while_nothing_tells_it(
+    blind_ms: int, is_wrong: bool
+) -> None:
+    history = ProductHistory()
+    history.session_ms = 1_500
+    history.blind_heartbeats = {"m1": [blind_ms]} if blind_ms >= 0 else {}
+    for client, now_ms in (("m1", 0), ("m2", 500)):
+        history.told.append(Told(now_ms, client, ASSIGNED, [A], {}))
+    for client, now_ms, first in (("m1", 100, 0), ("m2", 600, 0), ("m1", 2_000, 1)):
+        history.handed_out.append(HandOut(now_ms, client, A, first, first, [b"v"]))
+
+    found = check_members(history, {A: 2})
+
+    assert found == (["m1 was handed out 1..1 of t-0 although m2 has read on"] if is_wrong else [])
 
 
 @pytest.mark.parametrize(

@@ -264,6 +264,18 @@ class ReplicaChecker(NodeObserver):
         """Take what the leader's high watermark has passed; True if it is more."""
         before = committed.end_offset
         high_watermark = partition.high_watermark
+        if partition.leader_epoch < committed.unclean_epoch:
+            # Alone in sync by its own clock, while another one was elected.
+            own = {batch.base_offset: batch.data for batch in committed.batches}
+            committed.lose(
+                [
+                    batch
+                    for batch in seen.batches.values()
+                    if batch.end_offset <= high_watermark
+                    and own.get(batch.base_offset) != batch.data
+                ]
+            )
+            return False
         if high_watermark <= before:
             return False
         passed = [
@@ -272,10 +284,6 @@ class ReplicaChecker(NodeObserver):
             if before < batch.end_offset <= high_watermark
         ]
         passed.reverse()
-        if partition.leader_epoch < committed.unclean_epoch:
-            # Alone in sync by its own clock, while another one was elected.
-            committed.lose(passed)
-            return False
         committed.batches += passed
         committed.epochs += [partition.leader_epoch] * len(passed)
         committed.end_offset = high_watermark

@@ -50,3 +50,12 @@ class ProductHistory:
         self.uncommitted: dict[TopicPartition, None] = {}
         # From here on no client and no broker fails any more; -1: not yet.
         self.calm_ms = -1
+        # When clients got answers to heartbeats of coordinators that may not have known them, and
+        # for how long such an answer lets a member go on.
+        self.blind_heartbeats: dict[str, list[int]] = {}
+        self.session_ms = 0
+
+    def is_in_good_faith(self, client: str, now_ms: int) -> bool:
+        """Return whether a coordinator that knew nothing may have let this member go on."""
+        since_ms = now_ms - self.session_ms
+        return any(since_ms <= heard <= now_ms for heard in self.blind_heartbeats.get(client, []))

@@ -4,6 +4,10 @@ A generation that a sync has told of is durable: nobody uses its number for anot
 nothing of an older one is taken any more.  A committed offset is a register; who reads it is told
 the last commit, whoever coordinates.  A coordinator that is deposed and has not heard of it may
 tell what was so for as long as its followers' last fetch allows, and writes nothing.
+
+A coordinator that has not read its log yet knows no member and answers every heartbeat without an
+error, as Kafka's does.  Such a heartbeat says nothing of a generation, and who got it goes on in
+good faith until the next one.
 """
 
 from __future__ import annotations
@@ -75,13 +79,31 @@ class MovedGroup:
         # By generation: when a sync first told of it, and what each member was given.
         self._told_ms: dict[int, int] = {}
         self._given: dict[int, dict[str, list[TopicPartition]]] = {}
+        # When brokers began and ended to load the group, and who does since when.
+        self._loads: list[tuple[int, int]] = []
+        self._loading: dict[str, int] = {}
+
+    def note_loading(self, broker: str, now_ms: int, *, is_loading: bool) -> None:
+        """Note whether a broker loads the group."""
+        if is_loading:
+            self._loading.setdefault(broker, now_ms)
+        elif broker in self._loading:
+            self._loads.append((self._loading.pop(broker), now_ms))
+
+    def _was_loaded(self, from_ms: int, to_ms: int) -> bool:
+        """Return whether any broker loaded the group between these moments."""
+        ended = any(begun <= to_ms and from_ms <= end for begun, end in self._loads)
+        return ended or any(begun <= to_ms for begun in self._loading.values())
 
     def on_joined(self, member: str, generation: int, sent_ms: int) -> None:
         """Take an answer to a join."""
         self._check_age("was let into", member, generation, sent_ms - STALE_MS)
 
-    def on_heartbeat(self, member: str, generation: int, sent_ms: int) -> None:
-        """Take a heartbeat that was accepted."""
+    def on_heartbeat(self, member: str, generation: int, sent_ms: int, now_ms: int) -> None:
+        """Take a heartbeat whose answer, without an error, came now."""
+        if self._was_loaded(sent_ms, now_ms):
+            self.product_history.blind_heartbeats.setdefault(member, []).append(now_ms)
+            return
         self._check_age("may go on in", member, generation, sent_ms - STALE_MS)
 
     def on_committed(self, member: str, generation: int, sent_ms: int) -> None:

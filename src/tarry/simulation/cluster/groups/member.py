@@ -96,7 +96,8 @@ class OverheardMember(MemberNode):
         if asked.api_key == api_keys.JOIN_GROUP:
             self._group.on_joined(self.name, int(answer.generation_id), asked.sent_ms)
         elif asked.api_key == api_keys.HEARTBEAT:
-            self._group.on_heartbeat(self.name, int(request.generation_id), asked.sent_ms)
+            generation = int(request.generation_id)
+            self._group.on_heartbeat(self.name, generation, asked.sent_ms, self.clock.now_ms)
         else:
             generation = int(request.generation_id)
             places = _places(bytes(answer.assignment))

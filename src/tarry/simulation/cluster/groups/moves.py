@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tarry.protocol import api_keys
 from tarry.simulation.broker_node import BrokerNode, NodeObserver
 from tarry.simulation.checkers.groups.log_replay import LogReplay
+from tarry.simulation.cluster.groups.history import MovedGroup
 from tarry.simulation.cluster.groups.scenario import GROUP
 from tarry.simulation.groups.history import GroupHistory
 
@@ -21,10 +22,11 @@ _OF_MEMBERS: Final = (api_keys.JOIN_GROUP, api_keys.SYNC_GROUP)
 class CoordinatorWatch(NodeObserver):
     """Observer of all brokers of one world."""
 
-    def __init__(self) -> None:
+    def __init__(self, group: MovedGroup) -> None:
         self.violations: list[str] = []
         # How often a broker was seen to coordinate the group that did not before.
         self.moves = 0
+        self._group = group
         self._coordinators: dict[str, bool] = {}
         self._replays: dict[str, LogReplay] = {}
 
@@ -33,6 +35,7 @@ class CoordinatorWatch(NodeObserver):
         if replay is not None:
             replay.on_life_begins()
         self._coordinators[node.name] = False
+        self._group.note_loading(node.name, node.world.agenda.now_ms, is_loading=False)
 
     def after_turn(self, node: BrokerNode) -> None:
         """Look at what waits, and at what is known."""
@@ -49,7 +52,10 @@ class CoordinatorWatch(NodeObserver):
         if not broker.groups.has_work_left():
             for sentence in replay.after_turn(broker, node.network.turn):
                 self._violate(f"{node.name}: {sentence}")
-        is_coordinator = broker.groups.shard_of(GROUP) is not None
+        shard = broker.groups.shard_of(GROUP)
+        is_coordinator = shard is not None
+        is_loading = shard is not None and shard.runtime.is_loading()
+        self._group.note_loading(node.name, node.world.agenda.now_ms, is_loading=is_loading)
         if is_coordinator and not self._coordinators.get(node.name, False):
             self.moves += 1
         self._coordinators[node.name] = is_coordinator

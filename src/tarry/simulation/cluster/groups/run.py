@@ -44,9 +44,10 @@ class ClusterGroupsRun(FaultyCluster):
         super().__init__(seed, trace, ClusterGroupsScenario)
         # No log of a run is long enough to be compacted.
         self.checker.looks_at_compacted = True
-        self.moves = CoordinatorWatch()
-        self.observers.all.append(self.moves)
         self.group = MovedGroup(self.history)
+        self.moves = CoordinatorWatch(self.group)
+        self.observers.all.append(self.moves)
+        self.history.session_ms = int(str(self.scenario.member_settings["session.timeout.ms"]))
         self.offset = MovedOffset()
         self.members: list[OverheardMember] = []
         self._members_made = 0
