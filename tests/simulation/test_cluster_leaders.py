@@ -10,6 +10,7 @@ from tests.support.cluster.leader_scene import TOPIC, LeaderScene
 from tarry.base import errors
 from tarry.base.etcd import Put
 from tarry.base.limits import POLL_MS_MAX
+from tarry.broker.broker import PARTING_MS_MAX
 from tarry.cluster.rows import Keys
 from tarry.protocol import api_keys
 from tarry.protocol.messages.produce import (
@@ -21,9 +22,16 @@ from tarry.protocol.messages.produce import (
 from tarry.runtime.loop import STOP_MS_MAX
 from tarry.simulation import faults
 from tarry.simulation.cluster.cluster_node import SESSION_MS
+from tarry.simulation.faults import Fault
 from tarry.wire.reader import window_of
 
 ALL = [1, 2, 3]
+
+
+def a_produce() -> ProduceRequest:
+    data = PartitionProduceData(index=0, records=window_of(a_batch(b"a")))
+    asked = TopicProduceData(name=TOPIC, partition_data=[data])
+    return ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[asked])
 
 
 def test_when_a_leader_dies_the_next_in_sync_leads_after_its_lease() -> None:
@@ -105,6 +113,51 @@ def test_all_but_one_may_stop_one_after_the_other() -> None:
 
     assert scene.leaders() == [3]
     assert scene.row().isr == [2, 3]
+    assert scene.violations() == []
+
+
+def test_nobody_waits_for_the_lease_of_a_broker_whose_flush_has_failed() -> None:
+    scene = LeaderScene()
+    scene.create([ALL], {"message.timestamp.type": "LogAppendTime"})
+    scene.until(lambda: scene.leads(1), "a leader")
+    node = scene.node(1)
+    node.plan.faults.append(Fault(0, faults.FLUSH_FAULT))
+    node.disk.fail_flushes()
+    user = ClusterUser(scene.cluster)
+    user.begin(api_keys.PRODUCE, 11, a_produce())
+    scene.until(lambda: node.broker is None, "the end of a broker that cannot flush")
+    node.is_cut_off = True
+    took_ms = scene.until(lambda: scene.leaders() == [2], "another leader")
+
+    assert took_ms < SESSION_MS // 4
+    assert scene.row().isr == [2, 3]
+    # Nothing was acknowledged that is not on its disk.
+    assert not any(user.answers)
+    assert scene.violations() == []
+
+
+@pytest.mark.parametrize("is_silent", [False, True], ids=["refuses", "silent"])
+def test_a_broker_whose_flush_has_failed_waits_for_etcd_no_longer_than_a_second(
+    is_silent: bool,
+) -> None:
+    scene = LeaderScene()
+    scene.create([ALL], {"message.timestamp.type": "LogAppendTime"})
+    scene.until(lambda: scene.leads(1), "a leader")
+    node = scene.node(1)
+    if is_silent:
+        assert node.door is not None
+        node.door.lose_requests = 1 << 30
+        node.door.watch_limit = 0
+    else:
+        node.cut_off()
+    node.plan.faults.append(Fault(0, faults.FLUSH_FAULT))
+    node.disk.fail_flushes()
+    user = ClusterUser(scene.cluster)
+    user.begin(api_keys.PRODUCE, 11, a_produce())
+    took_ms = scene.until(lambda: node.broker is None, "the end of a broker that cannot flush")
+
+    assert took_ms < PARTING_MS_MAX + POLL_MS_MAX
+    assert not any(user.answers)
     assert scene.violations() == []
 
 
@@ -202,10 +255,7 @@ def test_what_stood_still_at_the_start_is_left_when_it_is_mended() -> None:
     scene = LeaderScene(settings={"flush.policy": "os"})
     scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime"})
     scene.until(lambda: scene.leads(1), "a leader")
-    data = PartitionProduceData(index=0, records=window_of(a_batch(b"a")))
-    asked = TopicProduceData(name=TOPIC, partition_data=[data])
-    request = ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[asked])
-    answer = ClusterUser(scene.cluster).call(api_keys.PRODUCE, 11, request)
+    answer = ClusterUser(scene.cluster).call(api_keys.PRODUCE, 11, a_produce())
     assert isinstance(answer, ProduceResponse)
     assert answer.responses[0].partition_responses[0].error_code == errors.NONE
     # A recovery point has it by then.

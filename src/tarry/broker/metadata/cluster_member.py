@@ -154,6 +154,10 @@ class ClusterMember(ClusterMembership):
             self._arm(self._leave_alarm, min(max(left_ms, 1), LEAVE_MS_MAX))
         return self._is_late or self._life.has_left
 
+    def on_last_event(self, event: Event) -> None:
+        assert isinstance(event, EtcdEvent)
+        self._life.on_answer(event.answer)
+
     def _end_leave(self) -> None:
         self._is_late = True
 
