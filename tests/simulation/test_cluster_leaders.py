@@ -11,8 +11,14 @@ from tarry.base import errors
 from tarry.base.etcd import Put
 from tarry.base.limits import POLL_MS_MAX
 from tarry.broker.broker import PARTING_MS_MAX
+from tarry.cluster.elections import PREFERRED, UNCLEAN
 from tarry.cluster.rows import Keys
 from tarry.protocol import api_keys
+from tarry.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    TopicPartitions,
+)
 from tarry.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -249,6 +255,64 @@ def test_a_new_disk_leaves_below_the_floor_but_never_as_the_last() -> None:
     assert scene.leaders(index=1) == []
     assert scene.row(1).leader_id == 1
     assert scene.violations() == []
+
+
+def elect(scene: LeaderScene, number: int, election: int) -> int:
+    places = [TopicPartitions(TOPIC, [0])]
+    request = ElectLeadersRequest(election, places, timeout_ms=5_000)
+    answer = ClusterUser(scene.cluster, number).call(api_keys.ELECT_LEADERS, 2, request)
+    assert isinstance(answer, ElectLeadersResponse)
+    return answer.replica_election_results[0].partition_result[0].error_code
+
+
+def test_an_election_that_loses_nothing_elects_nobody_whose_log_is_not_whole() -> None:
+    """The preferred leader is in sync and serves, but what it had was on another disk."""
+    scene = LeaderScene()
+    scene.create([[1, 2]])
+    scene.until(lambda: scene.leads(1), "a leader")
+    scene.kill(2)
+    scene.until(lambda: scene.row().isr == [1], "a shrink")
+    scene.kill(1)
+    scene.replace_disk(1)
+    scene.restart(1)
+    scene.restart(2)
+    code = elect(scene, 2, PREFERRED)
+    scene.pass_ms(2_000)
+
+    assert code == errors.PREFERRED_LEADER_NOT_AVAILABLE
+    assert scene.leaders() == []
+    assert (scene.row().leader_id, scene.row().leader_epoch) == (1, 0)
+    assert scene.violations() == []
+
+
+@pytest.mark.parametrize("how", ["by hand", "by setting"])
+def test_an_unclean_election_takes_records_of_a_replica_before_an_empty_disk(how: str) -> None:
+    """The last replica in sync has got another disk: whoever followed it has most of its records,
+    which it would have to cut if the empty one led.
+    """
+    scene = LeaderScene()
+    configs = {"message.timestamp.type": "LogAppendTime"}
+    if how == "by setting":
+        configs["unclean.leader.election.enable"] = "true"
+    scene.create([[1, 2]], configs)
+    scene.until(lambda: scene.leads(1), "a leader")
+    ClusterUser(scene.cluster, 1).call(api_keys.PRODUCE, 11, a_produce())
+    scene.kill(2)
+    scene.until(lambda: scene.row().isr == [1], "a shrink")
+    scene.kill(1)
+    scene.replace_disk(1)
+    scene.restart(1)
+    scene.restart(2)
+    scene.pass_ms(2_000)
+    assert scene.leaders() == []
+    if how == "by hand":
+        assert elect(scene, 3, UNCLEAN) == errors.NONE
+    scene.until(lambda: scene.leaders() == [2], "a leader with records", 20_000)
+    scene.until(lambda: sorted(scene.row().isr) == [1, 2], "both in sync again")
+
+    found = [scene.nodes[each].broker for each in (1, 2)]
+    logs = [each.topics.replica(TOPIC, 0) for each in found if each is not None]
+    assert [each.log.log_end_offset for each in logs if each is not None] == [1, 1]
 
 
 def test_what_stood_still_at_the_start_is_left_when_it_is_mended() -> None:

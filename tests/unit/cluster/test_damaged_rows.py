@@ -95,7 +95,7 @@ def test_a_row_that_makes_no_sense_has_its_partition_stand_still_and_no_other(
     unclean = ElectUncleanly(scene.known, 2, scene.epochs[2], scene.settings, scene.spells)
     scene.decide(unclean)
     scene.turn.now_ms += UNCLEAN_MS
-    wish = ElectionWish("orders", 0, is_unclean=True)
+    wish = ElectionWish("orders", 0, scene.settings, is_unclean=True)
 
     assert scene.row() == PartitionRow(-1, 4, 4, [1, 2, 3], [])
     assert [each.index for each in scene.decide(claims)] == [1]

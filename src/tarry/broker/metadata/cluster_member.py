@@ -274,8 +274,8 @@ class ClusterMember(ClusterMembership):
             else:
                 logger.error(
                     "%s-%d: this broker is the last replica in sync, and its log is not whole; the "
-                    "partition stays offline until another replica comes back or one is elected "
-                    "(tarry topics elect)",
+                    "partition stays offline until a replica is elected that may lack records "
+                    "(tarry topics elect --unclean)",
                     topic.name,
                     index,
                 )
