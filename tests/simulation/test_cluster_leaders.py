@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from tests.support.broker.broker_user import a_batch
 from tests.support.cluster.cluster_user import ClusterUser
@@ -14,6 +16,18 @@ from tarry.broker.broker import PARTING_MS_MAX
 from tarry.cluster.elections import PREFERRED, UNCLEAN
 from tarry.cluster.rows import Keys
 from tarry.protocol import api_keys
+from tarry.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from tarry.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from tarry.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -386,6 +400,43 @@ def test_a_clean_stop_is_trusted_with_any_policy() -> None:
     scene.restart(1)
 
     assert scene.row().isr == ALL
+    assert scene.violations() == []
+
+
+# --- What is asked for, and etcd's answer is lost.
+
+
+def test_a_growth_and_a_deletion_whose_answers_were_lost_are_told_as_done() -> None:
+    scene = LeaderScene()
+    scene.create([ALL])
+    user = ClusterUser(scene.cluster, 1)
+    door = scene.node(1).door
+    assert door is not None
+    codes = []
+    for key, version, request in (
+        (
+            api_keys.CREATE_PARTITIONS,
+            3,
+            CreatePartitionsRequest([CreatePartitionsTopic(TOPIC, 3, None)], 20_000),
+        ),
+        (api_keys.DELETE_TOPICS, 6, DeleteTopicsRequest([DeleteTopicState(TOPIC)], [], 20_000)),
+    ):
+        door.lose_answers = 1
+        # What has come by the watch before would tell it all the same.
+        door.watch_limit = scene.cluster.etcd_node.etcd.revision
+        user.begin(key, version, request)
+        scene.until(lambda: door.lose_answers == 0, "a deed")
+        scene.pass_ms(100)
+        door.watch_limit = None
+        scene.until(lambda: bool(user.answers), "an answer")
+        answer = user.answers.pop()
+        assert isinstance(answer, CreatePartitionsResponse | DeleteTopicsResponse)
+        results: Sequence[CreatePartitionsTopicResult | DeletableTopicResult] = (
+            answer.results if isinstance(answer, CreatePartitionsResponse) else answer.responses
+        )
+        codes.append(results[0].error_code)
+
+    assert codes == [errors.NONE, errors.NONE]
     assert scene.violations() == []
 
 
