@@ -438,6 +438,9 @@ class Hosting:
                 config = log_config(configs, settings, self._random)
             partition.reconfigure(config)
             self._choose_flush(partition)
+            if partition.followers is not None and partition.maybe_advance_high_watermark():
+                # min.insync.replicas was lowered, or less is flushed before it counts.
+                self._on_closed(partition)
 
     def _choose_flush(self, partition: Partition) -> None:
         was_flushed_at_once = partition.is_flushed_at_once
