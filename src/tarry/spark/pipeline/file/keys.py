@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from tarry.spark.pipeline.file.values import (
+    Addresses,
     Column,
     Directory,
     Duration,
@@ -86,7 +87,7 @@ SECTIONS: Final = (
             FileKey("topics", Texts(TopicName()), REQUIRED, "Topics that are read."),
             FileKey(
                 "bootstrap",
-                Kind(),
+                Addresses(),
                 "",
                 "Addresses of the cluster. Default: `TARRY_BOOTSTRAP_SERVERS` of the environment, "
                 "else 127.0.0.1:9092.",
