@@ -232,9 +232,7 @@ def test_a_bound_that_no_event_reaches_is_a_time_all_the_same() -> None:
     # Without any event that is well nothing is closed; and a user may give any number.
     assert moment_of(NEVER_MS) == datetime(2, 1, 1, tzinfo=UTC)
     assert moment_of(10**18).year == 9998
-    assert moment_of(NOON_MS + 1) == datetime(
-        2025, 10, 9, 12, 0, 0, 1_000, tzinfo=UTC
-    )
+    assert moment_of(NOON_MS + 1) == datetime(2025, 10, 9, 12, 0, 0, 1_000, tzinfo=UTC)
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
