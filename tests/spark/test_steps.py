@@ -8,7 +8,7 @@ import shutil
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import ArithmeticException, StreamingQueryException
 from pyspark.sql.functions import expr
 from tests.support.spark.audit import make_topic
 
@@ -442,9 +442,68 @@ def test_steps_with_state_and_windows_refuse_what_cannot_be(events):
         "the value 'n' is no aggregate": lambda: aggregate(
             batch, window="1m", **{**counts, "values": {"n": "id"}}
         ),
+        "a stream cannot have count(distinct id): Distinct aggregations are not": lambda: aggregate(
+            stream, window="1m", **{**counts, "values": {"n": "count(distinct id)"}}
+        ),
+        "Window function is not supported": lambda: check(
+            stream, {"first": "row_number() OVER (ORDER BY id) = 1"}
+        ),
+        "The generator is not supported": lambda: check(batch, {"each": "explode(array(true))"}),
     }
 
     for sentence, attempt in attempts.items():
         with pytest.raises(StepRefused) as refusal:
             attempt()
         assert sentence in str(refusal.value)
+
+
+def test_a_refusal_leaves_the_errors_of_spark_as_they_are(spark, events):
+    with pytest.raises(StepRefused):
+        check(events(stream=False), {"none": "none > 0"})
+
+    # PySpark logs such an error, by a logger of its own class.
+    with pytest.raises(ArithmeticException, match="DIVIDE_BY_ZERO"):
+        spark.sql("SELECT 1 / 0").collect()
+
+
+def test_what_a_rule_cannot_compute_is_rejected(spark, texts, schema):
+    records = texts(order("well", 2), order("zero", 0), order("x", 5), order("large", 2**62))
+    decoded = decode(records, format="json", schema=schema, time="at")
+    rules = {"share": "10 / amount > 1", "short": "CAST(id AS INT) IS NULL AND amount * 4 <> 1"}
+
+    rows = check(decoded, rules).collect()
+
+    assert [(row["id"], row["_rule"]) for row in rows] == [
+        ("well", None),
+        ("zero", "share"),
+        ("x", None),
+        ("large", "share"),
+    ]
+    # For the rest of the session errors are errors.
+    with pytest.raises(ArithmeticException):
+        spark.sql("SELECT 1 / 0").collect()
+
+
+def test_groups_of_times_are_those_that_their_keys_tell(texts, schema):
+    at = "2026-01-01T00:00:00.{}Z"
+    records = texts(*[order("a", at=at.format(micros)) for micros in ("0001", "0002", "001")])
+    decoded = decode(records, format="json", schema=schema)
+    counts = {"late": "1m", "values": {"n": "count(*)"}, "topic": "t"}
+
+    rows = aggregate(decoded, window="1h", by=["at"], **counts).collect()
+
+    # Two results under one key would be one record of a compacted topic.
+    assert {json.loads(row.key)["at"]: json.loads(row.value)["n"] for row in rows} == {
+        at.format("000"): 2,
+        at.format("001"): 1,
+    }
+    assert len(rows) == 2
+
+
+def test_a_key_of_bytes_that_are_no_text_is_waited_for(events, rocksdb, tmp_path):
+    frame = events(stream=True).withColumn("id", expr("unhex('ff')"))
+    waits = {"start": "kind = 'placed'", "until": "kind = 'paid'", "within": "30m", "late": "10m"}
+
+    rows = run(wait(frame, key="id", topic="t", **waits), tmp_path)
+
+    assert {(row.key, json.loads(row.value)["key"]) for row in rows} == {("/w==", "/w==")}

@@ -6,11 +6,12 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
@@ -32,7 +33,7 @@ from tarry.spark.archive.parquet_files import (
     slot_directory,
 )
 from tarry.spark.archive.round_plan import lost_offsets, next_ranges, within_limit
-from tarry.spark.archive.verify import VerifiedArchive, verify
+from tarry.spark.archive.verify import BrokerRows, VerifiedArchive, verify
 from tarry.spark.archive.workers import OwnWorker, archive_files
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
@@ -41,6 +42,7 @@ from tarry.spark.reading.plan import ReadRange
 from tarry.testing import Tarry
 
 pytest.importorskip("pyarrow")
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 HOUR_MS = 3_600_000
@@ -549,6 +551,69 @@ def test_a_record_that_was_left_out_is_found(broker: Tarry, tmp_path: Path) -> N
     (fault,) = recount(broker, tmp_path).faults
 
     assert "the broker has 1 records from 0 to 5 that the archive does not have" in fault
+
+
+def test_a_log_that_was_truncated_is_found_and_the_rest_is_compared(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    fill(broker, 10)
+    run(broker, tmp_path)
+    directory = ArchiveDirectory(tmp_path)
+    (path,) = (tmp_path / MANIFESTS).iterdir()
+    manifest = directory.manifest(1)
+    # As if the log had had two offsets more.
+    ranges = [msgspec.structs.replace(one, end=one.end + 2) for one in manifest.ranges[:1]]
+    longer = msgspec.structs.replace(manifest, ranges=[*ranges, *manifest.ranges[1:]])
+    path.write_bytes(msgspec.json.encode(longer))
+
+    found = recount(broker, tmp_path)
+
+    assert found.faults == [
+        "the archive holds orders [0] up to offset 7, and the log ends at 5: it was truncated"
+    ]
+    assert found.compared == 10
+
+
+class LateCluster(LiveCluster):
+    """A cluster of which the first answer about begins of logs is an old one."""
+
+    is_late = True
+
+    def starts(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        found = super().starts(places)
+        if self.is_late:
+            self.is_late = False
+            return dict.fromkeys(found, 0)
+        return found
+
+
+def test_records_that_retention_takes_while_they_are_recounted_are_no_fault(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    fill(broker, 10)
+    run(broker, tmp_path)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.delete_records({("orders", 0): 2, ("orders", 1): 5})
+    settings = options(broker).reading()
+    found = VerifiedArchive()
+    offsets = {("orders", number): pa.array(range(5), pa.int64()) for number in range(2)}
+
+    with closing(LateCluster(settings)) as cluster:
+        BrokerRows(cluster, cluster, settings).compare(
+            ArchiveDirectory(tmp_path).manifest(1), offsets, found
+        )
+
+    assert (found.faults, found.compared) == ([], 3)
+
+
+def test_another_cluster_is_not_taken_for_one_that_has_nothing_any_more(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    fill(broker, 2)
+    run(broker, tmp_path)
+
+    with Tarry() as other, pytest.raises(ArchiveRefused, match="and this is the cluster"):
+        recount(other, tmp_path)
 
 
 # --- Refusals.

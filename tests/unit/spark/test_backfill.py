@@ -11,7 +11,7 @@ import pytest
 
 from tarry.spark.archive.contents import ArchiveContents
 from tarry.spark.archive.manifest import ArchivedFile, OffsetSpan
-from tarry.spark.backfill.backfill import BackfillOptions
+from tarry.spark.backfill.backfill import NEVER_MS, BackfillOptions
 from tarry.spark.backfill.closed import watermark_ms
 from tarry.spark.backfill.plan import (
     AskedBackfill,
@@ -25,6 +25,7 @@ from tarry.spark.backfill.plan import (
     share_out,
     spans_of,
 )
+from tarry.spark.backfill.results import moment_of
 from tarry.spark.backfill.state import (
     BackfillState,
     ResultCounts,
@@ -225,6 +226,13 @@ def test_a_stage_has_closed_what_its_last_done_batch_closed(tmp_path: Path) -> N
 
 def test_a_stage_that_never_ran_has_closed_nothing(tmp_path: Path) -> None:
     assert watermark_ms(tmp_path / "nothing") is None
+
+
+def test_a_bound_that_no_event_reaches_is_a_time_all_the_same() -> None:
+    # Without any event that is well nothing is closed; and a user may give any number.
+    assert moment_of(NEVER_MS) == datetime(2, 1, 1, tzinfo=UTC)
+    assert moment_of(10**18).year == 9998
+    assert moment_of(NOON_MS + 1) == datetime(2025, 10, 9, 12, 0, 0, 1_000, tzinfo=UTC)
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:

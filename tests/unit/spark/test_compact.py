@@ -27,6 +27,7 @@ from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused, Manifest
 from tarry.spark.archive.merging import mergeable
 from tarry.spark.archive.verify import VerifiedArchive, verify
 from tarry.spark.archive.workers import OwnWorker
+from tarry.spark.events.reading import archived_values
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.testing import Tarry
 
@@ -127,6 +128,17 @@ def test_contents_are_read_while_another_run_compacts(lake: Path, broker: Tarry)
 
     assert sorted(contents.ranges) == [("orders", 0), ("orders", 1)]
     assert read_contents(ArchiveDirectory(lake)).ranges["orders", 0][1] > A_ROUND
+
+
+def test_values_are_read_once_while_another_run_compacts(lake: Path) -> None:
+    expected = [row[3] for row in rows(lake)]
+
+    values = archived_values(lake, "orders")
+    found = [next(values) for _ in range(3)]
+    run(lake, replaced_kept_seconds=0)
+    found += values
+
+    assert found == expected
 
 
 def test_small_files_become_one_and_readers_see_the_same_rows(lake: Path) -> None:

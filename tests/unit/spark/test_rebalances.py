@@ -223,3 +223,24 @@ def test_a_table_has_its_columns_without_rows_too() -> None:
 
     assert gathered([]).table().column_names == list(COLUMNS)
     assert two_members_one_dies().table().to_pylist()[1]["cause"] == A_DEATH
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"at_ms": 10**18},
+        {"note": {"generation_id": 2**70}},
+        {"note": {"stood_ms": 10**18}},
+        {"note": {"stood_ms": -1}},
+        {"note": {"parts": [2**70]}},
+    ],
+)
+def test_what_no_broker_tells_is_passed_over(change: dict[str, object]) -> None:
+    began = note(NOON_MS, "RebalanceBegan", reason="member a joined")
+    stable = note(NOON_MS + 1, "BecameStable", stood_ms=1, generation_id=True)
+
+    found = gathered([began, {**stable, **change}, stable])
+
+    assert (found.tally.events, found.tally.passed_over) == (2, 1)
+    (row,) = found.table().to_pylist()
+    assert (row["ended"], row["stood_ms"], row["generation"]) == ("stable", 1, None)

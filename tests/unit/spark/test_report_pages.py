@@ -233,6 +233,38 @@ def test_the_health_of_a_pipeline_is_read_from_its_lines() -> None:
     assert "passed over, since they are no progress: 2" in page.html()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"at": "0001-01-01T00:00:00+23:59"},
+        {"at": "9999-12-31T23:59:59-23:59"},
+        {"at": "1970-01-01T00:00:00+23:59"},
+        {"records": 10**400},
+        {"records": -1},
+        {"lag": 2**63},
+        {"seconds": 1e300},
+        {"rejected": {"decode": -1}},
+    ],
+)
+def test_a_line_that_no_pipeline_writes_is_passed_over(change: dict[str, object]) -> None:
+    line = json.loads(LINES[0])
+
+    found = read_health([LINES[0], json.dumps({**line, **change}), {**line, **change}])
+
+    assert (len(found.batches), found.passed_over) == (1, 2)
+
+
+def test_a_time_without_a_zone_is_of_utc_and_a_pace_is_a_number() -> None:
+    line = {**json.loads(LINES[0]), "at": "2026-03-29T02:30:00", "seconds": 1e-320}
+
+    found = read_health([line])
+
+    # An hour that some zones do not have.
+    assert time_text(found.batches[0].at_ms) == "2026-03-29 02:30:00"
+    assert found.stages()[0].records_per_second == 0.0
+    assert plots_of(read(health_page(found)))
+
+
 def test_the_lines_are_those_that_a_pipeline_writes() -> None:
     written = progress_line(
         BatchProgress(

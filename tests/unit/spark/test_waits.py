@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -14,7 +15,7 @@ from tarry.broker.events.operation_waits import bucket_of
 from tarry.spark.events.decoding import Tally, TimeSpan, decode_events
 from tarry.spark.events.intervals import INTERVALS_MAX, LENGTHS_MS, begin_of, interval_for
 from tarry.spark.events.percentiles import Percentile, bounds_ms, percentile
-from tarry.spark.jobs.waits import COLUMNS, WaitsOptions, flat_row
+from tarry.spark.jobs.waits import COLUMNS, WaitsOptions, flat_row, sum_waits
 
 
 @given(st.integers(0, 2**50))
@@ -106,6 +107,33 @@ def test_what_is_not_known_is_passed_over_and_counted() -> None:
     assert len(found) == 1
     assert (tally.events, tally.passed_over) == (1, 5)
     assert "5 records were passed over" in tally.remarks()[0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"at_ms": 10**18},
+        {"at_ms": -(10**18)},
+        {"at_ms": 10**30},
+        {"completed": 10**400},
+        {"longest_ms": 2**63},
+        {"sum_ms": -5},
+        {"buckets": {"\u00b2": 1}},
+        {"buckets": {"9" * 5_000: 1}},
+        # Its bounds would be numbers of three million digits.
+        {"buckets": {"9999999": 1}},
+        {"buckets": {"5": -3}},
+    ],
+)
+def test_what_no_broker_tells_is_passed_over(change: dict[str, Any]) -> None:
+    known = operations(NOON_MS, "Produce", "orders", [1])
+    tally = Tally()
+
+    values = [json.dumps(one).encode() for one in (known, {**known, **change})]
+    found = sum_waits(decode_events(values, TimeSpan(), tally), WaitsOptions(), tally)
+
+    assert (tally.events, tally.passed_over) == (1, 1)
+    assert found.table().num_rows == 1
 
 
 def test_what_brokers_dropped_is_told() -> None:

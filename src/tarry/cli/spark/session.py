@@ -97,6 +97,7 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
         yield None
         return
     _check_installed()
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
     builder: Any = SparkSession.builder
@@ -111,6 +112,8 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
             builder = builder.config(key, value)
     session = _started(builder, master)
     session.sparkContext.setLogLevel("ERROR")
+    # By PySpark's own function, which makes it; what it would log comes as an error, and is told.
+    PySparkLogger.getLogger("SQLQueryContextLogger").disabled = True
     logging.getLogger().addFilter(_is_news)
     try:
         yield session

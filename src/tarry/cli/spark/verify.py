@@ -43,7 +43,7 @@ Examples:
 
 \b
 Every offset of every range must be in one file, or be one that the log has no record for.  What
-the broker still has is read again and compared.
+the broker still has is read again, and each offset must be there.
 """
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tarry.base.ids import TopicPartition
+from tarry.client import OffsetOutOfRange
 from tarry.client.arrow import scan
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.spark.archive.compactions import holders_of
@@ -53,10 +54,11 @@ def verify(
 ) -> VerifiedArchive:
     """Recount an archive; with a consumer's settings, beside what the broker still has.
 
-    Raises ArchiveRefused where there is no archive, or a manifest that cannot be read.
+    Raises ArchiveRefused where there is no archive, a manifest that cannot be read, or another
+    cluster at these settings.
     """
     directory = ArchiveDirectory(path)
-    directory.bound()
+    bound = directory.bound()
     found = VerifiedArchive()
     # Before the manifests are read: the file of a round that comes meanwhile has a manifest then.
     seen = _seen_by_readers(path)
@@ -68,11 +70,19 @@ def verify(
         _verify_sums(directory, files, found)
         _verify_seen(directory, seen, found)
         return found
-    with closing(LiveCluster(settings)) as cluster:
-        broker = BrokerRows(cluster, settings)
+    committed = {"isolation.level": "read_committed", **settings}
+    with closing(LiveCluster(settings)) as logs, closing(LiveCluster(committed)) as readable:
+        cluster_id = logs.cluster_id()
+        if cluster_id != bound.cluster_id:
+            raise ArchiveRefused(
+                f"{path} archives the cluster {bound.cluster_id}, and this is the cluster "
+                f"{cluster_id}: give the address of the former, or recount without it (--offline)"
+            )
+        broker = BrokerRows(logs, readable, committed)
         for manifest in _manifests(directory, found):
             offsets = _verify_round(files, manifest, ends, found)
             broker.compare(manifest, offsets, found)
+        broker.check_ends(ends, found)
     _verify_sums(directory, files, found)
     _verify_seen(directory, seen, found)
     return found
@@ -322,11 +332,19 @@ def _sha256(path: Path) -> str:
 
 
 class BrokerRows:
-    """Rows that a broker still has, beside those of an archive."""
+    """Rows that a broker still has, beside those of an archive.
 
-    def __init__(self, cluster: LiveCluster, settings: Mapping[str, str]) -> None:
-        self._cluster = cluster
-        self._settings = {"isolation.level": "read_committed", **settings}
+    `logs` tells the ends of logs, `readable` those of what is committed.
+    """
+
+    def __init__(
+        self, logs: LiveCluster, readable: LiveCluster, settings: Mapping[str, str]
+    ) -> None:
+        self._logs = logs
+        self._readable = readable
+        self._settings = settings
+        # Partitions that are still those that were archived.
+        self._there: dict[TopicPartition, None] = {}
 
     def compare(
         self,
@@ -334,8 +352,8 @@ class BrokerRows:
         archived: Mapping[TopicPartition, pa.Array],
         found: VerifiedArchive,
     ) -> None:
-        """Compare a round, as far as the logs still reach back."""
-        topics = self._cluster.topics(TopicChoice(names=tuple(manifest.topic_ids)))
+        """Compare a round, as far as the logs still reach back, and forth."""
+        topics = self._logs.topics(TopicChoice(names=tuple(manifest.topic_ids)))
         there = [
             one
             for one in manifest.ranges
@@ -343,12 +361,23 @@ class BrokerRows:
             and topics[one.topic].topic_id == manifest.topic_ids[one.topic]
             and one.partition in topics[one.topic].partitions
         ]
-        starts = self._cluster.starts([(one.topic, one.partition) for one in there])
-        for one in there:
-            place = one.topic, one.partition
-            first = max(one.first, starts[place])
-            if first < one.end:
-                self._compare_range(manifest, (*place, first, one.end), archived[place], found)
+        places = [(one.topic, one.partition) for one in there]
+        self._there.update(dict.fromkeys(places))
+        starts, ends = self._readable.starts(places), self._readable.ends(places)
+        for one, place in zip(there, places, strict=True):
+            first, end = max(one.first, starts[place]), min(one.end, ends[place])
+            if first < end:
+                self._compare_range(manifest, (*place, first, end), archived[place], found)
+
+    def check_ends(self, archived: Mapping[TopicPartition, int], found: VerifiedArchive) -> None:
+        """Check that no log ends before what was archived of it."""
+        places = [place for place in archived if place in self._there]
+        for (topic, partition), end in self._logs.ends(places).items():
+            if end < archived[topic, partition]:
+                found.faults.append(
+                    f"the archive holds {topic} [{partition}] up to offset "
+                    f"{archived[topic, partition]}, and the log ends at {end}: it was truncated"
+                )
 
     def _compare_range(
         self,
@@ -359,11 +388,8 @@ class BrokerRows:
     ) -> None:
         import pyarrow.compute as pc
 
-        arrow = load_pyarrow()
-        topic, partition, first, end = place
-        batches = scan({(topic, partition): (first, end)}, self._settings, columns=["offset"])
-        columns = [batch.column("offset") for batch in batches]
-        there = arrow.chunked_array(columns, arrow.int64()).combine_chunks()
+        topic, partition, _, end = place
+        first, there = self._offsets(*place)
         kept = archived.filter(pc.greater_equal(archived, first))
         found.compared += len(there)
         missing = len(there) - pc.sum(pc.is_in(there, value_set=kept)).as_py() if len(there) else 0
@@ -372,3 +398,20 @@ class BrokerRows:
                 f"round {manifest.number}, {topic} [{partition}]: the broker has {missing} records "
                 f"from {first} to {end} that the archive does not have"
             )
+
+    def _offsets(self, topic: str, partition: int, first: int, end: int) -> tuple[int, pa.Array]:
+        """Return the offsets of records in a range, and where the log begins in it."""
+        arrow = load_pyarrow()
+        while True:
+            try:
+                ranges = {(topic, partition): (first, end)}
+                scanned = list(scan(ranges, self._settings, columns=["offset"]))
+            except OffsetOutOfRange:
+                # Retention has taken the begin meanwhile.
+                start = self._readable.starts([(topic, partition)])[topic, partition]
+                if start <= first:
+                    raise
+                first = min(start, end)
+                continue
+            columns = [batch.column("offset") for batch in scanned]
+            return first, arrow.chunked_array(columns, arrow.int64()).combine_chunks()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -13,6 +13,7 @@ from tarry.spark.backfill.plan import WindowSpan
 from tarry.spark.backfill.state import ResultCounts
 from tarry.spark.options import KAFKA_PREFIX
 from tarry.spark.steps.aggregation import END, JSON_OPTIONS, START, WINDOW, result_columns
+from tarry.spark.steps.formats.values import TIME_US_MAX, TIME_US_MIN
 from tarry.spark.writing.batch_files import TaskWriter
 from tarry.spark.writing.plan import TaskOutput
 from tarry.spark.writing.write_options import WriteOptions
@@ -56,7 +57,13 @@ def within(windows: DataFrame, span: WindowSpan) -> DataFrame:
 def _time(time_ms: int) -> Column:
     from pyspark.sql import functions as of
 
-    return of.lit(datetime.fromtimestamp(time_ms / 1000, UTC))
+    return of.lit(moment_of(time_ms))
+
+
+def moment_of(time_ms: int) -> datetime:
+    """Return a time; one that no event has is the first one or the last one."""
+    time_us = min(max(time_ms * 1_000, TIME_US_MIN), TIME_US_MAX)
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_us)
 
 
 def newest_results(spark: SparkSession, topic: str, settings: Mapping[str, str]) -> DataFrame:

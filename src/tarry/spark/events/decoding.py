@@ -1,16 +1,32 @@
 """Decoding: values of `__tarry_events` become events, and a tally says what was not told.
 
-Kinds and versions that are not known are passed over, so that a newer broker's log can be read.
+Kinds and versions that are not known are passed over, so that a newer broker's log can be read; so
+is what no broker tells, since a topic of this name may be anybody's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 
-from tarry.broker.events.kinds import VERSION, BrokerEvent, Event, OperationsEvent
+from tarry.broker.events.kinds import (
+    VERSION,
+    BrokerEvent,
+    Event,
+    GroupNoteEvent,
+    OperationsEvent,
+)
+
+# The last time that a date tells, in calendar ms: the end of the year 9999.
+AT_MS_MAX: Final = 253_402_300_799_999
+
+INT64_MAX: Final = 2**63 - 1
+
+# A wait of 2**63 ms is in a bucket before this one.
+BUCKETS_MAX: Final = 128
 
 
 @dataclass
@@ -86,11 +102,32 @@ def _decoded(decoder: msgspec.json.Decoder[Event], value: bytes | None) -> Event
         event = decoder.decode(value or b"")
     except msgspec.DecodeError:
         return None
-    if event.v != VERSION:
+    if event.v != VERSION or not 0 <= event.at_ms <= AT_MS_MAX:
         return None
-    if isinstance(event, OperationsEvent) and not all(one.isdigit() for one in event.buckets):
+    if isinstance(event, GroupNoteEvent) and not _is_since_1970(event):
         return None
-    return event
+    if isinstance(event, OperationsEvent) and not all(map(_is_bucket, event.buckets)):
+        return None
+    return event if _is_countable(msgspec.to_builtins(event)) else None
+
+
+def _is_since_1970(event: GroupNoteEvent) -> bool:
+    stood_ms = event.note.get("stood_ms")
+    return not isinstance(stood_ms, int) or 0 <= stood_ms <= event.at_ms
+
+
+def _is_bucket(name: str) -> bool:
+    return name.isascii() and name.isdigit() and len(name) <= 3 and int(name) < BUCKETS_MAX
+
+
+def _is_countable(told: object) -> bool:
+    """Return whether the numbers of an event are such as brokers count: others would not fit into
+    a table."""
+    if isinstance(told, dict):
+        return all(map(_is_countable, told.values()))
+    if isinstance(told, list):
+        return all(map(_is_countable, told))
+    return not isinstance(told, int) or -1 <= told <= INT64_MAX
 
 
 def count_event(event: Event, tally: Tally) -> None:

@@ -309,4 +309,4 @@ def _text(event: GroupNoteEvent, name: str) -> str:
 
 def _number(event: GroupNoteEvent, name: str) -> int | None:
     value = event.note.get(name)
-    return value if isinstance(value, int) else None
+    return value if type(value) is int else None

@@ -11,10 +11,11 @@ from typing import Final
 from tarry.base.ids import TopicPartition
 from tarry.broker.events.kinds import Event
 from tarry.client.arrow import scan
-from tarry.client.arrow.installed import load_pyarrow
 from tarry.cluster.topic_names import EVENTS_TOPIC
 from tarry.spark.archive.contents import read_contents
 from tarry.spark.archive.directory import ArchiveDirectory
+from tarry.spark.archive.manifest import ArchiveRefused
+from tarry.spark.archive.ordered_rows import ordered_rows
 from tarry.spark.events.decoding import Tally, TimeSpan, decode_events
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
@@ -76,27 +77,26 @@ class EventSource:
 
 def archived_values(path: Path, topic: str) -> Iterator[bytes | None]:
     """Yield the values of an archived topic; raises EventsMissing where the archive has none."""
-    load_pyarrow()
-    import pyarrow.dataset as ds
-
     if not (path / f"topic={topic}").is_dir():
         raise EventsMissing(
             f"{path} has no archive of {topic}: tarry spark archive {topic} --to {path} makes one"
         )
     # Manifests say which files have the rows: in a Delta table replaced ones stay for a while.
-    contents = read_contents(ArchiveDirectory(path))
-    paths = [
-        str(path / file.path)
-        for place, files in sorted(contents.files.items())
-        for file in files
-        if place[0] == topic
-    ]
-    if not paths:
-        return
-    ordered = (
-        ds.dataset(paths, format="parquet")
-        .to_table(columns=["partition", "offset", "value"])
-        .sort_by([("partition", "ascending"), ("offset", "ascending")])
-    )
-    for batch in ordered.select(["value"]).to_batches():
-        yield from batch.column("value").to_pylist()
+    directory = ArchiveDirectory(path)
+    contents = read_contents(directory)
+    for place in [place for place in sorted(contents.files) if place[0] == topic]:
+        first, end = contents.ranges[place]
+        is_read = False
+        while not is_read:
+            try:
+                # In bounded memory: an archive may hold years.
+                for rows in ordered_rows(path, contents.files[place], first, end):
+                    first = rows.column("offset")[rows.num_rows - 1].as_py() + 1
+                    yield from rows.column("value").to_pylist()
+                is_read = True
+            except (ArchiveRefused, OSError):
+                newer = read_contents(directory)
+                if newer == contents:
+                    raise
+                # Files were merged while they were read.
+                contents = newer

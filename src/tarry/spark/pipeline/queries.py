@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tarry.spark import steps
-from tarry.spark.options import KAFKA_PREFIX
+from tarry.spark.options import INT64_MAX, KAFKA_PREFIX
 from tarry.spark.pipeline.file.sections import AggregateSection, Pipeline
 from tarry.spark.pipeline.file.values import duration_ms
 from tarry.spark.pipeline.progress import OBSERVED, OBSERVED_BYTES, OBSERVED_RULE
@@ -45,7 +45,8 @@ def records_of(
         group = source.group if stage.kind == CLEAN else f"{source.group}.{stage.name}"
         reader = reader.option("groupId", group)
     if source.rate is not None and stage.kind == CLEAN:
-        records = max(1, source.rate * duration_ms(pipeline.every) // 1_000)
+        records = source.rate * duration_ms(pipeline.every) // 1_000
+        records = min(max(1, records), INT64_MAX)
         reader = reader.option("maxOffsetsPerTrigger", records)
     return reader.load()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from tarry.base.errors import TOPIC_ALREADY_EXISTS
 from tarry.base.spelling import Spelling
@@ -21,6 +21,14 @@ BATCH_BYTES_MAX: Final = "max.message.bytes"
 INT32_MAX: Final = 2**31 - 1
 # A rejected record says in its headers why it is one.
 HEADERS_BYTES: Final = 65_536
+
+
+class SourceSizes(NamedTuple):
+    """Sizes of the largest batches that sources take, in bytes."""
+
+    largest: int
+    # Of those sources that say one themselves; None: all of them leave it to the cluster.
+    own: int | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ def find_topics(admin: Admin, pipeline: Pipeline, stages: Sequence[Stage]) -> Pi
     missing: list[NewTopic] = []
     if not lacking and any(name not in partitions for name in made):
         sources = pipeline.source.topics
-        missing = plan_missing(stages, sources, partitions, _batch_bytes_max(admin, sources))
+        missing = plan_missing(stages, sources, partitions, _source_sizes(admin, sources))
     return PipelineTopics(
         admin.describe_cluster().cluster_id or "",
         partitions,
@@ -64,40 +72,43 @@ def plan_missing(
     stages: Sequence[Stage],
     sources: Sequence[str],
     partitions: Mapping[str, int],
-    batch_bytes_max: int | None = None,
+    sizes: SourceSizes | None = None,
 ) -> list[NewTopic]:
     """Plan the topics that stages write and that are not there.
 
-    They get as many partitions as the largest source has, so that records of a key stay together;
-    those that records of the sources go to take batches of `batch_bytes_max`, and room for headers.
+    They get as many partitions as the largest source has, so that records of a key stay together.
+    A record that a source has just taken is rejected with a few headers more, so the topic of
+    rejected records takes larger batches always.
     """
     count = max(partitions[name] for name in sources)
     topics: list[NewTopic] = []
     for stage in stages:
         for name in stage.writes:
             configs = dict(COMPACTED) if name in stage.compacted else {}
-            if stage.kind == CLEAN and batch_bytes_max is not None:
-                configs[BATCH_BYTES_MAX] = str(min(batch_bytes_max + HEADERS_BYTES, INT32_MAX))
+            if stage.kind == CLEAN and sizes is not None:
+                size = sizes.largest if name == stage.writes[-1] else sizes.own
+                if size is not None:
+                    configs[BATCH_BYTES_MAX] = str(min(size + HEADERS_BYTES, INT32_MAX))
             if name not in partitions:
                 topics.append(NewTopic(name, count, configs=configs))
     return topics
 
 
-def _batch_bytes_max(admin: Admin, sources: Sequence[str]) -> int | None:
-    """Return the size of the largest batches that the sources take, if they say one themselves."""
+def _source_sizes(admin: Admin, sources: Sequence[str]) -> SourceSizes | None:
+    """Return the sizes of the largest batches that the sources take; None: not known."""
     sizes: list[int] = []
+    own: list[int] = []
     for name in sources:
         try:
             entries = admin.describe_topic_configs(name)
         except BrokerError:
             # Not every user may ask.
             return None
-        sizes += [
-            int(entry.value or 0)
-            for entry in entries
-            if entry.name == BATCH_BYTES_MAX and not entry.is_default
-        ]
-    return max(sizes, default=None)
+        for entry in entries:
+            if entry.name == BATCH_BYTES_MAX and entry.value:
+                sizes.append(int(entry.value))
+                own += [] if entry.is_default else [int(entry.value)]
+    return SourceSizes(max(sizes), max(own, default=None)) if sizes else None
 
 
 def make_topics(admin: Admin, topics: Sequence[NewTopic]) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import cycle
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -30,6 +30,8 @@ from tarry.spark.reports.plots import (
 
 # Micro-batches that are drawn, the last ones: a browser takes long over more.
 DRAWN_MAX: Final = 2_000
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
 # Up to so many are drawn large.
 FEW: Final = 30
 
@@ -46,19 +48,27 @@ SHAPES: Final = (
 )
 
 
+# A stage counts no more, and a micro-batch takes no longer.
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+
+# In every zone these are times that a date tells.
+YEARS: Final = range(1970, 9999)
+
+
 class _Line(msgspec.Struct, frozen=True):
     """Line of progress, as far as the report reads it."""
 
     at: str
     stage: str
-    batch: int
-    records: int
-    seconds: float
+    batch: Count
+    records: Count
+    seconds: Seconds
     pipeline: str = ""
-    bytes: int = 0
-    lag: int | None = None
-    rejected: dict[str, int] = {}
-    late: int = 0
+    bytes: Count = 0
+    lag: Count | None = None
+    rejected: dict[str, Count] = {}
+    late: Count = 0
 
 
 @dataclass(frozen=True)
@@ -147,8 +157,15 @@ def _batch_of(line: bytes | str | Mapping[str, Any]) -> MicroBatch | None:
             told = msgspec.convert(dict(line), _Line)
         else:
             told = msgspec.json.decode(line, type=_Line)
-        at_ms = int(datetime.fromisoformat(told.at).timestamp() * 1000)
+        at = datetime.fromisoformat(told.at)
     except (msgspec.DecodeError, ValueError):
+        return None
+    if at.year not in YEARS:
+        return None
+    # Spark writes its zone, and that is UTC.
+    at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+    at_ms = (at - EPOCH) // timedelta(milliseconds=1)
+    if at_ms < 0:
         return None
     return MicroBatch(
         at_ms=at_ms,
@@ -157,7 +174,8 @@ def _batch_of(line: bytes | str | Mapping[str, Any]) -> MicroBatch | None:
         batch=told.batch,
         records=told.records,
         bytes=told.bytes,
-        seconds=told.seconds,
+        # A pace over less than that would be no number.
+        seconds=round(told.seconds, 6),
         lag=told.lag,
         rejected=told.rejected,
         late=told.late,

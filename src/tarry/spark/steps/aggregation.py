@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from tarry.spark.steps.checking import first_line, quiet_context, why_no_stream
 from tarry.spark.steps.columns import RULE, TIME, check_decoded
 from tarry.spark.steps.refused import StepRefused, duration_ms
 from tarry.spark.steps.states import check_columns
@@ -75,10 +76,25 @@ def windows_of(
     well = df.filter(of.col(RULE).isNull() & of.col(TIME).isNotNull())
     if df.isStreaming:
         well = well.withWatermark(TIME, f"{late_ms} milliseconds")
-    groups = [of.col(f"`{name}`") for name in by]
-    return well.groupBy(span.alias(WINDOW), *groups).agg(
+    groups = [_group(df, name) for name in by]
+    made = well.groupBy(span.alias(WINDOW), *groups).agg(
         *[of.expr(text).alias(name) for name, text in values.items()]
     )
+    told = why_no_stream(made)
+    if told:
+        texts = ", ".join(values.values())
+        raise StepRefused(f"a stream cannot have {texts:.200}: {told:.300}")
+    return made
+
+
+def _group(df: DataFrame, name: str) -> Column:
+    """Return a column of the group; times are of one group as far as its key tells them apart."""
+    from pyspark.sql import functions as of
+
+    column = of.col(f"`{name}`")
+    if df.schema[name].dataType.typeName() != "timestamp":
+        return column
+    return of.date_trunc("millisecond", column).alias(name)
 
 
 def result_columns(by: Sequence[str], values: Mapping[str, str]) -> tuple[Column, Column]:
@@ -121,8 +137,6 @@ def _check_values(df: DataFrame, by: Sequence[str], values: Mapping[str, str]) -
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as of
 
-    from tarry.spark.steps.checking import quiet_context
-
     if by:
         check_columns(df, "aggregate", list(by))
     if not values:
@@ -136,8 +150,7 @@ def _check_values(df: DataFrame, by: Sequence[str], values: Mapping[str, str]) -
             with quiet_context():
                 df.groupBy(*[of.col(f"`{one}`") for one in by]).agg(of.expr(text)).schema  # noqa: B018
         except PySparkException as flaw:
-            told = str(flaw.getMessage() or flaw).strip().splitlines()[0]
             raise StepRefused(
                 f"the value {name!r:.60} is no aggregate, such as sum(amount): {text!r:.200}: "
-                f"{told:.300}"
+                f"{first_line(flaw):.300}"
             ) from None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tarry.spark.steps.aggregation import JSON_OPTIONS
-from tarry.spark.steps.checking import check_expression
+from tarry.spark.steps.checking import check_expression, null_for_errors
 from tarry.spark.steps.columns import RULE, TIME, check_decoded
 from tarry.spark.steps.refused import StepRefused, duration_ms
 from tarry.spark.steps.states import BUCKETS, MILLISECOND_US, check_columns, check_state
 from tarry.spark.steps.wait_outcomes import ENDS, KINDS, STARTS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 def wait(
@@ -25,7 +25,7 @@ def wait(
     expires.  A wait ends once, when the watermark has passed its end: the newest event time less
     `late`.  The record's key is the wait's, its value JSON with key, outcome (`completed` or
     `expired`), began, ended and waited_ms.  Rows that an earlier step marked, and rows whose key is
-    null, are left out.  Raises StepRefused.
+    null, are left out; an expression that cannot be computed is not true.  Raises StepRefused.
     """
     from pyspark.sql import functions as of
 
@@ -46,7 +46,8 @@ def wait(
 
     kind = of.when(of.expr(start), STARTS).otherwise(0) + of.when(of.expr(until), ENDS).otherwise(0)
     well = df.filter(of.col(RULE).isNull() & of.col(TIME).isNotNull())
-    named = well.select(of.col(f"`{key}`").cast("string").alias("key"), TIME, kind.alias("kind"))
+    with null_for_errors(df.sparkSession):
+        named = well.select(_text_of(df, key).alias("key"), TIME, kind.alias("kind"))
     events = named.filter("key IS NOT NULL AND kind > 0").withWatermark(
         TIME, f"{late_ms} milliseconds"
     )
@@ -70,3 +71,12 @@ def wait(
     return ended.select(
         of.lit(topic).alias("topic"), "key", of.to_json(told, JSON_OPTIONS).alias("value")
     )
+
+
+def _text_of(df: DataFrame, key: str) -> Column:
+    """Return a key as text; that of bytes is base64, as in the JSON of other steps."""
+    from pyspark.sql import functions as of
+
+    column = of.col(f"`{key}`")
+    is_binary = df.schema[key].dataType.typeName() == "binary"
+    return of.base64(column) if is_binary else column.cast("string")

@@ -80,6 +80,21 @@ def test_a_path_may_begin_at_home(file, monkeypatch):
     assert "names a user whose home is not known" in mistakes_of(file)[0]
 
 
+def test_a_mark_that_an_editor_has_put_at_the_begin_is_passed_over(file):
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+
+    assert read_pipeline(file, {}).name == "orders"
+
+
+def test_a_link_into_the_checkpoint_is_within_it(file):
+    (file.parent / "lake/checkpoints").mkdir(parents=True)
+    (file.parent / "link").symlink_to("lake/checkpoints")
+    changed(file, "lake/checkpoints/orders", "link/orders")
+    changed(file, 'path = "lake/orders"', 'path = "lake/checkpoints/orders/kept"')
+
+    assert "archive.path: lies within the checkpoint" in mistakes_of(file)[0]
+
+
 def test_avro_and_protobuf_take_a_message_and_a_registry(file):
     decode = 'format = "protobuf"\nmessage = "shop.Order"\nregistry = "http://one:8081"'
     changed(file, 'format = "json"', decode)
@@ -161,6 +176,38 @@ MISTAKES = [
     ),
     ("[archive]", '[settings]\n"linger.ms" = 0.5\n[archive]', ":19 settings: "),
     ("rate = 50_000", "from = 1969-12-31T23:59:59Z", ":6 source.from: is before 1970"),
+    ("rate = 50_000", 'bootstrap = "http://one:1"', ":6 source.bootstrap: http://one:1 is no addr"),
+    ("rate = 50_000", 'bootstrap = "one:99999"', ":6 source.bootstrap: "),
+    ("rate = 50_000", 'bootstrap = ","', ":6 source.bootstrap: bootstrap.servers names no address"),
+    (
+        'format = "json"',
+        'format = "json"\nregistry = "http://me:secret/x@one"',
+        ":10 decode.registry: must be an address such as http://host:8081",
+    ),
+    (
+        'format = "json"',
+        'format = "json"\nregistry = "http://one:99999"',
+        ":10 decode.registry: must be an address",
+    ),
+    (
+        'format = "json"',
+        'format = "json"\nregistry = "http://[::1"',
+        ":10 decode.registry: must be an address",
+    ),
+    ('"order.json"', '"order\\u0000.json"', ":10 decode.schema: 'order\\x00.json' has a zero byte"),
+    ('"order.json"', f'"{"o" * 300}"', f":10 decode.schema: {'o' * 59!r}"[:30]),
+    ('"lake/orders"', '"lake\\u0000"', ":20 archive.path: 'lake\\x00' has a zero byte"),
+    ('"lake/orders"', '"order.json/lake"', ":20 archive.path: "),
+    ('"lake/orders"', '"file:/lake"', ":20 archive.path: 'file:/lake' is no directory of a file s"),
+    ('"lake/orders"', '"x/../lake/checkpoints/orders/a"', ":20 archive.path: lies within the"),
+    ('name = "orders"', f'name = "{"a" * 201}"', f":1 name: '{'a' * 59} has more than 200 letters"),
+    ('path = "lake/orders"', 'path = "o"\nevery = "٣m"', ":21 archive.every: is '٣m', and it must"),
+    (
+        'path = "lake/orders"',
+        f'path = "o"\nevery = "{"9" * 5_000}m"',
+        f":21 archive.every: is '{'9' * 59}, and it must be a duration",
+    ),
+    ("[archive]", f"x = {'[' * 5_000}{']' * 5_000}\n[archive]", ":0 the text is nested too deeply"),
     ('path = "lake/orders"', 'path = "o"\nevery = "36501d"', ":21 archive.every: is '36501d'"),
 ]
 
@@ -213,6 +260,23 @@ MORE_MISTAKES = [
     ('window = "5m"', 'window = "5m"\nsession = "1m"', ":27 aggregate: needs either window"),
     ('window = "5m"', 'window = "5m"\nslide = "6m"', ":30 aggregate.slide: is longer than"),
     ('window = "5m"', 'session = "5m"\nslide = "1m"', ":30 aggregate.slide: needs window"),
+    ('"revenue"\nwindow', '"Clean"\nwindow', ":28 aggregate.name: there is a stage 'clean' al"),
+    (
+        '{ revenue = "sum(amount)" }',
+        '{ "a`b" = "count(*)" }',
+        ":31 aggregate.values: names a field that cannot be: 'a`b' has a backtick",
+    ),
+    (
+        '{ revenue = "sum(amount)" }',
+        '{ "" = "count(*)" }',
+        ":31 aggregate.values: names a field that cannot be: is empty",
+    ),
+    (
+        '{ revenue = "sum(amount)" }',
+        '{ _window = "count(*)" }',
+        ":31 aggregate.values: names a field that cannot be: '_window' begins with an underscore",
+    ),
+    ('by = ["country"]', 'by = ["a`b"]', ":30 aggregate.by: 'a`b' has a backtick"),
     ('{ revenue = "sum(amount)" }', "{}", ":31 aggregate.values: must name a field"),
     ('{ revenue = "sum(amount)" }', "{ a = 1 }", ":31 aggregate.values: has 'a', which is no text"),
     ('by = ["country"]', 'by = ["Start"]', ":30 aggregate.by: the result has the field 'Start' al"),

@@ -52,7 +52,9 @@ def test_topics_that_are_made_take_what_the_sources_take(tarry: Tarry, tmp_path:
     assert again.missing == []
 
 
-def test_sources_of_usual_records_leave_the_cluster_to_decide(tarry: Tarry, tmp_path: Path) -> None:
+def test_a_record_that_a_usual_source_just_takes_can_be_rejected(
+    tarry: Tarry, tmp_path: Path
+) -> None:
     for name in ("orders", "returns"):
         tarry.topic(name)
     pipeline = pipeline_at(tmp_path, tarry.bootstrap)
@@ -60,7 +62,13 @@ def test_sources_of_usual_records_leave_the_cluster_to_decide(tarry: Tarry, tmp_
     with closing(admin_of(pipeline)) as admin:
         plan = find_topics(admin, pipeline, stages_of(pipeline))
 
-    assert [dict(one.configs) for one in plan.missing] == [{}, {}, {"cleanup.policy": "compact"}]
+    # The cluster's default, and room for the headers that say why.
+    rejected = {"max.message.bytes": str(1_048_588 + 65_536)}
+    assert {one.name: dict(one.configs) for one in plan.missing} == {
+        "clean": {},
+        "rejected": rejected,
+        "counts": {"cleanup.policy": "compact"},
+    }
 
 
 def test_a_cluster_that_is_away_at_the_start_is_asked_again_and_then_told(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import threading
@@ -241,6 +242,16 @@ def test_a_registry_that_is_down_stops_only_what_nobody_asked_for(tmp_path: Path
         another.find(2)
     assert "does not tell schema 2" in str(failure.value)
     assert len(server.asked) == 1
+
+
+def test_a_password_may_have_any_sign(server: FakeRegistry, tmp_path: Path) -> None:
+    server.schemas = {"1": json.dumps(ORDER)}
+
+    registry_of(server, tmp_path, "me:a%40b%3Ac@").find(1)
+
+    (told,) = [text for _, text in server.asked]
+    assert told is not None
+    assert base64.b64decode(told.removeprefix("Basic ")) == b"me:a@b:c"
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,19 @@ def test_a_wrong_value_gets_a_sentence_with_its_field(value: bytes, sentence: st
     assert flaw_of(ORDER, value) == sentence
 
 
+@pytest.mark.parametrize("value", [b'{"id":"a","amount":1,"state":"%s"}', b'{"id":"a","%s":1}'])
+def test_a_sentence_is_short_whatever_the_record_has(value: bytes) -> None:
+    # It goes into a header: a record of a megabyte would not fit into its topic any more.
+    schema = {**ORDER, "additionalProperties": False}
+    decoder = JsonDecoder(json.dumps(schema))
+
+    (error,) = decode_values(decoder, [value % (b"x" * 1_000_000)]).errors
+
+    assert error is not None
+    assert error.startswith("field ")
+    assert len(error) == 500
+
+
 @pytest.mark.parametrize(
     ("schema", "sentence"),
     [

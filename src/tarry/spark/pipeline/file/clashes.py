@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from tarry.spark.pipeline.file.mistakes import Mistake
@@ -84,9 +86,10 @@ def _names(pipeline: Pipeline) -> Found:
     }
     for section, names in named.items():
         for place, name in enumerate(names):
-            if name in taken:
-                yield (section, place, "name"), f"there is a stage {name!r} already"
-            taken.append(name)
+            # Directories have their names, and not every file system tells letters' cases apart.
+            if name.lower() in taken:
+                yield (section, place, "name"), f"there is a stage {name.lower()!r} already"
+            taken.append(name.lower())
 
 
 def _windows(pipeline: Pipeline) -> Found:
@@ -141,6 +144,8 @@ def written_topics(pipeline: Pipeline) -> Iterator[tuple[KeyPath, str]]:
 def _paths(pipeline: Pipeline) -> Found:
     if pipeline.archive is None:
         return
-    path, checkpoint = pipeline.archive.path, pipeline.checkpoint
+    path, checkpoint = (
+        Path(os.path.realpath(one)) for one in (pipeline.archive.path, pipeline.checkpoint)
+    )
     if path == checkpoint or checkpoint in path.parents or path in checkpoint.parents:
         yield ("archive", "path"), "lies within the checkpoint, or around it: keep them apart"

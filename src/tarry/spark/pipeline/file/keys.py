@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from tarry.spark.pipeline.file.values import (
+    Addresses,
     Column,
     Directory,
     Duration,
@@ -86,7 +87,7 @@ SECTIONS: Final = (
             FileKey("topics", Texts(TopicName()), REQUIRED, "Topics that are read."),
             FileKey(
                 "bootstrap",
-                Kind(),
+                Addresses(),
                 "",
                 "Addresses of the cluster. Default: `TARRY_BOOTSTRAP_SERVERS` of the environment, "
                 "else 127.0.0.1:9092.",
@@ -144,7 +145,9 @@ SECTIONS: Final = (
     FileSection(
         "check",
         "Rules: each is a name and an SQL expression over the columns. A record for which it is "
-        "false or null is rejected under the rule's name.",
+        "false or null is rejected under the rule's name. What cannot be computed, such as a "
+        "division by zero, is null. Whole numbers that leave 64 bits go round: bound "
+        "them in the schema (`maximum`).",
         names=Expression(),
     ),
     FileSection(
@@ -185,7 +188,9 @@ SECTIONS: Final = (
                 "values",
                 Expressions(),
                 REQUIRED,
-                'Fields of a result, such as { revenue = "sum(amount)" }.',
+                'Fields of a result, such as { revenue = "sum(amount)" }. What cannot be computed '
+                "ends the stage: where a sum may leave 64 bits, write `try_sum`, which is null "
+                "then.",
             ),
             FileKey(
                 "topic",

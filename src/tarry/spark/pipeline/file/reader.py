@@ -37,13 +37,16 @@ def read_pipeline(path: Path, environment: Mapping[str, str] = os.environ) -> Pi
     """Read a pipeline file.  Raises PipelineRefused with every mistake, or OSError."""
     text = path.read_bytes()
     try:
-        decoded = text.decode()
+        # Editors of some systems write a mark at the begin.
+        decoded = text.decode("utf-8-sig")
         parsed = tomllib.loads(decoded)
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
         raise PipelineRefused(path, [Mistake(line, "", "the text is not UTF-8")]) from None
     except tomllib.TOMLDecodeError as error:
         raise PipelineRefused(path, [_not_toml(str(error))]) from None
+    except RecursionError:
+        raise PipelineRefused(path, [Mistake(0, "", "the text is nested too deeply")]) from None
     reader = _FileReader(path, key_lines(decoded.replace("\r\n", "\n")))
     pipeline = reader.pipeline(parsed, environment)
     if pipeline is None or reader.mistakes:

@@ -6,6 +6,7 @@ A kind raises ValueError with the end of a sentence whose subject is the key.
 from __future__ import annotations
 
 import datetime
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from tarry.client.settings import (
     PRODUCER,
     ConsumerSettings,
     ProducerSettings,
+    parse_addresses,
 )
 from tarry.spark.options import DURATIONS_MS
 from tarry.spark.reading.bounds import AT_EARLIEST, AT_LATEST
@@ -26,13 +28,16 @@ from tarry.spark.reading.read_options import REFUSED_SETTINGS
 from tarry.spark.writing.write_options import DECIDED, is_decided_so
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+# Files are named after it, with some letters more.
+NAME_LETTERS_MAX: Final = 200
 TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+")
 TOPIC_LETTERS_MAX: Final = 249
 EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 # A hundred years: what Spark reckons with in microseconds.
 DURATION_MS_MAX: Final = 36_500 * DURATIONS_MS["d"]
-DURATION: Final = re.compile(r"(\d+) ?(ms|s|m|min|h|d)")
-COLUMN: Final = re.compile(r"[^`]+")
+DURATION: Final = re.compile(r"([0-9]{1,18}) ?(ms|s|m|min|h|d)")
+# Begin of a URL, also of one with a single slash.
+URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 class Kind:
@@ -58,6 +63,8 @@ class Name(Kind):
         text: str = super().read(value, folder)
         if not NAME.fullmatch(text):
             raise ValueError(f"{text!r:.60} may have letters, digits, dots, dashes and underscores")
+        if len(text) > NAME_LETTERS_MAX:
+            raise ValueError(f"{text!r:.60} has more than {NAME_LETTERS_MAX} letters")
         return text
 
 
@@ -73,6 +80,20 @@ class TopicName(Kind):
                 f"{text!r:.60} cannot be a topic's name: letters, digits, dots, dashes and "
                 f"underscores, {TOPIC_LETTERS_MAX} at most"
             )
+        return text
+
+
+class Addresses(Kind):
+    """Addresses of a cluster's brokers."""
+
+    told = "addresses"
+
+    def read(self, value: Any, folder: Path) -> str:
+        text: str = super().read(value, folder)
+        try:
+            parse_addresses(text)
+        except InvalidSetting as error:
+            raise ValueError(str(error)) from None
         return text
 
 
@@ -120,6 +141,8 @@ class Column(Kind):
             raise ValueError(
                 f"{text!r:.60} begins with an underscore, as columns of Tarry's own do"
             )
+        if "`" in text:
+            raise ValueError(f"{text!r:.60} has a backtick, which ends a name in SQL")
         return text
 
 
@@ -151,10 +174,18 @@ class WholeNumber(Kind):
 
 def _place(text: str, folder: Path) -> Path:
     """Return a path, which counts from the folder of the file or from a user's home."""
+    if "\0" in text:
+        raise ValueError(f"{text!r:.60} has a zero byte, which no path has")
     try:
-        return folder / Path(text).expanduser()
+        path = folder / Path(text).expanduser()
+        # A name may be too long, and a directory closed to the user.
+        path.exists()
     except RuntimeError:
         raise ValueError(f"{text!r:.60} names a user whose home is not known") from None
+    except OSError as error:
+        told = f"{text!r:.60} is no path that can be looked at: {error.strerror}"
+        raise ValueError(told) from None
+    return path
 
 
 class FilePath(Kind):
@@ -177,14 +208,16 @@ class Directory(Kind):
 
     def read(self, value: Any, folder: Path) -> Path:
         text: str = super().read(value, folder)
-        if "://" in text:
+        if URL.match(text):
             raise ValueError(
                 f"{text!r:.100} is no directory of a file system; driver and workers need one that "
                 "they share (local, NFS, a mounted volume)"
             )
-        path = _place(text, folder).absolute()
-        if path.exists() and not path.is_dir():
-            raise ValueError(f"{path} is no directory")
+        # Without "..", so that two names of one directory are alike.
+        path = Path(os.path.normpath(_place(text, folder).absolute()))
+        there = next(one for one in (path, *path.parents) if one.exists())
+        if not there.is_dir():
+            raise ValueError(f"{there} is no directory")
         return path
 
 
@@ -195,8 +228,12 @@ class WebAddress(Kind):
 
     def read(self, value: Any, folder: Path) -> str:
         text: str = super().read(value, folder)
-        parts = urlsplit(text)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urlsplit(text)
+            is_address = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:
+            is_address = False
+        if not is_address:
             # Without the text, which may have a password.
             raise ValueError("must be an address such as http://host:8081")
         return text
@@ -240,6 +277,10 @@ class Expressions(Kind):
         if not isinstance(value, dict) or not value:
             raise ValueError('must name a field at least, such as { orders = "count(*)" }')
         for name, text in value.items():
+            try:
+                Column().read(name, folder)
+            except ValueError as error:
+                raise ValueError(f"names a field that cannot be: {error}") from None
             if not isinstance(text, str) or not text.strip():
                 raise ValueError(f"has {name!r:.60}, which is no text with an expression")
         return value

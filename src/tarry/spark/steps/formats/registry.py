@@ -18,7 +18,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
 from tarry.spark.steps.formats.values import BadValue
@@ -59,7 +59,8 @@ class SchemaRegistry:
         self.url = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
         self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
         if parts.username is not None:
-            user = f"{parts.username}:{parts.password or ''}".encode()
+            # An address has signs such as "@" by their numbers.
+            user = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
             self._headers["Authorization"] = f"Basic {base64.b64encode(user).decode()}"
         self._pause = pause
         self._directory = cache / hashlib.sha256(self.url.encode()).hexdigest()[:16]

@@ -36,6 +36,9 @@ class Decoded(NamedTuple):
 
 NO_VALUE: Final = "the record has no value (null)"
 
+# Letters of a sentence: it may name what the record has, and goes along with it in a header.
+ERROR_LETTERS_MAX: Final = 500
+
 # The years 2 to 9998: in every zone these are times of Python's.
 TIME_US_MIN: Final = -62_104_060_800_000_000
 TIME_US_MAX: Final = 253_370_764_799_999_999
@@ -54,7 +57,7 @@ def decode_values(decoder: ValueDecoder, values: Sequence[bytes | str | None]) -
             try:
                 row = decode(value.encode() if isinstance(value, str) else value)
             except BadValue as flaw:
-                error = str(flaw)
+                error = _short(str(flaw))
         rows.append(row)
         errors.append(error)
     try:
@@ -64,6 +67,12 @@ def decode_values(decoder: ValueDecoder, values: Sequence[bytes | str | None]) -
     except (pa.ArrowException, OverflowError, ValueError, TypeError):
         pass
     return _one_by_one(decoder.fields, rows, errors)
+
+
+def _short(error: str) -> str:
+    if len(error) <= ERROR_LETTERS_MAX:
+        return error
+    return f"{error[: ERROR_LETTERS_MAX - 3]}..."
 
 
 def is_extreme(column: pa.Array) -> bool:
@@ -98,6 +107,7 @@ def _one_by_one(
                     raise ValueError("a time before the year 2 or behind the year 9998")
             except (pa.ArrowException, OverflowError, ValueError, TypeError) as flaw:
                 rows[place] = None
-                errors[place] = f"field {field.name} does not fit into {field.type}: {flaw!s:.200}"
+                told = f"field {field.name} does not fit into {field.type}: {flaw!s:.200}"
+                errors[place] = _short(told)
                 break
     return Decoded(pa.array(rows, fields), errors)
