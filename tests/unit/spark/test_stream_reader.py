@@ -58,8 +58,8 @@ def make(broker: Tarry) -> Iterator[Any]:
 
 
 def offsets(told: Any) -> dict[str, int]:
-    """Offsets by partition, without the topic's id."""
-    return {partition: at for partition, at in told[TOPIC].items() if partition != "id"}
+    """Offsets by partition, without the topic's id and the leader epochs."""
+    return {partition: at for partition, at in told[TOPIC].items() if partition.isdigit()}
 
 
 def at(told: Any, zero: int, one: int) -> dict[str, Any]:

@@ -30,10 +30,35 @@ class LostRange:
     # The one behind the last; None: all that followed.
     end: int | None
     reason: str
+    # The query has read what lay there before it was lost; what lies there now is read as well.
+    was_read: bool = False
 
     def __str__(self) -> str:
         until = "on" if self.end is None else f"to {self.end}"
         return f"{self.topic} [{self.partition}] from offset {self.first} {until} ({self.reason})"
+
+
+def cut_at(parting: int) -> str:
+    """Return why what was noted of a log is not in it any more."""
+    return f"the log was cut at offset {parting}, and what follows there was written anew"
+
+
+def within_cuts(
+    ranges: Iterable[ReadRange], partings: Mapping[TopicPartition, int]
+) -> tuple[list[ReadRange], list[LostRange]]:
+    """Return what can be read of ranges whose logs were cut since they were planned, and what is
+    lost of them: what was written anew there belongs to another micro-batch."""
+    readable: list[ReadRange] = []
+    lost: list[LostRange] = []
+    for one in ranges:
+        parting = partings.get((one.topic, one.partition))
+        if parting is None or parting >= one.end:
+            readable.append(one)
+            continue
+        first = max(one.first, parting)
+        lost.append(LostRange(one.topic, one.partition, first, one.end, cut_at(parting)))
+        readable.append(ReadRange(one.topic, one.partition, one.first, first))
+    return readable, lost
 
 
 def within_logs(
@@ -60,6 +85,9 @@ def within_logs(
     return readable, lost
 
 
+# Of records that were read and are not in the log any more.
+GONE_SINCE: Final = "read, and gone since; reading goes on at the first of these offsets"
+
 # What a user of the data source can do.
 GO_ON: Final = "Set failOnDataLoss=false to go on with what is there"
 
@@ -68,10 +96,13 @@ def lost_sentence(lost: list[LostRange], advice: str = GO_ON) -> str:
     """Tell what is lost, and what a user can do."""
     told = "; ".join(str(one) for one in lost[:TOLD_MAX])
     more = f"; and {len(lost) - TOLD_MAX} more" if len(lost) > TOLD_MAX else ""
-    return (
-        f"these records cannot be read: {told}{more}. They may have been deleted by retention, or "
-        f"the topic was made anew. {advice}"
-    )
+    why = "They may have been deleted by retention, or the topic was made anew"
+    if any(one.was_read for one in lost):
+        why = (
+            "An unclean leader took over, or a broker lost what it had not flushed. What the query "
+            "made of records that are gone stays as it is"
+        )
+    return f"these records cannot be read: {told}{more}. {why}. {advice}"
 
 
 def raise_or_tell(
@@ -86,6 +117,6 @@ def raise_or_tell(
     if is_failure:
         raise DataLost(lost_sentence(lost, advice))
     for one in lost[:TOLD_MAX]:
-        log.warning("%s: %s", left_out, one)
+        log.warning("%s: %s", GONE_SINCE if one.was_read else left_out, one)
     if len(lost) > TOLD_MAX:
         log.warning("%d more ranges were not read", len(lost) - TOLD_MAX)

@@ -17,6 +17,7 @@ from tarry.client.core.admin.arguments import (
     check_group_id,
     check_number,
     ends_of,
+    epochs_of,
     new_topics_of,
     partitions_by_topic,
     targets_of,
@@ -37,6 +38,7 @@ from tarry.client.core.admin.calls import (
     left_out,
 )
 from tarry.client.core.admin.configs import ChangeConfigs, ConfigChange
+from tarry.client.core.admin.epochs import FoundEpochs, epoch_ends
 from tarry.client.core.admin.groups import (
     GroupDescription,
     GroupOutcome,
@@ -219,6 +221,14 @@ class AdminRequests:
 
     def describe_producers(self, places: Iterable[TopicPartition]) -> Steps[DescribedProducers]:
         return describe_producers(self._connections, places_of("describe_producers", places))
+
+    def epoch_ends(
+        self,
+        epochs: Mapping[TopicPartition, int],
+        leader_epochs: Mapping[TopicPartition, int] | None,
+    ) -> Steps[FoundEpochs]:
+        known = {} if leader_epochs is None else epochs_of("epoch_ends", leader_epochs)
+        return epoch_ends(self._connections, epochs_of("epoch_ends", epochs), known)
 
 
 def _name_of(broker_id: int | None) -> str:
