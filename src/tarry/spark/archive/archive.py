@@ -16,13 +16,17 @@ from tarry.spark.archive.directory import DELTA, PARQUET, TABLES, ArchiveDirecto
 from tarry.spark.archive.manifest import ArchiveRefused, Manifest, make_manifest
 from tarry.spark.archive.parquet_files import SLOT_MS, ArchiveTask
 from tarry.spark.archive.round_plan import (
+    check_cuts,
     check_topics,
     lost_offsets,
     next_ranges,
+    noted_ends,
     passed_by,
     within_limit,
 )
 from tarry.spark.archive.workers import OwnWorker, SparkWorkers, Workers, archive_files
+from tarry.spark.histories.lines import Line
+from tarry.spark.histories.looks import Looks, partings_of
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.loss import LostRange, raise_or_tell
@@ -128,6 +132,7 @@ class Archiver:
         self._directory = directory
         self._options = options
         self._topic_ids: dict[str, str] = {}
+        self._looks = Looks(cluster)
 
     def run(self, choice: TopicChoice) -> Iterator[ArchiveSummary]:
         """Take rounds up to the ends that the topics have at first."""
@@ -143,6 +148,9 @@ class Archiver:
         while True:
             newest = self._directory.newest()
             check_topics(newest, topics)
+            seen = self._looks.look(noted_ends(newest, topics)) if places else {}
+            check_cuts(newest, partings_of(seen))
+            lines = {place: one.found.line for place, one in seen.items()}
             starts = cluster.starts(places)
             self._check_lost(lost_offsets(newest, starts))
             passed = passed_by(newest, targets)
@@ -153,7 +161,7 @@ class Archiver:
             if not ranges:
                 return
             ranges = within_limit(ranges, self._options.round_records_max)
-            manifest = self._round(newest, ranges, starts)
+            manifest = self._round(newest, ranges, starts, lines)
             if manifest is not None:
                 summary.add(manifest)
                 yield summary
@@ -170,6 +178,7 @@ class Archiver:
         newest: Manifest | None,
         ranges: list[ReadRange],
         starts: Mapping[TopicPartition, int],
+        lines: Mapping[TopicPartition, Line],
     ) -> Manifest | None:
         """Read and write one round; None if another run has written it."""
         directory, options = self._directory, self._options
@@ -186,7 +195,9 @@ class Archiver:
             tasks = plan_tasks(ranges, TaskLimits(cores=self._workers.count()))
             files = archive_files(self._workers, task, tasks)
             now_ms = int(time.time() * 1000)
-            manifest = make_manifest(newest, self._topic_ids, ranges, files, starts, now_ms)
+            manifest = make_manifest(
+                newest, self._topic_ids, ranges, files, starts, now_ms, lines=lines
+            )
             if not directory.commit(manifest):
                 log.warning("round %d was written by another run", manifest.number)
                 return None

@@ -1,0 +1,174 @@
+"""Readers of logs that a real broker lost the ends of, and that have grown past them since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from tests.support.spark.cut_logs import LosingBroker
+
+from tarry.client import Admin, FoundEpoch
+from tarry.spark.archive.archive import ArchiveOptions, ArchiveSummary, archive
+from tarry.spark.archive.directory import ArchiveDirectory
+from tarry.spark.archive.manifest import ArchiveRefused
+from tarry.spark.reading.bounds import TopicChoice
+from tarry.spark.reading.loss import DataLost
+from tarry.spark.reading.read_options import parse_read_options
+from tarry.spark.reading.stream import StreamReader
+
+OLD = [b"old %d" % number for number in range(10)]
+NEW = [b"new %d" % number for number in range(9)]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LosingBroker]:
+    with closing(LosingBroker(tmp_path_factory.mktemp("losing"))) as losing:
+        yield losing
+
+
+def reader_of(broker: LosingBroker, topic: str, **options: str) -> StreamReader:
+    given = {
+        "kafka.bootstrap.servers": broker.bootstrap,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        **options,
+    }
+    return StreamReader(parse_read_options(given, is_stream=True))
+
+
+def values(reader: StreamReader, start: Any, end: Any) -> list[bytes]:
+    """What a micro-batch reads."""
+    return [
+        value
+        for task in reader.partitions(start, end)
+        for batch in reader.read(task)
+        for value in batch.column("value").to_pylist()
+    ]
+
+
+def without_epochs(told: dict[str, Any]) -> dict[str, Any]:
+    """Offsets as a checkpoint of an older version has them."""
+    return {
+        name: {key: at for key, at in topic.items() if key != "epochs"}
+        for name, topic in told.items()
+    }
+
+
+def test_a_query_notices_a_log_that_was_cut_and_has_grown_past_its_place(
+    broker: LosingBroker,
+) -> None:
+    topic = "cut-under-a-query"
+    broker.make(topic)
+    broker.send(topic, *OLD)
+    lax, strict = reader_of(broker, topic, failOnDataLoss="false"), reader_of(broker, topic)
+    begin = lax.initialOffset()
+    middle = lax.latestOffset(begin, ReadMaxRows(3))
+    noted = lax.latestOffset(middle, ReadAllAvailable())
+    assert values(lax, begin, middle) + values(lax, middle, noted) == OLD
+    assert strict.latestOffset(noted, ReadAllAvailable()) == noted
+
+    broker.lose_from(topic, 6)
+    broker.send(topic, *NEW)
+
+    restarted = reader_of(broker, topic)
+    for query in (strict, restarted):
+        with pytest.raises(DataLost, match=rf"{topic} \[0\] from offset 6 to 10 \(the log was cut"):
+            query.latestOffset(noted, ReadAllAvailable())
+    # A micro-batch that was planned before, and is read again.
+    with pytest.raises(DataLost, match=rf"{topic} \[0\] from offset 6 to 10 \(the log was cut"):
+        restarted.partitions(middle, noted)
+    assert values(lax, middle, noted) == OLD[3:6]
+
+    parted = lax.latestOffset(noted, ReadAllAvailable())
+    reached = lax.latestOffset(parted, ReadAllAvailable())
+
+    assert (parted[topic]["0"], reached[topic]["0"]) == (6, 15)
+    assert lax.partitions(noted, parted) == []
+    assert values(lax, parted, reached) == NEW
+    assert restarted.latestOffset(reached, ReadAllAvailable()) == reached
+    with_a_limit = reader_of(broker, topic, failOnDataLoss="false", minOffsetsPerTrigger="100")
+    with_a_limit.prepareForTriggerAvailableNow()
+    limit = with_a_limit.getDefaultReadLimit()
+    assert with_a_limit.latestOffset(noted, limit) == parted
+    assert with_a_limit.latestOffset(parted, limit) == reached
+    for reader in (lax, strict, restarted, with_a_limit):
+        reader.stop()
+
+
+def test_leaders_that_kept_everything_and_old_checkpoints_end_no_query(
+    broker: LosingBroker,
+) -> None:
+    topic = "led-anew-under-a-query"
+    broker.make(topic)
+    broker.send(topic, *OLD)
+    reader = reader_of(broker, topic)
+    noted = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+
+    broker.restart(is_clean=False)
+    assert reader.latestOffset(noted, ReadAllAvailable()) == noted
+    broker.send(topic, *NEW)
+    broker.restart(is_clean=True)
+
+    for query in (reader, reader_of(broker, topic)):
+        reached = query.latestOffset(noted, ReadAllAvailable())
+        assert values(query, noted, reached) == NEW
+        assert query.latestOffset(without_epochs(noted), ReadAllAvailable()) == reached
+        query.stop()
+    assert [first for _, first in reached[topic]["epochs"]["0"]] == [0, 10]
+
+
+def test_an_archive_notices_it_too_and_keeps_what_was_lost(
+    broker: LosingBroker, tmp_path: Path
+) -> None:
+    topic = "cut-under-an-archive"
+    choice = TopicChoice(names=(topic,))
+
+    def run(**changed: Any) -> int:
+        options = ArchiveOptions({"bootstrap.servers": broker.bootstrap}, **changed)
+        summary = ArchiveSummary()
+        for summary in archive(None, choice, tmp_path, options):  # noqa: B007
+            pass
+        return summary.records
+
+    broker.make(topic)
+    broker.send(topic, *OLD[:5])
+    assert run() == 5
+    broker.restart(is_clean=False)
+    broker.send(topic, *OLD[5:])
+    assert run() == 5
+    newest = ArchiveDirectory(tmp_path).newest()
+    assert newest is not None
+    assert [first for _, first in newest.epochs[topic][0]] == [0, 5]
+
+    broker.lose_from(topic, 7)
+    broker.send(topic, *NEW)
+
+    sentence = r"\[0\] up to offset 10, and the log was cut at offset 7 .*to another path"
+    for changed in ({}, {"fail_on_data_loss": False}):
+        with pytest.raises(ArchiveRefused, match=sentence):
+            run(**changed)
+
+
+def test_a_broker_says_where_epochs_ended_though_none_was_written_in_since(
+    broker: LosingBroker,
+) -> None:
+    topic = "epochs-without-records"
+    place = (topic, 0)
+    broker.make(topic)
+    broker.send(topic, *OLD)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        before = admin.offsets({place: -1})[place].leader_epoch  # type: ignore[union-attr]
+    for _ in range(3):
+        broker.restart(is_clean=False)
+
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        told = [admin.epoch_ends({place: before + more})[place] for more in range(4)]
+
+    assert told == [FoundEpoch(before, 10)] * 3 + [FoundEpoch(before + 3, 10)]
