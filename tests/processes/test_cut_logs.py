@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -62,12 +63,14 @@ def without_epochs(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_query_notices_a_log_that_was_cut_and_has_grown_past_its_place(
-    broker: LosingBroker,
+    broker: LosingBroker, tmp_path: Path
 ) -> None:
     topic = "cut-under-a-query"
     broker.make(topic)
     broker.send(topic, *OLD)
-    lax, strict = reader_of(broker, topic, failOnDataLoss="false"), reader_of(broker, topic)
+    file = tmp_path / "lost.jsonl"
+    lax = reader_of(broker, topic, failOnDataLoss="false", lossFile=str(file))
+    strict = reader_of(broker, topic)
     begin = lax.initialOffset()
     middle = lax.latestOffset(begin, ReadMaxRows(3))
     noted = lax.latestOffset(middle, ReadAllAvailable())
@@ -79,12 +82,14 @@ def test_a_query_notices_a_log_that_was_cut_and_has_grown_past_its_place(
 
     restarted = reader_of(broker, topic)
     for query in (strict, restarted):
-        with pytest.raises(DataLost, match=rf"{topic} \[0\] from offset 6 to 10 \(the log was cut"):
+        with pytest.raises(DataLost, match=rf"{topic} \[0\] from offset 6 to 10 \(read before: "):
             query.latestOffset(noted, ReadAllAvailable())
     # A micro-batch that was planned before, and is read again.
     with pytest.raises(DataLost, match=rf"{topic} \[0\] from offset 6 to 10 \(the log was cut"):
         restarted.partitions(middle, noted)
     assert values(lax, middle, noted) == OLD[3:6]
+
+    file.unlink()
 
     parted = lax.latestOffset(noted, ReadAllAvailable())
     reached = lax.latestOffset(parted, ReadAllAvailable())
@@ -92,6 +97,8 @@ def test_a_query_notices_a_log_that_was_cut_and_has_grown_past_its_place(
     assert (parted[topic]["0"], reached[topic]["0"]) == (6, 15)
     assert lax.partitions(noted, parted) == []
     assert values(lax, parted, reached) == NEW
+    (line,) = map(json.loads, file.read_text().splitlines())
+    assert (line["topic"], line["partition"], line["first"], line["end"]) == (topic, 0, 6, 10)
     assert restarted.latestOffset(reached, ReadAllAvailable()) == reached
     with_a_limit = reader_of(broker, topic, failOnDataLoss="false", minOffsetsPerTrigger="100")
     with_a_limit.prepareForTriggerAvailableNow()

@@ -62,6 +62,8 @@ class ArchiveOptions:
     round_records_max: int = ROUND_RECORDS_MAX
     # False: records that the log has lost before they were archived are counted, not refused.
     fail_on_data_loss: bool = True
+    # What gets a line for each range of those; "": nothing.
+    loss_file: str = ""
 
     def reading(self) -> dict[str, str]:
         """Return the settings of what reads: records of transactions that are open wait."""
@@ -171,7 +173,10 @@ class Archiver:
             LostRange(one.topic, one.partition, one.first, one.end, f"the log starts at {one.end}")
             for one in lost
         ]
-        raise_or_tell(told, self._options.fail_on_data_loss, GO_ON, "not archived")
+        options = self._options
+        raise_or_tell(
+            told, options.fail_on_data_loss, GO_ON, "not archived", file=options.loss_file
+        )
 
     def _round(
         self,

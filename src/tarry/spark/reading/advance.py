@@ -86,7 +86,8 @@ def losses_of_cuts(start: QueryOffsets, partings: Mapping[TopicPartition, int]) 
     lost: list[LostRange] = []
     for (name, partition), parting in sorted(partings.items()):
         offset = start.get((name, partition))
-        lost.append(LostRange(name, partition, parting, offset, cut_at(parting), was_read=True))
+        reason = f"read before: {cut_at(parting)}"
+        lost.append(LostRange(name, partition, parting, offset, reason, was_read=True))
     return lost
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
+
+import msgspec
 
 from tarry.base.ids import TopicPartition
 from tarry.spark.reading.plan import ReadRange
@@ -110,8 +113,10 @@ def raise_or_tell(
     is_failure: bool,
     advice: str = GO_ON,
     left_out: str = "not read, because failOnDataLoss is false",
+    file: str = "",
 ) -> None:
-    """Raise what is lost, or log it where reading is to go on."""
+    """Raise what is lost, or log it where reading is to go on, and append it to a file if one is
+    named."""
     if not lost:
         return
     if is_failure:
@@ -120,3 +125,31 @@ def raise_or_tell(
         log.warning("%s: %s", GONE_SINCE if one.was_read else left_out, one)
     if len(lost) > TOLD_MAX:
         log.warning("%d more ranges were not read", len(lost) - TOLD_MAX)
+    if file:
+        note_lost(lost, file)
+
+
+class LostLine(msgspec.Struct, frozen=True):
+    """Line of a file of ranges that were left out."""
+
+    # When it was found, an ISO time in UTC.
+    at: str
+    topic: str
+    partition: int
+    first: int
+    # The one behind the last; None: all that followed.
+    end: int | None
+    reason: str
+
+
+def note_lost(lost: Iterable[LostRange], path: str) -> None:
+    """Append a line for each range; a file that does not take them is told, and ends nothing."""
+    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    lines = [LostLine(at, one.topic, one.partition, one.first, one.end, one.reason) for one in lost]
+    data = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    try:
+        # Without a buffer: lines of others do not come between.
+        with open(path, "ab", buffering=0) as file:
+            file.write(data)
+    except OSError as error:
+        log.warning("%s does not take what was left out: %s", path, error.strerror)

@@ -39,12 +39,18 @@ class RowReader:
     """Reader of ranges into batches that Spark takes as they are."""
 
     def __init__(
-        self, settings: Mapping[str, str], columns: tuple[str, ...], *, fails_on_loss: bool
+        self,
+        settings: Mapping[str, str],
+        columns: tuple[str, ...],
+        *,
+        fails_on_loss: bool,
+        loss_file: str = "",
     ) -> None:
         self._settings = settings
         self._names = [CLIENT_NAMES.get(name, name) for name in columns]
         self._schema: Any = to_arrow_schema(spark_schema(columns), timezone="UTC")
         self._fails_on_loss = fails_on_loss
+        self._loss_file = loss_file
 
     def batches(
         self, ranges: Ranges, topic_ids: Mapping[str, str] | None = None
@@ -94,7 +100,7 @@ class RowReader:
         if not lost and not gone:
             # The logs have it all, so going on would fail in the same way.
             raise error
-        raise_or_tell([*gone, *lost], is_failure=False)
+        raise_or_tell([*gone, *lost], is_failure=False, file=self._loss_file)
         return {(one.topic, one.partition): (one.first, one.end) for one in readable if one.size}
 
 

@@ -125,7 +125,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if not start <= one.first <= end:
                 reason = f"the log has the offsets {start} to {end}"
                 lost.append(LostRange(one.topic, one.partition, one.first, None, reason))
-        raise_or_tell(lost, self.options.fail_on_data_loss)
+        self._tell_lost(lost)
+
+    def _tell_lost(self, lost: list[LostRange]) -> None:
+        raise_or_tell(lost, self.options.fail_on_data_loss, file=self.options.loss_file)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return what the options say of a micro-batch's size."""
@@ -178,7 +181,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         lost = losses_of_topics(begun, topics, self.options.choice)
         lost += losses_of_cuts(begun, partings)
         lost += losses_of_ends(begun, topics, whole)
-        raise_or_tell(lost, self.options.fail_on_data_loss)
+        self._tell_lost(lost)
         if self._is_available_now:
             # The first micro-batch brings the query to where the logs part.
             self._targets = FoundLogs(topics, ends, lines)
@@ -226,7 +229,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = {place: one.end.offset for place, one in seen.items()}
         there, cut = within_cuts(there, partings_of(seen))
         readable, missing = within_logs(there, self._cluster.starts(places), ends)
-        raise_or_tell([*lost, *cut, *missing], self.options.fail_on_data_loss)
+        self._tell_lost([*lost, *cut, *missing])
         tasks = plan_tasks(readable, task_limits(self.options))
         ids = {name: topic.topic_id for name, topic in topics.items()}
         return [TaskPartition(task, ids) for task in tasks]

@@ -45,7 +45,11 @@ class TaskReader:
         }
         if ranges:
             options = self.options
-            fails_on_loss = options.fail_on_data_loss
-            reader = RowReader(options.settings, options.columns, fails_on_loss=fails_on_loss)
+            reader = RowReader(
+                options.settings,
+                options.columns,
+                fails_on_loss=options.fail_on_data_loss,
+                loss_file=options.loss_file,
+            )
             assert isinstance(partition, TaskPartition)
             yield from reader.batches(ranges, partition.topic_ids)

@@ -59,6 +59,8 @@ class _Line(msgspec.Struct, frozen=True):
     lag: int | None = None
     rejected: dict[str, int] = {}
     late: int = 0
+    # Ranges, of which only the count is told here.
+    lost: list[dict[str, Any]] = []
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,8 @@ class MicroBatch:
     lag: int | None
     rejected: Mapping[str, int]
     late: int
+    # Ranges of offsets that were left out.
+    lost: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,8 @@ class StageHealth:
     # Records that are not read yet, at the end; None: not known.
     lag: int | None
     longest_seconds: float
+    # Ranges of offsets that were left out.
+    lost: int = 0
 
 
 @dataclass
@@ -125,6 +131,7 @@ def _stage_health(stage: str, those: Sequence[MicroBatch]) -> StageHealth:
         late=sum(one.late for one in those),
         lag=those[-1].lag,
         longest_seconds=max(one.seconds for one in those),
+        lost=sum(one.lost for one in those),
     )
 
 
@@ -161,6 +168,7 @@ def _batch_of(line: bytes | str | Mapping[str, Any]) -> MicroBatch | None:
         lag=told.lag,
         rejected=told.rejected,
         late=told.late,
+        lost=len(told.lost),
     )
 
 
@@ -170,6 +178,12 @@ def health_page(found: PipelineHealth) -> Page:
     if found.passed_over:
         remarks.append(
             f"lines that were passed over, since they are no progress: {found.passed_over:,}"
+        )
+    lost = sum(one.lost for one in found.batches)
+    if lost:
+        remarks.append(
+            f"ranges of offsets that were left out, since their records were lost: {lost:,}; the "
+            "lines of progress name them"
         )
     if not found.batches:
         return Page("Pipeline health", "No micro-batch is told.", (), remarks)
