@@ -12,10 +12,12 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
+import pyarrow
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from tests.support.spark.cut_logs import LosingBroker
 
-from tarry.client import Admin, FoundEpoch
+from tarry.client import Admin, FoundEpoch, LogTruncated
+from tarry.client.sync.publisher import Publisher
 from tarry.spark.archive.archive import ArchiveOptions, ArchiveSummary, archive
 from tarry.spark.archive.directory import ArchiveDirectory
 from tarry.spark.archive.manifest import ArchiveRefused
@@ -23,6 +25,14 @@ from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.loss import DataLost
 from tarry.spark.reading.read_options import parse_read_options
 from tarry.spark.reading.stream import StreamReader
+from tarry.spark.writing.batch_files import TaskWriter
+from tarry.spark.writing.commit import commit
+from tarry.spark.writing.directory import SinkDirectory
+from tarry.spark.writing.effects import SendRound
+from tarry.spark.writing.plan import SinkRefused
+from tarry.spark.writing.publishing import Publishing
+from tarry.spark.writing.steps import SinkSteps
+from tarry.spark.writing.write_options import parse_write_options
 
 OLD = [b"old %d" % number for number in range(10)]
 NEW = [b"new %d" % number for number in range(9)]
@@ -77,9 +87,14 @@ def test_a_query_notices_a_log_that_was_cut_and_has_grown_past_its_place(
     assert values(lax, begin, middle) + values(lax, middle, noted) == OLD
     assert strict.latestOffset(noted, ReadAllAvailable()) == noted
 
+    (planned,) = strict.partitions(middle, noted)
+
     broker.lose_from(topic, 6)
     broker.send(topic, *NEW)
 
+    # A task that was planned before, and is read, or repeated, behind it.
+    with pytest.raises(LogTruncated, match="records of epoch 1 from offset 6 on"):
+        list(strict.read(planned))
     restarted = reader_of(broker, topic)
     for query in (strict, restarted):
         with pytest.raises(DataLost, match=rf"{topic} \[0\] from offset 6 to 10 \(read before: "):
@@ -161,6 +176,51 @@ def test_an_archive_notices_it_too_and_keeps_what_was_lost(
     for changed in ({}, {"fail_on_data_loss": False}):
         with pytest.raises(ArchiveRefused, match=sentence):
             run(**changed)
+
+
+class DyingPublishing(Publishing):
+    """Publishing of a driver that dies before it sends anything."""
+
+    def _carry_out(self, effect: Any) -> object:
+        if isinstance(effect, SendRound):
+            raise SystemExit
+        return super()._carry_out(effect)
+
+
+def test_a_frozen_micro_batch_notices_that_its_log_was_cut_below_it(
+    broker: LosingBroker, tmp_path: Path
+) -> None:
+    topic = "cut-under-a-plan"
+    broker.make(topic)
+    broker.send(topic, *OLD)
+    given = {
+        "kafka.bootstrap.servers": broker.bootstrap,
+        "checkpointLocation": str(tmp_path / "checkpoint"),
+        "sinkLocation": str(tmp_path / "sink"),
+        "topic": topic,
+    }
+    options = parse_write_options(given, is_stream=True)
+
+    def die_with(batch_id: int) -> None:
+        rows = pyarrow.record_batch({"value": [b"row %d" % batch_id]})
+        output = TaskWriter(options, ["value"], 0).write([rows])
+        directory = SinkDirectory(tmp_path / "sink")
+        directory.bind("q")
+        with Publisher(options.client_settings) as publisher, pytest.raises(SystemExit):
+            DyingPublishing(directory, publisher, 1_000).run(
+                SinkSteps("q", 86_400_000).commit(batch_id, (output,))
+            )
+
+    die_with(0)
+    # What was kept is no reason to refuse.
+    broker.restart(is_clean=False)
+    assert commit(options, "q", 0, []).record_count == 1
+    die_with(1)
+    broker.lose_from(topic, 6)
+    broker.send(topic, *NEW)
+
+    with pytest.raises(SinkRefused, match=r"from offset 11 on, and the log was cut at offset 6 "):
+        commit(options, "q", 1, [])
 
 
 def test_a_broker_says_where_epochs_ended_though_none_was_written_in_since(

@@ -25,7 +25,7 @@ from tarry.spark.archive.round_plan import (
     within_limit,
 )
 from tarry.spark.archive.workers import OwnWorker, SparkWorkers, Workers, archive_files
-from tarry.spark.histories.lines import Line
+from tarry.spark.histories.lines import Line, line_before
 from tarry.spark.histories.looks import Looks, partings_of
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
@@ -196,6 +196,7 @@ class Archiver:
                 options.by,
                 options.compression,
                 self._topic_ids,
+                _newest_epochs(ranges, lines),
             )
             tasks = plan_tasks(ranges, TaskLimits(cores=self._workers.count()))
             files = archive_files(self._workers, task, tasks)
@@ -210,3 +211,15 @@ class Archiver:
             return manifest
         finally:
             directory.drop(run)
+
+
+def _newest_epochs(
+    ranges: Sequence[ReadRange], lines: Mapping[TopicPartition, Line]
+) -> dict[TopicPartition, int]:
+    """Return the leader epochs of the last records of these ranges, as far as they are known."""
+    found: dict[TopicPartition, int] = {}
+    for one in ranges:
+        line = line_before(lines.get((one.topic, one.partition), ()), one.end)
+        if line:
+            found[one.topic, one.partition] = line[-1][0]
+    return found

@@ -232,7 +232,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._tell_lost([*lost, *cut, *missing])
         tasks = plan_tasks(readable, task_limits(self.options))
         ids = {name: topic.topic_id for name, topic in topics.items()}
-        return [TaskPartition(task, ids) for task in tasks]
+        epochs = {place: one.line[-1][0] for place, one in noted.items() if one.line}
+        return [TaskPartition(task, ids, epochs) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task."""

@@ -144,17 +144,6 @@ def asked_times_of(what: str, times: object) -> dict[TopicPartition, int]:
     return found
 
 
-def epochs_of(what: str, epochs: object) -> dict[TopicPartition, int]:
-    """Return leader epochs by partition."""
-    if not isinstance(epochs, Mapping):
-        raise TypeError(f'{what} takes epochs such as {{("orders", 0): 3}}, not {epochs!r:.60}')
-    found: dict[TopicPartition, int] = {}
-    for place, epoch in epochs.items():
-        check_number(f"{what}: a leader epoch", epoch, 0)
-        found[place_of(what, place)] = epoch
-    return found
-
-
 def partitions_by_topic(what: str, topics: object) -> dict[str, list[int]]:
     """Return the numbers of partitions by topic."""
     if not isinstance(topics, Mapping):

@@ -17,7 +17,6 @@ from tarry.client.core.admin.arguments import (
     check_group_id,
     check_number,
     ends_of,
-    epochs_of,
     new_topics_of,
     partitions_by_topic,
     targets_of,
@@ -64,7 +63,7 @@ from tarry.client.core.admin.replicas import (
     Reassignment,
     UnregisterBroker,
 )
-from tarry.client.core.arguments import names_of, offsets_of, places_of
+from tarry.client.core.arguments import epochs_of, names_of, offsets_of, places_of
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic, refusal_text
