@@ -19,6 +19,9 @@ from tarry.link.errors import ClientError
 NO_END: Final = 2**63 - 1
 NO_REPLICA: Final = -1
 
+# The largest leader epoch that there is.
+EPOCH_MAX: Final = 2**31 - 1
+
 # A leader changes rarely, and what is committed was read a short time ago.
 EPOCHS_MAX: Final = 8
 
@@ -42,6 +45,8 @@ class PartitionPosition:
         # The leader epoch of the last batch that was fetched, -1 if there was none, and the
         # leader's epoch under which that was last found to be in its log.
         self.fetch_epoch = self.checked_epoch = -1
+        # A batch of a newer epoch is none of the log that is meant to be read.
+        self.epoch_max = EPOCH_MAX
         # The leader epoch of the last batch that was taken: where `fetch_epoch` goes back to.
         self.read_epoch = -1
         # Leader epochs of what was taken, each from an offset on, the last taken last.
