@@ -72,8 +72,7 @@ class PartitionPosition:
         self.left_over: list[Any] = []
         self.left_over_end = OFFSET_UNKNOWN
         self.high_watermark: int = -1
-        # Up to here the consumer may read: the last stable offset if it reads only what is
-        # committed, else the high watermark.
+        # The end of what may be read: the high watermark, or the last stable offset before it.
         self.readable_end = -1
         self.log_start_offset: int = -1
         self.retry_at_ms = self.failures = 0
@@ -90,8 +89,7 @@ class PartitionPosition:
         # Raised by the next poll; the partition is held until it is sought anew.
         self.error: ClientError | None = None
         self.is_error_told = False
-        # The error is a record's that does not decode, and that record is the next one; another
-        # error may wait behind it.
+        # The error is that of the next record, which does not decode; another may wait behind it.
         self.is_held = False
         self._error_behind: ClientError | None = None
         self.era = 0
