@@ -15,6 +15,7 @@ from tarry.base.limits import POLL_MS_MAX
 from tarry.broker.broker import PARTING_MS_MAX
 from tarry.cluster.elections import PREFERRED, UNCLEAN
 from tarry.cluster.rows import Keys
+from tarry.log.batch_walk import Flaw
 from tarry.log.log import Log
 from tarry.protocol import api_keys
 from tarry.protocol.messages.alter_partition_reassignments import (
@@ -466,6 +467,41 @@ def test_a_damaged_log_is_copied_anew_before_it_is_in_sync(
     assert [log.flaw_offset for log in logs(scene)] == [-1, -1]
     assert [log.flushed_offset for log in logs(scene)] == [1, 1]
     assert "t-0 is damaged at offset 0: it is given up" in caplog.text
+    assert scene.violations() == []
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["leader", "follower"])
+def test_who_finds_its_log_damaged_leaves_those_in_sync_and_copies_it_anew(number: int) -> None:
+    scene = LeaderScene()
+    scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime", "min.insync.replicas": "2"})
+    scene.until(lambda: scene.leads(1), "a leader")
+    ClusterUser(scene.cluster, 1).call(api_keys.PRODUCE, 11, a_produce())
+    logs(scene)[number - 1].note_flaw(Flaw("a bit has turned", 0, 0))
+    scene.until(lambda: scene.row().isr == [3 - number], "its leave", 5_000)
+    assert scene.leaders() == [3 - number]
+    scene.until(lambda: sorted(scene.row().isr) == [1, 2], "both in sync again", 10_000)
+
+    assert [log.flaw_offset for log in logs(scene)] == [-1, -1]
+    assert [log.flushed_offset for log in logs(scene)] == [1, 1]
+    assert scene.violations() == []
+
+
+def test_who_has_found_its_log_damaged_claims_nothing() -> None:
+    scene = LeaderScene()
+    scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime"})
+    scene.until(lambda: scene.leads(1), "a leader")
+    ClusterUser(scene.cluster, 1).call(api_keys.PRODUCE, 11, a_produce())
+    scene.kill(1)
+    broker = scene.node(2).broker
+    assert broker is not None
+    damaged = broker.topics.replica(TOPIC, 0)
+    assert damaged is not None
+    damaged.log.note_flaw(Flaw("a bit has turned", 0, 0))
+    scene.pass_ms(3 * SESSION_MS)
+
+    assert scene.leaders() == []
+    scene.restart(1)
+    scene.until(lambda: scene.leaders() == [1], "the one that has everything")
     assert scene.violations() == []
 
 
