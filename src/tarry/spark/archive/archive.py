@@ -187,6 +187,7 @@ class Archiver:
             files = archive_files(self._workers, task, tasks)
             now_ms = int(time.time() * 1000)
             manifest = make_manifest(newest, self._topic_ids, ranges, files, starts, now_ms)
+            directory.check_staged(manifest)
             if not directory.commit(manifest):
                 log.warning("round %d was written by another run", manifest.number)
                 return None
