@@ -19,15 +19,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import peers
-from peers import Broker, tell_progress
+from peers import ROOT, Broker, tell_progress
 from tests.support.interop.kafka_server import POM, KafkaUnavailable, class_path
 
 from tarry.client import Admin, NewTopic, Producer
+
+sys.path.insert(0, str(ROOT / "examples" / "orders"))
+from day import Day, Event
 
 WORKER: Final = Path(__file__).with_name("spark_worker.py")
 OURS: Final = "tarry"
@@ -44,6 +48,13 @@ QUERIES_BEFORE: Final = 30
 QUERIES_OF_MEMORY: Final = 100
 
 Figures = dict[str, float]
+
+PER_MILLION: Final = ("M", 1e6)
+PER_THOUSAND: Final = ("k", 1e3)
+PIPELINE: Final = "pipeline"
+ORDERS: Final = 100_000
+PARTITIONS_OF_ORDERS: Final = 4
+STREAM_RECORDS_PER_SECOND: Final = 1_000
 
 
 class Work(NamedTuple):
@@ -166,11 +177,14 @@ def ratio(one: list[float], other: list[float]) -> str:
     return f"{statistics.median(one) / statistics.median(other):.2f}"
 
 
-def tell_work(name: str, goal: str, found: dict[str, list[Figures]]) -> None:
-    """Print two rows: millions of rows per second, and per second of CPU."""
-    for title, field in (("M rows/s", "s"), ("M rows/s of CPU", "cpu_s")):
+def tell_work(
+    name: str, goal: str, found: dict[str, list[Figures]], unit: tuple[str, float] = PER_MILLION
+) -> None:
+    """Print two rows: rows per second, and per second of CPU."""
+    word, divisor = unit
+    for title, field in ((f"{word} rows/s", "s"), (f"{word} rows/s of CPU", "cpu_s")):
         ours, theirs = (
-            [one["rows"] / one[field] / 1e6 for one in found[form]] for form in (OURS, THEIRS)
+            [one["rows"] / one[field] / divisor for one in found[form]] for form in (OURS, THEIRS)
         )
         cells = [f"{name}, {title}", spread(ours, 2), spread(theirs, 2), ratio(ours, theirs)]
         print(f"| {' | '.join(cells)} | {goal if field == 's' else ''} |", flush=True)
@@ -182,6 +196,7 @@ class Extent(NamedTuple):
     rows: int
     rounds: int
     queries_before: int
+    orders: int
     only: str
 
 
@@ -229,6 +244,51 @@ def measure_micro_batches(sessions: list[Session], broker: Broker, rates: list[i
             print(f"| {' | '.join(cells)} | {ours['p50_ms'] / theirs['p50_ms']:.2f} | {goal} |")
 
 
+def measure_pipeline(sessions: list[Session], broker: Broker, extent: Extent) -> None:
+    """Measure the demo's pipeline from end to end, on a day of orders of its own for each run."""
+    day = Day(7, extent.orders)
+    found: dict[str, list[Figures]] = {OURS: [], THEIRS: []}
+    for number in range(extent.rounds + 1):
+        for one in sessions if number % 2 else sessions[::-1]:
+            with topic_on(broker, PARTITIONS_OF_ORDERS) as topic:
+                # The first run loads the classes.
+                events = day.events[:SMALL_ROWS] if number == 0 else day.events
+                send(broker, topic, events)
+                order = {"address": broker.address, "topic": topic, "rows": len(events)}
+                figures = one.do("pipeline", **order)
+                if number:
+                    found[one.form].append(figures)
+                with Admin(bootstrap_servers=broker.address) as admin:
+                    made = [each.name for each in admin.list_topics()]
+                    admin.delete_topics([name for name in made if name.startswith(f"{topic}.")])
+    tell_work(f"the demo's pipeline, source to archive, {broker.name}", "", found, PER_THOUSAND)
+
+
+def send(broker: Broker, topic: str, events: Sequence[Event]) -> None:
+    with Producer(bootstrap_servers=broker.address, linger_ms=20) as producer:
+        for event in events:
+            producer.send(topic, event.value, key=event.key, timestamp=event.at_ms)
+
+
+def measure_stream(sessions: list[Session], broker: Broker, minutes: float, rate: int) -> None:
+    """Measure what streams hold over time; both formats read the same topic at the same time."""
+    print(
+        f"\n| stream to Parquet, {rate} records/s, {broker.name} | minutes | records "
+        "| micro-batches | driver's heap MB | JVM MB | Python workers MB | driver's Python MB |"
+        "\n|---|--:|--:|--:|--:|--:|--:|--:|"
+    )
+    with topic_on(broker) as topic, fed(broker, topic, rate), ThreadPoolExecutor() as threads:
+        order = {"address": broker.address, "topic": topic, "minutes": minutes}
+        running = [threads.submit(one.do, "stream", **order) for one in sessions]
+        found = [one.result() for one in running]
+    for one, told in zip(sessions, found, strict=True):
+        count = 1 + max(int(name.rpartition(" ")[2]) for name in told)
+        fields = ("minutes", "records", "batches", "heap_mb", "jvm", "workers", "driver")
+        for number in range(1, count):
+            cells = [f"{told[f'{field} {number}']:.0f}" for field in fields]
+            print(f"| {TITLES[one.form]} | {' | '.join(cells)} |", flush=True)
+
+
 def measure_memory(sessions: list[Session], broker: Broker, queries: int) -> None:
     """Measure the heap of the drivers before and after many queries."""
     with topic_on(broker) as topic:
@@ -253,6 +313,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=0, help=f"rows to read (default: {ROWS})")
     parser.add_argument("--without-kafka", action="store_true", help="only against our broker")
     parser.add_argument("--only", default="", help="only works whose names have this text")
+    parser.add_argument(
+        "--stream-minutes", type=float, default=0, help="only this: what a stream holds over time"
+    )
+    parser.add_argument(
+        "--rate",
+        type=int,
+        default=STREAM_RECORDS_PER_SECOND,
+        help=f"records per second of that stream (default: {STREAM_RECORDS_PER_SECOND})",
+    )
     arguments = parser.parse_args()
     rounds = arguments.rounds or (1 if arguments.quick else 5)
     rows = arguments.rows or (ROWS // 10 if arguments.quick else ROWS)
@@ -276,11 +345,19 @@ def main() -> None:
         print(f"\n| work | {names} | ratio | goal |\n|---|--:|--:|--:|--:|", flush=True)
         for broker in brokers:
             queries = 3 if arguments.quick else QUERIES_BEFORE
-            measure_rows(sessions, broker, Extent(rows, rounds, queries, arguments.only))
+            orders = ORDERS // 10 if arguments.quick else ORDERS
+            extent = Extent(rows, rounds, queries, orders, arguments.only)
+            if arguments.stream_minutes:
+                measure_stream(sessions, broker, arguments.stream_minutes, arguments.rate)
+                continue
+            if arguments.only != PIPELINE:
+                measure_rows(sessions, broker, extent)
+            if arguments.only in PIPELINE:
+                measure_pipeline(sessions, broker, extent)
             if arguments.only in "micro-batch":
                 rates = [100] if arguments.quick else [100, 10_000]
                 measure_micro_batches(sessions, broker, rates)
-        if arguments.only in "heap":
+        if arguments.only in "heap" and not arguments.stream_minutes:
             measure_memory(sessions, brokers[0], 10 if arguments.quick else QUERIES_OF_MEMORY)
     print(file=sys.stderr)
     print(f"\nmedian of {rounds} (least..most), {time.monotonic() - began:.0f} s")

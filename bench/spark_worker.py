@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import spark_flows
 from pyspark.sql import DataFrame, SparkSession
 
 OURS: Final = "tarry"
@@ -187,6 +188,27 @@ class Session:
                 raise SystemExit(f"{self.form}: {len(taken)} micro-batches; {query.exception()}")
             time.sleep(0.2)
 
+    def pipeline(self, order: dict[str, Any]) -> int:
+        """Run the demo's pipeline over a day of orders."""
+        path = Path(self.path())
+        theirs = None if self.form == OURS else TUNED_READING
+        rows = spark_flows.run_orders(self.spark, order, path, theirs)
+        shutil.rmtree(path)
+        return rows
+
+    def stream(self, order: dict[str, Any]) -> Figures:
+        """Run a stream for minutes; return what it held, sample by sample."""
+        path = Path(self.path())
+        options = self.options(order["address"], order["topic"])
+        frame = self.spark.readStream.format(self.form).options(**options).load()
+        samples = spark_flows.run_stream(frame, path, float(order["minutes"]), self.heap)
+        shutil.rmtree(path, ignore_errors=True)
+        return {
+            f"{name} {number}": value
+            for number, sample in enumerate(samples)
+            for name, value in sample.items()
+        }
+
     def heap(self) -> Figures:
         """Return what the driver's JVM holds after a collection, in MB."""
         jvm: Any = self.spark._jvm
@@ -201,12 +223,15 @@ class Session:
             return self.heap()
         if work == "micro-batches":
             return self.micro_batches(order)
+        if work == "stream":
+            return self.stream(order)
         works: dict[str, Callable[[dict[str, Any]], int]] = {
             "rows": self.rows,
             "parquet": self.parquet,
             "archive": self.archive,
             "write": self.write,
             "copy": self.copy,
+            "pipeline": self.pipeline,
         }
         cpu, began = cpu_seconds(os.getpid()), time.perf_counter()
         rows = works[work](order)

@@ -247,7 +247,14 @@ PAGES: Final = (
                 "GroupMemory",
                 "GroupNote",
             ),
-            "Offsets": ("FoundOffset", "EARLIEST", "LATEST", "MAX_TIMESTAMP"),
+            "Offsets": (
+                "FoundOffset",
+                "EARLIEST",
+                "LATEST",
+                "MAX_TIMESTAMP",
+                "FoundEpochs",
+                "FoundEpoch",
+            ),
             "The cluster": (
                 "ClusterDescription",
                 "BrokerMetadata",
@@ -269,6 +276,7 @@ PAGES: Final = (
             "ClusterDescription",
             "ConfigEntry",
             "ConfigSynonym",
+            "FoundEpoch",
             "FoundOffset",
             "GroupDescription",
             "GroupMember",

@@ -567,6 +567,9 @@ def test_an_administrator_makes_grows_describes_and_deletes(scene: Scene) -> Non
     grown = run(admin.create_partitions(scene.topic, 3))
     scene.write(b"0")
     ends = run(admin.offsets({(scene.topic, 0): -1}))
+    committed = run(admin.offsets({(scene.topic, 0): -1}, read_committed=True))
+    leader_epoch = ends[(scene.topic, 0)].leader_epoch
+    epochs = run(admin.epoch_ends({(scene.topic, 0): leader_epoch}))
     # Apache Kafka's broker applies later what its controller has answered.
     for _ in tries():
         (described,) = run(admin.describe_topics([scene.topic]))
@@ -581,6 +584,8 @@ def test_an_administrator_makes_grows_describes_and_deletes(scene: Scene) -> Non
     assert (grown.error, gone.error) == (None, None)
     assert list(described.partitions) == [0, 1, 2]
     assert ends[(scene.topic, 0)].offset == 1
+    assert committed == ends
+    assert epochs == {(scene.topic, 0): (leader_epoch, 1)}
     assert [one.last_sequence for one in producers[(scene.topic, 0)]] == [0]
     assert producers[(scene.topic, 1)] == []
     assert offsets[group][(scene.topic, 0)].offset == 1

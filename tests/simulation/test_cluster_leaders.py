@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from tests.support.broker.broker_user import a_batch
 from tests.support.cluster.cluster_user import ClusterUser
@@ -10,8 +12,27 @@ from tests.support.cluster.leader_scene import TOPIC, LeaderScene
 from tarry.base import errors
 from tarry.base.etcd import Put
 from tarry.base.limits import POLL_MS_MAX
+from tarry.broker.broker import PARTING_MS_MAX
+from tarry.cluster.elections import PREFERRED, UNCLEAN
 from tarry.cluster.rows import Keys
 from tarry.protocol import api_keys
+from tarry.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from tarry.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from tarry.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    TopicPartitions,
+)
 from tarry.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -21,9 +42,16 @@ from tarry.protocol.messages.produce import (
 from tarry.runtime.loop import STOP_MS_MAX
 from tarry.simulation import faults
 from tarry.simulation.cluster.cluster_node import SESSION_MS
+from tarry.simulation.faults import Fault
 from tarry.wire.reader import window_of
 
 ALL = [1, 2, 3]
+
+
+def a_produce() -> ProduceRequest:
+    data = PartitionProduceData(index=0, records=window_of(a_batch(b"a")))
+    asked = TopicProduceData(name=TOPIC, partition_data=[data])
+    return ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[asked])
 
 
 def test_when_a_leader_dies_the_next_in_sync_leads_after_its_lease() -> None:
@@ -105,6 +133,51 @@ def test_all_but_one_may_stop_one_after_the_other() -> None:
 
     assert scene.leaders() == [3]
     assert scene.row().isr == [2, 3]
+    assert scene.violations() == []
+
+
+def test_nobody_waits_for_the_lease_of_a_broker_whose_flush_has_failed() -> None:
+    scene = LeaderScene()
+    scene.create([ALL], {"message.timestamp.type": "LogAppendTime"})
+    scene.until(lambda: scene.leads(1), "a leader")
+    node = scene.node(1)
+    node.plan.faults.append(Fault(0, faults.FLUSH_FAULT))
+    node.disk.fail_flushes()
+    user = ClusterUser(scene.cluster)
+    user.begin(api_keys.PRODUCE, 11, a_produce())
+    scene.until(lambda: node.broker is None, "the end of a broker that cannot flush")
+    node.is_cut_off = True
+    took_ms = scene.until(lambda: scene.leaders() == [2], "another leader")
+
+    assert took_ms < SESSION_MS // 4
+    assert scene.row().isr == [2, 3]
+    # Nothing was acknowledged that is not on its disk.
+    assert not any(user.answers)
+    assert scene.violations() == []
+
+
+@pytest.mark.parametrize("is_silent", [False, True], ids=["refuses", "silent"])
+def test_a_broker_whose_flush_has_failed_waits_for_etcd_no_longer_than_a_second(
+    is_silent: bool,
+) -> None:
+    scene = LeaderScene()
+    scene.create([ALL], {"message.timestamp.type": "LogAppendTime"})
+    scene.until(lambda: scene.leads(1), "a leader")
+    node = scene.node(1)
+    if is_silent:
+        assert node.door is not None
+        node.door.lose_requests = 1 << 30
+        node.door.watch_limit = 0
+    else:
+        node.cut_off()
+    node.plan.faults.append(Fault(0, faults.FLUSH_FAULT))
+    node.disk.fail_flushes()
+    user = ClusterUser(scene.cluster)
+    user.begin(api_keys.PRODUCE, 11, a_produce())
+    took_ms = scene.until(lambda: node.broker is None, "the end of a broker that cannot flush")
+
+    assert took_ms < PARTING_MS_MAX + POLL_MS_MAX
+    assert not any(user.answers)
     assert scene.violations() == []
 
 
@@ -198,14 +271,69 @@ def test_a_new_disk_leaves_below_the_floor_but_never_as_the_last() -> None:
     assert scene.violations() == []
 
 
+def elect(scene: LeaderScene, number: int, election: int) -> int:
+    places = [TopicPartitions(TOPIC, [0])]
+    request = ElectLeadersRequest(election, places, timeout_ms=5_000)
+    answer = ClusterUser(scene.cluster, number).call(api_keys.ELECT_LEADERS, 2, request)
+    assert isinstance(answer, ElectLeadersResponse)
+    return answer.replica_election_results[0].partition_result[0].error_code
+
+
+def test_an_election_that_loses_nothing_elects_nobody_whose_log_is_not_whole() -> None:
+    """The preferred leader is in sync and serves, but what it had was on another disk."""
+    scene = LeaderScene()
+    scene.create([[1, 2]])
+    scene.until(lambda: scene.leads(1), "a leader")
+    scene.kill(2)
+    scene.until(lambda: scene.row().isr == [1], "a shrink")
+    scene.kill(1)
+    scene.replace_disk(1)
+    scene.restart(1)
+    scene.restart(2)
+    code = elect(scene, 2, PREFERRED)
+    scene.pass_ms(2_000)
+
+    assert code == errors.PREFERRED_LEADER_NOT_AVAILABLE
+    assert scene.leaders() == []
+    assert (scene.row().leader_id, scene.row().leader_epoch) == (1, 0)
+    assert scene.violations() == []
+
+
+@pytest.mark.parametrize("how", ["by hand", "by setting"])
+def test_an_unclean_election_takes_records_of_a_replica_before_an_empty_disk(how: str) -> None:
+    """The last replica in sync has got another disk: whoever followed it has most of its records,
+    which it would have to cut if the empty one led.
+    """
+    scene = LeaderScene()
+    configs = {"message.timestamp.type": "LogAppendTime"}
+    if how == "by setting":
+        configs["unclean.leader.election.enable"] = "true"
+    scene.create([[1, 2]], configs)
+    scene.until(lambda: scene.leads(1), "a leader")
+    ClusterUser(scene.cluster, 1).call(api_keys.PRODUCE, 11, a_produce())
+    scene.kill(2)
+    scene.until(lambda: scene.row().isr == [1], "a shrink")
+    scene.kill(1)
+    scene.replace_disk(1)
+    scene.restart(1)
+    scene.restart(2)
+    scene.pass_ms(2_000)
+    assert scene.leaders() == []
+    if how == "by hand":
+        assert elect(scene, 3, UNCLEAN) == errors.NONE
+    scene.until(lambda: scene.leaders() == [2], "a leader with records", 20_000)
+    scene.until(lambda: sorted(scene.row().isr) == [1, 2], "both in sync again")
+
+    found = [scene.nodes[each].broker for each in (1, 2)]
+    logs = [each.topics.replica(TOPIC, 0) for each in found if each is not None]
+    assert [each.log.log_end_offset for each in logs if each is not None] == [1, 1]
+
+
 def test_what_stood_still_at_the_start_is_left_when_it_is_mended() -> None:
     scene = LeaderScene(settings={"flush.policy": "os"})
     scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime"})
     scene.until(lambda: scene.leads(1), "a leader")
-    data = PartitionProduceData(index=0, records=window_of(a_batch(b"a")))
-    asked = TopicProduceData(name=TOPIC, partition_data=[data])
-    request = ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[asked])
-    answer = ClusterUser(scene.cluster).call(api_keys.PRODUCE, 11, request)
+    answer = ClusterUser(scene.cluster).call(api_keys.PRODUCE, 11, a_produce())
     assert isinstance(answer, ProduceResponse)
     assert answer.responses[0].partition_responses[0].error_code == errors.NONE
     # A recovery point has it by then.
@@ -272,6 +400,43 @@ def test_a_clean_stop_is_trusted_with_any_policy() -> None:
     scene.restart(1)
 
     assert scene.row().isr == ALL
+    assert scene.violations() == []
+
+
+# --- What is asked for, and etcd's answer is lost.
+
+
+def test_a_growth_and_a_deletion_whose_answers_were_lost_are_told_as_done() -> None:
+    scene = LeaderScene()
+    scene.create([ALL])
+    user = ClusterUser(scene.cluster, 1)
+    door = scene.node(1).door
+    assert door is not None
+    codes = []
+    for key, version, request in (
+        (
+            api_keys.CREATE_PARTITIONS,
+            3,
+            CreatePartitionsRequest([CreatePartitionsTopic(TOPIC, 3, None)], 20_000),
+        ),
+        (api_keys.DELETE_TOPICS, 6, DeleteTopicsRequest([DeleteTopicState(TOPIC)], [], 20_000)),
+    ):
+        door.lose_answers = 1
+        # What has come by the watch before would tell it all the same.
+        door.watch_limit = scene.cluster.etcd_node.etcd.revision
+        user.begin(key, version, request)
+        scene.until(lambda: door.lose_answers == 0, "a deed")
+        scene.pass_ms(100)
+        door.watch_limit = None
+        scene.until(lambda: bool(user.answers), "an answer")
+        answer = user.answers.pop()
+        assert isinstance(answer, CreatePartitionsResponse | DeleteTopicsResponse)
+        results: Sequence[CreatePartitionsTopicResult | DeletableTopicResult] = (
+            answer.results if isinstance(answer, CreatePartitionsResponse) else answer.responses
+        )
+        codes.append(results[0].error_code)
+
+    assert codes == [errors.NONE, errors.NONE]
     assert scene.violations() == []
 
 

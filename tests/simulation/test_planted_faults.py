@@ -7,11 +7,15 @@ that finds one is among those of `test_seeds`, which finds nothing wrong while n
 from __future__ import annotations
 
 import os
+import queue
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.support.interop.group_members import start_reader
 from tests.support.patience import PATIENCE_S
 from tests.support.simulation.search import names
 
@@ -22,20 +26,30 @@ pytestmark = [pytest.mark.interpreted, pytest.mark.process, pytest.mark.slow]
 def found(request: pytest.FixtureRequest) -> dict[str, tuple[int, str]]:
     """Seed and sentence for each of the faults that were chosen."""
     chosen = [item.callspec.params for item in request.session.items if item.path == request.path]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.simulation.search"]
-        + [params["name"] for params in chosen],
+    names = [params["name"] for params in chosen]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.simulation.search", *names],
         cwd=Path(__file__).parents[2],
         env={**os.environ, "TARRY_PURE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=True,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
     )
+    lines: queue.Queue[bytes] = queue.Queue()
+    reader = start_reader(process.stdout, lines.put)
     found = {}
-    for line in done.stdout.splitlines():
-        name, seed, *sentence = line.split(" ", 2)
-        found[name] = int(seed), "".join(sentence)
+    try:
+        # On a busy machine all of them together take long: what hangs is one that tells nothing.
+        for _ in names:
+            name, seed, *sentence = lines.get(timeout=PATIENCE_S).decode().strip().split(" ", 2)
+            found[name] = int(seed), "".join(sentence)
+        process.wait(PATIENCE_S)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        reader.join()
+        assert process.stdout is not None
+        process.stdout.close()
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from mypy_extensions import i64
 
@@ -69,6 +69,10 @@ from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.broker")
 
+# A broker that has failed waits so long until the others can know it.
+PARTING_MS_MAX: Final = 1_000
+NOT_PARTING: Final = -1
+
 
 class Doors:
     """The doors of one broker, and who listens to what happens in it."""
@@ -118,6 +122,8 @@ class Broker:
         self.endpoints: dict[str, tuple[str, int]] = {}
         self.this_turn = turn
         self._turn_due_ms = turn.now_ms + POLL_MS_MAX
+        # Until when a broker that has failed waits for etcd to know it; -1: it does not.
+        self._parting_until_ms = NOT_PARTING
         self.timer = TimingWheel(turn.now_ms) if timer is None else timer
         self.membership: ClusterMembership | None = None
         self.peers: PeerConnections | None = None
@@ -129,7 +135,7 @@ class Broker:
         # Filled by `lifecycle`: handlers are bound to parts of this broker.
         self.routes: dict[int, Route[Any]] = {}
         self.flushes = Flushes(self.disk, logs.trouble, self.probe)
-        self.parts = Parts()
+        parts = self.parts = Parts()
         self.recompressions = self.parts.add(Recompressions(self.this_turn, self.answers))
         self.groups = self.parts.add(
             GroupCoordinator(
@@ -140,9 +146,7 @@ class Broker:
         )
         self.coordinators = Coordinators()
         self.coordinators.register(self.groups)
-        self.record_deletions = self.parts.add(
-            RecordDeletions(self.this_turn, self.timer, self.parts)
-        )
+        self.record_deletions = parts.add(RecordDeletions(self.this_turn, self.timer, parts))
         self.produces = self.parts.add(Produces(self.timer))
         self.fetches = self.parts.add(Fetches(self.answers))
         self.shutdown = Shutdown(self.answers, self.parts, self.flushes, self.topics, logs)
@@ -181,6 +185,14 @@ class Broker:
 
     def turn(self, events: list[Event], now_ms: int, now_wall_ms: int) -> None:
         """Handle what happened.  `now_ms` is monotonic, `now_wall_ms` the calendar."""
+        if self._parting_until_ms >= 0:
+            self._go_on_parting(events, now_ms)
+            return
+        self._take_turn(events, now_ms, now_wall_ms)
+        if self.shutdown.is_over and self.membership is not None:
+            self._part(self.membership, now_ms)
+
+    def _take_turn(self, events: list[Event], now_ms: int, now_wall_ms: int) -> None:
         self._attend(now_ms, now_wall_ms)
         self.probe.on_turn(len(events), now_ms)
         answers = self.answers
@@ -202,13 +214,13 @@ class Broker:
             entry.expire()
         answers.send()
         self.shutdown.maybe_finish()
-        if self.shutdown.is_over and self.membership is not None:
-            self.membership.leave()
         # Deadlines that this turn had no room for are overdue, but no turn was due before it.
         self._turn_due_ms = max(now_ms, min(self.next_due_ms(), now_ms + POLL_MS_MAX))
 
     def next_due_ms(self) -> int:
         """Return when the next turn is due though nothing happens, on the monotonic clock."""
+        if self._parting_until_ms >= 0:
+            return self._parting_until_ms
         turn = self.this_turn
         now_ms = turn.monotonic_ms()
         if self.has_work_left():
@@ -344,6 +356,25 @@ class Broker:
 
     # -- the end
 
+    def _part(self, membership: ClusterMembership, now_ms: int) -> None:
+        """Tell the others, now that nothing is done any more.
+
+        After a stop they know.  A broker that has failed waits for a moment until etcd does, so
+        that nobody has to wait for its lease.  It has left no replicas in sync: what it told them
+        to be on its disk is there, as after a crash.
+        """
+        if not membership.leave() and self.shutdown.has_failed:
+            self._parting_until_ms = now_ms + PARTING_MS_MAX
+
+    def _go_on_parting(self, events: list[Event], now_ms: int) -> None:
+        membership = self.membership
+        assert membership is not None
+        for event in events:
+            if event.kind == ETCD:
+                membership.on_last_event(event)
+        if membership.leave() or now_ms >= self._parting_until_ms:
+            self._parting_until_ms = NOT_PARTING
+
     @property
     def is_ready(self) -> bool:
         """True once clients may come: in a cluster, when the others know that it serves."""
@@ -352,7 +383,7 @@ class Broker:
     @property
     def is_stopped(self) -> bool:
         """True if the last turn is over."""
-        return self.shutdown.is_over
+        return self.shutdown.is_over and self._parting_until_ms < 0
 
     @property
     def stop_reason(self) -> str:

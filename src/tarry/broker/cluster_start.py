@@ -8,7 +8,7 @@ from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.lifecycle import StartMetadata, start_broker
 from tarry.broker.metadata.cluster_member import ClusterMember
-from tarry.broker.metadata.doubts import find_doubts
+from tarry.broker.metadata.doubts import find_doubts, find_older_rows
 from tarry.broker.metadata.elections import Elections
 from tarry.broker.metadata.reassigning import Reassigning
 from tarry.broker.replication.start import begin_following, begin_leading
@@ -49,6 +49,9 @@ def start_member(
         ),
     )
     joining.store.fail = broker.shutdown.fail
+    for record in find_older_rows(broker.topics, joining.store.state):
+        joining.store.state.apply(record)
+        broker.hosting.react(record)
     broker.membership = _begin_membership(broker, joining, boot_id)
     broker.shutdown.leave = broker.membership.leave
     life = joining.life

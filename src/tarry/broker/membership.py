@@ -49,6 +49,10 @@ class ClusterMembership:
         """
         raise NotImplementedError
 
+    def on_last_event(self, event: Event) -> None:
+        """Take what tells that the others know; nothing else is done any more."""
+        raise NotImplementedError
+
 
 class PeerConnections:
     """Connections that this broker has made to others.  Without a cluster there are none."""

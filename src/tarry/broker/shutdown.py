@@ -41,6 +41,8 @@ class Shutdown:
         self.leave: Callable[[], bool] = _is_alone
         self.is_begun = False
         self.is_over = False
+        # It was not asked for.
+        self.has_failed = False
         self.reason = ""
 
     def begin(self) -> None:
@@ -56,6 +58,8 @@ class Shutdown:
         """Stop at once, without the clean marker: nothing more is answered."""
         logger.critical("%s", reason)
         self.is_begun = True
+        self.has_failed = True
+        self._answers.transport.stop_listening()
         self._end(reason)
 
     def fail_flush(self, error: str) -> None:

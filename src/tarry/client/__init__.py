@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         SUBTRACT as SUBTRACT,
         ConfigChange as ConfigChange,
     )
+    from tarry.client.core.admin.epochs import FoundEpoch as FoundEpoch, FoundEpochs as FoundEpochs
     from tarry.client.core.admin.groups import (
         GroupDescription as GroupDescription,
         GroupMember as GroupMember,
@@ -146,6 +147,7 @@ tarry.client.codecs                      Codec Json Text
 tarry.client.core.admin.calls            ClusterDescription ConfigEntry ConfigSynonym NewTopic
                                          TopicOutcome
 tarry.client.core.admin.configs          APPEND ConfigChange DELETE SET SUBTRACT
+tarry.client.core.admin.epochs           FoundEpoch FoundEpochs
 tarry.client.core.admin.groups           GroupDescription GroupMember GroupOutcome ListedGroup
 tarry.client.core.admin.log_dirs         LogDirectory ReplicaSize
 tarry.client.core.admin.memory           GroupMemory GroupNote

@@ -11,6 +11,7 @@ keeps, so it knows its own deed.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -40,6 +41,8 @@ from tarry.cluster.transactions import ConditionalChange, Transaction
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
 
+logger = logging.getLogger("tarry.cluster")
+
 # A call that has no answer by then is given up.
 ANSWER_MS_MAX: Final = 2_000
 # A change that was not made by then is refused.
@@ -65,12 +68,27 @@ BYTES_MAX: Final = 1 << 20
 class _AskedChange:
     """A change that somebody waits for."""
 
-    __slots__ = ("change", "deadline_ms", "decide_at", "done_at", "is_unknown", "was_decided")
+    __slots__ = (
+        "change",
+        "compares",
+        "deadline_ms",
+        "decide_at",
+        "done_at",
+        "has_failed",
+        "is_unknown",
+        "was_decided",
+        "was_read",
+    )
 
     def __init__(self, change: Change, deadline_ms: int) -> None:
         self.change = change
         self.deadline_ms = deadline_ms
         self.was_decided = False
+        # What the last transaction compared, and whether that did not hold.
+        self.compares: list[Compare] = []
+        self.has_failed = False
+        # All rows were read for it already.
+        self.was_read = False
         # Revision that the watch has to reach before it is decided again; -1: not known yet.
         self.decide_at = 0
         # Revision in which it was done; 0 before.
@@ -122,6 +140,8 @@ class EtcdStore(MetadataStore):
         self._reading_id = 0
         self._watch_alarm = _Alarm(self._on_watch_silent)
         self._was_progress_asked = False
+        # All rows are to be read anew: the watch has not told everything.
+        self._must_read = False
         # What the watch told while a transaction was under way: its answer comes first.
         self._held: list[RevisionSeen] = []
 
@@ -157,7 +177,7 @@ class EtcdStore(MetadataStore):
                 self._refuse(asked)
             elif asked.decide_at < 0:
                 self._call(self._etcd.begin_read(self._keys.cluster))
-            elif not self.is_ready or self.version < asked.decide_at:
+            elif not self.is_ready or self._must_read or self.version < asked.decide_at:
                 # What the watch brings goes on with it; the alarm only sees to its deadline.
                 self._awaits_watch = True
                 self._arm(self._retry, RETRY_MS)
@@ -184,6 +204,17 @@ class EtcdStore(MetadataStore):
             self._asked.popleft()
             self._refused(asked.change, UNKNOWN if asked.is_unknown else TOO_LARGE)
             return True
+        if asked.has_failed and compares == asked.compares:
+            # The watch has passed the revision in which they did not hold, and told nothing of it.
+            asked.has_failed = False
+            if asked.was_read:
+                self._awaits_watch = False
+                self._arm(self._retry, RETRY_MS)
+            else:
+                asked.was_read = True
+                self._read_anew()
+            return True
+        asked.compares, asked.has_failed = compares, False
         self._call(self._etcd.begin_transaction(compares, operations))
         return False
 
@@ -221,6 +252,7 @@ class EtcdStore(MetadataStore):
                 asked.done_at = answer.revision
             case TransactionEnded():
                 asked.decide_at = answer.revision
+                asked.has_failed = True
             case RowsRead():
                 asked.decide_at = answer.revision
             case CallFailed():
@@ -242,6 +274,7 @@ class EtcdStore(MetadataStore):
             self._arm(self._watch_alarm, RETRY_MS)
             return
         self.reading_trouble = ""
+        self._must_read = False
         changes = self.known.difference(answer.rows)
         self._take(answer.revision, lambda: self.known.apply(changes))
         self._watch()
@@ -261,16 +294,26 @@ class EtcdStore(MetadataStore):
                 self._take_seen(answer)
         elif isinstance(answer, WatchEnded):
             self._watch_id = 0
-            if answer.compact_revision:
+            if answer.compact_revision or self._must_read:
                 self.begin()
             else:
                 self._arm(self._watch_alarm, RETRY_MS)
+
+    def _read_anew(self) -> None:
+        """Read all rows, since what is known of one is old and no watch tells it any more."""
+        logger.error(
+            "the watch of etcd has not told of a change that was made: all rows are read anew; "
+            "look whether its release has faults that are known"
+        )
+        self._must_read = True
+        if self._watch_id:
+            self._etcd.cancel(self._watch_id)
 
     def _on_watch_silent(self) -> None:
         """Ask a silent watch how far it is; make it anew if it was asked in vain."""
         if self._reading_id:
             self._etcd.cancel(self._reading_id)
-        elif not self.is_ready:
+        elif not self.is_ready or (self._must_read and not self._watch_id):
             self.begin()
         elif not self._watch_id:
             self._watch()

@@ -32,11 +32,16 @@ class GrowthWanted:
         self.assignments = assignments
 
 
-def decide_create_partitions(view: ClusterState, wanted: list[GrowthWanted]) -> TopicDecision:
+def decide_create_partitions(
+    view: ClusterState,
+    wanted: list[GrowthWanted],
+    tried: dict[bytes, list[list[int]]] | None = None,
+) -> TopicDecision:
     """Decide about each topic on its own: it grows or is refused; a name given twice is refused
-    once.
+    once.  `tried`: the replicas of what earlier decisions of the same change have added, by topic.
     """
     decision = TopicDecision()
+    tried = {} if tried is None else tried
     by_name: dict[str, list[GrowthWanted]] = {}
     for growth in wanted:
         by_name.setdefault(growth.name, []).append(growth)
@@ -54,6 +59,11 @@ def decide_create_partitions(view: ClusterState, wanted: list[GrowthWanted]) -> 
         if topic.is_still:
             outcome.refuse(errors.UNKNOWN_SERVER_ERROR, STANDS_STILL)
             continue
+        added = tried.get(topic.topic_id)
+        if added and len(topic.partitions) == growth.count and added == _last(topic, len(added)):
+            # The outcome of an earlier decision was unknown, and it was done.
+            outcome.topic_id = topic.topic_id
+            continue
         try:
             rows = _new_rows(view, topic, growth, partitions_left)
         except Refusal as refusal:
@@ -61,8 +71,13 @@ def decide_create_partitions(view: ClusterState, wanted: list[GrowthWanted]) -> 
             continue
         partitions_left -= len(rows)
         outcome.topic_id = topic.topic_id
+        tried[topic.topic_id] = [row.replicas for row in rows]
         decision.records.append(PartitionsAdded(topic_id=topic.topic_id, partitions=rows))
     return decision
+
+
+def _last(topic: TopicState, count: int) -> list[list[int]]:
+    return [row.replicas for row in topic.partitions[-count:]]
 
 
 def _new_rows(

@@ -30,7 +30,7 @@ from tarry.cluster.row_changes import (
 )
 from tarry.cluster.row_records import KnownRows
 from tarry.cluster.row_requests import RowDecision, RowWish
-from tarry.cluster.state import ClusterState, TopicState, is_alive, is_reassigned
+from tarry.cluster.state import ClusterState, TopicState, is_alive, is_led, is_reassigned
 
 
 class ReassignmentWish(RowWish):
@@ -128,8 +128,8 @@ def cancel_reassignment(
     ):
         raise Refusal(
             errors.INVALID_REPLICA_ASSIGNMENT,
-            "too few of the replicas before the reassignment are in sync to go back to them: "
-            "start them and wait, or let the reassignment end",
+            "nobody leads it, or too few of the replicas before the reassignment are in sync to go "
+            "back to them: start them and wait, or let the reassignment end",
         )
     return RowDecision(led, _guards(row, led))
 
@@ -182,11 +182,14 @@ def _led_by_replica(
     view: ClusterState, before: PartitionRow, after: PartitionRow
 ) -> PartitionRow | None:
     """Return the row led by one of its replicas: by who leads it, or handed over in the same step;
-    None if nobody can take it over.
+    None if nobody can take it over.  What nobody leads is handed over to nobody: who is in sync and
+    has not claimed it may lack records.
     """
     if after.leader_id in after.replicas:
         is_left = any(broker_id not in after.replicas for broker_id in before.replicas)
         return replace(after, leader_epoch=after.leader_epoch + 1) if is_left else after
+    if not is_led(view, before):
+        return None
     for broker_id in after.replicas:
         if can_take_over(view, after, broker_id):
             return replace(

@@ -30,6 +30,7 @@ from tarry.cluster.rows import (
     shown_key,
     topic_id_of,
 )
+from tarry.cluster.state import SERVING
 from tarry.cluster.topic_names import collision_key, name_fault
 
 # How many parts a key has below the prefix, the kind being the first.
@@ -254,7 +255,28 @@ class RowCheck:
                 for number, replicas in enumerate(block.replicas):
                     index = block.first_index + number
                     if (text, index) not in told:
-                        self._check_hosts(key, f"{topic.name} [{index}]", replicas)
+                        label = f"{topic.name} [{index}]"
+                        self._check_hosts(key, label, replicas)
+                        self._check_as_made(topic_id_of(text), index, label, block)
+
+    def _check_as_made(self, topic_id: bytes, index: int, label: str, block: BlockRow) -> None:
+        """Look whether a partition without a row may be as it was made."""
+        epochs = dict(block.epochs)
+        replicas = block.replicas[index - block.first_index]
+        isr = [each for each in replicas if each in epochs] or replicas
+        if not isr or self._epochs.get(isr[0], -1) == epochs.get(isr[0]):
+            return
+        claimants = [
+            each for each in isr if each in self.lives and self.lives[each].phase == SERVING
+        ]
+        if claimants:
+            self._note(
+                self._keys.part(topic_id, index),
+                f"{label}: it has no row, so broker {isr[0]} leads it as it was made, in a life "
+                f"that is over, and {_listed(claimants)} did not claim it: look again in a moment; "
+                "if it stays so, its row was removed (put it back as it was), or their data is not "
+                "whole (their logs say so)",
+            )
 
     def _check_hosts(self, key: bytes, label: str, replicas: list[int]) -> None:
         for broker_id in replicas:

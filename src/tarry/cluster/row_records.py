@@ -49,6 +49,7 @@ from tarry.cluster.rows import (
     are_replicas,
     broker_id_of,
     possible_replicas,
+    shown_key,
     topic_id_of,
 )
 from tarry.cluster.topic_names import collision_key
@@ -69,6 +70,9 @@ _KINDS_IN_ORDER: Final = (
     "parts",
     "ids",
 )
+
+# A partition: the id of its topic, and its index.
+Place = tuple[bytes, int]
 
 # The epoch of a life that is over or was never there.
 NO_EPOCH: Final = -1
@@ -95,6 +99,9 @@ class KnownRows:
         self._rows: dict[bytes, KnownRow] = {}
         # Why a row cannot be had, in whose place stands what was known before.
         self._faults: dict[bytes, str] = {}
+        # Partitions whose row somebody has removed, while their topic goes on; it is known as it
+        # was.
+        self.removed_parts: dict[Place, None] = {}
         self._topic_keys: dict[str, bytes] = {}
         self._registered: dict[int, None] = {}
 
@@ -168,15 +175,19 @@ class KnownRows:
             if key in self._rows:
                 broker_id = broker_id_of(key, place[-1])
                 records.append(BrokerConfigChanged(broker_id=broker_id, configs={}))
+        kept = self._tell_removed_parts(reading, records)
         for each in gone.values():
             for place, key in each:
                 known = self._rows.pop(key, None)
                 self._faults.pop(key, None)
-                is_kept = place[0] == "parts" and place[1] in reading.lost
+                is_kept = key in kept or (place[0] == "parts" and place[1] in reading.lost)
                 if known is not None and (is_kept or isinstance(known.row, ClusterRow)):
                     # Who has its data, and which cluster this is, must not be forgotten; for a
                     # write it is not there.
                     self._rows[key] = KnownRow(known.row, 0, 0)
+        if self.removed_parts:
+            for place, _, _ in put.get("parts", ()):
+                self.removed_parts.pop((topic_id_of(place[1]), int(place[2])), None)
         for rows in put.values():
             for _, change, row in rows:
                 self._rows[change.key] = KnownRow(row, change.create_revision, change.mod_revision)
@@ -203,6 +214,38 @@ class KnownRows:
             records.append(TopicDeleted(topic_id=topic_id))
         else:
             records.append(TopicRemoved(topic_id=topic_id))
+
+    def _tell_removed_parts(
+        self, reading: RowReading, records: list[MetadataRecord]
+    ) -> dict[bytes, None]:
+        """Tell again of partitions whose row was removed though their topic goes on; return the
+        keys of all such that are gone.
+        """
+        kept: dict[bytes, None] = {}
+        deleted = {place[1] for place, _ in reading.gone.get("topics", ())}
+        for place, key in reading.gone.get("parts", ()):
+            row = self.get(key)
+            if not isinstance(row, PartRow | UnreadableRow) or place[1] in reading.lost:
+                continue
+            topic_id, index = topic_id_of(place[1]), int(place[2])
+            topic = self.get(self.keys.topic(topic_id))
+            if place[1] in deleted or not isinstance(topic, TopicRow):
+                self.removed_parts.pop((topic_id, index), None)
+                continue
+            kept[key] = None
+            if (topic_id, index) in self.removed_parts:
+                continue
+            self.removed_parts[topic_id, index] = None
+            logger.error(
+                "the row of %s-%d was removed from etcd, %s, which no broker does: it counts as it "
+                "was, and whoever leads the partition writes it anew",
+                topic.name,
+                index,
+                shown_key(key),
+            )
+            is_still = self.fault(self.keys.topic(topic_id)) != ""
+            records.append(_part_changed(topic_id, index, row, is_still=is_still))
+        return kept
 
     def _tell(
         self, place: list[str], change: Row, row: StoredRow, records: list[MetadataRecord]

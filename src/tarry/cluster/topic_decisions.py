@@ -310,17 +310,32 @@ def _too_many_partitions() -> tuple[int, str]:
 # -- deletion
 
 
+# A topic as a request for its deletion names it.
+NameOrId = tuple[str | None, bytes | None]
+
+
 def decide_delete_topics(
-    view: ClusterState, wanted: list[tuple[str | None, bytes | None]]
+    view: ClusterState,
+    wanted: list[NameOrId],
+    tried: dict[NameOrId, tuple[str, bytes]] | None = None,
 ) -> TopicDecision:
-    """Topics by name or by id; one that is named twice, in whichever way, is refused once."""
+    """Topics by name or by id; one that is named twice, in whichever way, is refused once.
+
+    `tried`: names and ids of the topics that earlier decisions of the same change have deleted.
+    """
     decision = TopicDecision()
+    tried = {} if tried is None else tried
     asked: dict[tuple[str | None, bytes | None], int] = {}
     for each in wanted:
         asked[each] = asked.get(each, 0) + 1
     meant = _meant_ids(view, list(asked))
     for (name, topic_id), times in asked.items():
         outcome = TopicResult(name, topic_id)
+        deleted = tried.get((name, topic_id))
+        if deleted is not None and view.topic_by_id(deleted[1]) is None:
+            # The outcome of an earlier decision was unknown, and it was done.
+            decision.outcomes.append(TopicResult(*deleted))
+            continue
         topic = view.topic(name) if name is not None else None
         if topic_id is not None:
             topic = view.topic_by_id(topic_id)
@@ -346,14 +361,13 @@ def decide_delete_topics(
         else:
             outcome.name = topic.name
             outcome.topic_id = topic.topic_id
+            tried[name, topic_id] = topic.name, topic.topic_id
             decision.records.append(TopicDeleted(topic_id=topic.topic_id))
         decision.outcomes.append(outcome)
     return decision
 
 
-def _meant_ids(
-    view: ClusterState, asked: list[tuple[str | None, bytes | None]]
-) -> dict[bytes, int]:
+def _meant_ids(view: ClusterState, asked: list[NameOrId]) -> dict[bytes, int]:
     """Count how many entries mean each topic."""
     meant: dict[bytes, int] = {}
     for name, topic_id in asked:

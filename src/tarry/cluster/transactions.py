@@ -198,10 +198,11 @@ class Transaction:
         """Write the row of a partition; a topic that is deleted meanwhile gets none."""
         keys = self._known.keys
         topic = keys.topic(record.topic_id)
-        if self._get(keys.part(record.topic_id, record.index)) is None:
+        part = keys.part(record.topic_id, record.index)
+        if self._get(part) is None or not self._known.mod_revision(part):
             self._guard_there(topic)
         row = record.row
-        self._rows[keys.part(record.topic_id, record.index)] = PartRow(
+        self._rows[part] = PartRow(
             ROW_FORMAT,
             row.leader_id,
             row.leader_epoch,

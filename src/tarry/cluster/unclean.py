@@ -33,9 +33,21 @@ UNCLEAN_MS: Final = 10_000
 CANDIDATE_MS: Final = 250
 
 
-def unclean_successor(view: ClusterState, row: PartitionRow) -> int:
-    """Return which replica an unclean election takes: the first that serves; -1 if none does."""
-    return next((each for each in row.replicas if is_serving(view, each)), -1)
+def is_flushed(topic: TopicState, settings: Settings) -> bool:
+    """Return whether what counts of a topic is flushed: then a replica in sync whose log is not
+    whole has lost its disk, or part of it, and not just the records of the last seconds.
+    """
+    if settings.flush_policy == "commit":
+        return True
+    return topic_value("flush.messages", topic.configs, settings) == 1
+
+
+def unclean_successor(view: ClusterState, row: PartitionRow, *, last: int = -1) -> int:
+    """Return which replica an unclean election takes: the first that serves, `last` only if no
+    other one does; -1 if none does.
+    """
+    serving = [each for each in row.replicas if is_serving(view, each)]
+    return next((each for each in serving if each != last), serving[0] if serving else -1)
 
 
 def elected_uncleanly(view: ClusterState, row: PartitionRow, broker_id: int) -> PartitionRow:
@@ -115,7 +127,11 @@ class ElectUncleanly(RowsChange):
         # Who came back and led between two looks, however far apart, was in sync and lived.
         if self._spells.lasted_ms((place, row.leader_epoch)) < wait_ms:
             return None
-        return elected_uncleanly(view, row, own_id)
+        elected = own_id
+        if is_doubtful and is_flushed(topic, self._settings):
+            # Whoever followed it has more, and would have to cut that.
+            elected = unclean_successor(view, row, last=own_id)
+        return elected_uncleanly(view, row, elected)
 
     def guards(self, before: PartitionRow, after: PartitionRow) -> list[LifeGuard]:
         # Whoever is in sync and has come back meanwhile is the better leader.

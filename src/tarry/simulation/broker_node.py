@@ -146,6 +146,10 @@ class BrokerNode:
         if broker.is_stopped:
             self._on_stopped(broker)
             return
+        if broker.shutdown.is_over:
+            # It only tells the others.
+            self._turn_due_ms = max(clock.now_ms + 1, clock.world_ms(broker.next_due_ms()))
+            return
         self._observer.after_turn(self)
         self.violations += self._leaks.after_turn(broker)
         if self._end_after_stop and clock.alive_ms > self._stop_deadline_ms:

@@ -206,6 +206,8 @@ class SimulatedEtcdDoor:
         self.lateness: Callable[[list[Operation]], int] | None = None
         # A watch hears only of revisions up to this one; None: of all.
         self.watch_limit: int | None = None
+        # Revisions of which no watch hears ever, as by a fault of etcd's.
+        self.lost_revisions: dict[int, None] = {}
         self._last_call_id = 0
         self._order = 0
         self._due: list[tuple[int, int, Callable[[], None]]] = []
@@ -364,7 +366,7 @@ class SimulatedEtcdDoor:
                 break
             watch.next_revision = revision + 1
             seen = [each for each in changes if each.key.startswith(watch.prefix)]
-            if seen:
+            if seen and revision not in self.lost_revisions:
                 self._tell(RevisionSeen(watch.call_id, revision, seen))
 
     def _after(self, act: Callable[[], None], late_ms: int = 0) -> None:

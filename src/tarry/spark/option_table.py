@@ -118,6 +118,13 @@ OURS: Final = (
         "and nothing is read from it.",
     ),
     SourceOption(
+        "lossFile",
+        "path",
+        "",
+        "File to which driver and tasks append a line of JSON for each range of offsets that is "
+        "left out with `failOnDataLoss=false`.",
+    ),
+    SourceOption(
         "columns",
         "names with commas between",
         "all",

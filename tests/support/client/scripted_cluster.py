@@ -492,9 +492,14 @@ class ScriptedCluster:
         answer = EpochEndOffset(errors.NONE, wanted.partition, wanted.leader_epoch, -1)
         if log.leader_id != seen.broker_id:
             answer.error_code = errors.NOT_LEADER_OR_FOLLOWER
+        elif 0 <= wanted.current_leader_epoch < log.leader_epoch:
+            answer.error_code = errors.FENCED_LEADER_EPOCH
+        elif wanted.current_leader_epoch > log.leader_epoch:
+            answer.error_code = errors.UNKNOWN_LEADER_EPOCH
         for data in log.batches:
             header = decode_batch_header(data, 0)
             if header.leader_epoch <= wanted.leader_epoch:
+                answer.leader_epoch = int(header.leader_epoch)
                 answer.end_offset = int(header.last_offset) + 1
         return answer
 

@@ -41,10 +41,19 @@ class ClusterUser(ScriptedClient):
 
     def call(self, key: int, version: int, request: Message) -> Message:
         """Ask, and return the answer."""
-        decode = MESSAGES[key].decode_response
-        self._queries.append(Query(key, version, request, decode, 30_000))
+        self.begin(key, version, request)
         self._cluster.run_until(lambda: self._answers, "an answer")
         return self._answers.pop()
+
+    def begin(self, key: int, version: int, request: Message) -> None:
+        """Ask, and wait for nothing."""
+        decode = MESSAGES[key].decode_response
+        self._queries.append(Query(key, version, request, decode, 30_000))
+
+    @property
+    def answers(self) -> list[Message]:
+        """Answers to what was asked so."""
+        return self._answers
 
     def create(self, name: str, *replicas: list[int]) -> None:
         """Create a topic whose partitions have these replicas."""

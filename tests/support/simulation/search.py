@@ -61,3 +61,4 @@ if __name__ == "__main__":
     with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
         for line in pool.imap(search, sys.argv[1:], chunksize=1):
             sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()

@@ -774,3 +774,16 @@ def test_of_the_dead_that_are_out_of_sync_nothing_is_looked_at_again() -> None:
 
     assert with_the_dead <= 1
     assert len(looked) >= 3
+
+
+def test_a_floor_that_is_lowered_lets_records_count_at_once() -> None:
+    scene = LeaderScene(isr=(1, 2), min_insync_replicas="2")
+    scene.configure(min_insync_replicas="3")
+    scene.write(b"a")
+    scene.fetch(SECOND, {0: 0})
+    scene.fetch(SECOND, {0: 1}, last_epoch=0)
+    before = scene.high_watermark
+
+    scene.configure(min_insync_replicas="2")
+
+    assert (before, scene.high_watermark) == (0, 1)

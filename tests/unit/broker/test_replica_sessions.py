@@ -117,6 +117,28 @@ def test_what_had_no_room_comes_with_the_next_answer_and_none_starves() -> None:
     assert seen == [1, 2, 0]
 
 
+@pytest.mark.parametrize("names", [{}, {0: 0}], ids=["nothing", "another directory"])
+def test_who_guesses_id_and_epoch_of_a_broker_ends_none_of_its_sessions(
+    names: dict[int, int],
+) -> None:
+    scene = LeaderScene(isr=(1, 2))
+    session = scene.fetch(SECOND, {0: 0}).session_id
+    scene.send_fetch(SECOND, {}, session=(session, 1), wait_ms=500)
+    stranger = scene.hand.connect()
+    for _ in range(SESSIONS_PER_REPLICA_MAX + 1):
+        request = scene.request(SECOND, names, directory=b"guessed".ljust(16, b"."))
+        answer = answer_to(scene, stranger, request)
+        codes = [each.error_code for each in parts_of(answer).values()]
+        assert (answer.session_id, codes) == (0, [errors.LOG_DIR_NOT_FOUND] * len(names))
+    early = scene.answered(SECOND)
+    scene.write(b"a")
+
+    (answer,) = scene.answered(SECOND)
+    assert early == []
+    assert (answer.error_code, list(parts_of(answer))) == (errors.NONE, [0])
+    assert len(sessions_of(scene)._sessions) == 1
+
+
 def test_partitions_that_are_forgotten_are_told_no_more() -> None:
     scene = LeaderScene(isr=(1,), partitions=2)
     session = scene.fetch(SECOND, {0: 0, 1: 0}).session_id

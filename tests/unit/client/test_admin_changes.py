@@ -11,6 +11,7 @@ from tests.support.client.scripted_groups import BROKER, TOPIC, GroupCluster
 
 from tarry.base import errors
 from tarry.client.core.admin.configs import APPEND, DELETE, SET, SUBTRACT, ConfigChange
+from tarry.client.core.admin.epochs import FoundEpoch
 from tarry.client.core.admin.partitions import TO_THE_END
 from tarry.client.core.admin.producers import ActiveProducer
 from tarry.client.errors import BrokerError, UnknownTopic, UnsupportedVersion
@@ -271,3 +272,61 @@ def test_a_broker_that_has_no_question_for_producers_is_told_apart(
     found = admin.describe_producers([("t", 0)])
 
     assert isinstance(found["t", 0], UnsupportedVersion)
+
+
+# --- Leader epochs
+
+
+def test_leaders_say_where_epochs_end(admin: Admin, cluster: GroupCluster) -> None:
+    log = cluster.topics["t"].logs[0]
+    log.add(b"1", b"2")
+    log.leader_epoch = 4
+    log.add(b"3")
+    cluster.topics["t"].logs[1].leader_id = 3
+
+    found = admin.epoch_ends({("t", 0): 3, ("t", 1): 0}, {("t", 0): 4})
+
+    assert found == {("t", 0): FoundEpoch(0, 2), ("t", 1): FoundEpoch(0, -1)}
+    asked = cluster.requests(api_keys.OFFSET_FOR_LEADER_EPOCH)
+    assert [one.broker_id for one in asked] == [2, 3]
+    assert [one.request.topics[0].partitions[0].current_leader_epoch for one in asked] == [4, -1]
+    assert {one.request.replica_id for one in asked} == {-1}
+
+
+@pytest.mark.parametrize(
+    ("meant", "name"), [(3, "FENCED_LEADER_EPOCH"), (5, "UNKNOWN_LEADER_EPOCH")]
+)
+def test_a_leader_of_another_epoch_than_is_meant_refuses_at_once(
+    admin: Admin, cluster: GroupCluster, meant: int, name: str
+) -> None:
+    cluster.topics["t"].logs[0].leader_epoch = 4
+
+    found = admin.epoch_ends({("t", 0): 0}, {("t", 0): meant})
+
+    assert f"the leader epochs of t [0] are not known ({name})" in str(found["t", 0])
+    assert len(cluster.requests(api_keys.OFFSET_FOR_LEADER_EPOCH)) == 1
+
+
+def test_epochs_of_a_partition_whose_leader_moved_are_asked_for_again(
+    admin: Admin, cluster: GroupCluster
+) -> None:
+    log = cluster.topics["t"].logs[0]
+
+    def then_moved(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer = cluster.default(seen)
+        log.leader_id = 3
+        return answer
+
+    cluster.script(api_keys.METADATA, then_moved)
+
+    assert admin.epoch_ends({("t", 0): 0}) == {("t", 0): FoundEpoch(0, -1)}
+    asked = cluster.requests(api_keys.OFFSET_FOR_LEADER_EPOCH)
+    assert [one.broker_id for one in asked] == [2, 3]
+
+
+def test_a_broker_that_cannot_tell_epochs_is_told_apart(
+    admin: Admin, cluster: GroupCluster
+) -> None:
+    del cluster.ranges[api_keys.OFFSET_FOR_LEADER_EPOCH]
+
+    assert isinstance(admin.epoch_ends({("t", 0): 0})["t", 0], UnsupportedVersion)

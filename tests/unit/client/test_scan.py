@@ -76,6 +76,34 @@ def test_the_partitions_of_a_leader_are_asked_for_in_one_request():
     assert cluster.requests(api_keys.LIST_OFFSETS)[0].now_ms == fetch.now_ms
 
 
+def test_records_of_a_newer_epoch_than_is_meant_are_none_of_the_scan():
+    cluster = ScriptedCluster()
+    (log,) = filled(cluster, 2)
+    log.leader_epoch = 3
+    log.add(*[b"w"] * 10)
+    settings = ConsumerSettings({"bootstrap.servers": "10.0.0.1:9092"})
+
+    def scanned(epoch: int, end: int) -> ScanCore:
+        ranges = ranges_of({("t", 0): (0, end)})
+        core = ScanCore(
+            scan_settings(settings),
+            seeded_random(),
+            cluster.now_ms,
+            ranges,
+            None,
+            {("t", 0): epoch},
+        )
+        return cluster.attach(core)
+
+    # Behind the end of the scan anything may lie.
+    assert all_offsets(cluster, scanned(0, 20)) == [*range(20)]
+    assert all_offsets(cluster, scanned(3, 25)) == [*range(25)]
+    core = scanned(2, 25)
+    assert next_offsets(cluster, core) == [*range(20)]
+    with pytest.raises(LogTruncated, match=r"leader epoch 2 .* of epoch 3 from offset 20 on"):
+        next_offsets(cluster, core)
+
+
 def test_an_empty_scan_ends_at_once():
     cluster = ScriptedCluster()
 

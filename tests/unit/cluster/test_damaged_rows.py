@@ -22,10 +22,11 @@ from tarry.cluster.elections import ElectionWish
 from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
 from tarry.cluster.records import DeletionPending, NewerFormat, PartitionRow, TopicDeleted
 from tarry.cluster.row_requests import RowWishes
-from tarry.cluster.rows import Keys
+from tarry.cluster.rows import ROW_FORMAT, Keys, PartRow, encode_row
 from tarry.cluster.topic_decisions import decide_delete_topics
 from tarry.cluster.transactions import Transaction
 from tarry.cluster.unclean import UNCLEAN_MS, ElectUncleanly
+from tarry.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tarry.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tarry.protocol.messages.produce import (
     PartitionProduceData,
@@ -94,7 +95,7 @@ def test_a_row_that_makes_no_sense_has_its_partition_stand_still_and_no_other(
     unclean = ElectUncleanly(scene.known, 2, scene.epochs[2], scene.settings, scene.spells)
     scene.decide(unclean)
     scene.turn.now_ms += UNCLEAN_MS
-    wish = ElectionWish("orders", 0, is_unclean=True)
+    wish = ElectionWish("orders", 0, scene.settings, is_unclean=True)
 
     assert scene.row() == PartitionRow(-1, 4, 4, [1, 2, 3], [])
     assert [each.index for each in scene.decide(claims)] == [1]
@@ -438,6 +439,72 @@ def test_data_of_a_topic_whose_row_was_removed_stays_and_is_served_again() -> No
     found = [scene.nodes[each].broker for each in (1, 2)]
     logs = [each.topics.replica(TOPIC, 0) for each in found if each is not None]
     assert [each.log.log_end_offset for each in logs if each is not None] == [1, 1]
+    assert scene.violations() == []
+
+
+def test_a_partitions_row_that_was_removed_is_written_anew_by_its_leader(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scene = LeaderScene()
+    scene.create([[1, 2], [2]])
+    scene.until(lambda: scene.leads(1), "a leader")
+    scene.kill(1)
+    scene.until(lambda: scene.leads(2), "another leader")
+    before = scene.row()
+    etcd = scene.cluster.etcd_node.etcd
+    key = Keys("/simulated/").part(scene.broker().topics[TOPIC].topic_id, 0)
+    assert etcd.transact([], [Remove(key)])[0]
+    scene.until(lambda: bool(etcd.rows(key)), "its row")
+    scene.until(lambda: scene.row().partition_epoch > before.partition_epoch, "word of it")
+
+    after = scene.row()
+    assert (before.leader_id, before.leader_epoch, before.isr) == (2, 1, [2])
+    assert (after.leader_id, after.leader_epoch, after.isr) == (2, 1, [2])
+    assert "the row of t-0 was removed from etcd" in caplog.text
+    # What was never changed needs no row, and what goes with its topic is not missed.
+    caplog.clear()
+    ClusterUser(scene.cluster, 2).call(
+        20, 6, DeleteTopicsRequest([DeleteTopicState(TOPIC)], [], 5_000)
+    )
+    scene.pass_ms(2_000)
+    assert "was removed" not in caplog.text
+    assert etcd.rows(Keys("/simulated/").prefix + b"parts/") == []
+    assert scene.violations() == []
+
+
+@pytest.mark.parametrize("is_old", [False, True], ids=["removed", "an older one"])
+@pytest.mark.parametrize("made", [[1, 2], [3, 1]], ids=["replicas as made", "reassigned"])
+def test_a_partition_whose_row_went_while_nobody_lived_stands_still_where_that_can_be_told(
+    made: list[int], is_old: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene = LeaderScene()
+    scene.create([made], {"message.timestamp.type": "LogAppendTime"})
+    scene.until(lambda: scene.leads(made[0]), "a leader")
+    etcd = scene.cluster.etcd_node.etcd
+    key = Keys("/simulated/").part(scene.broker().topics[TOPIC].topic_id, 0)
+    epoch = scene.broker().cluster.brokers[1].broker_epoch
+    old = encode_row(PartRow(ROW_FORMAT, 1, 1, epoch, 1, [1, 2], [1], [], [], -1))
+    assert etcd.transact([], [Put(key, old)])[0]
+    scene.until(lambda: scene.row().partition_epoch == 2, "both in sync")
+    scene.kill(1)
+    scene.until(lambda: scene.leaders() == [2], "another leader")
+    data = PartitionProduceData(index=0, records=window_of(a_batch(b"a")))
+    asked = TopicProduceData(name=TOPIC, partition_data=[data])
+    produce = ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[asked])
+    ClusterUser(scene.cluster, 2).call(0, 11, produce)
+    scene.kill(2)
+    sound = etcd.rows(key)[0].value
+    assert etcd.transact([], [Put(key, old) if is_old else Remove(key)])[0]
+    scene.kill(3)
+    scene.restart(2)
+    scene.pass_ms(5_000)
+
+    assert scene.leaders() == []
+    assert "t-0 stands still here" in caplog.text
+    assert etcd.rows(key) == [] or etcd.rows(key)[0].value == old
+    assert etcd.transact([], [Put(key, sound)])[0]
+    scene.until(lambda: scene.leaders() == [2], "it is led")
+    assert scene.row().leader_epoch == 3
     assert scene.violations() == []
 
 

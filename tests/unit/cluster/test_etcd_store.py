@@ -10,18 +10,20 @@ from tests.support.metadata_stores import SETTINGS_FOR_TESTS, EtcdSubject, Given
 
 from tarry.base import errors
 from tarry.base.etcd import Put
-from tarry.cluster.etcd_store import RETRY_MS
+from tarry.cluster.etcd_store import CHANGE_MS_MAX, RETRY_MS
 from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
 from tarry.cluster.producer_ids import ReserveProducerIds
 from tarry.cluster.records import (
     BrokerConfigChanged,
     ConfigChanged,
+    MetadataRecord,
     PartitionRow,
     ProducerIdsReserved,
     TopicCreated,
     TopicDeleted,
     TopicRemoved,
 )
+from tarry.cluster.state import ClusterState
 from tarry.cluster.topic_decisions import (
     TopicChange,
     TopicIds,
@@ -29,6 +31,7 @@ from tarry.cluster.topic_decisions import (
     decide_create_topics,
     decide_delete_topics,
 )
+from tarry.cluster.transactions import ConditionalChange, Transaction
 
 
 @pytest.fixture
@@ -247,6 +250,54 @@ def test_what_was_compacted_away_is_read_as_a_difference(subject: EtcdSubject) -
     assert sorted(subject.store.state.topics) == ["kept", "new"]
     assert subject.ends.replica.snapshot() == subject.store.state.snapshot()
     assert_as_read_anew(subject)
+
+
+def test_what_a_watch_has_lost_is_read_once_a_change_shows_it(
+    subject: EtcdSubject, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No watch tells it any more, and a change that rests on it fails as often as it is tried."""
+    ask(subject, creation("orders"))
+    topic_id = subject.store.state.topics["orders"].topic_id
+    subject.door.lost_revisions[subject.etcd.revision + 1] = None
+    subject.interfere(ConfigChanged(topic_id=topic_id, configs={"retention.ms": "5"}))
+    subject.settle()
+    before = subject.store.state.topics["orders"].configs
+    began_ms = subject.etcd.now_ms
+
+    assert ask(subject, growth("orders", 3)) == [errors.NONE]
+    after = subject.store.state.topics["orders"]
+    assert (before, after.configs, len(after.partitions)) == ({}, {"retention.ms": "5"}, 3)
+    assert subject.etcd.now_ms - began_ms < CHANGE_MS_MAX // 2
+    assert "has not told" in caplog.text
+    assert_as_read_anew(subject)
+
+
+class Impossible(ConditionalChange):
+    """A change whose guard never holds, whatever is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.decided = 0
+
+    def decide(self, view: ClusterState) -> list[MetadataRecord]:
+        self.decided += 1
+        return [ProducerIdsReserved(first_id=view.producer_id_end, count=1)]
+
+    def guard(self, transaction: Transaction) -> None:
+        transaction.guard_life(1, 999)
+
+
+def test_a_change_that_never_holds_reads_everything_once_and_is_tried_with_pauses(
+    subject: EtcdSubject, caplog: pytest.LogCaptureFixture
+) -> None:
+    change = Impossible()
+    subject.store.change(change)
+    subject.settle()
+
+    assert change.refusal
+    assert change.decided < 2 * CHANGE_MS_MAX / RETRY_MS + 10
+    assert caplog.text.count("has not told") == 1
+    assert ask(subject, creation("orders")) == [errors.NONE]
 
 
 def test_a_silent_watch_is_made_anew(subject: EtcdSubject) -> None:

@@ -51,7 +51,7 @@ def topic(*blocks: BlockRow, name: str = "orders") -> TopicRow:
     return TopicRow(ROW_FORMAT, name, {}, list(blocks))
 
 
-FIRST = BlockRow(0, [[1, 2, 3], [2, 3, 1]], [(1, 5)])
+FIRST = BlockRow(0, [[1, 2, 3], [2, 3, 1]], [(1, 1)])
 SECOND = BlockRow(2, [[3]], [])
 
 
@@ -93,6 +93,17 @@ def test_sound_rows_are_counted_and_nothing_is_found() -> None:
     assert found.row_count == 13
     assert (len(found.brokers), len(found.lives), len(found.deleted)) == (3, 1, 1)
     assert (len(found.topics), found.partition_count) == (1, 3)
+
+
+def test_a_partition_without_a_row_whose_leader_has_begun_another_life_is_named() -> None:
+    rows = sound()
+    rows[KEYS.topic(TOPIC_ID)] = topic(BlockRow(0, FIRST.replicas, [(1, 7)]), SECOND)
+    found = check(rows)
+
+    (problem,) = found.problems
+    assert problem.key == f"/demo/parts/{TEXT}/1"
+    assert "orders [1]: it has no row, so broker 1 leads it as it was made" in problem.problem
+    assert found.is_sound
 
 
 @pytest.mark.parametrize(

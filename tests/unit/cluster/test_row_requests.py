@@ -89,6 +89,9 @@ def shown(after: PartitionRow) -> tuple[object, ...]:
         ({**SERVING, 1: "starting"}, row(2, [1, 2], [1, 2]), errors.PREFERRED_LEADER_NOT_AVAILABLE),
         ({**SERVING, 1: "leaving"}, row(2, [1, 2], [1, 2]), errors.PREFERRED_LEADER_NOT_AVAILABLE),
         (SERVING, row(2, [], []), errors.PREFERRED_LEADER_NOT_AVAILABLE),
+        # Nobody leads: who is in sync and whole claims it by itself.
+        (SERVING, row(2, [1, 2], [2, 1], life=7), errors.PREFERRED_LEADER_NOT_AVAILABLE),
+        (SERVING, row(1, [1, 2], [1], life=7), errors.PREFERRED_LEADER_NOT_AVAILABLE),
     ],
 )
 def test_a_preferred_leader_is_refused(
@@ -100,9 +103,8 @@ def test_a_preferred_leader_is_refused(
     assert refused.value.error_code == error_code
 
 
-@pytest.mark.parametrize("life", [12, 7], ids=["from a living leader", "from a life that is over"])
-def test_the_preferred_leader_leads_in_the_next_epoch_if_it_still_lives(life: int) -> None:
-    before = row(2, [1, 2], [2, 1], life=life)
+def test_the_preferred_leader_leads_in_the_next_epoch_if_it_still_lives() -> None:
+    before = row(2, [1, 2], [2, 1])
 
     after, guards = elect_preferred(cluster(SERVING, before), before)
 
@@ -111,25 +113,31 @@ def test_the_preferred_leader_leads_in_the_next_epoch_if_it_still_lives(life: in
     assert guards == [LifeGuard(1, 11, is_over=False)]
 
 
-def test_a_leader_that_has_begun_another_life_is_elected_anew() -> None:
-    before = row(1, [1, 2], [2, 1], life=7)
-
-    assert shown(elect_preferred(cluster(SERVING, before), before).row)[:2] == (1, 6)
-
-
 @pytest.mark.parametrize(
-    ("phases", "before", "elected"),
+    ("phases", "before", "elected", "of_a_cache"),
     [
-        ({**SERVING, 1: ""}, row(1, [1, 2, 3], [1]), 2),
-        ({**SERVING, 1: "", 2: "starting"}, row(1, [1, 2, 3], [1]), 3),
-        # In sync, and not whole: nobody has more.
-        (SERVING, row(3, [1, 2, 3], [3], life=7), 3),
+        ({**SERVING, 1: ""}, row(1, [1, 2, 3], [1]), 2, 2),
+        ({**SERVING, 1: "", 2: "starting"}, row(1, [1, 2, 3], [1]), 3, 3),
+        # In sync, and not whole: its disk has lost what was flushed, or a few seconds of a cache.
+        (SERVING, row(3, [1, 2, 3], [3], life=7), 1, 3),
+        ({3: "serving"}, row(3, [1, 2, 3], [3], life=7), 3, 3),
+        # In sync, and perhaps about to claim it.
+        (SERVING, row(1, [1, 2, 3], [3], life=7), 3, 3),
+        (SERVING, row(3, [1, 2, 3], [3, 2], life=7), 2, 2),
     ],
 )
+@pytest.mark.parametrize("is_flushed", [True, False])
 def test_an_unclean_election_takes_who_is_in_sync_and_else_the_first_that_serves(
-    phases: dict[int, str], before: PartitionRow, elected: int
+    phases: dict[int, str],
+    before: PartitionRow,
+    elected: int,
+    of_a_cache: int,
+    is_flushed: bool,
 ) -> None:
-    after, guards = elect_uncleanly(cluster(phases, before), before)
+    state = cluster(phases, before)
+    elected = elected if is_flushed else of_a_cache
+
+    after, guards = elect_uncleanly(state, before, is_flushed=is_flushed)
 
     assert shown(after) == (elected, 6, [1, 2, 3], [elected], 10 + elected)
     assert after.unclean_epoch == 6
@@ -147,7 +155,7 @@ def test_an_unclean_election_is_refused(
     phases: dict[int, str], before: PartitionRow, error_code: int
 ) -> None:
     with pytest.raises(Refusal) as refused:
-        elect_uncleanly(cluster(phases, before), before)
+        elect_uncleanly(cluster(phases, before), before, is_flushed=True)
 
     assert refused.value.error_code == error_code
 
@@ -280,6 +288,13 @@ def test_a_reassignment_ends_once_its_target_is_in_sync(
             row(3, [3, 2], [2, 3], adding=[3], removing=[2]),
             errors.INVALID_REPLICA_ASSIGNMENT,
         ),
+        # Nobody leads, and who is in sync does not claim it: its log is not whole.
+        (
+            {},
+            SERVING,
+            row(3, [3, 1, 2], [2], life=7, adding=[3], removing=[1]),
+            errors.INVALID_REPLICA_ASSIGNMENT,
+        ),
         # What is acknowledged would be on fewer disks than min.insync.replicas.
         (
             {"min.insync.replicas": "2"},
@@ -345,9 +360,13 @@ def granted(state: ClusterState, wishes: list[RowWish]) -> list[int]:
     return sizes
 
 
+def preferred(topic: str, index: int) -> ElectionWish:
+    return ElectionWish(topic, index, Settings({}), is_unclean=False)
+
+
 def test_many_partitions_are_changed_in_several_transactions() -> None:
     state = cluster(SERVING, *[row(2, [1, 2], [1, 2])] * 300)
-    wishes: list[RowWish] = [ElectionWish("t", index, is_unclean=False) for index in range(300)]
+    wishes: list[RowWish] = [preferred("t", index) for index in range(300)]
 
     assert granted(state, wishes) == [ROWS_MAX, ROWS_MAX, 300 - 2 * ROWS_MAX]
     assert {wish.error_code for wish in wishes} == {errors.NONE}
@@ -358,9 +377,7 @@ def test_a_transaction_has_no_more_compares_than_etcd_takes() -> None:
     replicas = [[1 + index % 4, 9] for index in range(130)]
     phases = {**SERVING, 9: "serving"}
     state = cluster(phases, *[row(9, each, [*each]) for each in replicas])
-    change = RowWishes(
-        [ElectionWish("t", index, is_unclean=False) for index in range(130)]
-    ).next_change()
+    change = RowWishes([preferred("t", index) for index in range(130)]).next_change()
     transaction = Transaction(KnownRows(Keys("/t/")))
     for record in change.decide(state):
         transaction.add(record)
@@ -373,7 +390,7 @@ def test_a_transaction_has_no_more_compares_than_etcd_takes() -> None:
 def test_what_is_unknown_is_refused_and_the_rest_is_done() -> None:
     state = cluster(SERVING, row(2, [1, 2], [1, 2]))
     places = [("t", 1), ("t", -1), ("nope", 0), ("t", 0)]
-    wishes: list[RowWish] = [ElectionWish(*place, is_unclean=False) for place in places]
+    wishes: list[RowWish] = [preferred(*place) for place in places]
 
     assert granted(state, wishes) == [1]
     assert [wish.error_code for wish in wishes] == [errors.UNKNOWN_TOPIC_OR_PARTITION] * 3 + [0]
@@ -381,7 +398,7 @@ def test_what_is_unknown_is_refused_and_the_rest_is_done() -> None:
 
 def test_a_deed_of_unknown_outcome_is_known_again() -> None:
     state = cluster(SERVING, row(2, [1, 2], [1, 2]))
-    wish = ElectionWish("t", 0, is_unclean=False)
+    wish = preferred("t", 0)
     change = RowWishes([wish]).next_change()
     (record,) = change.decide(state)
     state.apply(record)
@@ -392,8 +409,8 @@ def test_a_deed_of_unknown_outcome_is_known_again() -> None:
 
 def test_a_failure_leaves_what_is_done_and_fails_what_is_not() -> None:
     state = cluster(SERVING, *[row(2, [1, 2], [1, 2])] * 300)
-    wishes: list[RowWish] = [ElectionWish("t", index, is_unclean=False) for index in range(300)]
-    wishes.append(ElectionWish("nope", 0, is_unclean=False))
+    wishes: list[RowWish] = [preferred("t", index) for index in range(300)]
+    wishes.append(preferred("nope", 0))
     series = RowWishes(wishes)
     first = series.next_change()
     assert len(first.decide(state)) == ROWS_MAX

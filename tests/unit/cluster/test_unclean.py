@@ -123,11 +123,24 @@ def test_what_a_living_leader_leads_is_not_elected(rows: Rows) -> None:
     assert elect_late(rows)[1] == []
 
 
-def test_the_last_in_sync_that_doubts_its_log_elects_itself(rows: Rows) -> None:
+def test_the_last_in_sync_that_doubts_its_log_elects_who_has_most_of_it(rows: Rows) -> None:
     rows.part(0, leader=2, epoch=4, life=1, isr=[2])
 
     assert elect_late(rows)[1] == []
-    assert elect_late(rows, doubts=((TOPIC_ID, 0),))[1][0].row.leader_id == 2
+    doubts = ((TOPIC_ID, 0),)
+    # What it had flushed is gone, and who followed it has most of that.
+    change, records = elect_late(rows, doubts=doubts)
+    assert records[0].row.leader_id == 3
+    rows.die(3)
+    assert not rows.write(change, records)
+    assert elect_late(rows, doubts=doubts)[1][0].row.leader_id == 2
+    # It has lost what a cache had.
+    rows.live(3)
+    rows.settings = Settings({"flush.policy": "os"})
+    assert elect_late(rows, doubts=doubts)[1][0].row.leader_id == 2
+    rows.configs["flush.messages"] = "1"
+    rows.topic([[1, 2, 3]])
+    assert elect_late(rows, doubts=doubts)[1][0].row.leader_id == 3
 
 
 def test_an_election_fails_if_its_life_is_over(rows: Rows) -> None:

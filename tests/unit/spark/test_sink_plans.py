@@ -162,6 +162,11 @@ def test_a_log_that_lost_its_end_is_refused():
         ordinal(looked(end=49))
 
 
+def test_a_log_that_was_cut_and_has_grown_past_the_plan_is_refused():
+    with pytest.raises(SinkRefused, match="from offset 50 on, and the log was cut at offset 40"):
+        ordinal(looked((100, 101))._replace(cut_at=40), known=2)
+
+
 def test_a_log_that_begins_later_is_refused_unless_it_tells():
     with pytest.raises(SinkRefused, match="from offset 50 on, and the log begins at 60"):
         ordinal(looked(start=60))

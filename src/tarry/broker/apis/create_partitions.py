@@ -23,7 +23,7 @@ def handle(
     """Let grow what can grow; with `validate_only` say only what would."""
     wanted = [_wanted(topic) for topic in request.topics]
     growths = [
-        TopicChange(partial(decide_create_partitions, wanted=portion))
+        TopicChange(partial(decide_create_partitions, wanted=portion, tried={}))
         for portion in changes.in_portions(
             wanted, lambda growth: growth.name, lambda growth: max(growth.count, 0)
         )

@@ -41,7 +41,7 @@ def handle(
         return one[0] or (topic.name if topic is not None else one[1])
 
     deletions = [
-        TopicChange(partial(decide_delete_topics, wanted=portion))
+        TopicChange(partial(decide_delete_topics, wanted=portion, tried={}))
         for portion in changes.in_portions(wanted, topic_of)
     ]
 

@@ -45,7 +45,8 @@ def handle(
         places = list(
             dict.fromkeys((each.topic, index) for each in asked for index in each.partitions)
         )
-    wishes = [ElectionWish(topic, index, is_unclean=election == UNCLEAN) for topic, index in places]
+    is_unclean = election == UNCLEAN
+    wishes = [ElectionWish(*place, changes.settings, is_unclean=is_unclean) for place in places]
 
     def respond() -> Message:
         # Whoever asks for all partitions does not want to hear of those that are as they should be.

@@ -38,6 +38,13 @@ def handle(
                 answer.leader_epoch = partition.leader_epoch
                 answer.end_offset = partition.log.written_end_offset
                 continue
+            latest_epoch = partition.log.leader_epochs.latest_epoch
+            if partition.followers is None and 0 <= latest_epoch < asked.leader_epoch:
+                # Without followers an epoch is in the log from its first batch on only.
+                if asked.leader_epoch < partition.leader_epoch:
+                    answer.leader_epoch = latest_epoch
+                    answer.end_offset = partition.log.written_end_offset
+                continue
             answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(
                 asked.leader_epoch
             )

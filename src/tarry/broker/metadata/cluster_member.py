@@ -38,6 +38,7 @@ from tarry.cluster.records import (
     TopicCreated,
 )
 from tarry.cluster.row_changes import Place, Spells
+from tarry.cluster.row_restoring import RestoreRows
 from tarry.cluster.state import LEAVING, SERVING, is_led, stands_still
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
@@ -53,6 +54,8 @@ LEAVE_MS_MAX: Final = 1_000
 LEFT_MS_MAX: Final = 4_400
 # A step that etcd refused or did not answer is tried again.
 RETRY_MS: Final = 1_000
+
+_Step = LeavePartitions | RestoreRows | ClaimPartitions
 
 
 class ClusterMember(ClusterMembership):
@@ -94,9 +97,11 @@ class ClusterMember(ClusterMembership):
         self._left_epoch = -1
         self._claimed_epoch = -1
         self._has_vacancies = False
+        # Rows were removed since they were last looked at.
+        self._has_removed = False
         # The leave or the claim that is under way, and what it had no room for.
-        self._step: LeavePartitions | ClaimPartitions | None = None
-        self._rest: LeavePartitions | ClaimPartitions | None = None
+        self._step: _Step | None = None
+        self._rest: _Step | None = None
         self._vacancies = Spells(turn)
         self._alarm = _MemberAlarm(self._look_again)
         # What is handed over before a stop.
@@ -154,6 +159,10 @@ class ClusterMember(ClusterMembership):
             self._arm(self._leave_alarm, min(max(left_ms, 1), LEAVE_MS_MAX))
         return self._is_late or self._life.has_left
 
+    def on_last_event(self, event: Event) -> None:
+        assert isinstance(event, EtcdEvent)
+        self._life.on_answer(event.answer)
+
     def _end_leave(self) -> None:
         self._is_late = True
 
@@ -200,6 +209,9 @@ class ClusterMember(ClusterMembership):
             self._begin(rest)
         elif self._left_epoch != epoch:
             self._begin(LeavePartitions(known, self._broker_id, epoch, self._doubts))
+        elif self._has_removed:
+            self._has_removed = False
+            self._begin(RestoreRows(known, self._broker_id, epoch))
         elif self._claimed_epoch != epoch or self._has_vacancies:
             self._has_vacancies = False
             self._begin(
@@ -213,15 +225,16 @@ class ClusterMember(ClusterMembership):
                 )
             )
 
-    def _begin(self, step: LeavePartitions | ClaimPartitions) -> None:
+    def _begin(self, step: _Step) -> None:
         self._step = step
         self._store.change(step)
 
     def _look_again(self) -> None:
         self._has_vacancies = True
+        self._has_removed = len(self._store.known.removed_parts) > 0
         self._go_on()
 
-    def _end_step(self, step: LeavePartitions | ClaimPartitions) -> None:
+    def _end_step(self, step: _Step) -> None:
         self._step = None
         if step.broker_epoch != self._life.broker_epoch:
             return
@@ -233,6 +246,8 @@ class ClusterMember(ClusterMembership):
             self._settle_doubts()
             # Nobody counts on the disk before; where this is the last replica, that is doubted.
             self._life.register_disk()
+            return
+        if isinstance(step, RestoreRows):
             return
         self._claimed_epoch = step.broker_epoch
         if step.due_in_ms is not None:
@@ -259,8 +274,8 @@ class ClusterMember(ClusterMembership):
             else:
                 logger.error(
                     "%s-%d: this broker is the last replica in sync, and its log is not whole; the "
-                    "partition stays offline until another replica comes back or one is elected "
-                    "(tarry topics elect)",
+                    "partition stays offline until a replica is elected that may lack records "
+                    "(tarry topics elect --unclean)",
                     topic.name,
                     index,
                 )
@@ -279,6 +294,8 @@ class ClusterMember(ClusterMembership):
                 self._left_epoch = -1
         if own_id in row.isr and not is_led(self._store.state, row):
             self._has_vacancies = True
+        if place in self._store.known.removed_parts:
+            self._has_removed = True
 
     # -- what the store tells
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+
 from tarry.base.doors import Disk
+from tarry.base.ids import id_text
 from tarry.base.settings import Settings
 from tarry.broker.topics import Topics
 from tarry.cluster.last_life import (
@@ -12,9 +15,41 @@ from tarry.cluster.last_life import (
     read_last_life,
     was_trustworthy,
 )
+from tarry.cluster.records import PartitionChanged, PartitionRow
 from tarry.cluster.row_changes import Place
 from tarry.cluster.state import ClusterState, stands_still
 from tarry.log.logs import Logs
+
+logger = logging.getLogger("tarry.cluster")
+
+
+def find_older_rows(topics: Topics, state: ClusterState) -> list[PartitionChanged]:
+    """Return that partitions stand still whose rows are gone, or older than what is here.
+
+    Each leader epoch that a log has was in etcd first.  Gone by another row, two leaders could
+    write in one epoch, and what counts could be cut.
+    """
+    found: list[PartitionChanged] = []
+    for partition in topics.replicas():
+        row = state.topics_by_id[partition.topic_id].partitions[partition.index]
+        epoch = int(partition.log.leader_epochs.latest_epoch)
+        is_host = partition.own_id in row.replicas
+        if stands_still(row) or (epoch <= row.leader_epoch and (is_host or row.partition_epoch)):
+            continue
+        key = f"parts/{id_text(partition.topic_id)}/{partition.index}"
+        logger.error(
+            "%s stands still here, this broker neither leads it nor removes its data, which is of "
+            "leader epoch %d: its row in etcd, %s, %s; put it back as it was",
+            partition.name,
+            epoch,
+            key,
+            "is older" if row.partition_epoch else "was removed",
+        )
+        still = PartitionRow(-1, row.leader_epoch, row.partition_epoch, row.replicas, [])
+        found.append(
+            PartitionChanged(topic_id=partition.topic_id, index=partition.index, row=still)
+        )
+    return found
 
 
 def find_doubts(

@@ -39,8 +39,8 @@ REFUSED_MS: Final = 1_000
 _WHAT: Final[dict[type[RowsChange], str]] = {
     HandOver: "cannot be written here: other brokers lead them from now on",
     LeavePartitions: "cannot be written here: this broker leaves their replicas in sync",
-    ElectUncleanly: "have nobody in sync that lives: this broker leads them, and records may be "
-    "lost (unclean.leader.election.enable)",
+    ElectUncleanly: "have nobody in sync that lives and whose log is whole: a replica leads them "
+    "that may lack records (unclean.leader.election.enable)",
     PreferLeaders: "return to this broker, their preferred leader",
 }
 

@@ -32,6 +32,7 @@ from tarry.cluster.state import ClusterState, DeletedTopic, TopicState, stands_s
 from tarry.cluster.topic_names import is_internal
 from tarry.cluster.topic_settings import log_config, log_configs, topic_value
 from tarry.log.config import LogConfig
+from tarry.log.identity import LogIdentity
 from tarry.log.logs import Logs
 from tarry.partition.producers import ProducerStates
 from tarry.partition.role import Role
@@ -307,11 +308,18 @@ class Hosting:
 
     def _is_kept(self, topic: TopicState, index: int) -> bool:
         """Return whether this broker keeps data though it is not among the replicas known: those of
-        a row that cannot be read may be old ones.
+        a row that cannot be read may be old ones, and who has data of a partition that is as it was
+        made got it by a row that is gone.
         """
-        if not stands_still(topic.partitions[index]):
+        directory = partition_directory(topic.name, index)
+        if directory not in self._found:
             return False
-        return partition_directory(topic.name, index) in self._found
+        row = topic.partitions[index]
+        return stands_still(row) or (row.partition_epoch == 0 and self._is_of(topic, directory))
+
+    def _is_of(self, topic: TopicState, directory: str) -> bool:
+        identity = LogIdentity(directory, topic.topic_id)
+        return identity.read(self._logs.disk) == identity.text
 
     # -- roles
 
@@ -430,6 +438,9 @@ class Hosting:
                 config = log_config(configs, settings, self._random)
             partition.reconfigure(config)
             self._choose_flush(partition)
+            if partition.followers is not None and partition.maybe_advance_high_watermark():
+                # min.insync.replicas was lowered, or less is flushed before it counts.
+                self._on_closed(partition)
 
     def _choose_flush(self, partition: Partition) -> None:
         was_flushed_at_once = partition.is_flushed_at_once

@@ -110,7 +110,7 @@ class ReplicaFetchHandler:
         for topic in request.topics:
             for asked in topic.partitions:
                 self._take(session, topic.topic_id, asked, is_full=fetch.is_full)
-        if request.session_epoch == LAST_EPOCH:
+        if request.session_epoch == LAST_EPOCH or session.id == NO_SESSION:
             answer = self.answer(fetch)
             self._sessions.close(session)
             answer.session_id = NO_SESSION
@@ -160,6 +160,9 @@ class ReplicaFetchHandler:
         if request.session_epoch <= NEW_SESSION_EPOCH:
             if session is not None:
                 sessions.close(session)
+            if not self._is_from_own_directory(request):
+                # It may be anybody, who must not end what the broker has: it is told why, once.
+                return ReplicaSession(NO_SESSION, state.replica_id, state.replica_epoch)
             return sessions.open(state.replica_id, state.replica_epoch)
         if session is None:
             return errors.FETCH_SESSION_ID_NOT_FOUND
@@ -228,6 +231,16 @@ class ReplicaFetchHandler:
         if hosted is None:
             return errors.UNKNOWN_TOPIC_ID
         return hosted.missing_code(seat.asked.partition)
+
+    def _is_from_own_directory(self, request: FetchRequest) -> bool:
+        """Return whether a full fetch shows that it comes from the broker that it names."""
+        state = request.replica_state
+        assert state is not None
+        return any(
+            self._is_own_directory(state.replica_id, asked.replica_directory_id)
+            for topic in request.topics
+            for asked in topic.partitions
+        )
 
     def _is_own_directory(self, broker_id: int, directory_id: bytes) -> bool:
         """Return whether a fetch names the directory that is registered.

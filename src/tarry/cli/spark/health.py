@@ -9,7 +9,7 @@ import click
 
 from tarry.cli.running import json_option, quietly
 from tarry.cli.spark.event_options import html_option, write_page
-from tarry.cli.tables import print_json, print_table
+from tarry.cli.tables import count_of, print_json, print_table
 
 HEALTH_EXAMPLES: Final = """
 \b
@@ -59,3 +59,8 @@ def health_command(paths: tuple[str, ...], html_path: str | None, as_json: bool)
     ]
     titles = ["stage", "micro-batches", "records", "a second", "rejected", "late", "lag"]
     print_table(titles, rows)
+    lost = sum(one.lost for one in sums)
+    if lost:
+        click.echo(
+            f"{count_of(lost, 'range')} of offsets left out; the lines of progress name them"
+        )

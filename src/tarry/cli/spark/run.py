@@ -38,6 +38,9 @@ docs/reference/pipeline-file.md.
 
 PORT_MAX: Final = 65_535
 
+# Ranges in the summary of a stage; the rest is counted.
+LEFT_OUT_MAX: Final = 10
+
 # How long --check waits for the cluster.
 CHECK_LIMITS: Final = {"default.api.timeout.ms": "5000", "request.timeout.ms": "5000"}
 
@@ -234,6 +237,7 @@ def _tell_person(one: BatchProgress) -> None:
     told = f"{one.stage} {one.batch}: {count_of(one.records, 'record')} in {one.seconds:.1f} s"
     more = [f"{rejected} rejected"] if rejected else []
     more += [f"{one.late} late"] if one.late else []
+    more += [f"{count_of(len(one.lost), 'range')} left out"] if one.lost else []
     more += [f"lag {one.lag}"] if one.lag else []
     click.echo(", ".join([told, *more]), err=True)
 
@@ -244,7 +248,10 @@ def _summed(one: StageSums) -> str:
     parts += [f"{sum(one.rejected.values())} rejected ({', '.join(rejected)})"] if rejected else []
     parts += [f"{one.late} late"] if one.late else []
     parts += [count_of(one.restarts, "restart")] if one.restarts else []
-    return ", ".join(parts)
+    lost = [f"\n  left out: {each}" for each in one.lost[:LEFT_OUT_MAX]]
+    if len(one.lost) > LEFT_OUT_MAX:
+        lost.append(f"\n  and {len(one.lost) - LEFT_OUT_MAX} more, which --json has")
+    return ", ".join(parts) + "".join(lost)
 
 
 @contextmanager

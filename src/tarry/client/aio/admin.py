@@ -22,6 +22,7 @@ from tarry.client.core.admin.calls import (
 )
 from tarry.client.core.admin.configs import ConfigChange
 from tarry.client.core.admin.core import AdminCore
+from tarry.client.core.admin.epochs import FoundEpochs
 from tarry.client.core.admin.groups import GroupDescription, GroupOutcome, ListedGroup
 from tarry.client.core.admin.log_dirs import LogDirectory
 from tarry.client.core.admin.memory import GroupMemory
@@ -283,11 +284,32 @@ class Admin(ClientFace[AdminCore]):
     # --- Offsets
 
     async def offsets(
-        self, wanted: Mapping[TopicPartition, int], timeout: float | None = None
+        self,
+        wanted: Mapping[TopicPartition, int],
+        timeout: float | None = None,
+        *,
+        read_committed: bool = False,
     ) -> dict[TopicPartition, FoundOffset | ClientError]:
         """Look up offsets at times (or EARLIEST, LATEST, MAX_TIMESTAMP); an error in place of an
-        offset where the leader refused.  Partitions for which no broker answered are TimedOut."""
-        return await self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
+        offset where the leader refused.  Partitions for which no broker answered are TimedOut.
+
+        `read_committed`: as those see it who read only what is committed."""
+        begin = partial(self._core.begin_offsets, wanted, read_committed=read_committed)
+        return await self._wait_for(begin, timeout)
+
+    async def epoch_ends(
+        self,
+        epochs: Mapping[TopicPartition, int],
+        leader_epochs: Mapping[TopicPartition, int] | None = None,
+        timeout: float | None = None,
+    ) -> FoundEpochs:
+        """Look up where leader epochs end in the logs, by which a reader sees that a log was cut
+        and written anew below what it has read; an error in place of an end where the leader
+        refused.
+
+        `leader_epochs` are those of the leaders that are meant: one that leads in a newer epoch
+        refuses (FENCED_LEADER_EPOCH)."""
+        return await self._ask(self._requests.epoch_ends(epochs, leader_epochs), timeout)
 
     async def _ask(self, steps: Steps[Answer], timeout: float | None) -> Answer:
         return await self._wait_for(partial(self._core.begin_errand, steps), timeout)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Unpack
 from tarry.base.ids import TopicPartition
 from tarry.client.arrow.consumer import ROWS_MAX
 from tarry.client.arrow.tables import Choice, check_rows_max
-from tarry.client.core.arguments import check_settings
+from tarry.client.core.arguments import check_settings, epochs_of
 from tarry.client.core.consumer.scan import OffsetRange, ScanCore, ranges_of, scan_settings
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.clock import monotonic_ms
@@ -35,6 +35,7 @@ def scan(
     *,
     views: bool = False,
     topic_ids: Mapping[str, str] | None = None,
+    epochs: Mapping[TopicPartition, int] | None = None,
     **arguments: Unpack[ConsumerArguments],
 ) -> Iterator[pa.RecordBatch]:
     """Yield every record whose offset lies in these ranges (the first offset, and the one behind
@@ -44,14 +45,17 @@ def scan(
     a consumer's; `default.api.timeout.ms` is how long the next rows may take.  `columns` and
     `views` are those of `ArrowConsumer.batches`.  `topic_ids` has ids by topic, as `tarry topics
     describe` shows them: a topic with another id raises TopicRecreated before the first row.
+    `epochs` has the leader epochs of the last records, as far as they are known: a record of a
+    newer one raises LogTruncated, since the log was cut and written anew.
     """
     check_settings("scan", settings)
     check_rows_max(max_rows)
     made = scan_settings(ConsumerSettings(settings, **arguments))
     checked = ranges_of(ranges)
+    newest = None if epochs is None else epochs_of("scan", epochs)
 
     def core(driver: Driver[ScanCore]) -> ScanCore:
-        return ScanCore(made, SystemRandom(), monotonic_ms(), checked, topic_ids)
+        return ScanCore(made, SystemRandom(), monotonic_ms(), checked, topic_ids, newest)
 
     return _batches(made, core, Choice(columns, views=views), max_rows)
 

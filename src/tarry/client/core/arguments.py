@@ -103,6 +103,18 @@ def offsets_of(what: str, offsets: object) -> dict[TopicPartition, int]:
     return {place_of(what, place): offset for place, offset in offsets.items()}
 
 
+def epochs_of(what: str, epochs: object) -> dict[TopicPartition, int]:
+    """Return leader epochs by partition."""
+    if not isinstance(epochs, Mapping):
+        raise TypeError(f'{what} takes epochs such as {{("orders", 0): 3}}, not {epochs!r:.60}')
+    for epoch in epochs.values():
+        if type(epoch) is not int:
+            raise TypeError(f"{what} takes a leader epoch as an int, not {epoch!r:.60}")
+        if not 0 <= epoch < 2**31:
+            raise ValueError(f"{what}: {epoch} is no leader epoch, the first one is 0")
+    return {place_of(what, place): epoch for place, epoch in epochs.items()}
+
+
 def times_of(what: str, times: object) -> dict[TopicPartition, int]:
     """Return timestamps by partition."""
     if not isinstance(times, Mapping):

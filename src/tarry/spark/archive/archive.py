@@ -16,13 +16,17 @@ from tarry.spark.archive.directory import DELTA, PARQUET, TABLES, ArchiveDirecto
 from tarry.spark.archive.manifest import ArchiveRefused, Manifest, make_manifest
 from tarry.spark.archive.parquet_files import SLOT_MS, ArchiveTask
 from tarry.spark.archive.round_plan import (
+    check_cuts,
     check_topics,
     lost_offsets,
     next_ranges,
+    noted_ends,
     passed_by,
     within_limit,
 )
 from tarry.spark.archive.workers import OwnWorker, SparkWorkers, Workers, archive_files
+from tarry.spark.histories.lines import Line, line_before
+from tarry.spark.histories.looks import Looks, partings_of
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.loss import LostRange, raise_or_tell
@@ -58,6 +62,8 @@ class ArchiveOptions:
     round_records_max: int = ROUND_RECORDS_MAX
     # False: records that the log has lost before they were archived are counted, not refused.
     fail_on_data_loss: bool = True
+    # What gets a line for each range of those; "": nothing.
+    loss_file: str = ""
 
     def reading(self) -> dict[str, str]:
         """Return the settings of what reads: records of transactions that are open wait."""
@@ -128,6 +134,7 @@ class Archiver:
         self._directory = directory
         self._options = options
         self._topic_ids: dict[str, str] = {}
+        self._looks = Looks(cluster)
 
     def run(self, choice: TopicChoice) -> Iterator[ArchiveSummary]:
         """Take rounds up to the ends that the topics have at first."""
@@ -143,6 +150,9 @@ class Archiver:
         while True:
             newest = self._directory.newest()
             check_topics(newest, topics)
+            seen = self._looks.look(noted_ends(newest, topics)) if places else {}
+            check_cuts(newest, partings_of(seen))
+            lines = {place: one.found.line for place, one in seen.items()}
             starts = cluster.starts(places)
             self._check_lost(lost_offsets(newest, starts))
             passed = passed_by(newest, targets)
@@ -153,7 +163,7 @@ class Archiver:
             if not ranges:
                 return
             ranges = within_limit(ranges, self._options.round_records_max)
-            manifest = self._round(newest, ranges, starts)
+            manifest = self._round(newest, ranges, starts, lines)
             if manifest is not None:
                 summary.add(manifest)
                 yield summary
@@ -163,13 +173,17 @@ class Archiver:
             LostRange(one.topic, one.partition, one.first, one.end, f"the log starts at {one.end}")
             for one in lost
         ]
-        raise_or_tell(told, self._options.fail_on_data_loss, GO_ON, "not archived")
+        options = self._options
+        raise_or_tell(
+            told, options.fail_on_data_loss, GO_ON, "not archived", file=options.loss_file
+        )
 
     def _round(
         self,
         newest: Manifest | None,
         ranges: list[ReadRange],
         starts: Mapping[TopicPartition, int],
+        lines: Mapping[TopicPartition, Line],
     ) -> Manifest | None:
         """Read and write one round; None if another run has written it."""
         directory, options = self._directory, self._options
@@ -182,11 +196,14 @@ class Archiver:
                 options.by,
                 options.compression,
                 self._topic_ids,
+                _newest_epochs(ranges, lines),
             )
             tasks = plan_tasks(ranges, TaskLimits(cores=self._workers.count()))
             files = archive_files(self._workers, task, tasks)
             now_ms = int(time.time() * 1000)
-            manifest = make_manifest(newest, self._topic_ids, ranges, files, starts, now_ms)
+            manifest = make_manifest(
+                newest, self._topic_ids, ranges, files, starts, now_ms, lines=lines
+            )
             directory.check_staged(manifest)
             if not directory.commit(manifest):
                 log.warning("round %d was written by another run", manifest.number)
@@ -195,3 +212,15 @@ class Archiver:
             return manifest
         finally:
             directory.drop(run)
+
+
+def _newest_epochs(
+    ranges: Sequence[ReadRange], lines: Mapping[TopicPartition, Line]
+) -> dict[TopicPartition, int]:
+    """Return the leader epochs of the last records of these ranges, as far as they are known."""
+    found: dict[TopicPartition, int] = {}
+    for one in ranges:
+        line = line_before(lines.get((one.topic, one.partition), ()), one.end)
+        if line:
+            found[one.topic, one.partition] = line[-1][0]
+    return found

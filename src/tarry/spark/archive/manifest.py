@@ -9,6 +9,7 @@ import msgspec
 
 from tarry.base.errors import TarryError
 from tarry.base.ids import TopicPartition
+from tarry.spark.histories.lines import Line, NotedPlace, line_before
 from tarry.spark.reading.plan import ReadRange
 
 VERSION: Final = 1
@@ -56,7 +57,8 @@ class ArchivedRange(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """Round of an archive.  `ends`: by topic and partition, where the next round begins."""
+    """Round of an archive.  `ends`: by topic and partition, where the next round begins; `epochs`:
+    the leader epochs of the log there, as far as they are known (older versions noted none)."""
 
     number: int
     made_ms: int
@@ -65,6 +67,16 @@ class Manifest(msgspec.Struct, frozen=True):
     files: list[ArchivedFile]
     ends: dict[str, dict[int, int]]
     version: int = VERSION
+    epochs: dict[str, dict[int, Line]] = {}
+
+    def noted(self, place: TopicPartition) -> NotedPlace | None:
+        """Return where a partition is archived up to; None: it is not."""
+        topic, partition = place
+        end = self.ends.get(topic, {}).get(partition)
+        if end is None:
+            return None
+        line = self.epochs.get(topic, {}).get(partition, ())
+        return NotedPlace(end, line, self.topic_ids.get(topic, ""))
 
 
 class Archived(msgspec.Struct, frozen=True):
@@ -106,8 +118,10 @@ def make_manifest(
     files: Iterable[ArchivedFile],
     starts: Mapping[TopicPartition, int],
     now_ms: int,
+    *,
+    lines: Mapping[TopicPartition, Line] | None = None,
 ) -> Manifest:
-    """Return the manifest of the round behind `previous`.
+    """Return the manifest of the round behind `previous`; `lines` are those of the logs.
 
     A partition without a record yet has its log's start noted: what retention takes before the
     next round is missed.
@@ -131,4 +145,24 @@ def make_manifest(
         ends.setdefault(topic, {}).setdefault(partition, start)
     ids = {**({} if previous is None else previous.topic_ids), **topic_ids}
     number = 1 if previous is None else previous.number + 1
-    return Manifest(number, now_ms, ids, told, kept, ends)
+    epochs = _epochs(previous, ends, lines or {})
+    return Manifest(number, now_ms, ids, told, kept, ends, epochs=epochs)
+
+
+def _epochs(
+    previous: Manifest | None,
+    ends: Mapping[str, Mapping[int, int]],
+    lines: Mapping[TopicPartition, Line],
+) -> dict[str, dict[int, Line]]:
+    """Return the leader epochs before these ends: of logs that were looked at, and those that were
+    noted where the end is the same."""
+    epochs: dict[str, dict[int, Line]] = {}
+    for topic, by_partition in ends.items():
+        for partition, end in by_partition.items():
+            place = topic, partition
+            noted = None if previous is None else previous.noted(place)
+            line: Line = noted.line if noted is not None and noted.offset == end else ()
+            line = line or line_before(lines.get(place, ()), end)
+            if line:
+                epochs.setdefault(topic, {})[partition] = line
+    return epochs

@@ -59,6 +59,8 @@ class ArchiveTask:
     compression: str
     # Topics that have got another id since the round was planned are not read.
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    # Leader epochs of the last records of the round: newer ones are of a log that was cut since.
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 class HashedFile:
@@ -238,7 +240,10 @@ def _rows_by_slot(
     places = {(one.topic, one.partition): (one.first, one.end) for one in ranges}
     columns = ("topic", *COLUMNS)
     ids = {one.topic: task.topic_ids[one.topic] for one in ranges if task.topic_ids.get(one.topic)}
-    scanned = scan(places, task.settings, columns=columns, max_rows=ROWS_MAX, topic_ids=ids)
+    epochs = {place: task.epochs[place] for place in places if place in task.epochs}
+    scanned = scan(
+        places, task.settings, columns=columns, max_rows=ROWS_MAX, topic_ids=ids, epochs=epochs
+    )
     for batch in scanned:
         for topic, partition, rows in _runs(batch):
             for begin_ms, slotted in _slots(rows, SLOT_MS[task.by]):

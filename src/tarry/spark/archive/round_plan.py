@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tarry.base.ids import TopicPartition
 from tarry.spark.archive.manifest import ArchiveRefused, Manifest
+from tarry.spark.histories.lines import NotedPlace
 from tarry.spark.reading.cluster import FoundTopic
 from tarry.spark.reading.plan import ReadRange
 
@@ -20,6 +21,36 @@ def check_topics(previous: Manifest | None, topics: Mapping[str, FoundTopic]) ->
                 f"the topic {name} was deleted and made anew: the archive holds the one with id "
                 f"{archived}, the broker has {topic.topic_id}. Archive the new one to another path"
             )
+
+
+def noted_ends(
+    previous: Manifest | None, topics: Mapping[str, FoundTopic]
+) -> dict[TopicPartition, NotedPlace]:
+    """Return where each partition is archived up to, by the topics' ids now."""
+    found: dict[TopicPartition, NotedPlace] = {}
+    for name, topic in sorted(topics.items()):
+        for partition in topic.partitions:
+            noted = None if previous is None else previous.noted((name, partition))
+            noted = noted or NotedPlace(0)
+            found[name, partition] = noted._replace(topic_id=topic.topic_id)
+    return found
+
+
+def check_cuts(previous: Manifest | None, partings: Mapping[TopicPartition, int]) -> None:
+    """Refuse to go on in a log that was cut and written anew below what is archived of it: an
+    archive has one row of an offset."""
+    told = "; ".join(
+        f"the archive holds {topic} [{partition}] up to offset "
+        f"{previous.ends[topic][partition]}, and the log was cut at offset {parting} and written "
+        "anew from there on"
+        for (topic, partition), parting in sorted(partings.items())
+        if previous is not None
+    )
+    if told:
+        raise ArchiveRefused(
+            f"{told}: an unclean leader took over, or a broker lost what it had not flushed. The "
+            "archive keeps what was lost. Archive the topic as it is now to another path"
+        )
 
 
 def passed_by(

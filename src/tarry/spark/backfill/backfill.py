@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base.ids import TopicPartition
 from tarry.spark.archive.contents import ArchiveContents, read_contents
-from tarry.spark.archive.round_plan import check_topics
+from tarry.spark.archive.round_plan import check_cuts, check_topics, noted_ends
 from tarry.spark.backfill.closed import watermark_ms
 from tarry.spark.backfill.plan import (
     AskedBackfill,
@@ -42,6 +42,7 @@ from tarry.spark.backfill.state import (
     remove_old,
     state_path,
 )
+from tarry.spark.histories.looks import Looks, partings_of
 from tarry.spark.pipeline.driver_lock import bind, own_directory
 from tarry.spark.pipeline.expressions import expression_mistakes
 from tarry.spark.pipeline.faults import fault_of
@@ -216,9 +217,11 @@ class Backfiller:
         contents = read_contents(self._archive)
         with closing(LiveCluster(self._pipeline.reading())) as cluster:
             topics = cluster.topics(TopicChoice(names=(self._topic,)))
-            check_topics(self._archive.newest(), topics)
+            newest = self._archive.newest()
+            check_topics(newest, topics)
             places = [(self._topic, number) for number in topics[self._topic].partitions]
             starts, ends = cluster.starts(places), cluster.ends(places)
+            check_cuts(newest, partings_of(Looks(cluster).look(noted_ends(newest, topics))))
         spans = spans_of(self._topic, contents, starts, ends)
         told = lacking(self._topic, spans, contents, starts, self._lost())
         if told:

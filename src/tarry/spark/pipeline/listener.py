@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from tarry.spark.pipeline.left_out import LeftOut
 from tarry.spark.pipeline.progress import Progress, batch_of
 
 if TYPE_CHECKING:
@@ -29,10 +30,18 @@ HEARD_SECONDS_MAX: Final = 10
 class StageListener(StreamingQueryListener):
     """Listener of the queries of one pipeline; `stages` has their names as Spark knows them."""
 
-    def __init__(self, pipeline: str, stages: Mapping[str, str], progress: Progress) -> None:
+    def __init__(
+        self,
+        pipeline: str,
+        stages: Mapping[str, str],
+        progress: Progress,
+        left_out: Mapping[str, LeftOut],
+    ) -> None:
         self._pipeline = pipeline
         self._stages = stages
         self._progress = progress
+        # By stage.
+        self._left_out = left_out
         self._changed = threading.Condition()
         self._ended: dict[str, bool] = {}
 
@@ -49,7 +58,8 @@ class StageListener(StreamingQueryListener):
             return
         try:
             told = msgspec.json.decode(event.progress.json)
-            self._progress.add(batch_of(told, self._pipeline, stage))
+            lost = self._left_out[stage].take()
+            self._progress.add(batch_of(told, self._pipeline, stage, lost))
         except Exception:
             # Spark drops what a listener raises.
             log.exception("progress of stage %s cannot be told", stage)

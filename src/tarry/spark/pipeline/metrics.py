@@ -25,6 +25,7 @@ class PipelineMetrics:
         self._records = self._counter("records", "Records read.")
         self._bytes = self._counter("bytes", "Bytes of values read, or of files.")
         self._late = self._counter("late", "Rows that came behind the watermark.")
+        self._lost = self._counter("lost", "Offsets whose records were lost, and left out.")
         self._rejected = self._counter("rejected", "Records rejected, by rule.", "rule")
         self._lag = self._gauge("lag", "Records not read yet after the last one.")
         self._seconds = self._gauge("batch_seconds", "Time of the last one.")
@@ -42,6 +43,7 @@ class PipelineMetrics:
         self._records.labels(*stage).inc(one.records)
         self._bytes.labels(*stage).inc(one.bytes)
         self._late.labels(*stage).inc(one.late)
+        self._lost.labels(*stage).inc(sum(lost.count for lost in one.lost))
         for rule, count in sorted(one.rejected.items()):
             self._rejected.labels(*stage, rule).inc(count)
         if one.lag is not None:

@@ -6,7 +6,7 @@ import fcntl
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tarry.spark.pipeline.left_out import LostOffsets
 from tarry.spark.reading.advance import ranges_between
 from tarry.spark.reading.offsets import QueryOffsets
 
@@ -45,6 +46,8 @@ class BatchProgress(msgspec.Struct, frozen=True):
     rejected: dict[str, int]
     # Rows that came behind the watermark.
     late: int
+    # Offsets that were left out, since their records were gone before they were read.
+    lost: list[LostOffsets] = []
 
     @property
     def records_per_second(self) -> float:
@@ -59,8 +62,11 @@ def progress_line(one: BatchProgress) -> bytes:
     return msgspec.json.encode({**told, "records_per_second": pace, "mb_per_second": megabytes})
 
 
-def batch_of(progress: Mapping[str, Any], pipeline: str, stage: str) -> BatchProgress:
-    """Make the progress of a micro-batch from what Spark tells of it."""
+def batch_of(
+    progress: Mapping[str, Any], pipeline: str, stage: str, lost: Sequence[LostOffsets] = ()
+) -> BatchProgress:
+    """Make the progress of a micro-batch from what Spark tells of it, and from what was left out
+    since the one before."""
     observed = (progress.get("observedMetrics") or {}).get(OBSERVED) or {}
     operators = progress.get("stateOperators") or ()
     durations = progress.get("durationMs") or {}
@@ -85,6 +91,7 @@ def batch_of(progress: Mapping[str, Any], pipeline: str, stage: str) -> BatchPro
             if name.startswith(OBSERVED_RULE) and count
         },
         late=sum(int(one.get("numRowsDroppedByWatermark") or 0) for one in operators),
+        lost=list(lost),
     )
 
 
@@ -112,6 +119,7 @@ class StageSums(msgspec.Struct):
     late: int = 0
     restarts: int = 0
     lag: int | None = None
+    lost: list[LostOffsets] = []
 
     def add(self, one: BatchProgress) -> None:
         """Count a micro-batch."""
@@ -120,6 +128,7 @@ class StageSums(msgspec.Struct):
         self.bytes += one.bytes
         self.late += one.late
         self.lag = one.lag
+        self.lost += one.lost
         for rule, count in one.rejected.items():
             self.rejected[rule] = self.rejected.get(rule, 0) + count
 
@@ -146,6 +155,12 @@ class Progress:
                     if place not in self._failing:
                         self._failing.append(place)
                         log.warning("progress could not be told: %s", error)
+
+    def left_out(self, stage: str, lost: Sequence[LostOffsets]) -> None:
+        """Count what was left out, and no micro-batch has told."""
+        if lost:
+            with self._lock:
+                self._sums.setdefault(stage, StageSums()).lost += lost
 
     def restarted(self, stage: str) -> None:
         """Count a restart."""

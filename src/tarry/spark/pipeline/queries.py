@@ -8,6 +8,7 @@ from tarry.spark import steps
 from tarry.spark.options import INT64_MAX, KAFKA_PREFIX
 from tarry.spark.pipeline.file.sections import AggregateSection, Pipeline
 from tarry.spark.pipeline.file.values import duration_ms
+from tarry.spark.pipeline.left_out import loss_path
 from tarry.spark.pipeline.progress import OBSERVED, OBSERVED_BYTES, OBSERVED_RULE
 from tarry.spark.pipeline.stages import CLEAN, Stage
 
@@ -31,6 +32,7 @@ def records_of(
     reader = spark.readStream.format(FORMAT).options(**_kafka(pipeline.reading()))
     reader = reader.options(subscribe=",".join(stage.reads), includeHeaders="true")
     reader = reader.option("failOnDataLoss", str(not skips_lost).lower())
+    reader = reader.option("lossFile", str(loss_path(pipeline, stage.name)))
     # The source is asked in a process that does not know the cluster.
     reader = reader.option("cores", spark.sparkContext.defaultParallelism)
     if stage.kind != CLEAN:

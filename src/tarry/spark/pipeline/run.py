@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -13,6 +13,7 @@ from tarry.spark.pipeline.driver_lock import PROGRESS, bind, bind_state, locked,
 from tarry.spark.pipeline.expressions import expression_mistakes
 from tarry.spark.pipeline.file.mistakes import PipelineRefused
 from tarry.spark.pipeline.file.sections import Pipeline
+from tarry.spark.pipeline.left_out import LeftOut, loss_path
 from tarry.spark.pipeline.listener import StageListener
 from tarry.spark.pipeline.progress import BatchProgress, Progress, ProgressFile, StageSums
 from tarry.spark.pipeline.queries import frame_of, query_name, records_of, start_query
@@ -84,8 +85,9 @@ def run_pipeline(
         bind_state(pipeline, stages)
         file = held.enter_context(closing(ProgressFile(own_directory(pipeline) / PROGRESS)))
         progress = Progress((file.add, *options.listeners))
-        listener = held.enter_context(_listening(session, pipeline, stages, progress))
-        make = _Runs(session, pipeline, options, listener, progress)
+        left_out = {stage.name: LeftOut(loss_path(pipeline, stage.name)) for stage in stages}
+        listener = held.enter_context(_listening(session, pipeline, stages, progress, left_out))
+        make = _Runs(session, pipeline, options, listener, progress, left_out)
         runs = [make.run_of(stage) for stage in stages]
         supervisor = Supervisor(
             progress,
@@ -98,6 +100,8 @@ def run_pipeline(
             supervisor.run_once(runs)
         else:
             supervisor.run_on(runs)
+        for stage, one in left_out.items():
+            progress.left_out(stage, one.take())
         return progress.sums()
 
 
@@ -114,10 +118,14 @@ def session_of(spark: SparkSession) -> SparkSession:
 
 @contextmanager
 def _listening(
-    session: SparkSession, pipeline: Pipeline, stages: Sequence[Stage], progress: Progress
+    session: SparkSession,
+    pipeline: Pipeline,
+    stages: Sequence[Stage],
+    progress: Progress,
+    left_out: Mapping[str, LeftOut],
 ) -> Iterator[StageListener]:
     names = {query_name(pipeline, stage): stage.name for stage in stages}
-    listener = StageListener(pipeline.name, names, progress)
+    listener = StageListener(pipeline.name, names, progress, left_out)
     session.streams.addListener(listener)
     try:
         yield listener
@@ -136,11 +144,13 @@ class _Runs:
     options: RunOptions
     listener: StageListener
     progress: Progress
+    left_out: Mapping[str, LeftOut]
 
     def run_of(self, stage: Stage) -> StageRun:
         session, pipeline, skips_lost = self.session, self.pipeline, self.options.skips_lost
         if stage.kind == ARCHIVE:
-            return ArchiveRun(session, pipeline, stage, self.progress, skips_lost=skips_lost)
+            left_out = self.left_out[stage.name] if skips_lost else None
+            return ArchiveRun(session, pipeline, stage, self.progress, left_out)
 
         def start(once: bool) -> StreamingQuery:
             records = records_of(session, pipeline, stage, skips_lost=skips_lost)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from tarry.spark.archive.archive import ArchiveOptions, ArchiveSummary, archive
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.file.values import duration_ms
+from tarry.spark.pipeline.left_out import LeftOut, loss_path
 from tarry.spark.pipeline.progress import BatchProgress, Progress
 from tarry.spark.pipeline.stages import Stage
 from tarry.spark.reading.bounds import TopicChoice
@@ -85,15 +86,15 @@ class ArchiveRun:
         pipeline: Pipeline,
         stage: Stage,
         progress: Progress,
-        *,
-        skips_lost: bool = False,
+        left_out: LeftOut | None = None,
     ) -> None:
+        """`left_out` has what is lost and left out; without it a loss is a fault."""
         self.name = stage.name
         self._spark = spark
         self._pipeline = pipeline
         self._stage = stage
         self._progress = progress
-        self._skips_lost = skips_lost
+        self._left_out = left_out
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._fault: BaseException | None = None
@@ -122,7 +123,8 @@ class ArchiveRun:
             settings=self._pipeline.reading(),
             by=wanted.by,
             table=wanted.table,
-            fail_on_data_loss=not self._skips_lost,
+            fail_on_data_loss=self._left_out is None,
+            loss_file=str(loss_path(self._pipeline, self.name)),
         )
         choice = TopicChoice(names=tuple(sorted(wanted.topics)))
         try:
@@ -152,5 +154,6 @@ class ArchiveRun:
                 seconds_left=None,
                 rejected={},
                 late=0,
+                lost=[] if self._left_out is None else self._left_out.take(),
             )
         )

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tarry.base.ids import TopicPartition
+from tarry.spark.histories.lines import Line, NotedPlace, line_before
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import FoundTopic
 from tarry.spark.reading.limits import share_out
-from tarry.spark.reading.loss import LostRange
+from tarry.spark.reading.loss import LostRange, cut_at
 from tarry.spark.reading.offsets import QueryOffsets
 from tarry.spark.reading.plan import ReadRange
 
@@ -65,22 +66,61 @@ def losses_of_ends(
     return lost
 
 
+def noted_places(
+    start: QueryOffsets, topics: Mapping[str, FoundTopic]
+) -> dict[TopicPartition, NotedPlace]:
+    """Return what is noted of each partition that is there; of one that is not read yet, its
+    begin."""
+    found: dict[TopicPartition, NotedPlace] = {}
+    for name, topic in sorted(topics.items()):
+        for partition in topic.partitions:
+            noted = start.noted((name, partition))
+            if noted is None or not is_same_topic(noted.topic_id, topic.topic_id):
+                noted = NotedPlace(0)
+            found[name, partition] = noted._replace(topic_id=topic.topic_id)
+    return found
+
+
+def losses_of_cuts(start: QueryOffsets, partings: Mapping[TopicPartition, int]) -> list[LostRange]:
+    """Return what was read of logs that were cut and written anew below that."""
+    lost: list[LostRange] = []
+    for (name, partition), parting in sorted(partings.items()):
+        offset = start.get((name, partition))
+        reason = f"read before: {cut_at(parting)}"
+        lost.append(LostRange(name, partition, parting, offset, reason, was_read=True))
+    return lost
+
+
 def advance(
     start: QueryOffsets,
     topics: Mapping[str, FoundTopic],
     ends: Mapping[TopicPartition, int],
     limit: int | None,
+    lines: Mapping[TopicPartition, Line] | None = None,
+    partings: Mapping[TopicPartition, int] | None = None,
 ) -> QueryOffsets:
-    """Return where the next micro-batch ends: at these ends, or after `limit` records."""
+    """Return where the next micro-batch ends: at these ends, or after `limit` records.
+
+    `lines` are those of the logs; `partings` are where logs part from what was read of them, and
+    where reading goes on after this micro-batch, which has nothing of them.
+    """
+    lines, partings = lines or {}, partings or {}
     begins = {place: begin_of(start, place, topics[place[0]].topic_id) for place in ends}
-    left = {place: max(0, ends[place] - begins[place]) for place in ends}
+    left = {
+        place: 0 if place in partings else max(0, ends[place] - begins[place]) for place in ends
+    }
     shares = left if limit is None else share_out(left, limit, sum(begins.values()))
     reached = QueryOffsets()
     for place in sorted(ends):
         # A log that became shorter is followed to its end.
         offset = min(begins[place] + shares.get(place, 0), ends[place])
-        if offset > 0 or start.get(place) is not None:
-            reached.set(place, offset, topics[place[0]].topic_id)
+        offset = partings.get(place, offset)
+        noted = start.noted(place)
+        if offset > 0 or noted is not None:
+            line = line_before(lines.get(place, ()), offset)
+            if noted is not None and noted.offset == offset == begins[place]:
+                line = noted.line or line
+            reached.set(place, offset, topics[place[0]].topic_id, line)
     return reached
 
 

@@ -65,7 +65,7 @@ def batch_ranges(
         )
         raise OptionRefused(f"the start lies behind the end: {told}")
     readable, lost = within_logs(ranges, cluster.starts(places), cluster.ends(places))
-    raise_or_tell(lost, options.fail_on_data_loss)
+    raise_or_tell(lost, options.fail_on_data_loss, file=options.loss_file)
     return readable
 
 

@@ -27,6 +27,8 @@ EARLIEST_OFFSET: Final = -2
 
 # Where progress and checkpoint keep the id of a topic, beside its partitions.
 ID_KEY: Final = "id"
+# Where they keep the leader epochs of the log before each offset.
+EPOCHS_KEY: Final = "epochs"
 
 OFFSETS_EXAMPLE: Final = '{"orders": {"0": 23, "1": -1}, "payments": {"0": -2}}'
 PLACES_EXAMPLE: Final = '{"orders": [0, 1], "payments": [0]}'
@@ -82,14 +84,15 @@ def parse_time(name: str, text: str) -> Bound:
 
 
 def parse_numbers(name: str, text: str, least: int) -> dict[TopicPartition, int]:
-    """Parse numbers by topic and partition; ids of topics beside them are passed over."""
+    """Parse numbers by topic and partition; ids of topics and leader epochs beside them are passed
+    over."""
     refused = OptionRefused(f"{name}={text!r:.200} is not of the form {OFFSETS_EXAMPLE}")
     numbers: dict[TopicPartition, int] = {}
     for topic, by_partition in _parsed_object(text, refused).items():
         if not isinstance(by_partition, dict):
             raise refused
         for partition, number in by_partition.items():
-            if partition == ID_KEY:
+            if partition in (ID_KEY, EPOCHS_KEY):
                 continue
             index = whole_number(partition)
             if index is None or index < 0 or type(number) is not int:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tarry.base.ids import TopicPartition, id_text
-from tarry.client import Admin, Consumer
-from tarry.client.settings import CLIENT_SETTINGS, COMMON
+from tarry.client import LATEST, Admin, Consumer, FoundEpochs, FoundOffset
+from tarry.client.settings import CLIENT_SETTINGS, COMMON, READ_COMMITTED, ConsumerSettings
+from tarry.spark.histories.lines import LogEnd
 from tarry.spark.reading.bounds import TopicChoice
 
 # Id of a topic of a broker that gives none.
@@ -67,6 +68,10 @@ class LiveCluster:
         return self._admin_made
 
     @property
+    def _reads_committed(self) -> bool:
+        return ConsumerSettings(self._settings).isolation_level == READ_COMMITTED
+
+    @property
     def _consumer(self) -> Consumer:
         if self._consumer_made is None:
             # A topic that is gone is not to be made by asking for it.
@@ -103,6 +108,27 @@ class LiveCluster:
 
     def ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._consumer.end_offsets(places)
+
+    def log_ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
+        """Find the ends as `ends` does, each with the leader's epoch."""
+        wanted = dict.fromkeys(places, LATEST)
+        found: dict[TopicPartition, LogEnd] = {}
+        answers = self._admin.offsets(wanted, read_committed=self._reads_committed)
+        for place, answer in answers.items():
+            if not isinstance(answer, FoundOffset):
+                raise answer
+            found[place] = LogEnd(answer.offset, answer.leader_epoch)
+        return found
+
+    def epoch_ends(
+        self, epochs: Mapping[TopicPartition, int], leader_epochs: Mapping[TopicPartition, int]
+    ) -> FoundEpochs:
+        """Find where epochs end in the logs of these leaders."""
+        return self._admin.epoch_ends(epochs, leader_epochs)
+
+    def renew(self) -> None:
+        """Forget who leads: clients are made anew."""
+        self.close()
 
     def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         return self._consumer.offsets_for_times(times)

@@ -82,6 +82,8 @@ class ReadOptions:
     # What a start by time is where no record is that young: an error, or the end.
     is_late_start_latest: bool
     fail_on_data_loss: bool
+    # What gets a line for each range that is left out; "": nothing.
+    loss_file: str
     partitions_min: int | None
     partition_records_max: int | None
     trigger_offsets_max: int | None
@@ -125,6 +127,7 @@ def parse_read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOpti
         ending=ending,
         is_late_start_latest=strategy == STRATEGY_LATEST,
         fail_on_data_loss=texts.flag("failOnDataLoss", True),
+        loss_file=(texts.text("lossFile") or "").strip(),
         partitions_min=texts.count("minPartitions"),
         partition_records_max=texts.count("maxRecordsPerPartition"),
         trigger_offsets_max=most,

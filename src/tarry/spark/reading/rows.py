@@ -39,27 +39,38 @@ class RowReader:
     """Reader of ranges into batches that Spark takes as they are."""
 
     def __init__(
-        self, settings: Mapping[str, str], columns: tuple[str, ...], *, fails_on_loss: bool
+        self,
+        settings: Mapping[str, str],
+        columns: tuple[str, ...],
+        *,
+        fails_on_loss: bool,
+        loss_file: str = "",
     ) -> None:
         self._settings = settings
         self._names = [CLIENT_NAMES.get(name, name) for name in columns]
         self._schema: Any = to_arrow_schema(spark_schema(columns), timezone="UTC")
         self._fails_on_loss = fails_on_loss
+        self._loss_file = loss_file
 
     def batches(
-        self, ranges: Ranges, topic_ids: Mapping[str, str] | None = None
+        self,
+        ranges: Ranges,
+        topic_ids: Mapping[str, str] | None = None,
+        epochs: Mapping[TopicPartition, int] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the records of these ranges.
 
         What is lost while a task waits or reads fails it, or is left out: then reading goes on
         behind it.  Of a topic that was made anew, and has not the id that `topic_ids` has for it,
-        nothing is read: its offsets are those of another log.
+        nothing is read: its offsets are those of another log.  A log that was cut and written anew
+        has records of a newer leader epoch than `epochs` has for it, and fails the task: where the
+        query goes on there is for the driver to find.
         """
         left = dict(ranges)
         ids = dict(topic_ids or {})
         while left:
             try:
-                yield from self._scanned(left, ids)
+                yield from self._scanned(left, ids, epochs or {})
             except LOSSES as error:
                 if self._fails_on_loss:
                     raise
@@ -67,10 +78,14 @@ class RowReader:
             else:
                 return
 
-    def _scanned(self, left: Ranges, ids: dict[str, str]) -> Iterator[pa.RecordBatch]:
+    def _scanned(
+        self, left: Ranges, ids: dict[str, str], epochs: Mapping[TopicPartition, int]
+    ) -> Iterator[pa.RecordBatch]:
         """Yield what is left, and note how far that is."""
         meant = {topic: ids[topic] for topic, _ in left if topic in ids}
-        for batch in scan(left, self._settings, columns=self._names, topic_ids=meant):
+        newest = {place: epochs[place] for place in left if place in epochs}
+        scanned = scan(left, self._settings, columns=self._names, topic_ids=meant, epochs=newest)
+        for batch in scanned:
             for place, offset in positions_behind(batch).items():
                 left[place] = (offset, max(offset, left[place][1]))
             yield as_spark_has_it(batch, self._schema)
@@ -94,7 +109,7 @@ class RowReader:
         if not lost and not gone:
             # The logs have it all, so going on would fail in the same way.
             raise error
-        raise_or_tell([*gone, *lost], is_failure=False)
+        raise_or_tell([*gone, *lost], is_failure=False, file=self._loss_file)
         return {(one.topic, one.partition): (one.first, one.end) for one in readable if one.size}
 
 

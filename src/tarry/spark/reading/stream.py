@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -23,15 +24,19 @@ from pyspark.sql.streaming.datasource import (
 
 from tarry.base.ids import TopicPartition
 from tarry.client import ClientError
+from tarry.spark.histories.lines import Line, line_before
+from tarry.spark.histories.looks import Looks, partings_of
 from tarry.spark.reading.advance import (
     advance,
+    losses_of_cuts,
     losses_of_ends,
     losses_of_topics,
+    noted_places,
     ranges_between,
 )
 from tarry.spark.reading.batch import task_limits
 from tarry.spark.reading.cluster import FoundTopic, LiveCluster
-from tarry.spark.reading.loss import LostRange, raise_or_tell, within_logs
+from tarry.spark.reading.loss import LostRange, raise_or_tell, within_cuts, within_logs
 from tarry.spark.reading.offsets import QueryOffsets
 from tarry.spark.reading.plan import ReadRange, plan_tasks
 from tarry.spark.reading.read_options import ReadOptions
@@ -54,6 +59,22 @@ GONE_SECONDS = 0.5
 Json = Mapping[str, Mapping[str, Any]]
 
 
+@dataclass(frozen=True)
+class FoundLogs:
+    """Logs as `latestOffset` found them: topics, ends, and lines of their epochs."""
+
+    topics: Mapping[str, FoundTopic]
+    ends: Mapping[TopicPartition, int]
+    lines: Mapping[TopicPartition, Line]
+    # Where logs part from what was read of them.
+    partings: Mapping[TopicPartition, int] = field(default_factory=dict)
+    has_losses: bool = False
+
+    def advance(self, begun: QueryOffsets, limit: int | None) -> QueryOffsets:
+        """Return where a micro-batch ends that begins there."""
+        return advance(begun, self.topics, self.ends, limit, self.lines, self.partings)
+
+
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reader of one stream."""
 
@@ -62,8 +83,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.tasks = TaskReader(options)
         self._cluster = LiveCluster(options.settings)
         self._is_available_now = False
-        # Under AvailableNow: the topics and ends that are read up to.
-        self._targets: tuple[dict[str, FoundTopic], dict[TopicPartition, int]] | None = None
+        self._looks = Looks(self._cluster)
+        # Under AvailableNow: what is read up to.
+        self._targets: FoundLogs | None = None
         self._latest: QueryOffsets | None = None
         self._committed: QueryOffsets | None = None
         self._is_commit_failing = False
@@ -85,6 +107,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for place in places:
                 offset = min(max(found[place], starts[place]), ends[place])
                 offsets.set(place, offset, topics[place[0]].topic_id)
+            seen = self._looks.look(noted_places(offsets, topics))
+            for place, offset in list(offsets.places()):
+                line = line_before(seen[place].found.line, offset)
+                offsets.set(place, offset, topics[place[0]].topic_id, line)
         return offsets.to_json()
 
     def _check_starts(
@@ -99,7 +125,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if not start <= one.first <= end:
                 reason = f"the log has the offsets {start} to {end}"
                 lost.append(LostRange(one.topic, one.partition, one.first, None, reason))
-        raise_or_tell(lost, self.options.fail_on_data_loss)
+        self._tell_lost(lost)
+
+    def _tell_lost(self, lost: list[LostRange]) -> None:
+        raise_or_tell(lost, self.options.fail_on_data_loss, file=self.options.loss_file)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return what the options say of a micro-batch's size."""
@@ -122,33 +151,41 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return where the next micro-batch ends; `start` if it is to wait."""
         begun = QueryOffsets.from_json(start)
         self._commit_group(begun)
-        topics, ends = self._found(begun)
+        found = self._found(begun)
         # All there is; what has not begun lies within the limit.
-        latest = advance(begun, topics, ends, None)
+        latest = found.advance(begun, None)
         self._latest = latest
-        if not isinstance(limit, ReadAllAvailable) and self._is_to_wait(begun, latest):
+        is_limited = not isinstance(limit, ReadAllAvailable) and not found.has_losses
+        if is_limited and self._is_to_wait(begun, latest):
             return begun.to_json()
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        reached = latest if most is None else advance(begun, topics, ends, most)
-        if reached != begun:
-            self._triggered_s = time.monotonic()
+        reached = latest if most is None else found.advance(begun, most)
+        if reached.is_at(begun):
+            # As Spark has it: what is known of the logs now is no reason for a micro-batch.
+            return begun.to_json()
+        self._triggered_s = time.monotonic()
         return reached.to_json()
 
-    def _found(
-        self, begun: QueryOffsets
-    ) -> tuple[dict[str, FoundTopic], dict[TopicPartition, int]]:
-        """Find topics and the ends of their logs; raise what is lost."""
+    def _found(self, begun: QueryOffsets) -> FoundLogs:
+        """Find topics, the ends of their logs and where these part from what was read; raise what
+        is lost."""
         if self._is_available_now and self._targets is not None:
             return self._targets
         topics = self._topics_of(begun)
-        places = places_of(topics)
-        ends = self._cluster.ends(places) if places else {}
+        noted = noted_places(begun, topics)
+        seen = self._looks.look(noted) if noted else {}
+        ends = {place: one.end.offset for place, one in seen.items()}
+        lines = {place: one.found.line for place, one in seen.items()}
+        partings = partings_of(seen)
+        whole = {place: end for place, end in ends.items() if place not in partings}
         lost = losses_of_topics(begun, topics, self.options.choice)
-        lost += losses_of_ends(begun, topics, ends)
-        raise_or_tell(lost, self.options.fail_on_data_loss)
+        lost += losses_of_cuts(begun, partings)
+        lost += losses_of_ends(begun, topics, whole)
+        self._tell_lost(lost)
         if self._is_available_now:
-            self._targets = topics, ends
-        return topics, ends
+            # The first micro-batch brings the query to where the logs part.
+            self._targets = FoundLogs(topics, ends, lines)
+        return FoundLogs(topics, ends, lines, partings, has_losses=bool(lost))
 
     def _topics_of(self, offsets: QueryOffsets) -> dict[str, FoundTopic]:
         """Find the topics; ask again before one that has offsets counts as gone."""
@@ -187,13 +224,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         gone = dict.fromkeys((one.topic, one.partition) for one in lost)
         there = [one for one in ranges if (one.topic, one.partition) not in gone]
         places = [(one.topic, one.partition) for one in there]
-        readable, missing = within_logs(
-            there, self._cluster.starts(places), self._cluster.ends(places)
-        )
-        raise_or_tell([*lost, *missing], self.options.fail_on_data_loss)
+        noted = noted_places(reached, topics)
+        seen = self._looks.look({place: noted[place] for place in places})
+        ends = {place: one.end.offset for place, one in seen.items()}
+        there, cut = within_cuts(there, partings_of(seen))
+        readable, missing = within_logs(there, self._cluster.starts(places), ends)
+        self._tell_lost([*lost, *cut, *missing])
         tasks = plan_tasks(readable, task_limits(self.options))
         ids = {name: topic.topic_id for name, topic in topics.items()}
-        return [TaskPartition(task, ids) for task in tasks]
+        epochs = {place: one.line[-1][0] for place, one in noted.items() if one.line}
+        return [TaskPartition(task, ids, epochs) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
+from tarry.base.ids import TopicPartition
 from tarry.spark.reading.plan import ReadRange
 from tarry.spark.reading.read_options import ReadOptions
 from tarry.spark.reading.rows import RowReader
@@ -18,16 +19,24 @@ if TYPE_CHECKING:
 class TaskPartition(InputPartition):
     """Ranges of one task by topic: partition, first offset, and the one behind the last.
 
-    `topic_ids` has the id that each topic had when the task was planned, as far as it is known.
+    `topic_ids` has the id that each topic had when the task was planned, `epochs` the leader epoch
+    of the last record of each partition that the micro-batch reads, as far as they are known.
     """
 
-    def __init__(self, ranges: list[ReadRange], topic_ids: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        ranges: list[ReadRange],
+        topic_ids: Mapping[str, str] | None = None,
+        epochs: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
         by_topic: dict[str, list[tuple[int, int, int]]] = {}
         for one in ranges:
             by_topic.setdefault(one.topic, []).append((one.partition, one.first, one.end))
         super().__init__(by_topic)
         ids = topic_ids or {}
         self.topic_ids = {topic: ids[topic] for topic in by_topic if ids.get(topic)}
+        places = [(one.topic, one.partition) for one in ranges]
+        self.epochs = {place: epochs[place] for place in places if epochs and place in epochs}
 
 
 class TaskReader:
@@ -45,7 +54,11 @@ class TaskReader:
         }
         if ranges:
             options = self.options
-            fails_on_loss = options.fail_on_data_loss
-            reader = RowReader(options.settings, options.columns, fails_on_loss=fails_on_loss)
+            reader = RowReader(
+                options.settings,
+                options.columns,
+                fails_on_loss=options.fail_on_data_loss,
+                loss_file=options.loss_file,
+            )
             assert isinstance(partition, TaskPartition)
-            yield from reader.batches(ranges, partition.topic_ids)
+            yield from reader.batches(ranges, partition.topic_ids, partition.epochs)

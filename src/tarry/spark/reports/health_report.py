@@ -69,6 +69,8 @@ class _Line(msgspec.Struct, frozen=True):
     lag: Count | None = None
     rejected: dict[str, Count] = {}
     late: Count = 0
+    # Ranges, of which only the count is told here.
+    lost: list[dict[str, Any]] = []
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ class MicroBatch:
     lag: int | None
     rejected: Mapping[str, int]
     late: int
+    # Ranges of offsets that were left out.
+    lost: int = 0
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,8 @@ class StageHealth:
     # Records that are not read yet, at the end; None: not known.
     lag: int | None
     longest_seconds: float
+    # Ranges of offsets that were left out.
+    lost: int = 0
 
 
 @dataclass
@@ -135,6 +141,7 @@ def _stage_health(stage: str, those: Sequence[MicroBatch]) -> StageHealth:
         late=sum(one.late for one in those),
         lag=those[-1].lag,
         longest_seconds=max(one.seconds for one in those),
+        lost=sum(one.lost for one in those),
     )
 
 
@@ -179,6 +186,7 @@ def _batch_of(line: bytes | str | Mapping[str, Any]) -> MicroBatch | None:
         lag=told.lag,
         rejected=told.rejected,
         late=told.late,
+        lost=len(told.lost),
     )
 
 
@@ -188,6 +196,12 @@ def health_page(found: PipelineHealth) -> Page:
     if found.passed_over:
         remarks.append(
             f"lines that were passed over, since they are no progress: {found.passed_over:,}"
+        )
+    lost = sum(one.lost for one in found.batches)
+    if lost:
+        remarks.append(
+            f"ranges of offsets that were left out, since their records were lost: {lost:,}; the "
+            "lines of progress name them"
         )
     if not found.batches:
         return Page("Pipeline health", "No micro-batch is told.", (), remarks)

@@ -112,11 +112,13 @@ class SendRound(Effect[SentRound]):
 
 class LookedBack(NamedTuple):
     """View of a log: batches of one producer from an offset or from the log's start on, whichever
-    is later, up to the log's end."""
+    is later, up to the log's end; `cut_at` is where it was cut below that offset, None: it was not,
+    as far as the leader can tell."""
 
     seen: SeenRange
     log_start_offset: int
     log_end_offset: int
+    cut_at: int | None = None
 
 
 class LookBack(Effect[Mapping[TopicPartition, LookedBack]]):

@@ -80,6 +80,8 @@ class Share(msgspec.Struct, frozen=True, dict=True):
     # End of the log before anything of the share was sent.
     end_offset: int
     batches: tuple[PlannedBatch, ...]
+    # Epoch of the leader that told the end; -1: not known.
+    leader_epoch: int = -1
 
     @property
     def place(self) -> TopicPartition:
@@ -167,6 +169,8 @@ class Noted(msgspec.Struct, frozen=True):
     ends: dict[TopicPartition, int]
     topic_ids: dict[str, str]
     cluster_id: str
+    # Of the leaders that told the ends.
+    leader_epochs: dict[TopicPartition, int] = {}
 
 
 class Freezing(msgspec.Struct, frozen=True):
@@ -224,6 +228,7 @@ def make_plan(freezing: Freezing, noted: Noted) -> Plan:
             of_topic.get(partition, 0),
             noted.ends[topic, partition],
             tuple(of_place),
+            noted.leader_epochs.get((topic, partition), -1),
         )
         of_topic[partition] = share.sequence_of(len(share.batches))
         shares.append(share)
@@ -275,6 +280,7 @@ def amended(
                 0,
                 noted.ends[share.place],
                 share.batches[sent[share.place] :],
+                noted.leader_epochs.get(share.place, -1),
             )
         shares.append(share)
     return msgspec.structs.replace(plan, shares=tuple(shares), amendment=plan.amendment + 1)

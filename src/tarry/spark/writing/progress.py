@@ -25,6 +25,12 @@ def ordinal_in_log(
             f"that were acknowledged are lost. {_TO_DO}"
         )
     records_known = sum(batch.count for batch in share.batches[:known])
+    if looked.cut_at is not None:
+        raise SinkRefused(
+            f"{_what(plan, share)} was to be written from offset {share.end_offset} on, and the "
+            f"log was cut at offset {looked.cut_at} and written anew from there on: an unclean "
+            f"leader took over, and records that were acknowledged are lost. {_TO_DO}"
+        )
     seen_to = 0
     last_sequence = -1
     count = share.count

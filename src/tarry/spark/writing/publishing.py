@@ -13,7 +13,7 @@ from tarry.client.core.publisher.look_back import SeenRange
 from tarry.client.errors import BrokerError, UnknownTopic
 from tarry.client.face.clock import monotonic_ms, wall_ms
 from tarry.client.sync.publisher import Publisher
-from tarry.link.errors import ClientError
+from tarry.link.errors import ClientError, UnsupportedVersion
 from tarry.records.numbering import numbered
 from tarry.spark.writing import effects
 from tarry.spark.writing.directory import SinkDirectory, refusal
@@ -120,14 +120,45 @@ class Publishing:
         described = self._publisher.describe_topics(topics) if topics else []
         topic_ids = {topic.name: topic.topic_id.hex() for topic in described}
         ends = self._offsets(places, LATEST) if places else {}
-        return Noted(ends, topic_ids, cluster_id)
+        return Noted(
+            {place: one.offset for place, one in ends.items()},
+            topic_ids,
+            cluster_id,
+            {place: one.leader_epoch for place, one in ends.items()},
+        )
 
-    def _offsets(self, places: list[TopicPartition], time_asked: int) -> dict[TopicPartition, int]:
-        found: dict[TopicPartition, int] = {}
+    def _offsets(
+        self, places: list[TopicPartition], time_asked: int
+    ) -> dict[TopicPartition, FoundOffset]:
+        found: dict[TopicPartition, FoundOffset] = {}
         for place, answer in self._publisher.offsets(dict.fromkeys(places, time_asked)).items():
             if not isinstance(answer, FoundOffset):
                 raise answer
-            found[place] = answer.offset
+            found[place] = answer
+        return found
+
+    def _cuts(
+        self, plan: Plan, ends: Mapping[TopicPartition, FoundOffset]
+    ) -> dict[TopicPartition, int]:
+        """Find the logs that were cut below what the plan notes as their ends; leaders are asked
+        where they lead in a newer epoch than those that told it."""
+        asked = {
+            place: epoch
+            for place, end in ends.items()
+            if 0 <= (epoch := plan.share_of(place).leader_epoch) < end.leader_epoch
+        }
+        if not asked:
+            return {}
+        leaders = {place: ends[place].leader_epoch for place in asked}
+        found: dict[TopicPartition, int] = {}
+        for place, answer in self._publisher.epoch_ends(asked, leaders).items():
+            if isinstance(answer, UnsupportedVersion):
+                # Brokers that old cannot tell.
+                continue
+            if isinstance(answer, ClientError):
+                raise answer
+            if 0 <= answer.end_offset < plan.share_of(place).end_offset:
+                found[place] = answer.end_offset
         return found
 
     def _look_back(self, effect: effects.LookBack) -> Mapping[TopicPartition, LookedBack]:
@@ -137,11 +168,12 @@ class Publishing:
         self._check_topics(plan)
         starts = self._offsets([*offsets], EARLIEST)
         ends = self._offsets([*offsets], LATEST)
+        cuts = self._cuts(plan, ends)
         by_producer: dict[int, dict[TopicPartition, tuple[int, int]]] = {}
         for place, offset in offsets.items():
-            first = max(offset, starts[place])
+            first = max(offset, starts[place].offset)
             ranges = by_producer.setdefault(plan.share_of(place).producer_id, {})
-            ranges[place] = first, max(ends[place], first)
+            ranges[place] = first, max(ends[place].offset, first)
         found: dict[TopicPartition, LookedBack] = {}
         for producer_id, ranges in by_producer.items():
             wanted = {place: of for place, of in ranges.items() if of[0] < of[1]}
@@ -152,7 +184,9 @@ class Publishing:
                 answer = seen.get(place) or SeenRange(first)
                 if isinstance(answer, ClientError):
                     raise answer
-                found[place] = LookedBack(answer, starts[place], ends[place])
+                found[place] = LookedBack(
+                    answer, starts[place].offset, ends[place].offset, cuts.get(place)
+                )
         return found
 
     def _check_topics(self, plan: Plan) -> None:

@@ -11,6 +11,7 @@ from urllib.request import urlopen
 import pytest
 from tests.support.spark.batches import TOLD, batch
 
+from tarry.spark.pipeline.left_out import LostOffsets
 from tarry.spark.pipeline.progress import (
     BatchProgress,
     Progress,
@@ -37,6 +38,7 @@ def test_a_micro_batch_is_told_in_one_line():
         "seconds_left": 4.0,
         "rejected": {"a.b": 12},
         "late": 3,
+        "lost": [],
     }
 
 
@@ -82,6 +84,31 @@ def test_a_listener_that_fails_ends_nothing_and_is_told_once(
     assert asked == heard == [0, 1, 2]
     assert progress.batches("clean") == 3
     assert caplog.messages == ["progress could not be told: Broken pipe"]
+
+
+def test_what_was_left_out_is_told_by_the_next_micro_batch_and_in_the_sums():
+    gone = LostOffsets("orders", 1, 3, 9, "the log starts at 9")
+    later = LostOffsets("orders", 0, 5, None, "the topic was deleted")
+    progress = Progress()
+
+    progress.add(batch_of(TOLD, "orders", "clean", [gone]))
+    progress.add(batch("clean"))
+    progress.left_out("clean", [later])
+    progress.left_out("archive", [])
+
+    line = json.loads(progress_line(batch("clean", lost=[gone])))
+    assert line["lost"] == [
+        {
+            "topic": "orders",
+            "partition": 1,
+            "first": 3,
+            "end": 9,
+            "reason": "the log starts at 9",
+        }
+    ]
+    assert progress.sums()["clean"].lost == [gone, later]
+    assert list(progress.sums()) == ["clean"]
+    assert (gone.count, later.count) == (6, 0)
 
 
 def test_a_file_that_is_large_makes_room(tmp_path):

@@ -11,7 +11,7 @@ from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.consumer.lookup import FoundOffset, Lookup, OffsetQuery
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Operation, Operations
-from tarry.client.settings import ClientSettings
+from tarry.client.settings import READ_COMMITTED, ClientSettings
 from tarry.link.errand import A, Errand, Steps
 from tarry.link.errors import ClientError, TimedOut, timed_out
 
@@ -23,6 +23,10 @@ class AdminCore(ClientCore):
         super().__init__(settings, random, now_ms)
         self.requests = AdminRequests(self.connections)
         self.lookup = Lookup(self.connections, self.metadata, self.refresh)
+        # The end of a log is another one for those who read only what is committed.
+        self.committed_lookup = Lookup(
+            self.connections, self.metadata, self.refresh, READ_COMMITTED
+        )
 
     def begin_errand(self, steps: Steps[A], timeout_ms: int, now_ms: int) -> ErrandOperation[A]:
         """Make several calls for one answer."""
@@ -31,18 +35,25 @@ class AdminCore(ClientCore):
         return self.operations.begin(ErrandOperation(self.operations, errand), None, now_ms)
 
     def begin_offsets(
-        self, wanted: Mapping[TopicPartition, int], timeout_ms: int, now_ms: int
+        self,
+        wanted: Mapping[TopicPartition, int],
+        timeout_ms: int,
+        now_ms: int,
+        *,
+        read_committed: bool = False,
     ) -> AdminOffsets:
         """Look offsets up at times, or at EARLIEST, LATEST or MAX_TIMESTAMP."""
         asked = asked_times_of("offsets", wanted)
         for topic, _ in asked:
             self.track(topic)
-        query = AdminOffsets(self.operations, self.lookup, asked)
+        lookup = self.committed_lookup if read_committed else self.lookup
+        query = AdminOffsets(self.operations, lookup, asked)
         return self.operations.begin(query, timeout_ms, now_ms)
 
     def work(self, now_ms: int) -> None:
         self.errands.work(now_ms)
         self.lookup.work(now_ms)
+        self.committed_lookup.work(now_ms)
 
 
 class AdminOffsets(OffsetQuery[dict[TopicPartition, FoundOffset | ClientError]]):

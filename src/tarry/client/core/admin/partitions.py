@@ -139,8 +139,12 @@ def ask_leaders(
     call_of: Callable[
         [int, list[TopicPartition]], Call[Any, dict[TopicPartition, A | ClientError]]
     ],
+    passes: Callable[[ClientError], bool] | None = None,
 ) -> Steps[dict[TopicPartition, A | ClientError]]:
-    """Ask the leader of each partition, found again where it moved, in one call for all of its."""
+    """Ask the leader of each partition, found again where it moved, in one call for all of its.
+
+    `passes` tells which errors to ask again after; without it those of a leader that moved.
+    """
 
     def attempt(outcomes: Outcomes[TopicPartition, A]) -> Steps[None]:
         view = ReadCluster(list(by_topic(sorted(outcomes.left))))
@@ -152,7 +156,7 @@ def ask_leaders(
         for call, asked in zip(calls, by_leader.values(), strict=True):
             outcomes.settle_call(call, asked, _SILENT)
 
-    return until_settled(Outcomes(places, _may_pass), attempt, _late_error)
+    return until_settled(Outcomes(places, passes or may_pass), attempt, _late_error)
 
 
 _SILENT: Final = ClientError("the leader did not answer for this partition")
@@ -177,7 +181,8 @@ def _leaders(
     return found
 
 
-def _may_pass(error: ClientError) -> bool:
+def may_pass(error: ClientError) -> bool:
+    """Tell whether another attempt may end without this error."""
     if isinstance(error, BrokerError):
         known = ERRORS.get(error.code)
         return known is not None and known.refreshes

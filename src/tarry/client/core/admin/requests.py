@@ -37,6 +37,7 @@ from tarry.client.core.admin.calls import (
     left_out,
 )
 from tarry.client.core.admin.configs import ChangeConfigs, ConfigChange
+from tarry.client.core.admin.epochs import FoundEpochs, epoch_ends
 from tarry.client.core.admin.groups import (
     GroupDescription,
     GroupOutcome,
@@ -62,7 +63,7 @@ from tarry.client.core.admin.replicas import (
     Reassignment,
     UnregisterBroker,
 )
-from tarry.client.core.arguments import names_of, offsets_of, places_of
+from tarry.client.core.arguments import epochs_of, names_of, offsets_of, places_of
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic, refusal_text
@@ -219,6 +220,14 @@ class AdminRequests:
 
     def describe_producers(self, places: Iterable[TopicPartition]) -> Steps[DescribedProducers]:
         return describe_producers(self._connections, places_of("describe_producers", places))
+
+    def epoch_ends(
+        self,
+        epochs: Mapping[TopicPartition, int],
+        leader_epochs: Mapping[TopicPartition, int] | None,
+    ) -> Steps[FoundEpochs]:
+        known = {} if leader_epochs is None else epochs_of("epoch_ends", leader_epochs)
+        return epoch_ends(self._connections, epochs_of("epoch_ends", epochs), known)
 
 
 def _name_of(broker_id: int | None) -> str:

@@ -23,7 +23,7 @@ from tarry.client.core.consumer.replicas import PreferredReplicas
 from tarry.client.core.consumer.session import FetchSession
 from tarry.client.core.metadata import BrokerMetadata, LeaderHint, Metadata, leader_hint
 from tarry.client.core.refresh import HOPS_MAX, Refresh
-from tarry.client.errors import BrokerError, CorruptRecords, OffsetOutOfRange
+from tarry.client.errors import BrokerError, CorruptRecords, LogTruncated, OffsetOutOfRange
 from tarry.client.offset_reset import RESET_NONE
 from tarry.client.settings import READ_COMMITTED, ConsumerSettings
 from tarry.link.tasks import wake_up
@@ -285,6 +285,10 @@ class Fetcher:
         ends_at = fetched.next_ends_at()
         try:
             batch = fetched.open_next(position.position)
+            is_newer = batch.leader_epoch > position.epoch_max
+            if is_newer and batch.base_offset < position.end_offset:
+                self._on_newer_epoch(position, batch.leader_epoch)
+                return False
             take(batch)
         except CorruptData as error:
             self._on_damaged(position, str(error), ends_at, now_ms)
@@ -299,6 +303,18 @@ class Fetcher:
             if fetched.is_empty:
                 position.buffered.popleft()
         return True
+
+    def _on_newer_epoch(self, position: PartitionPosition, leader_epoch: int) -> None:
+        """Refuse records that were written after what lay there was to be read."""
+        self.forget(position)
+        position.drop_fetched()
+        position.fail_void(
+            LogTruncated(
+                f"{position} was to be read in a log of leader epoch {position.epoch_max} at the "
+                f"newest, and has records of epoch {leader_epoch} from offset {position.position} "
+                "on: the log was cut and written anew meanwhile"
+            )
+        )
 
     def forget(self, position: PartitionPosition) -> None:
         """Take what is kept of a partition off the buffer's count of bytes."""

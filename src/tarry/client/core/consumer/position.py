@@ -19,6 +19,9 @@ from tarry.link.errors import ClientError
 NO_END: Final = 2**63 - 1
 NO_REPLICA: Final = -1
 
+# The largest leader epoch that there is.
+EPOCH_MAX: Final = 2**31 - 1
+
 # A leader changes rarely, and what is committed was read a short time ago.
 EPOCHS_MAX: Final = 8
 
@@ -42,6 +45,8 @@ class PartitionPosition:
         # The leader epoch of the last batch that was fetched, -1 if there was none, and the
         # leader's epoch under which that was last found to be in its log.
         self.fetch_epoch = self.checked_epoch = -1
+        # A batch of a newer epoch is none of the log that is meant to be read.
+        self.epoch_max = EPOCH_MAX
         # The leader epoch of the last batch that was taken: where `fetch_epoch` goes back to.
         self.read_epoch = -1
         # Leader epochs of what was taken, each from an offset on, the last taken last.
@@ -67,8 +72,7 @@ class PartitionPosition:
         self.left_over: list[Any] = []
         self.left_over_end = OFFSET_UNKNOWN
         self.high_watermark: int = -1
-        # Up to here the consumer may read: the last stable offset if it reads only what is
-        # committed, else the high watermark.
+        # The end of what may be read: the high watermark, or the last stable offset before it.
         self.readable_end = -1
         self.log_start_offset: int = -1
         self.retry_at_ms = self.failures = 0
@@ -85,8 +89,7 @@ class PartitionPosition:
         # Raised by the next poll; the partition is held until it is sought anew.
         self.error: ClientError | None = None
         self.is_error_told = False
-        # The error is a record's that does not decode, and that record is the next one; another
-        # error may wait behind it.
+        # The error is that of the next record, which does not decode; another may wait behind it.
         self.is_held = False
         self._error_behind: ClientError | None = None
         self.era = 0

@@ -15,7 +15,7 @@ from tarry.client.core.arguments import check_offset, place_of
 from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
 from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST, Answer
-from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.consumer.position import EPOCH_MAX, PartitionPosition
 from tarry.client.core.metadata import ZERO_ID
 from tarry.client.core.operation import Done, Operation, Wait
 from tarry.client.errors import OffsetOutOfRange, TopicRecreated
@@ -68,6 +68,7 @@ class ScanCore(ConsumerCore):
         now_ms: int,
         ranges: dict[TopicPartition, OffsetRange],
         topic_ids: Mapping[str, str] | None = None,
+        epochs: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         super().__init__(settings, random, now_ms)
         self._ranges = ranges
@@ -80,6 +81,7 @@ class ScanCore(ConsumerCore):
             position = self.position(place)
             position.seek(first)
             position.end_offset = end
+            position.epoch_max = EPOCH_MAX if epochs is None else epochs.get(place, EPOCH_MAX)
             self.lookup.ask(place, EARLIEST, self._on_first)
             self.lookup.ask(place, LATEST, self._on_end)
 
