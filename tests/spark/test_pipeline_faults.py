@@ -18,7 +18,7 @@ name = "flow"
 checkpoint = "checkpoint"
 source = { topics = ["flow"] }
 decode = { format = "json", schema = "schema.json" }
-check = { even = "number % 2 = 0" }
+check = { even = "100 / number > 0 AND number % 2 = 0" }
 clean = { topic = "flow.clean", rejected = "flow.rejected" }
 """
 SCHEMA = {
@@ -38,7 +38,9 @@ def make(broker: Tarry, topic: str) -> None:
     """Make a topic that takes large records, in place of one that is there."""
     if broker.admin.find_topics([topic]):
         broker.admin.delete_topics([topic])
-    broker.topic(topic, partitions=2, max_message_bytes=30_000_000)
+    # Of any size and of any time.
+    limits = {"max_message_bytes": 30_000_000, "message_timestamp_after_max_ms": 2**63 - 1}
+    broker.topic(topic, partitions=2, **limits)
 
 
 def send(bootstrap: str, *records: dict[str, Any]) -> None:
@@ -68,13 +70,16 @@ def test_a_pipeline_says_what_to_do_about_topics_made_anew_and_takes_any_record(
         {"value": None, "key": b"k", "headers": [("h", b"x"), ("h", None)]},
         {"value": value(6, "x" * LARGE_BYTES), "headers": [("large", b"yes")]},
         {"value": value(7)},
+        # A division by it, and a time in nanoseconds, which Spark's type cannot hold.
+        {"value": value(0)},
+        {"value": value(10), "timestamp": 1_760_000_000_000_000_000},
     )
     with pytest.raises(StageFailed, match=r"made anew.*\. Start the run once with --skip-lost"):
         run_pipeline(spark, made, once)
     skipping = RunOptions(once=True, restarts_max=20, skips_lost=True)
     sums = run_pipeline(spark, made, skipping)["clean"]
 
-    assert (sums.records, sums.rejected) == (3, {"decode": 1, "even": 1})
+    assert (sums.records, sums.rejected) == (5, {"decode": 2, "even": 2})
     clean = [(len(one.value), list(one.headers)) for one in broker.records("flow.clean")]
     large = len(value(6, "x" * LARGE_BYTES)), [("large", b"yes")]
     assert clean == [(len(value(2)), []), (len(value(4)), []), large]
@@ -82,7 +87,8 @@ def test_a_pipeline_says_what_to_do_about_topics_made_anew_and_takes_any_record(
     told = by_value[None]
     assert (told.key, list(told.headers)[:2]) == (b"k", [("h", b"x"), ("h", None)])
     assert dict(told.headers)["x-error"] == b"the record has no value (null)"
-    assert set(by_value) == {None, value(7)}
+    assert set(by_value) == {None, value(7), value(0), value(10)}
+    assert b"the event time, and it has none" in dict(by_value[value(10)].headers)["x-error"]
 
     make(broker, "flow.clean")
     send(bootstrap, {"value": value(8)})

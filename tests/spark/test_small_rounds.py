@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("pyspark")
+from tests.support.spark.small_driver import PARTITIONS, SOURCE, Offsets, SmallDriver
 from tests.support.spark.small_rounds import SmallRounds
+
+from tarry.testing import Tarry
 
 ROUNDS = 10
 
@@ -26,3 +29,38 @@ def test_each_record_is_accounted_for_whatever_dies(tmp_path: Path) -> None:
     assert flaws == [[]] * (ROUNDS + 1)
     # A driver that comes to its end before it is killed is no death.
     assert sum(count for what, count in rounds.deaths.items() if "not met" not in what) > 0
+
+
+class GroupIsProgress(SmallDriver):
+    """A driver that takes a group's offsets for its progress; they trail by a micro-batch, as those
+    that a query commits so that tools see its lag."""
+
+    def __init__(self, broker: Tarry, folder: Path) -> None:
+        super().__init__(broker.bootstrap, folder)
+        self.broker = broker
+
+    def begin_of(self, batch_id: int) -> Offsets:
+        known = self.broker.admin.group_offsets(["job"])["job"]
+        assert isinstance(known, dict)
+        begin = dict.fromkeys(((SOURCE, index) for index in range(PARTITIONS)), 0)
+        return begin | {place: one.offset for place, one in known.items()}
+
+    def tell(self, offsets: Offsets) -> None:
+        self.broker.admin.commit_group_offsets("job", offsets)
+
+
+@pytest.mark.parametrize("is_planted", [False, True])
+def test_group_offsets_that_are_taken_for_progress_are_found(
+    tmp_path: Path, is_planted: bool
+) -> None:
+    with Tarry() as broker:
+        rounds = SmallRounds(tmp_path, seed=7, bootstrap=broker.bootstrap)
+        rounds.start()
+        for _ in range(2):
+            rounds.send()
+            driver = SmallDriver(broker.bootstrap, tmp_path)
+            (GroupIsProgress(broker, tmp_path) if is_planted else driver).run()
+        flaws = rounds.flaws()
+
+    assert bool(flaws) == is_planted
+    assert all("clean" in flaw for flaw in flaws)

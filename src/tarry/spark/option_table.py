@@ -125,6 +125,13 @@ OURS: Final = (
         "left out with `failOnDataLoss=false`.",
     ),
     SourceOption(
+        "clipTimestamps",
+        "true, false",
+        "`false`",
+        "Whether a record's time that Spark's type cannot hold (of the year 294,247 or later) "
+        "becomes the last one, or the first one, that it can hold, instead of failing the query.",
+    ),
+    SourceOption(
         "columns",
         "names with commas between",
         "all",

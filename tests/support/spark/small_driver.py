@@ -101,7 +101,7 @@ class SmallDriver:
         ends = cluster.ends(with_places)
         cluster.close()
         done = len(list(self.log.glob("commit-*")))
-        begun: Offsets = self._end_of(done - 1) if done else dict.fromkeys(with_places, 0)
+        begun = self.begin_of(done)
         while begun != ends:
             reached = {place: min(begun[place] + RECORDS_MAX, ends[place]) for place in begun}
             told = json.dumps([[*place, offset] for place, offset in reached.items()])
@@ -110,11 +110,21 @@ class SmallDriver:
             reached = self._end_of(done)
             commit(self.options, "query", done, self._tasks(begun, reached))
             create_if_absent(self.log / f"commit-{done}", b"")
+            self.tell(begun)
             done, begun = done + 1, reached
         choice = TopicChoice(names=(SOURCE, CLEAN))
         options = ArchiveOptions(self.settings, by="none", round_records_max=100)
         for _ in archive(None, choice, self.folder / "archive", options):
             pass
+
+    def begin_of(self, batch_id: int) -> Offsets:
+        """Return where a micro-batch begins, by what is durable."""
+        if batch_id:
+            return self._end_of(batch_id - 1)
+        return dict.fromkeys(((SOURCE, index) for index in range(PARTITIONS)), 0)
+
+    def tell(self, offsets: Offsets) -> None:
+        """Hear where a micro-batch began that is done; nobody needs it."""
 
     def _end_of(self, batch_id: int) -> Offsets:
         told = json.loads((self.log / f"batch-{batch_id}").read_text())

@@ -89,13 +89,18 @@ class SmallRounds:
             return ["the driver does not come to its end"]
         return [f"{told}: {flaw}" for flaw in self.flaws(is_finished=is_finished)]
 
-    def _die(self) -> str:
-        """Send records, let something die over them, and tell what."""
+    def send(self) -> None:
+        """Send the records of a round."""
         draw = self._random
         with Producer(bootstrap_servers=self.bootstrap) as producer:
             for _ in range(draw.randint(1, 300)):
                 producer.send(SOURCE, b"%d" % self._sent, key=b"%d" % draw.randrange(50))
                 self._sent += 1
+
+    def _die(self) -> str:
+        """Send records, let something die over them, and tell what."""
+        draw = self._random
+        self.send()
         kind = draw.choice(("step", "step", "step", "driver", "broker"))
         if kind == "broker" and self._broker is None:
             kind = "driver"

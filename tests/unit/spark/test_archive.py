@@ -722,6 +722,51 @@ def test_an_unreadable_manifest_is_refused(broker: Tarry, tmp_path: Path) -> Non
         run(broker, tmp_path)
 
 
+def test_a_round_without_its_manifest_is_not_passed_over(broker: Tarry, tmp_path: Path) -> None:
+    for _ in range(3):
+        fill(broker, 2)
+        run(broker, tmp_path)
+    (tmp_path / MANIFESTS / f"{2:012}.json").unlink()
+
+    with pytest.raises(ArchiveRefused, match="has no manifest of round 2"):
+        read_contents(ArchiveDirectory(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["archive.json", f"manifests/{1:012}.json"])
+def test_a_file_of_a_newer_tarry_is_refused(broker: Tarry, tmp_path: Path, name: str) -> None:
+    fill(broker, 2)
+    run(broker, tmp_path)
+    path = tmp_path / "_tarry" / name
+    path.write_bytes(msgspec.json.encode({**msgspec.json.decode(path.read_bytes()), "version": 2}))
+
+    with pytest.raises(ArchiveRefused, match="has the format 2, and this Tarry knows"):
+        run(broker, tmp_path)
+
+
+class SleepingWorker(OwnWorker):
+    """A worker behind whose work the run stands still, until others have removed its files."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def each(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
+        told = super().each(work, count)
+        shutil.rmtree(self.path / STAGED)
+        return told
+
+
+def test_a_round_whose_files_were_removed_does_not_count(broker: Tarry, tmp_path: Path) -> None:
+    fill(broker, 4)
+    with closing(LiveCluster(options(broker).reading())) as cluster:
+        directory = ArchiveDirectory(tmp_path)
+        slept = Archiver(SleepingWorker(tmp_path), cluster, directory, options(broker))
+        with pytest.raises(ArchiveRefused, match="is gone, which round 1 would count"):
+            list(slept.run(ORDERS))
+
+    assert run(broker, tmp_path).records == 4
+    assert recount(broker, tmp_path).faults == []
+
+
 def test_an_object_store_is_refused_and_no_directory_of_its_name_is_made(
     broker: Tarry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

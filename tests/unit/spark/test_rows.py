@@ -17,7 +17,7 @@ from tarry.spark.options import OptionRefused
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.plan import ReadRange
-from tarry.spark.reading.rows import RowReader
+from tarry.spark.reading.rows import RowReader, as_spark_has_it
 from tarry.testing import Tarry
 
 ALL_TIMES = {f"message.timestamp.{side}.max.ms": str(2**63 - 1) for side in ("before", "after")}
@@ -47,6 +47,29 @@ def test_a_time_that_spark_cannot_hold_is_told_and_the_rest_can_be_read(broker: 
         rows(broker, "value", "timestamp")
 
     assert [row["value"] for row in rows(broker, "value", "offset")] == [b"a", b"b"]
+
+
+def test_a_time_that_spark_cannot_hold_may_become_the_last_one_that_it_can(broker: Tarry) -> None:
+    settings = {"bootstrap.servers": broker.bootstrap}
+    reader = RowReader(settings, ("timestamp",), fails_on_loss=True, clips_times=True)
+
+    (batch,) = reader.batches({("orders", 0): (0, 2)})
+
+    times = batch.column("timestamp").cast(pa.int64()).to_pylist()
+    assert times == [1_760_000_000_000_000, 9_223_372_036_854_775_000]
+
+
+def test_the_first_time_that_spark_can_hold_is_none_of_a_record() -> None:
+    # Brokers take such a time by default, from a producer that does not look at it.
+    times = pa.array([-9_000_000_000_000_000_000, -1], pa.timestamp("ms", "UTC"))
+    batch = pa.RecordBatch.from_pydict({"timestamp": times})
+    schema = pa.schema([("timestamp", pa.timestamp("us", "UTC"))])
+
+    clipped = as_spark_has_it(batch, schema, clips_times=True)
+
+    assert clipped["timestamp"].cast(pa.int64()).to_pylist() == [-9_223_372_036_854_775_000, -1_000]
+    with pytest.raises(OptionRefused, match="or give clipTimestamps"):
+        as_spark_has_it(batch, schema)
 
 
 def test_nothing_of_a_topic_made_anew_is_read_for_the_one_that_was_planned(broker: Tarry) -> None:

@@ -267,6 +267,20 @@ def test_the_topic_says_how_large_records_and_batches_are(tarry, options):
         written(given, large)
 
 
+def test_what_is_too_large_for_its_topic_is_compressed(tarry, options):
+    """One such record, which came compressed, would else hold a stream up for ever."""
+    tarry.topic("small", max_message_bytes=50_000)
+    large, other = b"x" * 1_000_000, b"y" * 100
+    made = options(topic="small")
+
+    commit(made, "q", 0, [written(made, other, large, other)])
+
+    assert values_of(tarry, "small") == sorted([large, other, other])
+    plain = options(topic="small", **{"kafka.compression.type": "none"})
+    with pytest.raises(SinkRefused, match=r"takes 1000\d* bytes, and its max\.message"):
+        written(plain, large)
+
+
 def test_a_topic_that_is_not_there_is_told(options):
     with pytest.raises(SinkRefused, match="topic 'nowhere' does not exist: make it before"):
         written(options(topic="nowhere"), b"x")

@@ -14,6 +14,7 @@ from tarry.client.errors import RecordTooLarge
 from tarry.client.settings import ProducerSettings
 from tarry.records.builder import BatchBuilder
 from tarry.records.from_columns import HEAD_BYTES_MAX, RecordRows, append_rows
+from tarry.wire.compression import GZIP, NONE
 
 
 class FinishedBatch(NamedTuple):
@@ -38,6 +39,8 @@ class BatchPacker:
         self._open: dict[int, BatchBuilder] = {}
         # Where rows without a key go now.
         self.any_partition = 0
+        # A larger batch is compressed, also where the settings have no codec; None: none is.
+        self.plain_bytes_max: int | None = None
 
     def pack(self, table: object, now_wall_ms: int) -> Iterator[FinishedBatch]:
         """Take the rows of a table, and yield the batches that became full."""
@@ -81,4 +84,7 @@ class BatchPacker:
     def _finish(self, partition: int) -> FinishedBatch:
         builder = self._open.pop(partition)
         data = builder.build(self._settings.codec, level=self._settings.codec_level)
+        largest = self.plain_bytes_max
+        if largest is not None and len(data) > largest and self._settings.codec == NONE:
+            data = builder.build(GZIP)
         return FinishedBatch(partition, int(builder.count), int(builder.max_timestamp), data)

@@ -204,6 +204,7 @@ class Archiver:
             manifest = make_manifest(
                 newest, self._topic_ids, ranges, files, starts, now_ms, lines=lines
             )
+            directory.check_staged(manifest)
             if not directory.commit(manifest):
                 log.warning("round %d was written by another run", manifest.number)
                 return None

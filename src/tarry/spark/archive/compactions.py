@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 
 from tarry.spark.archive.exchange import exchange
-from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused
+from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused, check_version
 from tarry.spark.durable_files import create_if_absent, encode, flush_directory, make_directories
 
 COMPACTIONS: Final = "_tarry/compactions"
@@ -62,12 +62,14 @@ class FileCompactions:
         """Read one.  Raises ArchiveRefused if it is damaged."""
         path = self._manifest(number)
         try:
-            return msgspec.json.decode(path.read_bytes(), type=FileCompaction)
+            found = msgspec.json.decode(path.read_bytes(), type=FileCompaction)
         except msgspec.MsgspecError as error:
             raise ArchiveRefused(
                 f"{path} cannot be read: {error}. Bring it back from a backup; without it nobody "
                 "knows which files the archive has"
             ) from None
+        check_version(found.version, str(path))
+        return found
 
     def since(self, number: int) -> list[FileCompaction]:
         """Read all behind a number, in order."""

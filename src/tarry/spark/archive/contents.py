@@ -8,7 +8,7 @@ from typing import Final
 
 from tarry.base.ids import TopicPartition
 from tarry.spark.archive.directory import ArchiveDirectory
-from tarry.spark.archive.manifest import ArchivedFile
+from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused
 from tarry.spark.archive.parquet_files import FIRST_MS, LAST_MS, SLOT_MS
 
 DATE: Final = "date="
@@ -39,6 +39,12 @@ def read_contents(directory: ArchiveDirectory) -> ArchiveContents:
     # Before the rounds: one that is compacted meanwhile is known then.
     compactions = directory.compactions.since(0)
     numbers = directory.numbers()
+    if numbers and len(numbers) < numbers[-1]:
+        missing = min(set(range(1, numbers[-1])).difference(numbers))
+        raise ArchiveRefused(
+            f"{directory.path} has no manifest of round {missing}, so nobody knows which rows are "
+            "of it: bring it back from a backup; `tarry spark verify` tells what else is wrong"
+        )
     files: dict[str, ArchivedFile] = {}
     for number in numbers:
         manifest = directory.manifest(number)

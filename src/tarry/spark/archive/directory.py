@@ -21,6 +21,7 @@ from tarry.spark.archive.manifest import (
     ArchivedFile,
     ArchiveRefused,
     Manifest,
+    check_version,
     decode_manifest,
 )
 from tarry.spark.archive.parquet_files import HIDDEN, NAME_LETTERS_MAX
@@ -112,9 +113,11 @@ class ArchiveDirectory:
         except FileNotFoundError:
             raise ArchiveRefused(f"{self.path} is no archive: there is no {BINDING}") from None
         try:
-            return msgspec.json.decode(text, type=Archived)
+            bound = msgspec.json.decode(text, type=Archived)
         except msgspec.MsgspecError as error:
             raise ArchiveRefused(f"{self.path / BINDING} cannot be read: {error}") from None
+        check_version(bound.version, str(self.path / BINDING))
+        return bound
 
     # --- Manifests
 
@@ -139,6 +142,16 @@ class ArchiveDirectory:
         # Whoever wrote it may have been killed before it moved the files.
         self.publish(manifest)
         return manifest
+
+    def check_staged(self, manifest: Manifest) -> None:
+        """Refuse a round whose files are gone: others remove what lies there for so long."""
+        for file in manifest.files:
+            if not (self.path / file.staged).exists():
+                raise ArchiveRefused(
+                    f"{self.path / file.staged} is gone, which round {manifest.number} would "
+                    "count: the run stood still for a day, or somebody has removed it. Nothing "
+                    "of the round was archived; run the same command again"
+                )
 
     def commit(self, manifest: Manifest) -> bool:
         """Make a round count; False if somebody else has written this round."""

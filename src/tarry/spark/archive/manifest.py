@@ -92,12 +92,23 @@ class Archived(msgspec.Struct, frozen=True):
 def decode_manifest(text: bytes, name: str) -> Manifest:
     """Read a manifest.  Raises ArchiveRefused if it is damaged or of a newer Tarry."""
     try:
-        return msgspec.json.decode(text, type=Manifest)
+        manifest = msgspec.json.decode(text, type=Manifest)
     except msgspec.MsgspecError as error:
         raise ArchiveRefused(
             f"{name} cannot be read: {error}. Bring it back from a backup; without it nobody knows "
             "what the archive holds"
         ) from None
+    check_version(manifest.version, name)
+    return manifest
+
+
+def check_version(version: int, name: str) -> None:
+    """Refuse a file of a newer Tarry: it may say what this one would pass over."""
+    if version > VERSION:
+        raise ArchiveRefused(
+            f"{name} has the format {version}, and this Tarry knows formats up to {VERSION}: go on "
+            "with the Tarry that wrote it, or a newer one"
+        )
 
 
 def make_manifest(

@@ -52,7 +52,7 @@ class RecordReading:
         for file, span in task.files:
             yield from _archived(Path(task.path), file, span)
         if task.ranges:
-            reader = RowReader(self.settings, COLUMNS, fails_on_loss=True)
+            reader = RowReader(self.settings, COLUMNS, fails_on_loss=True, clips_times=True)
             ranges = {(one.topic, one.partition): (one.first, one.end) for one in task.ranges}
             yield from reader.batches(ranges, {task.topic: task.topic_id} if task.topic_id else {})
 
@@ -69,7 +69,9 @@ def _archived(path: Path, file: ArchivedFile, span: OffsetSpan) -> Iterator[pa.R
     names = [CLIENT_NAMES.get(name, name) for name in COLUMNS]
     for rows in ordered_rows(path, [file], span.first, span.end):
         topics = arrow.repeat(arrow.scalar(file.topic, arrow.string()), rows.num_rows)
-        yield as_spark_has_it(rows.append_column("topic", topics).select(names), schema)
+        records = rows.append_column("topic", topics).select(names)
+        # As the stream has read them.
+        yield as_spark_has_it(records, schema, clips_times=True)
 
 
 def records_frame(

@@ -23,6 +23,9 @@ BINDING: Final = "pipeline.json"
 PROGRESS: Final = "progress.jsonl"
 STATE: Final = ".state.json"
 
+# Column of the event time, which every state is a state of.
+TIME: Final = "time"
+
 
 class CheckpointOwner(msgspec.Struct, frozen=True):
     """Content of `pipeline.json`: what the checkpoint belongs to."""
@@ -102,6 +105,9 @@ def bind_state(pipeline: Pipeline, stages: Sequence[Stage]) -> None:
         except msgspec.MsgspecError as error:
             raise StageFailed(f"{path} cannot be read: {error}") from None
         given = msgspec.json.decode(text, type=dict[str, object])
+        if bound and TIME not in bound:
+            # Written by a Tarry that did not note it.
+            given.pop(TIME, None)
         for key in {**given, **bound}:
             if bound.get(key) != given.get(key):
                 raise StageFailed(
@@ -113,9 +119,10 @@ def bind_state(pipeline: Pipeline, stages: Sequence[Stage]) -> None:
 
 def _state_of(pipeline: Pipeline, stage: Stage) -> dict[str, object]:
     """Return the keys of the file that the state of a stage is made of; empty without a state."""
+    time = {TIME: pipeline.source.time}
     once = pipeline.deduplicate
     if stage.kind == CLEAN and once is not None:
-        return {"by": once.by}
+        return {"by": once.by, **time}
     for result in pipeline.aggregates:
         if stage.kind == AGGREGATE and result.name == stage.name:
             return {
@@ -124,10 +131,11 @@ def _state_of(pipeline: Pipeline, stage: Stage) -> dict[str, object]:
                 "slide": result.slide,
                 "session": result.session,
                 "values": dict(result.values),
+                **time,
             }
     for ended in pipeline.waits:
         if stage.kind == WAIT and ended.name == stage.name:
-            return {"key": ended.key}
+            return {"key": ended.key, **time}
     return {}
 
 

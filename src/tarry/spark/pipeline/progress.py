@@ -139,14 +139,22 @@ class Progress:
     def __init__(self, listeners: tuple[Callable[[BatchProgress], None], ...] = ()) -> None:
         self._lock = threading.Lock()
         self._listeners = listeners
+        # Places of those that have failed, which was told.
+        self._failing: list[int] = []
         self._sums: dict[str, StageSums] = {}
 
     def add(self, one: BatchProgress) -> None:
         """Count a micro-batch and tell it to all listeners."""
         with self._lock:
             self._sums.setdefault(one.stage, StageSums()).add(one)
-            for listener in self._listeners:
-                listener(one)
+            for place, listener in enumerate(self._listeners):
+                try:
+                    listener(one)
+                except Exception as error:
+                    # The micro-batch is done: no stage ends because nobody hears of it.
+                    if place not in self._failing:
+                        self._failing.append(place)
+                        log.warning("progress could not be told: %s", error)
 
     def left_out(self, stage: str, lost: Sequence[LostOffsets]) -> None:
         """Count what was left out, and no micro-batch has told."""

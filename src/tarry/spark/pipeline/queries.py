@@ -31,6 +31,8 @@ def records_of(
     source = pipeline.source
     reader = spark.readStream.format(FORMAT).options(**_kafka(pipeline.reading()))
     reader = reader.options(subscribe=",".join(stage.reads), includeHeaders="true")
+    # A record without a usable time is rejected, or has a time of its own, and ends nothing.
+    reader = reader.option("clipTimestamps", "true")
     reader = reader.option("failOnDataLoss", str(not skips_lost).lower())
     reader = reader.option("lossFile", str(loss_path(pipeline, stage.name)))
     # The source is asked in a process that does not know the cluster.

@@ -14,6 +14,7 @@ from tarry.spark.pipeline.file.mistakes import Mistake
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.file.toml_lines import KeyPath
 from tarry.spark.pipeline.stages import CLEAN, Stage
+from tarry.spark.writing.topic_limits import AFTER_MAX
 
 POLICY: Final = "cleanup.policy"
 COMPACTED: Final = {POLICY: "compact"}
@@ -23,12 +24,15 @@ INT32_MAX: Final = 2**31 - 1
 HEADERS_BYTES: Final = 65_536
 
 
-class SourceSizes(NamedTuple):
-    """Sizes of the largest batches that sources take, in bytes."""
+class SourceLimits(NamedTuple):
+    """Limits of what sources take: the largest ones."""
 
-    largest: int
-    # Of those sources that say one themselves; None: all of them leave it to the cluster.
-    own: int | None = None
+    # Size of a batch in bytes.
+    batch_bytes: int
+    # The same of those sources that say one themselves; None: all of them leave it to the cluster.
+    own_batch_bytes: int | None = None
+    # How far a record's time may lie ahead; None: as the cluster has it.
+    own_ahead_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def find_topics(admin: Admin, pipeline: Pipeline, stages: Sequence[Stage]) -> Pi
     missing: list[NewTopic] = []
     if not lacking and any(name not in partitions for name in made):
         sources = pipeline.source.topics
-        missing = plan_missing(stages, sources, partitions, _source_sizes(admin, sources))
+        missing = plan_missing(stages, sources, partitions, _source_limits(admin, sources))
     return PipelineTopics(
         admin.describe_cluster().cluster_id or "",
         partitions,
@@ -72,32 +76,44 @@ def plan_missing(
     stages: Sequence[Stage],
     sources: Sequence[str],
     partitions: Mapping[str, int],
-    sizes: SourceSizes | None = None,
+    limits: SourceLimits | None = None,
 ) -> list[NewTopic]:
     """Plan the topics that stages write and that are not there.
 
     They get as many partitions as the largest source has, so that records of a key stay together.
-    A record that a source has just taken is rejected with a few headers more, so the topic of
-    rejected records takes larger batches always.
+    Those that records of the sources go to take what the sources take.
     """
     count = max(partitions[name] for name in sources)
     topics: list[NewTopic] = []
     for stage in stages:
         for name in stage.writes:
             configs = dict(COMPACTED) if name in stage.compacted else {}
-            if stage.kind == CLEAN and sizes is not None:
-                size = sizes.largest if name == stage.writes[-1] else sizes.own
-                if size is not None:
-                    configs[BATCH_BYTES_MAX] = str(min(size + HEADERS_BYTES, INT32_MAX))
+            if stage.kind == CLEAN and limits is not None:
+                configs = _configs_for(limits, is_rejected=name == stage.writes[-1])
             if name not in partitions:
                 topics.append(NewTopic(name, count, configs=configs))
     return topics
 
 
-def _source_sizes(admin: Admin, sources: Sequence[str]) -> SourceSizes | None:
-    """Return the sizes of the largest batches that the sources take; None: not known."""
-    sizes: list[int] = []
-    own: list[int] = []
+def _configs_for(limits: SourceLimits, *, is_rejected: bool) -> dict[str, str]:
+    """Return the settings of a topic that takes records of the sources.
+
+    A record that a source has just taken is rejected with a few headers more, so the topic of
+    rejected records takes larger batches always.
+    """
+    configs: dict[str, str] = {}
+    size = limits.batch_bytes if is_rejected else limits.own_batch_bytes
+    if size is not None:
+        configs[BATCH_BYTES_MAX] = str(min(size + HEADERS_BYTES, INT32_MAX))
+    if limits.own_ahead_ms is not None:
+        configs[AFTER_MAX] = str(limits.own_ahead_ms)
+    return configs
+
+
+def _source_limits(admin: Admin, sources: Sequence[str]) -> SourceLimits | None:
+    """Return the limits of what the sources take; None: not known."""
+    found: dict[str, list[int]] = {BATCH_BYTES_MAX: [], AFTER_MAX: []}
+    own: dict[str, list[int]] = {BATCH_BYTES_MAX: [], AFTER_MAX: []}
     for name in sources:
         try:
             entries = admin.describe_topic_configs(name)
@@ -105,10 +121,16 @@ def _source_sizes(admin: Admin, sources: Sequence[str]) -> SourceSizes | None:
             # Not every user may ask.
             return None
         for entry in entries:
-            if entry.name == BATCH_BYTES_MAX and entry.value:
-                sizes.append(int(entry.value))
-                own += [] if entry.is_default else [int(entry.value)]
-    return SourceSizes(max(sizes), max(own, default=None)) if sizes else None
+            if entry.name in found and (entry.value or "").isdigit():
+                found[entry.name].append(int(entry.value or 0))
+                own[entry.name] += [] if entry.is_default else found[entry.name][-1:]
+    if not found[BATCH_BYTES_MAX]:
+        return None
+    return SourceLimits(
+        max(found[BATCH_BYTES_MAX]),
+        max(own[BATCH_BYTES_MAX], default=None),
+        max(found[AFTER_MAX]) if own[AFTER_MAX] else None,
+    )
 
 
 def make_topics(admin: Admin, topics: Sequence[NewTopic]) -> None:

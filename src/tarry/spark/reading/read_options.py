@@ -90,6 +90,7 @@ class ReadOptions:
     trigger_offsets_min: int | None
     trigger_delay_ms_max: int
     columns: tuple[str, ...]
+    clips_times: bool
     group_id: str
     has_filters: bool
     # Tasks that run at a time; None: as many as the driver has cores.
@@ -134,6 +135,7 @@ def parse_read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOpti
         trigger_offsets_min=least,
         trigger_delay_ms_max=texts.duration_ms("maxTriggerDelay", TRIGGER_DELAY_MS),
         columns=columns_of(texts),
+        clips_times=texts.flag("clipTimestamps", False),
         group_id=(texts.text("groupId") or "").strip(),
         has_filters=texts.flag("filters", False),
         cores=texts.count("cores"),

@@ -31,6 +31,10 @@ Ranges = dict[TopicPartition, OffsetRange]
 # Columns that the client calls otherwise.
 CLIENT_NAMES: Final = {"timestampType": "timestamp_type"}
 
+# Times that are 64 bits in microseconds.
+TIME_MS_MAX: Final = (2**63 - 1) // 1_000
+TIME_MS_MIN: Final = -TIME_MS_MAX
+
 # What a log says that is no longer what it was when the task was planned.
 LOSSES: Final = (OffsetOutOfRange, LogTruncated, TopicRecreated, UnknownTopic)
 
@@ -45,12 +49,14 @@ class RowReader:
         *,
         fails_on_loss: bool,
         loss_file: str = "",
+        clips_times: bool = False,
     ) -> None:
         self._settings = settings
         self._names = [CLIENT_NAMES.get(name, name) for name in columns]
         self._schema: Any = to_arrow_schema(spark_schema(columns), timezone="UTC")
         self._fails_on_loss = fails_on_loss
         self._loss_file = loss_file
+        self._clips_times = clips_times
 
     def batches(
         self,
@@ -88,7 +94,7 @@ class RowReader:
         for batch in scanned:
             for place, offset in positions_behind(batch).items():
                 left[place] = (offset, max(offset, left[place][1]))
-            yield as_spark_has_it(batch, self._schema)
+            yield as_spark_has_it(batch, self._schema, clips_times=self._clips_times)
 
     def _still_there(self, left: Ranges, ids: dict[str, str], error: ClientError) -> Ranges:
         """Return what the logs have of these ranges now; the error where nothing else is left."""
@@ -113,8 +119,13 @@ class RowReader:
         return {(one.topic, one.partition): (one.first, one.end) for one in readable if one.size}
 
 
-def as_spark_has_it(batch: pa.RecordBatch, schema: Any) -> pa.RecordBatch:
-    """Return a batch of these columns, in their order, with Spark's names and types."""
+def as_spark_has_it(
+    batch: pa.RecordBatch, schema: Any, *, clips_times: bool = False
+) -> pa.RecordBatch:
+    """Return a batch of these columns, in their order, with Spark's names and types.
+
+    A time that Spark's type cannot hold is refused, or becomes the nearest one that it can.
+    """
     arrays: list[Any] = []
     for column, field in zip(batch.columns, schema, strict=True):
         if field.name == "headers":
@@ -122,8 +133,18 @@ def as_spark_has_it(batch: pa.RecordBatch, schema: Any) -> pa.RecordBatch:
         else:
             # A timestamp is in microseconds there.
             is_equal = column.type.equals(field.type)
+            if clips_times and field.name == "timestamp":
+                column = _clipped(column)  # noqa: PLW2901  # the column from now on
             arrays.append(column if is_equal else _cast(column, field))
     return load_pyarrow().RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _clipped(times: Any) -> Any:
+    """Return times in ms, none of which leaves 64 bits in microseconds."""
+    compute: Any = import_module("pyarrow.compute")
+    numbers = times.cast(load_pyarrow().int64())
+    numbers = compute.max_element_wise(compute.min_element_wise(numbers, TIME_MS_MAX), TIME_MS_MIN)
+    return numbers.cast(times.type)
 
 
 def _cast(column: Any, field: Any) -> Any:
@@ -132,7 +153,8 @@ def _cast(column: Any, field: Any) -> Any:
     except load_pyarrow().ArrowInvalid as error:
         raise OptionRefused(
             f"a record's {field.name} is not one that Spark's type can hold ({error}): read the "
-            f"other columns alone, by the option columns without {field.name}"
+            f"other columns alone, by the option columns without {field.name}, or give "
+            "clipTimestamps=true"
         ) from None
 
 

@@ -59,6 +59,7 @@ class TaskReader:
                 options.columns,
                 fails_on_loss=options.fail_on_data_loss,
                 loss_file=options.loss_file,
+                clips_times=options.clips_times,
             )
             assert isinstance(partition, TaskPartition)
             yield from reader.batches(ranges, partition.topic_ids, partition.epochs)

@@ -133,5 +133,8 @@ class TaskWriter:
             batch_bytes = min(batch_bytes, limits.batch_bytes_max * FILLED_TENTHS // 10)
         count = len(described.partitions)
         packer = BatchPacker(topic, count, settings, batch_bytes)
+        if "compression.type" not in self._options.settings:
+            # It may have come compressed, from a topic that takes as much.
+            packer.plain_bytes_max = limits.batch_bytes_max
         packer.any_partition = self._first_partition % count
         return packer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -65,7 +66,7 @@ DEDUPLICATE = 'deduplicate = { by = ["event_id"], within = "24h" }\n'
 STATEFUL = """\
 name = "orders"
 checkpoint = "checkpoint"
-source = { topics = ["orders"] }
+source = { topics = ["orders"], time = "at" }
 decode = { format = "json", schema = "order.json" }
 deduplicate = { by = ["event_id"], within = "24h" }
 clean = { topic = "orders.clean", rejected = "orders.rejected" }
@@ -95,6 +96,8 @@ topic = "orders.unpaid"
         ('window = "5m"', 'session = "5m"', 'window = "5m", and the file has no window'),
         ("count(*)", "sum(1)", "stage revenue: .* values = .*count.*sum"),
         ("order_id", "payment_id", 'stage unpaid: .* key = "order_id"'),
+        ('"at"', '"sent"', 'stage clean: .* of time = "at", and the file has time = "sent"'),
+        (', time = "at"', "", 'stage clean: .* of time = "at", and the file has no time'),
         (DEDUPLICATE, "", "stage clean: .* is of by = .*, and the file has no by: write what it"),
     ],
 )
@@ -125,6 +128,24 @@ def test_what_state_is_made_of_does_not_change(
         stage.path.mkdir()
     with pytest.raises(StageFailed):
         bind_state(first, stages_of(first))
+
+
+def test_a_state_whose_time_was_not_noted_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "order.json").write_text('{"type": "object"}')
+    path = tmp_path / "orders.toml"
+    path.write_text(STATEFUL)
+    pipeline = read_pipeline(path, {})
+    stages = stages_of(pipeline)
+    bind(pipeline, "a")
+    bind_state(pipeline, stages)
+    for stage in stages:
+        stage.path.mkdir()
+    for file in (pipeline.checkpoint / "_pipeline").glob("*.state.json"):
+        kept = json.loads(file.read_text())
+        del kept["time"]
+        file.write_text(json.dumps(kept))
+
+    bind_state(pipeline, stages)
 
 
 @pytest.mark.parametrize(

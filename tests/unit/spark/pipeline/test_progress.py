@@ -67,6 +67,25 @@ def test_sums_are_kept_by_stage():
     assert len(heard) == 3
 
 
+def test_a_listener_that_fails_ends_nothing_and_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    heard: list[int] = []
+    asked: list[int] = []
+
+    def fail(one: BatchProgress) -> None:
+        asked.append(one.batch)
+        raise BrokenPipeError("Broken pipe")
+
+    progress = Progress((fail, lambda one: heard.append(one.batch)))
+    for number in range(3):
+        progress.add(batch_of({**TOLD, "batchId": number}, "orders", "clean"))
+
+    assert asked == heard == [0, 1, 2]
+    assert progress.batches("clean") == 3
+    assert caplog.messages == ["progress could not be told: Broken pipe"]
+
+
 def test_what_was_left_out_is_told_by_the_next_micro_batch_and_in_the_sums():
     gone = LostOffsets("orders", 1, 3, 9, "the log starts at 9")
     later = LostOffsets("orders", 0, 5, None, "the topic was deleted")

@@ -35,7 +35,8 @@ def pipeline_at(directory: Path, bootstrap: str) -> Pipeline:
 
 
 def test_topics_that_are_made_take_what_the_sources_take(tarry: Tarry, tmp_path: Path) -> None:
-    tarry.topic("orders", partitions=2, max_message_bytes=30_000_000)
+    limits = {"max_message_bytes": 30_000_000, "message_timestamp_after_max_ms": 7_200_000}
+    tarry.topic("orders", partitions=2, **limits)
     tarry.topic("returns", partitions=3)
     tarry.topic("rejected", partitions=1)
     pipeline = pipeline_at(tmp_path, tarry.bootstrap)
@@ -46,7 +47,11 @@ def test_topics_that_are_made_take_what_the_sources_take(tarry: Tarry, tmp_path:
         again = find_topics(admin, pipeline, stages_of(pipeline))
 
     assert [(one.name, one.partition_count, dict(one.configs)) for one in plan.missing] == [
-        ("clean", 3, {"max.message.bytes": "30065536"}),
+        (
+            "clean",
+            3,
+            {"max.message.bytes": "30065536", "message.timestamp.after.max.ms": "7200000"},
+        ),
         ("counts", 3, {"cleanup.policy": "compact"}),
     ]
     assert again.missing == []

@@ -361,6 +361,18 @@ def test_messages_of_protobuf_become_columns() -> None:
     assert all(error and error.startswith("the value is no shop.Order") for error in errors[2:])
 
 
+@pytest.mark.parametrize("wire", ["0a01ff", "32050a01ff1003"])
+def test_a_text_of_proto2_that_is_no_utf8_spoils_its_own_record(wire: str) -> None:
+    files = descriptor_pb2.FileDescriptorSet.FromString(shop())
+    files.file[1].syntax = "proto2"
+    decoder = ProtobufDecoder(files.SerializeToString(), "shop.Order", is_framed=False)
+
+    rows, errors = rows_of(decoder, bytes.fromhex(wire), b"\x0a\x01a")
+
+    assert (rows[0], rows[1]["id"], errors[1]) == (None, "a", None)
+    assert errors[0] is not None
+
+
 def test_the_frame_says_which_message_it_is() -> None:
     decoder = ProtobufDecoder(shop(), "shop.Order", is_framed=True)
     inner = ProtobufDecoder(shop(), "shop.Order.Line", is_framed=True)

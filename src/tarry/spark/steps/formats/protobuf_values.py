@@ -90,7 +90,11 @@ class ProtobufDecoder:
         missing = found.FindInitializationErrors()
         if missing:
             raise BadValue(f"field {missing[0]} is missing")
-        row: dict[str, Any] = self._convert(found)
+        try:
+            row: dict[str, Any] = self._convert(found)
+        except UnicodeDecodeError:
+            # Files of proto2 let texts be any bytes, and a map's key cannot be told then.
+            raise BadValue(f"the value is no {self._name}: a text is no UTF-8") from None
         return row
 
 
