@@ -66,7 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class FailureLines:
-    """Lines that name failures as they come: a suite that is ended half-way still tells them."""
+    """Lines that name failures, and why, as they come: a suite that is ended half-way tells them
+    too."""
 
     def __init__(self, reporter: pytest.TerminalReporter) -> None:
         self._reporter = reporter
@@ -74,7 +75,9 @@ class FailureLines:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._reporter.ensure_newline()
-            self._reporter.write_line(f"{report.when} of {report.nodeid} failed", red=True)
+            crash = getattr(report.longrepr, "reprcrash", None)
+            reason = "" if crash is None else f": {crash.message.partition(chr(10))[0]:.300}"
+            self._reporter.write_line(f"{report.when} of {report.nodeid} failed{reason}", red=True)
 
 
 def let_children_be_interrupted() -> None:

@@ -14,6 +14,7 @@ from typing import IO, Final
 
 from tests.support.interop.client_face import CODECS, STEP_SECONDS_MAX, ClientMissing, ProducerFace
 from tests.support.interop.records_sent import Header, ReadRecord, SentRecord, text_records
+from tests.support.patience import PATIENCE_S
 
 # What -f prints: a line of numbers and headers, then key, value and the end of the line.
 FORMAT: Final = r"%o %T %K %S %h\n%k%s\n"
@@ -62,7 +63,8 @@ class KcatFace:
     def __init__(self, address: str) -> None:
         if shutil.which("kcat") is None:
             raise ClientMissing("kcat is not installed (apt install kcat)")
-        self.command = ["kcat", "-b", address]
+        # It gives the broker five seconds for the first answer: on a busy machine that is little.
+        self.command = ["kcat", "-b", address, "-m", str(PATIENCE_S)]
         named = re.search(rb"Version (\S+) .*?librdkafka ([\d.]+)", self.output("-V"), re.DOTALL)
         assert named is not None
         self.version = f"{named[1].decode()} (librdkafka {named[2].decode()})"
