@@ -36,16 +36,9 @@ os.environ["TARRY_CONFIG"] = os.devnull
 # Folders whose tests start other processes; `make quick` leaves them out.
 PROCESS_FOLDERS = ("interop", "processes", "meta", "spark")
 
-# Parts that folders are shared out to, where a worker runs a part: those of `PARTS` have workers
-# of their own, since their tests mostly wait for other programs, and all others one part, "both".
-# "both" and "processes" run in both forms; the others ask nothing of the form and run compiled.
-PARTS = {
-    "interop": ("clients", "groups"),
-    "meta": ("groups",),
-    "spark": ("spark",),
-    "processes": ("processes",),
-}
-BOTH = ("both",)
+# Folders whose tests ask nothing of the form and mostly wait for other programs; where both forms
+# run, three more workers share these, compiled.
+ONE_FORM_FOLDERS = ("interop", "meta", "spark")
 
 TESTS = Path(__file__).parent
 
@@ -100,7 +93,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     part = os.environ.get("TARRY_TEST_PART")
     if part is None or collection_path.parent != TESTS or not collection_path.is_dir():
         return None
-    return None if part in PARTS.get(collection_path.name, BOTH) else True
+    return True if (part == "both") == (collection_path.name in ONE_FORM_FOLDERS) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -146,13 +139,17 @@ def runs_here(item: pytest.Item) -> bool:
 
 
 def part_of(item: pytest.Item) -> str:
-    """Return the part to which a test belongs.
+    """Return "both" for what runs in both forms, else the part to which a test belongs.
 
     The part "groups" has the tests of groups, which share a broker and a JVM, and those of the
     project's own rules; the part "spark" those that share a Spark.
     """
-    parts = PARTS.get(folder_of(item), BOTH)
-    return parts[0] if len(parts) == 1 or "group" not in item.path.name else "groups"
+    folder = folder_of(item)
+    if folder not in ONE_FORM_FOLDERS:
+        return "both"
+    if folder == "spark":
+        return "spark"
+    return "groups" if folder == "meta" or "group" in item.path.name else "clients"
 
 
 def folder_of(item: pytest.Item) -> str:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The whole suite in both forms of the hot modules at once.  For each form one worker runs what
-# computes, and one what starts brokers and mostly waits for them; three more run what asks nothing of
-# the form (groups of consumers, single clients, Spark).  pytest closes with one line over all.  Where
+# The whole suite in both forms of the hot modules at once: one worker runs the interpreted form,
+# one the compiled form, three more what asks nothing of the form and mostly waits for other programs
+# (groups of consumers, single clients, Spark); pytest closes with one line over all.  Where
 # nothing is compiled, two workers share the interpreted form.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,8 +10,6 @@ if [ "$(.venv/bin/python -c 'import tarry; print(tarry.FORM)')" = compiled ]; th
     exec .venv/bin/pytest --dist each \
         --tx popen//env:TARRY_PURE=1//env:TARRY_TEST_PART=both \
         --tx popen//env:TARRY_PURE=0//env:TARRY_TEST_PART=both \
-        --tx popen//env:TARRY_PURE=1//env:TARRY_TEST_PART=processes \
-        --tx popen//env:TARRY_PURE=0//env:TARRY_TEST_PART=processes \
         --tx popen//env:TARRY_PURE=0//env:TARRY_TEST_PART=groups \
         --tx popen//env:TARRY_PURE=0//env:TARRY_TEST_PART=clients \
         --tx popen//env:TARRY_PURE=0//env:TARRY_TEST_PART=spark "$@"

@@ -15,7 +15,15 @@ from tarry.base.limits import POLL_MS_MAX
 from tarry.broker.broker import PARTING_MS_MAX
 from tarry.cluster.elections import PREFERRED, UNCLEAN
 from tarry.cluster.rows import Keys
+from tarry.log.batch_walk import Flaw
+from tarry.log.log import Log
 from tarry.protocol import api_keys
+from tarry.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from tarry.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -271,6 +279,13 @@ def test_a_new_disk_leaves_below_the_floor_but_never_as_the_last() -> None:
     assert scene.violations() == []
 
 
+def logs(scene: LeaderScene) -> list[Log]:
+    """The logs of the first partition at brokers 1 and 2."""
+    found = [scene.node(each).broker for each in (1, 2)]
+    replicas = [each.topics.replica(TOPIC, 0) for each in found if each is not None]
+    return [each.log for each in replicas if each is not None]
+
+
 def elect(scene: LeaderScene, number: int, election: int) -> int:
     places = [TopicPartitions(TOPIC, [0])]
     request = ElectLeadersRequest(election, places, timeout_ms=5_000)
@@ -324,9 +339,7 @@ def test_an_unclean_election_takes_records_of_a_replica_before_an_empty_disk(how
     scene.until(lambda: scene.leaders() == [2], "a leader with records", 20_000)
     scene.until(lambda: sorted(scene.row().isr) == [1, 2], "both in sync again")
 
-    found = [scene.nodes[each].broker for each in (1, 2)]
-    logs = [each.topics.replica(TOPIC, 0) for each in found if each is not None]
-    assert [each.log.log_end_offset for each in logs if each is not None] == [1, 1]
+    assert [log.log_end_offset for log in logs(scene)] == [1, 1]
 
 
 def test_what_stood_still_at_the_start_is_left_when_it_is_mended() -> None:
@@ -400,6 +413,95 @@ def test_a_clean_stop_is_trusted_with_any_policy() -> None:
     scene.restart(1)
 
     assert scene.row().isr == ALL
+    assert scene.violations() == []
+
+
+# --- Replicas that go and come back.
+
+
+def reassign(scene: LeaderScene, number: int, target: list[int]) -> int:
+    topic = ReassignableTopic(TOPIC, [ReassignablePartition(0, target)])
+    request = AlterPartitionReassignmentsRequest(5_000, topics=[topic])
+    answer = ClusterUser(scene.cluster, number).call(
+        api_keys.ALTER_PARTITION_REASSIGNMENTS, 1, request
+    )
+    assert isinstance(answer, AlterPartitionReassignmentsResponse)
+    return answer.responses[0].partitions[0].error_code
+
+
+def test_a_replica_that_was_taken_away_while_its_broker_was_down_can_come_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scene = LeaderScene()
+    scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime"})
+    scene.until(lambda: scene.leads(1), "a leader")
+    ClusterUser(scene.cluster, 1).call(api_keys.PRODUCE, 11, a_produce())
+    scene.stop(2)
+    assert reassign(scene, 1, [1]) == errors.NONE
+    scene.restart(2)
+    assert scene.row().replicas == [1]
+    assert reassign(scene, 1, [1, 2]) == errors.NONE
+    scene.until(lambda: sorted(scene.row().isr) == [1, 2], "both in sync again", 10_000)
+
+    assert [log.flaw_offset for log in logs(scene)] == [-1, -1]
+    assert [log.flushed_offset for log in logs(scene)] == [1, 1]
+    # What a recovery point says of the replica before is not asked of the new one.
+    assert "damaged" not in caplog.text
+    assert scene.violations() == []
+
+
+def test_a_damaged_log_is_copied_anew_before_it_is_in_sync(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It ends where the leader's does, and has not what lies before."""
+    scene = LeaderScene()
+    scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime"})
+    scene.until(lambda: scene.leads(1), "a leader")
+    ClusterUser(scene.cluster, 1).call(api_keys.PRODUCE, 11, a_produce())
+    scene.stop(2)
+    scene.until(lambda: scene.row().isr == [1], "a shrink")
+    scene.node(2).disk.lose_file(f"{TOPIC}-0/{0:020}.log")
+    scene.restart(2)
+    scene.until(lambda: sorted(scene.row().isr) == [1, 2], "both in sync again", 10_000)
+
+    assert [log.flaw_offset for log in logs(scene)] == [-1, -1]
+    assert [log.flushed_offset for log in logs(scene)] == [1, 1]
+    assert "t-0 is damaged at offset 0: it is given up" in caplog.text
+    assert scene.violations() == []
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["leader", "follower"])
+def test_who_finds_its_log_damaged_leaves_those_in_sync_and_copies_it_anew(number: int) -> None:
+    scene = LeaderScene()
+    scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime", "min.insync.replicas": "2"})
+    scene.until(lambda: scene.leads(1), "a leader")
+    ClusterUser(scene.cluster, 1).call(api_keys.PRODUCE, 11, a_produce())
+    logs(scene)[number - 1].note_flaw(Flaw("a bit has turned", 0, 0))
+    scene.until(lambda: scene.row().isr == [3 - number], "its leave", 5_000)
+    assert scene.leaders() == [3 - number]
+    scene.until(lambda: sorted(scene.row().isr) == [1, 2], "both in sync again", 10_000)
+
+    assert [log.flaw_offset for log in logs(scene)] == [-1, -1]
+    assert [log.flushed_offset for log in logs(scene)] == [1, 1]
+    assert scene.violations() == []
+
+
+def test_who_has_found_its_log_damaged_claims_nothing() -> None:
+    scene = LeaderScene()
+    scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime"})
+    scene.until(lambda: scene.leads(1), "a leader")
+    ClusterUser(scene.cluster, 1).call(api_keys.PRODUCE, 11, a_produce())
+    scene.kill(1)
+    broker = scene.node(2).broker
+    assert broker is not None
+    damaged = broker.topics.replica(TOPIC, 0)
+    assert damaged is not None
+    damaged.log.note_flaw(Flaw("a bit has turned", 0, 0))
+    scene.pass_ms(3 * SESSION_MS)
+
+    assert scene.leaders() == []
+    scene.restart(1)
+    scene.until(lambda: scene.leaders() == [1], "the one that has everything")
     assert scene.violations() == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.support.spark.audit import make_topic, values_of
 from tests.support.spark.trap import Trap, snapped, trapped_source
@@ -135,6 +136,10 @@ def test_records_that_are_gone_end_a_run_that_may_go_on_without_them(spark, brok
     sums = run_pipeline(spark, made, RunOptions(once=True, skips_lost=True, restarts_max=20))
 
     assert sums["clean"].records == 7
+    reason = f"the log starts at {end.offset - 7}"
+    lost = [("lost-pipe", 0, end.offset - 10, end.offset - 7, reason)]
+    for stage in ("clean", "archive"):
+        assert [msgspec.structs.astuple(one) for one in sums[stage].lost] == lost
     assert verify(made.archive.path, made.reading()).lost == 3
 
 

@@ -8,7 +8,7 @@ from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.lifecycle import StartMetadata, start_broker
 from tarry.broker.metadata.cluster_member import ClusterMember
-from tarry.broker.metadata.doubts import find_doubts, find_older_rows
+from tarry.broker.metadata.doubts import UnwholeLogs, find_doubts, find_older_rows
 from tarry.broker.metadata.elections import Elections
 from tarry.broker.metadata.reassigning import Reassigning
 from tarry.broker.replication.start import begin_following, begin_leading
@@ -90,6 +90,8 @@ def _begin_membership(broker: Broker, joining: Joining, boot_id: str) -> Cluster
         timer=timer,
         topics=broker.topics,
         shutdown=broker.shutdown,
-        elections=Elections(settings, store, flushes, doubts, turn, timer),
+        elections=Elections(
+            settings, store, flushes, UnwholeLogs(doubts, broker.topics), turn, timer
+        ),
         doubts=doubts,
     )

@@ -157,6 +157,13 @@ class Logs:
         log.close()
         self.recovery_points.forget(log)
 
+    def forget_directory(self, directory: str) -> None:
+        """Forget what was loaded about a directory that is given up, which was not opened: a later
+        log of its name is another one, though of the same topic.
+        """
+        if self._loaded is not None:
+            self._loaded.pop(directory, None)
+
     def close_cleanly(self) -> None:
         """Save everything that a start would have to find out, then mark the stop as clean.
 

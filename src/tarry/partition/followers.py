@@ -77,10 +77,12 @@ class Follower:
         self.clock = clock
 
     def catch_up_anew(self) -> None:
-        """Count it as behind until it has everything again: it is not in sync any more.
+        """Count it as behind until it tells that it has everything: it is not in sync any more.
 
-        One whose disk is full leaves by itself, and would be held to be caught up for a lag's time.
+        One whose disk is full, or whose log is damaged, leaves by itself.  By what it told before
+        it would be held to be caught up, and be in sync again at once.
         """
+        self.end = NOT_TOLD
         self.caught_up_ms = -1
         self._asked_end = -1
 

@@ -9,6 +9,7 @@ from typing import Final
 from tests.support.broker_process import BrokerProcess
 
 from tarry.client import Admin, NewTopic, Producer
+from tarry.log.recovery.points import RECOVERY_POINTS_FILE
 
 # Of a batch, the part before what its length counts.
 LENGTH_AT: Final = 8
@@ -48,6 +49,8 @@ class LosingBroker:
         while at < len(data) and int.from_bytes(data[at : at + LENGTH_AT]) < offset:
             at += LENGTH_END + int.from_bytes(data[at + LENGTH_AT : at + LENGTH_END])
         path.write_bytes(data[:at])
+        # As if no flush had been before that: what is missing of a log that was durable is damage.
+        (self.process.directory / "data" / RECOVERY_POINTS_FILE).unlink(missing_ok=True)
         self.process.start()
 
     def restart(self, *, is_clean: bool) -> None:

@@ -287,6 +287,50 @@ def test_a_cut_below_the_log_start_begins_the_log_anew(world, full):
     assert world.offsets(world.open_logs()) == [25, 26]
 
 
+@pytest.fixture
+def begun_inside(world):
+    """A log of four batches of three records each, that begins at the second record of one."""
+    log = world.open_logs()
+    for first in range(0, 12, 3):
+        world.append(log, *range(first, first + 3))
+    log.write()
+    world.flush(log)
+    log.follow_start(4)
+    world.recovery_point_round(100_000)
+    return log
+
+
+@pytest.mark.parametrize("offset", [4, 5])
+def test_a_cut_inside_the_batch_where_the_log_begins_leaves_an_empty_log(
+    world, begun_inside, offset
+):
+    cut(world, begun_inside, offset)
+
+    assert begun_inside.log_start_offset == begun_inside.log_end_offset == 4
+    world.flush(begun_inside)
+    world.fill(begun_inside, 2, epoch=5)
+    world.disk.crash()
+    log = world.open_logs()
+    assert (log.log_start_offset, log.flaw_offset) == (4, -1)
+    assert world.offsets(log) == [4, 5]
+
+
+@pytest.mark.parametrize("offset", [4, 5])
+def test_a_cut_inside_that_batch_which_is_not_needed_any_more_loses_nothing(
+    world, begun_inside, offset
+):
+    try_truncate(begun_inside, offset)
+    world.recovery_point_round(100_001)
+    while not try_truncate(begun_inside, begun_inside.log_end_offset):
+        world.recovery_point_round(100_002)
+    end_offset = begun_inside.log_end_offset
+
+    world.disk.crash()
+
+    log = world.open_logs()
+    assert (log.log_end_offset, log.flaw_offset) == (end_offset, -1)
+
+
 def test_a_damaged_log_is_whole_after_a_restart(world, full):
     path = full.segments[1].path + ".log"
     world.recovery_point_round(100_000)

@@ -17,6 +17,7 @@ from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.broker.membership import ClusterMembership
 from tarry.broker.metadata.changes import MetadataChanges
+from tarry.broker.metadata.doubts import UnwholeLogs
 from tarry.broker.metadata.elections import Elections
 from tarry.broker.metadata.hosting import Hosting
 from tarry.broker.shutdown import Shutdown
@@ -90,6 +91,7 @@ class ClusterMember(ClusterMembership):
         self._shutdown = shutdown
         self._elections = elections
         self._doubts = doubts
+        self._unwhole = UnwholeLogs(doubts, topics)
         self._own_epoch = -1
         hosting.own_epoch = self._last_epoch
         # The life in which this broker has left what it doubts, and the one in which everything was
@@ -221,7 +223,7 @@ class ClusterMember(ClusterMembership):
                     epoch,
                     self._settings,
                     self._vacancies,
-                    self._doubts,
+                    self._unwhole,
                 )
             )
 

@@ -19,8 +19,39 @@ from tarry.cluster.records import PartitionChanged, PartitionRow
 from tarry.cluster.row_changes import Place
 from tarry.cluster.state import ClusterState, stands_still
 from tarry.log.logs import Logs
+from tarry.partition.state import Partition
 
 logger = logging.getLogger("tarry.cluster")
+
+
+class UnwholeLogs:
+    """Container of the partitions whose logs here are not whole: doubted since the start, or found
+    to be damaged since.  Of the only replica nobody knows better.
+    """
+
+    def __init__(self, doubts: Doubts, topics: Topics) -> None:
+        self._doubts = doubts
+        self._topics = topics
+
+    def __contains__(self, place: object) -> bool:
+        if place in self._doubts:
+            return True
+        assert isinstance(place, tuple)
+        hosted = self._topics.with_id(place[0])
+        partition = None if hosted is None else hosted.replica(place[1])
+        return partition is not None and _is_damaged(partition)
+
+    def damaged_in_sync(self) -> list[Partition]:
+        """Return the damaged ones of which others are in sync too."""
+        return [
+            each
+            for each in self._topics.replicas()
+            if each.log.flaw_offset >= 0 and each.own_id in each.isr and len(each.isr) > 1
+        ]
+
+
+def _is_damaged(partition: Partition) -> bool:
+    return partition.log.flaw_offset >= 0 and len(partition.replicas) > 1
 
 
 def find_older_rows(topics: Topics, state: ClusterState) -> list[PartitionChanged]:

@@ -1,6 +1,6 @@
 """Elections that a broker makes by the clock: it looks at regular times whether one is due.
 
-It hands over what it leads and cannot write, and leaves the isr where it follows and cannot write;
+It hands over what it leads and cannot write or read, and leaves the isr where it follows so;
 it takes back what it is the preferred leader of; and where the topic allows it and nobody in sync
 has lived for a while it takes over though it may lack records.
 """
@@ -15,10 +15,10 @@ from typing import Final
 from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
+from tarry.broker.metadata.doubts import UnwholeLogs
 from tarry.cluster.change import Change
 from tarry.cluster.etcd_store import EtcdStore
 from tarry.cluster.hand_over import HandOver, PreferLeaders
-from tarry.cluster.last_life import Doubts
 from tarry.cluster.leaves import LeavePartitions
 from tarry.cluster.row_changes import RowsChange, Spells
 from tarry.cluster.unclean import ElectUncleanly
@@ -31,14 +31,17 @@ logger = logging.getLogger("tarry.cluster")
 LOOK_MS: Final = 500
 # All topics are looked at for unclean elections only so often.
 UNCLEAN_LOOK_MS: Final = 2_500
+# And all replicas here for damage.
+DAMAGE_LOOK_MS: Final = 1_000
 # A log that could not be written for so long is another broker's to lead.
 REFUSED_MS: Final = 1_000
 
 
 # What a change means, for the log.
 _WHAT: Final[dict[type[RowsChange], str]] = {
-    HandOver: "cannot be written here: other brokers lead them from now on",
-    LeavePartitions: "cannot be written here: this broker leaves their replicas in sync",
+    HandOver: "cannot be written here, or are damaged: other brokers lead them from now on",
+    LeavePartitions: "cannot be written here, or are damaged: this broker leaves their replicas in "
+    "sync",
     ElectUncleanly: "have nobody in sync that lives and whose log is whole: a replica leads them "
     "that may lack records (unclean.leader.election.enable)",
     PreferLeaders: "return to this broker, their preferred leader",
@@ -53,7 +56,7 @@ class Elections(TimerEntry):
         settings: Settings,
         store: EtcdStore,
         flushes: Flushes,
-        doubts: Doubts,
+        unwhole: UnwholeLogs,
         turn: Turn,
         timer: TimingWheel,
     ) -> None:
@@ -62,7 +65,7 @@ class Elections(TimerEntry):
         self._broker_id = settings.node_id
         self._store = store
         self._flushes = flushes
-        self._doubts = doubts
+        self._unwhole = unwhole
         self._turn = turn
         self._timer = timer
         self._own_epoch: Callable[[], int] | None = None
@@ -70,6 +73,7 @@ class Elections(TimerEntry):
         self._refused = Spells(turn)
         self._orphans = Spells(turn)
         self._unclean_ms = turn.now_ms + UNCLEAN_LOOK_MS
+        self._damage_ms = turn.now_ms + DAMAGE_LOOK_MS
         self._preferred_ms = turn.now_ms + self._preferred_interval_ms
 
     @property
@@ -95,9 +99,12 @@ class Elections(TimerEntry):
         if epoch < 0:
             return
         refused = self._refused_logs()
+        damaged = self._damaged_logs()
         for kind in (
             partial(self._give_up_leads, refused),
+            partial(self._give_up_leads, damaged),
             partial(self._leave, refused),
+            partial(self._leave_damaged, damaged),
             self._orphaned,
             self._preferred,
         ):
@@ -141,6 +148,13 @@ class Elections(TimerEntry):
         self._refused.end(is_whole=True)
         return found
 
+    def _damaged_logs(self) -> list[Partition]:
+        """Return what others in sync have whole, as far as they know, and this broker has not."""
+        if self._turn.now_ms < self._damage_ms:
+            return []
+        self._damage_ms = self._turn.now_ms + DAMAGE_LOOK_MS
+        return self._unwhole.damaged_in_sync()
+
     def _give_up_leads(self, refused: list[Partition], epoch: int) -> RowsChange | None:
         """Hand over what is led and cannot be written here; nobody waits for this broker then."""
         places = {(each.topic_id, each.index): None for each in refused if each.is_leader}
@@ -157,6 +171,15 @@ class Elections(TimerEntry):
         known, settings = self._store.known, self._settings
         return LeavePartitions(known, self._broker_id, epoch, places, settings)
 
+    def _leave_damaged(self, damaged: list[Partition], epoch: int) -> RowsChange | None:
+        """Leave the replicas in sync where the log here is damaged, below their floor too: what is
+        missing counts on no disk.
+        """
+        places = {(each.topic_id, each.index): None for each in damaged if not each.is_leader}
+        if not places:
+            return None
+        return LeavePartitions(self._store.known, self._broker_id, epoch, places)
+
     def _orphaned(self, epoch: int) -> RowsChange | None:
         """Elect where the topic allows it and nobody in sync lives."""
         if self._turn.now_ms < self._unclean_ms:
@@ -168,7 +191,7 @@ class Elections(TimerEntry):
             epoch,
             self._settings,
             self._orphans,
-            self._doubts,
+            self._unwhole,
         )
 
     def _preferred(self, epoch: int) -> RowsChange | None:

@@ -98,6 +98,7 @@ class Removals:
         if identity.read(disk) != identity.text and has_data:
             return
         number = 0
+        self._logs.forget_directory(directory)
         away = deleted_directory(topic, index, topic_id)
         while disk.exists(away):
             # An earlier one is still being removed.

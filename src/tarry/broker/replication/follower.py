@@ -183,6 +183,14 @@ class ReplicaFollower(Part):
         if code != errors.NONE:
             reason = f"where its log begins the leader answers with {errors.error_name(code)}"
             self.placement.pause(followed, reason, is_expected=code in _EXPECTED_CODES)
+        elif log.flaw_offset >= 0:
+            logger.warning(
+                "%s is damaged at offset %d: it is given up, and copied anew from offset %d on",
+                followed.partition.name,
+                log.flaw_offset,
+                start_offset,
+            )
+            self._begin_anew(followed, start_offset)
         elif start_offset <= log.log_end_offset and not self._may_begin_at(followed, start_offset):
             self.placement.pause(
                 followed,
@@ -195,9 +203,12 @@ class ReplicaFollower(Part):
                 log.log_end_offset,
                 start_offset,
             )
-            followed.set_high_watermark(min(followed.partition.high_watermark, start_offset))
-            followed.restart_offset = start_offset
-            self.placement.cut(followed)
+            self._begin_anew(followed, start_offset)
+
+    def _begin_anew(self, followed: Followed, start_offset: int) -> None:
+        followed.set_high_watermark(min(followed.partition.high_watermark, start_offset))
+        followed.restart_offset = start_offset
+        self.placement.cut(followed)
 
     def _may_begin_at(self, followed: Followed, start_offset: int) -> bool:
         """Return whether a log without a record may begin before its end.

@@ -112,6 +112,10 @@ class Placement:
         elif before is not None and before[:3] == after[:3] and followed.state != IDLE:
             # Only who is in sync has changed, and with it perhaps the lane.
             if followed.state == FETCHING:
+                own_id = self.terms.broker_id
+                if own_id in before.isr and own_id not in after.isr:
+                    # The leader has forgotten where the log ends here: it is to be named anew.
+                    self.leave(followed)
                 self.place(followed)
             return
         followed.failures = 0
@@ -227,7 +231,9 @@ class Placement:
             self.leave(followed)
             lane = self._open_lane(key, address)
             lane.add(followed)
-        if followed.is_settled and followed.kept is None:
+        if partition.log.flaw_offset >= 0:
+            self._replace_damaged(lane, followed, is_in_sync=is_in_sync)
+        elif followed.is_settled and followed.kept is None:
             self.unsettled.pop(followed, None)
             lane.want(followed)
         else:
@@ -235,6 +241,19 @@ class Placement:
             followed.appended_end = partition.log.log_end_offset
             self.unsettled[followed] = None
             self._flushes.dirty[partition] = None
+
+    def _replace_damaged(self, lane: Lane, followed: Followed, *, is_in_sync: bool) -> None:
+        """Have a damaged log copied anew; its leader has all that counts.
+
+        Where it ends is never told: it has not what lies before.  As long as this broker is in sync
+        what can be read of it may be needed.
+        """
+        log = followed.partition.log
+        if is_in_sync:
+            reason = f"it is damaged at offset {log.flaw_offset} and counts as in sync"
+            self.pause(followed, reason, is_expected=True)
+        else:
+            lane.ask_start(followed)
 
     def lane_of(self, followed: Followed) -> Lane | None:
         key = followed.lane_key

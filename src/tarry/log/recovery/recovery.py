@@ -14,7 +14,7 @@ import logging
 
 from tarry.base.doors import Disk, LogFile
 from tarry.base.errors import StorageError
-from tarry.log.batch_walk import BatchWalk, Flaw
+from tarry.log.batch_walk import UNKNOWN_OFFSET, BatchWalk, Flaw
 from tarry.log.compaction.checkpoint import COMPACTION_FILE, FoundCompaction, finish_swap
 from tarry.log.config import INT64_MAX, LogConfig
 from tarry.log.identity import LogIdentity
@@ -107,6 +107,7 @@ class _Recovery:
         # Segments from this base offset on may be torn; in those before, a flaw is damage.
         self.torn_base_offset_min = 0
         self.end_offset = 0
+        self.log_start_offset = 0
         self.was_clean = False
         # Why the scan ended before the end of a file.
         self.torn_reason = ""
@@ -137,6 +138,7 @@ class _Recovery:
             log_start_offset = point.log_start_offset
             recovery_offset = point.recovery_offset
         self.end_offset = recovery_offset
+        self.log_start_offset = log_start_offset
         last_base_offset = rows[-1].base_offset
         if point is None and self.base_offsets:
             last_base_offset = self.base_offsets[-1]
@@ -376,7 +378,7 @@ class _Recovery:
         if file.size == segment.written_size:
             return True
         segment.loaded().must_save = True
-        walk = BatchWalk(file, segment.written_size, file.size, self.end_offset)
+        walk = BatchWalk(file, segment.written_size, file.size, self._first_offset(file, segment))
         walk.checks_crc = True
         walk.has_gaps = segment.has_gaps
         walk.leader_epoch_min = log.leader_epochs.latest_epoch
@@ -395,6 +397,18 @@ class _Recovery:
         self.report.scanned_bytes += file.size - segment.flushed_size
         self.torn_reason = walk.flaw
         return walk.flaw == ""
+
+    def _first_offset(self, file: LogFile, segment: Segment) -> int:
+        """Return where the next batch must begin.
+
+        A log may begin inside a batch.  A cut that was to take this batch, and did not come to it,
+        has left the recovery point there.
+        """
+        if self.end_offset == self.log_start_offset > segment.base_offset:
+            first = BatchWalk(file, segment.written_size, file.size, UNKNOWN_OFFSET)
+            if first.step() and first.batch_offset < self.end_offset <= first.last_offset:
+                return int(first.batch_offset)
+        return self.end_offset
 
     def _cut(self, log: Log, later: list[int], reason: str) -> None:
         """Drop what follows the last sound batch."""

@@ -55,9 +55,7 @@ class PartitionPosition:
         # The replica to read from instead of the leader, until when, how often it failed in a row,
         # and until when only the leader is asked.
         self.replica_id = NO_REPLICA
-        self.replica_until_ms = 0
-        self.replica_failures = 0
-        self.leader_only_until_ms = 0
+        self.replica_until_ms = self.replica_failures = self.leader_only_until_ms = 0
         # While the leader, or the group's coordinator, is asked where the position is.
         self.question: object | None = None
         # Up to here the user is done; what a commit says.
