@@ -138,3 +138,20 @@ def parse_time_ms(text: str, now_wall_ms: int) -> int:
             f"invalid time {text!r}: it is before 1970, where the times of records begin"
         )
     return time_ms
+
+
+def parse_fixed_time_ms(option: str, text: str) -> int:
+    """Milliseconds since 1970 of an epoch number or of an ISO time with its zone: what means the
+    same whenever and wherever a command is started again."""
+    is_naive = False
+    with contextlib.suppress(ValueError):
+        is_naive = datetime.fromisoformat(text).tzinfo is None
+    # A number alone may look like a date without dashes, and is milliseconds.
+    if text.startswith("-") or (is_naive and whole_number(text, OFFSET_MAX) is None):
+        what = "with its zone" if is_naive else "itself"
+        raise BadPlace(
+            f"invalid {option} {text!r}: write the time {what}, such as 2026-11-22T08:00Z, so that "
+            "the same command means the same when it is started again"
+        )
+    # Only a time that counts from now would need it.
+    return parse_time_ms(text, now_wall_ms=0)

@@ -39,6 +39,7 @@ def run(*words: str) -> Result:
     [
         (("revenu",), 1, "has no aggregate 'revenu'; did you mean revenue?"),
         (("--from", "-1h"), 2, "invalid --from '-1h': write the time itself"),
+        (("--until", "2026-10-25T02:30"), 2, "write the time with its zone, such as 2026-11-22T08"),
         (("--until", "noon"), 2, "invalid time 'noon': write 2026-11-21T08:00"),
         (("--from", "2", "--until", "1"), 1, "the time from which windows count is not before"),
         ((), 1, "orders.toml has no [archive]: name the directory of one"),

@@ -154,6 +154,8 @@ def test_an_archive_is_replayed_once(broker: Tarry, tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         (("--from", "-2h"), "write the time itself"),
+        (("--from", "2026-03-29T02:30"), "write the time with its zone, such as 2026-11-22T08:00Z"),
+        (("--until", "2026-03-29"), "write the time with its zone"),
         (("--from", "soon"), "invalid time 'soon'"),
         (("--until", "0=x"), "write PARTITION=OFFSET"),
     ],

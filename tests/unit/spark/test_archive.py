@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
+from tarry.cli.spark.verify import RoundTeller
 from tarry.client import Admin, NewTopic, Producer, TopicRecreated
 from tarry.spark.archive.archive import ArchiveOptions, Archiver, ArchiveSummary, archive
 from tarry.spark.archive.contents import read_contents, times_of
@@ -604,6 +605,24 @@ def test_records_that_retention_takes_while_they_are_recounted_are_no_fault(
         )
 
     assert (found.faults, found.compared) == ([], 3)
+
+
+def test_a_recount_tells_how_far_it_is(
+    broker: Tarry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(3):
+        fill(broker, 2)
+        run(broker, tmp_path)
+    told: list[tuple[int, int]] = []
+    clock = iter([0.0, 9.0, 10.0, 15.0])
+    teller = RoundTeller(is_silent=False, clock=lambda: next(clock))
+
+    verify(tmp_path, tell=lambda done, count: told.append((done, count)))
+    for done, count in told:
+        teller.tell(done, count)
+
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert capsys.readouterr().err == "2 of 3 rounds recounted\n"
 
 
 def test_another_cluster_is_not_taken_for_one_that_has_nothing_any_more(

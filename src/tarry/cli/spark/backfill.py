@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tarry.cli.places import BadPlace, parse_time_ms
+from tarry.cli.places import BadPlace, parse_fixed_time_ms
 from tarry.cli.running import fail, json_option, quietly
 from tarry.cli.spark.pipeline_files import load_pipeline, tell_mistakes
 from tarry.cli.spark.session import check_pyspark_there, spark_session, telling_tasks
@@ -93,14 +93,8 @@ def backfill_command(path: Path, *, as_json: bool, **given: Any) -> None:
 def _time(option: str, text: str | None) -> int | None:
     if text is None:
         return None
-    if text.startswith("-"):
-        raise click.UsageError(
-            f"invalid {option} {text!r}: write the time itself, such as 2026-11-22T08:00Z, so that "
-            "the same command means the same windows when it is started again"
-        )
     try:
-        # Only a time that counts from now would need it.
-        return parse_time_ms(text, now_wall_ms=0)
+        return parse_fixed_time_ms(option, text)
     except BadPlace as error:
         raise click.UsageError(str(error)) from None
 

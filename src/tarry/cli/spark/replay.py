@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from tarry.cli.places import BadPlace, parse_time_ms
+from tarry.cli.places import BadPlace, parse_fixed_time_ms
 from tarry.cli.running import PRODUCER, Cluster, cluster_options, json_option, quietly
 from tarry.cli.spark.directories import DirectoryPath
 from tarry.cli.spark.session import reach, settings_of, spark_session
@@ -114,14 +114,8 @@ def _bound(option: str, text: str | None) -> tuple[int | None, dict[int, int]]:
         return None, {}
     if "=" in text:
         return None, dict(_offset(option, part) for part in text.split(","))
-    if text.startswith("-"):
-        raise click.UsageError(
-            f"invalid {option} {text!r}: write the time itself, such as 2026-11-22T08:00Z, so that "
-            "the same command means the same records when it is started again"
-        )
     try:
-        # Only a time that counts from now would need it.
-        return parse_time_ms(text, now_wall_ms=0), {}
+        return parse_fixed_time_ms(option, text), {}
     except BadPlace as error:
         raise click.UsageError(str(error)) from None
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -20,7 +22,7 @@ from tarry.cli.running import (
 )
 from tarry.cli.spark.directories import DirectoryPath
 from tarry.cli.spark.pipeline_files import load_pipeline
-from tarry.cli.spark.session import given_settings, reach, settings_of
+from tarry.cli.spark.session import TELL_SECONDS, given_settings, reach, settings_of
 from tarry.cli.tables import bad, count_of, good, print_json
 from tarry.cli.units import size_text
 
@@ -47,6 +49,22 @@ the broker still has is read again, and each offset must be there.
 """
 
 
+class RoundTeller:
+    """Teller of a long recount: a line on stderr every ten seconds."""
+
+    def __init__(self, *, is_silent: bool, clock: Callable[[], float] = monotonic) -> None:
+        self._is_silent = is_silent
+        self._clock = clock
+        self._told_s = clock()
+
+    def tell(self, done: int, count: int) -> None:
+        """Tell how many rounds are recounted, if it is time to."""
+        now_s = self._clock()
+        if not self._is_silent and now_s - self._told_s >= TELL_SECONDS:
+            self._told_s = now_s
+            click.echo(f"{done} of {count_of(count, 'round')} recounted", err=True)
+
+
 @click.command("verify", epilog=VERIFY_EXAMPLES)
 @click.argument("path", type=DirectoryPath(), metavar="PATH")
 @cluster_options
@@ -70,7 +88,9 @@ def verify_command(
         settings = {**pipeline.reading(), **given_settings(cluster)}
     elif not offline:
         reach(cluster)
-    found = verify(directory, None if offline else settings, checksums=not no_checksums)
+    given = None if offline else settings
+    told = RoundTeller(is_silent=as_json)
+    found = verify(directory, given, checksums=not no_checksums, tell=told.tell)
     if as_json:
         print_json({"is_whole": not found.faults, **asdict(found)})
     else:

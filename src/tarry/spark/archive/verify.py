@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,10 +50,15 @@ class VerifiedArchive:
 
 
 def verify(
-    path: Path, settings: Mapping[str, str] | None = None, *, checksums: bool = True
+    path: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    checksums: bool = True,
+    tell: Callable[[int, int], None] = lambda done, count: None,
 ) -> VerifiedArchive:
     """Recount an archive; with a consumer's settings, beside what the broker still has.
 
+    `tell` gets how many rounds are recounted, after each, and how many there are.
     Raises ArchiveRefused where there is no archive, a manifest that cannot be read, or another
     cluster at these settings.
     """
@@ -65,7 +70,7 @@ def verify(
     files = FilesNow(directory, found, checksums)
     ends: dict[TopicPartition, int] = {}
     if settings is None:
-        for manifest in _manifests(directory, found):
+        for manifest in _manifests(directory, found, tell):
             _verify_round(files, manifest, ends, found)
         _verify_sums(directory, files, found)
         _verify_seen(directory, seen, found)
@@ -79,7 +84,7 @@ def verify(
                 f"{cluster_id}: give the address of the former, or recount without it (--offline)"
             )
         broker = BrokerRows(logs, readable, committed)
-        for manifest in _manifests(directory, found):
+        for manifest in _manifests(directory, found, tell):
             offsets = _verify_round(files, manifest, ends, found)
             broker.compare(manifest, offsets, found)
         broker.check_ends(ends, found)
@@ -148,7 +153,9 @@ def _verify_sums(directory: ArchiveDirectory, files: FilesNow, found: VerifiedAr
                 )
 
 
-def _manifests(directory: ArchiveDirectory, found: VerifiedArchive) -> Iterator[Manifest]:
+def _manifests(
+    directory: ArchiveDirectory, found: VerifiedArchive, tell: Callable[[int, int], None]
+) -> Iterator[Manifest]:
     """Yield the manifests in order, the files of the newest one in their place."""
     expected = 1
     numbers = directory.numbers()
@@ -163,6 +170,7 @@ def _manifests(directory: ArchiveDirectory, found: VerifiedArchive) -> Iterator[
             with suppress(OSError, ArchiveRefused):
                 directory.place(manifest)
         yield manifest
+        tell(found.rounds, len(numbers))
 
 
 def _verify_round(

@@ -18,6 +18,7 @@ import pytest
 from google.protobuf import descriptor_pb2
 from hypothesis import given, settings, strategies as st
 
+from tarry.spark.steps.formats import registry
 from tarry.spark.steps.formats.avro_values import AvroDecoder
 from tarry.spark.steps.formats.framing import read_indexes
 from tarry.spark.steps.formats.protobuf_values import ProtobufDecoder
@@ -242,6 +243,20 @@ def test_a_registry_that_is_down_stops_only_what_nobody_asked_for(tmp_path: Path
         another.find(2)
     assert "does not tell schema 2" in str(failure.value)
     assert len(server.asked) == 1
+
+
+def test_ids_that_nobody_knows_are_forgotten_in_the_order_in_which_they_came(
+    server: FakeRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Frames may have any id: a hostile producer has four billion of them.
+    monkeypatch.setattr(registry, "UNKNOWN_MAX", 2)
+    known = registry_of(server, tmp_path)
+
+    for schema_id in (1, 2, 2, 3, 2, 3, 1):
+        with pytest.raises(BadValue, match=f"knows no schema {schema_id}"):
+            known.find(schema_id)
+
+    assert [path.rpartition("/")[2] for path, _ in server.asked] == ["1", "2", "3", "1"]
 
 
 def test_a_password_may_have_any_sign(server: FakeRegistry, tmp_path: Path) -> None:

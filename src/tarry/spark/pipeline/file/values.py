@@ -6,7 +6,6 @@ A kind raises ValueError with the end of a sentence whose subject is the key.
 from __future__ import annotations
 
 import datetime
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -213,8 +212,7 @@ class Directory(Kind):
                 f"{text!r:.100} is no directory of a file system; driver and workers need one that "
                 "they share (local, NFS, a mounted volume)"
             )
-        # Without "..", so that two names of one directory are alike.
-        path = Path(os.path.normpath(_place(text, folder).absolute()))
+        path = _place(text, folder).absolute()
         there = next(one for one in (path, *path.parents) if one.exists())
         if not there.is_dir():
             raise ValueError(f"{there} is no directory")

@@ -31,6 +31,8 @@ PAUSES_S: Final = (0.5, 1.0, 2.0, 4.0)
 # So long an id that the registry does not know is not asked for again.
 UNKNOWN_S: Final = 60.0
 NOT_FOUND: Final = 404
+# So many of them are remembered: frames may have any number.
+UNKNOWN_MAX: Final = 10_000
 # Of an answer: no schema comes near it.
 ANSWER_BYTES_MAX: Final = 16 * 1024 * 1024
 
@@ -80,6 +82,8 @@ class SchemaRegistry:
             if asked_s is None or time.monotonic() - asked_s >= UNKNOWN_S:
                 found = self._ask(schema_id)
             if found is None:
+                if len(self._unknown_s) >= UNKNOWN_MAX:
+                    del self._unknown_s[next(iter(self._unknown_s))]
                 self._unknown_s.setdefault(schema_id, time.monotonic())
                 raise BadValue(f"the registry {self.url} knows no schema {schema_id}")
             self._write_file(schema_id, found)
