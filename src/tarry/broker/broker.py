@@ -121,9 +121,6 @@ class Broker:
         self.endpoints: dict[str, tuple[str, int]] = {}
         self.this_turn = turn
         self._turn_due_ms = turn.now_ms + POLL_MS_MAX
-        # It has failed, and etcd is told; until then at most.
-        self._is_parting = False
-        self._parting_due_ms = 0
         self.timer = TimingWheel(turn.now_ms) if timer is None else timer
         self.membership: ClusterMembership | None = None
         self.peers: PeerConnections | None = None
@@ -187,7 +184,7 @@ class Broker:
 
     def turn(self, events: list[Event], now_ms: int, now_wall_ms: int) -> None:
         """Handle what happened.  `now_ms` is monotonic, `now_wall_ms` the calendar."""
-        if self._is_parting:
+        if self.shutdown.is_parting:
             self._go_on_parting(events, now_ms)
             return
         self._take_turn(events, now_ms, now_wall_ms)
@@ -221,8 +218,8 @@ class Broker:
 
     def next_due_ms(self) -> int:
         """Return when the next turn is due though nothing happens, on the monotonic clock."""
-        if self._is_parting:
-            return self._parting_due_ms
+        if self.shutdown.is_parting:
+            return self.shutdown.parting_due_ms
         turn = self.this_turn
         now_ms = turn.monotonic_ms()
         if self.has_work_left():
@@ -365,8 +362,8 @@ class Broker:
         that nobody has to wait for its lease.  It has left no replicas in sync: what it told them
         to be on its disk is there, as after a crash.
         """
-        self._is_parting = not membership.leave() and self.shutdown.has_failed
-        self._parting_due_ms = now_ms + PARTING_MS_MAX
+        self.shutdown.is_parting = not membership.leave() and self.shutdown.has_failed
+        self.shutdown.parting_due_ms = now_ms + PARTING_MS_MAX
 
     def _go_on_parting(self, events: list[Event], now_ms: int) -> None:
         membership = self.membership
@@ -374,7 +371,8 @@ class Broker:
         for event in events:
             if event.kind == ETCD:
                 membership.on_last_event(event)
-        self._is_parting = not membership.leave() and now_ms < self._parting_due_ms
+        is_late = now_ms >= self.shutdown.parting_due_ms
+        self.shutdown.is_parting = not membership.leave() and not is_late
 
     @property
     def is_ready(self) -> bool:
@@ -384,7 +382,7 @@ class Broker:
     @property
     def is_stopped(self) -> bool:
         """True if the last turn is over."""
-        return self.shutdown.is_over and not self._is_parting
+        return self.shutdown.is_over and not self.shutdown.is_parting
 
     @property
     def stop_reason(self) -> str:
