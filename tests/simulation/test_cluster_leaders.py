@@ -450,6 +450,34 @@ def test_a_replica_that_was_taken_away_while_its_broker_was_down_can_come_back(
     assert scene.violations() == []
 
 
+@pytest.mark.parametrize("must_restart", [False, True])
+def test_a_replica_that_comes_back_at_once_is_whole_after_a_loss_of_power(
+    must_restart: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene = LeaderScene()
+    scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime"})
+    scene.until(lambda: scene.leads(1), "a leader")
+    ClusterUser(scene.cluster, 1).call(api_keys.PRODUCE, 11, a_produce())
+    # A recovery point has it by then.
+    scene.pass_ms(10_000)
+    if must_restart:
+        scene.kill(2)
+    assert reassign(scene, 1, [1]) == errors.NONE
+    if must_restart:
+        scene.restart(2)
+    assert reassign(scene, 1, [1, 2]) == errors.NONE
+    scene.until(lambda: sorted(scene.row().isr) == [1, 2], "both in sync again", 15_000)
+    ClusterUser(scene.cluster, 1).call(api_keys.PRODUCE, 11, a_produce())
+    scene.kill(2, faults.POWER)
+    scene.restart(2)
+    scene.until(lambda: sorted(scene.row().isr) == [1, 2], "both in sync once more", 15_000)
+
+    # What a recovery point says of the replica before is not asked of the new one.
+    assert "damaged" not in caplog.text
+    assert [log.flushed_offset for log in logs(scene)] == [2, 2]
+    assert scene.violations() == []
+
+
 def test_a_damaged_log_is_copied_anew_before_it_is_in_sync(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -71,7 +71,6 @@ logger = logging.getLogger("tarry.broker")
 
 # A broker that has failed waits so long until the others can know it.
 PARTING_MS_MAX: Final = 1_000
-NOT_PARTING: Final = -1
 
 
 class Doors:
@@ -122,8 +121,6 @@ class Broker:
         self.endpoints: dict[str, tuple[str, int]] = {}
         self.this_turn = turn
         self._turn_due_ms = turn.now_ms + POLL_MS_MAX
-        # Until when a broker that has failed waits for etcd to know it; -1: it does not.
-        self._parting_until_ms = NOT_PARTING
         self.timer = TimingWheel(turn.now_ms) if timer is None else timer
         self.membership: ClusterMembership | None = None
         self.peers: PeerConnections | None = None
@@ -135,7 +132,7 @@ class Broker:
         # Filled by `lifecycle`: handlers are bound to parts of this broker.
         self.routes: dict[int, Route[Any]] = {}
         self.flushes = Flushes(self.disk, logs.trouble, self.probe)
-        parts = self.parts = Parts()
+        self.parts = Parts()
         self.recompressions = self.parts.add(Recompressions(self.this_turn, self.answers))
         self.groups = self.parts.add(
             GroupCoordinator(
@@ -146,7 +143,9 @@ class Broker:
         )
         self.coordinators = Coordinators()
         self.coordinators.register(self.groups)
-        self.record_deletions = parts.add(RecordDeletions(self.this_turn, self.timer, parts))
+        self.record_deletions = self.parts.add(
+            RecordDeletions(self.this_turn, self.timer, self.parts)
+        )
         self.produces = self.parts.add(Produces(self.timer))
         self.fetches = self.parts.add(Fetches(self.answers))
         self.shutdown = Shutdown(self.answers, self.parts, self.flushes, self.topics, logs)
@@ -185,7 +184,7 @@ class Broker:
 
     def turn(self, events: list[Event], now_ms: int, now_wall_ms: int) -> None:
         """Handle what happened.  `now_ms` is monotonic, `now_wall_ms` the calendar."""
-        if self._parting_until_ms >= 0:
+        if self.shutdown.is_parting:
             self._go_on_parting(events, now_ms)
             return
         self._take_turn(events, now_ms, now_wall_ms)
@@ -219,8 +218,8 @@ class Broker:
 
     def next_due_ms(self) -> int:
         """Return when the next turn is due though nothing happens, on the monotonic clock."""
-        if self._parting_until_ms >= 0:
-            return self._parting_until_ms
+        if self.shutdown.is_parting:
+            return self.shutdown.parting_due_ms
         turn = self.this_turn
         now_ms = turn.monotonic_ms()
         if self.has_work_left():
@@ -363,8 +362,8 @@ class Broker:
         that nobody has to wait for its lease.  It has left no replicas in sync: what it told them
         to be on its disk is there, as after a crash.
         """
-        if not membership.leave() and self.shutdown.has_failed:
-            self._parting_until_ms = now_ms + PARTING_MS_MAX
+        self.shutdown.is_parting = not membership.leave() and self.shutdown.has_failed
+        self.shutdown.parting_due_ms = now_ms + PARTING_MS_MAX
 
     def _go_on_parting(self, events: list[Event], now_ms: int) -> None:
         membership = self.membership
@@ -372,8 +371,8 @@ class Broker:
         for event in events:
             if event.kind == ETCD:
                 membership.on_last_event(event)
-        if membership.leave() or now_ms >= self._parting_until_ms:
-            self._parting_until_ms = NOT_PARTING
+        is_late = now_ms >= self.shutdown.parting_due_ms
+        self.shutdown.is_parting = not membership.leave() and not is_late
 
     @property
     def is_ready(self) -> bool:
@@ -383,7 +382,7 @@ class Broker:
     @property
     def is_stopped(self) -> bool:
         """True if the last turn is over."""
-        return self.shutdown.is_over and self._parting_until_ms < 0
+        return self.shutdown.is_over and not self.shutdown.is_parting
 
     @property
     def stop_reason(self) -> str:

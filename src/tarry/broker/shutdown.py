@@ -43,6 +43,9 @@ class Shutdown:
         self.is_over = False
         # It was not asked for.
         self.has_failed = False
+        # In a cluster: nothing is done any more but to tell the others, until then at most.
+        self.is_parting = False
+        self.parting_due_ms = 0
         self.reason = ""
 
     def begin(self) -> None:

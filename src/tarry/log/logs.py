@@ -37,6 +37,10 @@ logger = logging.getLogger("tarry.log")
 UNSETTLED_LOGS_MAX: Final = 64
 
 
+class EarlierLog(StorageError):
+    """The recovery points on the disk tell of an earlier log of the same directory and topic."""
+
+
 class Logs:
     """The logs by directory, and what the last life left about them."""
 
@@ -94,8 +98,12 @@ class Logs:
         first batches a crash has taken, and, once the broker runs, one that had to be read first:
         the log begins anew then, and is copied from another replica if there is one.
         `topic_id` b"": no topic's log, any directory of that name will do.
+
+        `EarlierLog` if the next round of recovery points has to come before.
         """
         identity = LogIdentity(directory, topic_id)
+        if self._is_started and self.recovery_points.is_stale(directory, identity.text):
+            raise EarlierLog(f"{directory}: an earlier replica is still in the recovery points")
         point = self._point_of(directory, identity.text)
         listing = Listing(self.disk, directory)
         identity.is_missing = bool(topic_id) and not listing.has(IDENTITY_FILE)
@@ -161,8 +169,9 @@ class Logs:
         """Forget what was loaded about a directory that is given up, which was not opened: a later
         log of its name is another one, though of the same topic.
         """
-        if self._loaded is not None:
-            self._loaded.pop(directory, None)
+        row = None if self._loaded is None else self._loaded.pop(directory, None)
+        if row is not None:
+            self.recovery_points.forget_row(directory, row.identity)
 
     def close_cleanly(self) -> None:
         """Save everything that a start would have to find out, then mark the stop as clean.

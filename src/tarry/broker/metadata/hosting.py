@@ -33,7 +33,7 @@ from tarry.cluster.topic_names import is_internal
 from tarry.cluster.topic_settings import log_config, log_configs, topic_value
 from tarry.log.config import LogConfig
 from tarry.log.identity import LogIdentity
-from tarry.log.logs import Logs
+from tarry.log.logs import EarlierLog, Logs
 from tarry.partition.producers import ProducerStates
 from tarry.partition.role import Role
 from tarry.partition.state import Partition, ProducerListener
@@ -222,7 +222,8 @@ class Hosting:
             raise
         except StorageError as error:
             # The topic is there, only its directories are not: clients are told to try again.
-            self._logs.trouble.report(f"topic {topic.name} has no logs yet", error)
+            if not isinstance(error, EarlierLog):
+                self._logs.trouble.report(f"topic {topic.name} has no logs yet", error)
             # What is open already stays: opened anew it would not be known as new, and its name
             # would never be flushed.
             self.retries.later(partial(self._make_again, hosted, indexes))

@@ -86,6 +86,9 @@ class RecoveryPointWriter:
         self.forgotten = 0
         self._forgotten_in_file = 0
         self._forgotten_in_writing = 0
+        # By directory and identity: logs given up of which the file may have a row still, each
+        # with how many were given up by then.
+        self._stale: dict[tuple[str, str], int] = {}
         self._step = _IDLE
         self._queue: list[Log] = []
         self._saved: list[SavedLog] = []
@@ -106,8 +109,21 @@ class RecoveryPointWriter:
         """Forget a log that was given up; its row goes with the next round."""
         if self.logs.get(log.directory) is log:
             del self.logs[log.directory]
-            self.rows.pop(log.directory, None)
+            row = self.rows.pop(log.directory, None)
             self.forgotten += 1
+            if row is not None or any(saved.log is log for saved in self._saved):
+                self._stale[log.directory, log.identity.text] = self.forgotten
+
+    def forget_row(self, directory: str, identity: str) -> None:
+        """Have the row of a directory whose log was not opened go with the next round."""
+        self.forgotten += 1
+        self._stale[directory, identity] = self.forgotten
+
+    def is_stale(self, directory: str, identity: str) -> bool:
+        """Return whether the file may have the row of an earlier log of this directory, by which
+        a crash would have a new one of the same topic recovered.
+        """
+        return (directory, identity) in self._stale
 
     def begin(self, now_ms: int) -> int:
         """Begin a round if any log is due and none is under way; a flush id, or -1."""
@@ -276,6 +292,10 @@ class RecoveryPointWriter:
     def _finish(self) -> None:
         """Finish a round whose recovery points hold: what they do not need any more may go."""
         self._forgotten_in_file = self._forgotten_in_writing
+        for key in [
+            key for key, number in self._stale.items() if number <= self._forgotten_in_file
+        ]:
+            del self._stale[key]
         for saved in self._saved:
             log = saved.log
             log.recovery_point.is_under_way = False
