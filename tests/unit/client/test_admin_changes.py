@@ -14,6 +14,7 @@ from tarry.client.core.admin.configs import APPEND, DELETE, SET, SUBTRACT, Confi
 from tarry.client.core.admin.epochs import FoundEpoch
 from tarry.client.core.admin.partitions import TO_THE_END
 from tarry.client.core.admin.producers import ActiveProducer
+from tarry.client.core.consumer.lookup import LATEST
 from tarry.client.errors import BrokerError, UnknownTopic, UnsupportedVersion
 from tarry.client.sync.admin import Admin
 from tarry.link.errors import TimedOut
@@ -275,6 +276,16 @@ def test_a_broker_that_has_no_question_for_producers_is_told_apart(
 
 
 # --- Leader epochs
+
+
+def test_offsets_are_looked_up_as_readers_of_committed_records_see_them(
+    admin: Admin, cluster: GroupCluster
+) -> None:
+    for read_committed in (False, True):
+        admin.offsets({("t", 0): LATEST}, read_committed=read_committed)
+
+    asked = cluster.requests(api_keys.LIST_OFFSETS)
+    assert [one.request.isolation_level for one in asked] == [0, 1]
 
 
 def test_leaders_say_where_epochs_end(admin: Admin, cluster: GroupCluster) -> None:

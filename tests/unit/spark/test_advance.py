@@ -9,10 +9,13 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tarry.base.ids import TopicPartition
+from tarry.spark.histories.lines import NotedPlace
 from tarry.spark.reading.advance import (
     advance,
+    losses_of_cuts,
     losses_of_ends,
     losses_of_topics,
+    noted_places,
     ranges_between,
 )
 from tarry.spark.reading.bounds import TopicChoice
@@ -175,3 +178,62 @@ def test_a_topic_that_is_not_chosen_any_more_is_not_called_deleted(
     (lost,) = losses_of_topics(start, {}, choice)
 
     assert lost.reason == reason
+
+
+def test_a_log_that_was_cut_is_gone_back_in_and_the_next_micro_batch_reads_on() -> None:
+    epochs = {"0": [[0, 0], [2, 6]], "1": [[0, 0]]}
+    start = QueryOffsets.from_json({"orders": {"id": "a", "0": 10, "1": 4, "epochs": epochs}})
+    topics = {"orders": FoundTopic("a", (0, 1))}
+    ends = {("orders", 0): 20, ("orders", 1): 9}
+    lines = {("orders", 0): ((0, 0), (2, 6), (5, 8)), ("orders", 1): ((0, 0), (1, 7))}
+    partings = {("orders", 0): 8}
+
+    lost = losses_of_cuts(start, partings)
+    parted = through_json(advance(start, topics, ends, 3, lines, partings))
+    reached = through_json(advance(parted, topics, ends, None, lines))
+
+    assert [(str(one), one.was_read) for one in lost] == [
+        (
+            "orders [0] from offset 8 to 10 (read before: the log was cut at offset 8, and what "
+            "follows there was written anew)",
+            True,
+        )
+    ]
+    assert [(one.partition, one.first, one.end) for one in ranges_between(start, parted)] == [
+        (1, 4, 7)
+    ]
+    assert parted.to_json()["orders"]["epochs"] == {"0": [[0, 0], [2, 6]], "1": [[0, 0]]}
+    assert [(one.partition, one.first, one.end) for one in ranges_between(parted, reached)] == [
+        (0, 8, 20),
+        (1, 7, 9),
+    ]
+    assert reached.to_json()["orders"]["epochs"] == {
+        "0": [[0, 0], [2, 6], [5, 8]],
+        "1": [[0, 0], [1, 7]],
+    }
+
+
+def test_places_are_noted_by_the_topic_that_is_there() -> None:
+    kept = {"orders": {"id": "a", "0": 10, "1": 4, "epochs": {"0": [[0, 0]], "7": [[0, 0]]}}}
+    start = QueryOffsets.from_json(kept)
+
+    same = noted_places(start, {"orders": FoundTopic("a", (0, 1, 2))})
+    anew = noted_places(start, {"orders": FoundTopic("b", (0,))})
+
+    assert same == {
+        ("orders", 0): NotedPlace(10, ((0, 0),), "a"),
+        ("orders", 1): NotedPlace(4, (), "a"),
+        ("orders", 2): NotedPlace(0, (), "a"),
+    }
+    assert anew == {("orders", 0): NotedPlace(0, (), "b")}
+
+
+def test_what_is_known_of_a_log_does_not_move_a_query() -> None:
+    bare = QueryOffsets.from_json({"orders": {"id": "a", "0": 10}})
+    known = QueryOffsets.from_json({"orders": {"id": "a", "0": 10, "epochs": {"0": [[0, 0]]}}})
+
+    assert bare.is_at(known)
+    assert known.is_at(bare)
+    assert not bare.is_at(QueryOffsets.from_json({"orders": {"id": "b", "0": 10}}))
+    assert not bare.is_at(QueryOffsets.from_json({"orders": {"id": "a", "0": 11}}))
+    assert not bare.is_at(QueryOffsets.from_json({"orders": {"id": "a", "0": 10, "1": 0}}))

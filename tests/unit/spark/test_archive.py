@@ -24,6 +24,7 @@ from tarry.spark.archive.manifest import (
     ArchivedFile,
     ArchiveRefused,
     Manifest,
+    decode_manifest,
     make_manifest,
 )
 from tarry.spark.archive.parquet_files import (
@@ -36,6 +37,7 @@ from tarry.spark.archive.parquet_files import (
 from tarry.spark.archive.round_plan import lost_offsets, next_ranges, within_limit
 from tarry.spark.archive.verify import BrokerRows, VerifiedArchive, verify
 from tarry.spark.archive.workers import OwnWorker, archive_files
+from tarry.spark.histories.lines import NotedPlace
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.loss import DataLost
@@ -902,3 +904,28 @@ def test_files_that_readers_pass_over_are_told(shared: Tarry, hidden: Path) -> N
     assert 'is passed over by pyarrow and Spark, since its name begins with "_"' in fault
     with pytest.raises(ArchiveRefused, match="archive _hidden to another path"):
         take_hidden(shared, hidden)
+
+
+def test_a_manifest_of_an_older_version_goes_on_and_gets_epochs() -> None:
+    old = msgspec.json.decode(msgspec.json.encode(made([ReadRange("orders", 0, 0, 10)])))
+    del old["epochs"]
+    before = decode_manifest(msgspec.json.encode(old), "old")
+    lines = {("orders", 0): ((0, 0), (3, 12)), ("orders", 1): ((0, 0),)}
+
+    after = make_manifest(
+        before, {"orders": "a"}, [ReadRange("orders", 0, 10, 15)], [], {}, 2, lines=lines
+    )
+    later = make_manifest(
+        after, {"orders": "a"}, [ReadRange("orders", 1, 0, 5)], [], {}, 3, lines={}
+    )
+
+    assert before.noted(("orders", 0)) == NotedPlace(10, (), "a")
+    assert after.noted(("orders", 0)) == NotedPlace(15, ((0, 0), (3, 12)), "a")
+    assert after.noted(("orders", 1)) is None
+    assert decode_manifest(msgspec.json.encode(later), "new") == later
+    assert later.noted(("orders", 0)) == after.noted(("orders", 0))
+    assert later.noted(("orders", 1)) == NotedPlace(5, (), "a")
+
+
+def made(ranges: list[ReadRange]) -> Manifest:
+    return make_manifest(None, {"orders": "a"}, ranges, [], {}, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from tarry.spark.reading.loss import lost_sentence, within_logs
+from tarry.spark.reading.loss import lost_sentence, within_cuts, within_logs
 from tarry.spark.reading.plan import ReadRange
 
 OFFSETS = st.integers(0, 12)
@@ -22,6 +22,21 @@ def test_each_offset_is_there_or_lost(first: int, size: int, start: int, length:
     assert sorted([*range(there.first, there.end), *told]) == list(range(first, first + size))
     assert all(start <= offset < start + length for offset in range(there.first, there.end))
     assert all(not start <= offset < start + length for offset in told)
+
+
+@given(OFFSETS, OFFSETS, st.none() | OFFSETS)
+def test_of_a_log_that_was_cut_what_lay_before_the_cut_is_read(
+    first: int, size: int, parting: int | None
+) -> None:
+    wanted = ReadRange("orders", 0, first, first + size)
+    partings = {} if parting is None else {("orders", 0): parting}
+
+    (there,), lost = within_cuts([wanted], partings)
+
+    told = [offset for one in lost for offset in range(one.first, one.end or 0)]
+    assert [*range(there.first, there.end), *told] == list(range(first, first + size))
+    assert parting is None or all(offset >= parting for offset in told)
+    assert parting is None or there.size == 0 or there.end <= max(parting, first)
 
 
 def test_many_ranges_are_one_sentence() -> None:
