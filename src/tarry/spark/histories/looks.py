@@ -43,6 +43,10 @@ class EpochTeller(Protocol):
         """Find where epochs end in the logs of these leaders."""
         ...
 
+    def compacted(self, topics: Iterable[str]) -> list[str]:
+        """Find those of these topics that are compacted, or may be."""
+        ...
+
     def renew(self) -> None:
         """Forget who leads."""
         ...
@@ -131,9 +135,22 @@ class Looks:
                         return answer
                     raise answer
                 walks[place].take(*answer)
-        for place, walk in walks.items():
-            self._kept[place] = _Kept(ends[place].leader_epoch, noted[place], walk.found)
+        found = self._without_doubt({place: walk.found for place, walk in walks.items()})
+        for place, line in found.items():
+            self._kept[place] = _Kept(ends[place].leader_epoch, noted[place], line)
         return None
+
+    def _without_doubt(
+        self, found: dict[TopicPartition, FoundLine]
+    ) -> dict[TopicPartition, FoundLine]:
+        """Decide where logs go on past the noted place in older epochs."""
+        doubts = {place: one for place, one in found.items() if one.if_compacted is not None}
+        if doubts:
+            compacted = self._teller.compacted(dict.fromkeys(topic for topic, _ in doubts))
+            for place, one in doubts.items():
+                if place[0] in compacted:
+                    found[place] = FoundLine(one.if_compacted or ())
+        return found
 
 
 def _is_known(kept: _Kept, noted: NotedPlace, leader_epoch: int) -> bool:

@@ -14,7 +14,7 @@ from tarry.base.errors import (
 from tarry.base.ids import TopicPartition
 from tarry.client import BrokerError, ClientError, FoundEpoch, UnsupportedVersion
 from tarry.spark.histories import looks
-from tarry.spark.histories.lines import LogEnd, NotedPlace
+from tarry.spark.histories.lines import Line, LogEnd, NotedPlace
 from tarry.spark.histories.looks import Looks, partings_of
 
 ZERO, ONE = ("orders", 0), ("orders", 1)
@@ -31,6 +31,7 @@ class ToldLogs:
         self.asked: list[dict[TopicPartition, int]] = []
         self.renewed = 0
         self.newer: dict[TopicPartition, LogEnd] = {}
+        self.compacted_topics: list[str] = []
 
     def log_ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
         return {place: self.ends[place] for place in places}
@@ -43,6 +44,9 @@ class ToldLogs:
         if self.errors:
             return dict.fromkeys(epochs, self.errors.pop(0))
         return {place: self.below[place] for place in epochs}
+
+    def compacted(self, topics: Iterable[str]) -> list[str]:
+        return [name for name in topics if name in self.compacted_topics]
 
     def renew(self) -> None:
         self.renewed += 1
@@ -169,3 +173,26 @@ def test_a_refusal_ends_the_look() -> None:
 
     with pytest.raises(BrokerError, match="not for you"):
         Looks(logs).look({ZERO: noted(60, (0, 0))})
+
+
+@pytest.mark.parametrize(
+    ("is_compacted", "partings", "line"),
+    [
+        (False, {ZERO: 40}, ((0, 0), (3, 75))),
+        (True, {}, ((0, 0), (1, 40), (3, 75))),
+    ],
+)
+def test_a_compacted_log_may_lack_the_epoch_of_the_place(
+    is_compacted: bool, partings: dict[TopicPartition, int], line: Line
+) -> None:
+    logs = ToldLogs(p0=(80, 3))
+    logs.below[ZERO] = FoundEpoch(0, 75)
+    logs.compacted_topics = ["orders"] if is_compacted else []
+    look = Looks(logs).look
+
+    seen = look({ZERO: noted(60, (0, 0), (1, 40))})
+
+    assert partings_of(seen) == partings
+    assert seen[ZERO].found.line == line
+    look({ZERO: noted(60, (0, 0), (1, 40))})
+    assert len(logs.asked) == (1 if is_compacted else 2)
