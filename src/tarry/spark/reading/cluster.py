@@ -128,12 +128,8 @@ class LiveCluster:
         """Find where epochs end in the logs of these leaders."""
         return self._admin.epoch_ends(epochs, leader_epochs)
 
-    def compacted(self, topics: Iterable[str]) -> list[str]:
-        """Find those of these topics that are compacted; of those whose settings are not told,
-        all."""
-        return [name for name in topics if self._may_be_compacted(name)]
-
-    def _may_be_compacted(self, topic: str) -> bool:
+    def is_compacted(self, topic: str) -> bool:
+        """Tell whether a topic is compacted; true for one whose settings are not told."""
         try:
             entries = self._admin.describe_topic_configs(topic)
         except BrokerError:

@@ -32,6 +32,7 @@ class ToldLogs:
         self.renewed = 0
         self.newer: dict[TopicPartition, LogEnd] = {}
         self.compacted_topics: list[str] = []
+        self.policies_asked = 0
 
     def log_ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
         return {place: self.ends[place] for place in places}
@@ -45,8 +46,9 @@ class ToldLogs:
             return dict.fromkeys(epochs, self.errors.pop(0))
         return {place: self.below[place] for place in epochs}
 
-    def compacted(self, topics: Iterable[str]) -> list[str]:
-        return [name for name in topics if name in self.compacted_topics]
+    def is_compacted(self, topic: str) -> bool:
+        self.policies_asked += 1
+        return topic in self.compacted_topics
 
     def renew(self) -> None:
         self.renewed += 1
@@ -196,3 +198,23 @@ def test_a_compacted_log_may_lack_the_epoch_of_the_place(
     assert seen[ZERO].found.line == line
     look({ZERO: noted(60, (0, 0), (1, 40))})
     assert len(logs.asked) == (1 if is_compacted else 2)
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_in_the_midst_of_a_compacted_log_no_epoch_is_sure(is_compacted: bool) -> None:
+    logs = ToldLogs(p0=(80, 3), p1=(50, 3))
+    logs.compacted_topics = ["orders"] if is_compacted else []
+    looks_at = Looks(logs)
+    seen = looks_at.look({ZERO: noted(0), ONE: noted(0)})
+
+    # In the newest epoch, and at the end of a log, it is.
+    assert looks_at.lines_at(seen, {ZERO: 80, ONE: 50}) == {ZERO: ((0, 0), (3, 50)), ONE: ((0, 0),)}
+    assert looks_at.lines_at(seen, {ZERO: 51}) == {ZERO: ((0, 0), (3, 50))}
+    assert logs.policies_asked == 0
+    unsure = looks_at.lines_at(seen, {ZERO: 50, ONE: 40})
+    assert unsure == ({} if is_compacted else {ZERO: ((0, 0),), ONE: ((0, 0),)})
+    looks_at.lines_at(seen, {ZERO: 40})
+    assert logs.policies_asked == 1
+    # Places without a line are no reason to ask again.
+    looks_at.look({ZERO: noted(40), ONE: noted(40)})
+    assert len(logs.asked) == 1
