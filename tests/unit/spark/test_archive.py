@@ -910,13 +910,19 @@ def test_a_manifest_of_an_older_version_goes_on_and_gets_epochs() -> None:
     old = msgspec.json.decode(msgspec.json.encode(made([ReadRange("orders", 0, 0, 10)])))
     del old["epochs"]
     before = decode_manifest(msgspec.json.encode(old), "old")
-    lines = {("orders", 0): ((0, 0), (3, 12)), ("orders", 1): ((0, 0),)}
+    lines = {("orders", 0): ((0, 0), (3, 12))}
 
     after = make_manifest(
         before, {"orders": "a"}, [ReadRange("orders", 0, 10, 15)], [], {}, 2, lines=lines
     )
     later = make_manifest(
-        after, {"orders": "a"}, [ReadRange("orders", 1, 0, 5)], [], {}, 3, lines={}
+        after,
+        {"orders": "a"},
+        [ReadRange("orders", 1, 0, 5)],
+        [],
+        {},
+        3,
+        lines={("orders", 0): ((9, 9),)},
     )
 
     assert before.noted(("orders", 0)) == NotedPlace(10, (), "a")

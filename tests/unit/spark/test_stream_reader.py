@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -260,3 +261,14 @@ def test_a_batch_reads_nothing_of_a_topic_that_is_made_anew_meanwhile(
             read()
     else:
         assert read() == []
+
+
+def test_a_topic_that_is_compacted_is_told_from_one_that_is_not(shared: Tarry) -> None:
+    policies = {"plain": "delete", "upserts": "compact", "both": "compact,delete"}
+    for name, policy in policies.items():
+        shared.topic(f"policy-{name}", cleanup_policy=policy)
+    names = [f"policy-{name}" for name in policies]
+
+    with closing(LiveCluster({"bootstrap.servers": shared.bootstrap})) as cluster:
+        found = [cluster.is_compacted(name) for name in [*names, "nowhere"]]
+    assert found == [False, True, True, True]

@@ -25,7 +25,7 @@ from tarry.spark.archive.round_plan import (
     within_limit,
 )
 from tarry.spark.archive.workers import OwnWorker, SparkWorkers, Workers, archive_files
-from tarry.spark.histories.lines import Line, line_before
+from tarry.spark.histories.lines import Line
 from tarry.spark.histories.looks import Looks, partings_of
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
@@ -150,9 +150,9 @@ class Archiver:
         while True:
             newest = self._directory.newest()
             check_topics(newest, topics)
-            seen = self._looks.look(noted_ends(newest, topics)) if places else {}
+            noted = noted_ends(newest, topics)
+            seen = self._looks.look(noted) if noted else {}
             check_cuts(newest, partings_of(seen))
-            lines = {place: one.found.line for place, one in seen.items()}
             starts = cluster.starts(places)
             self._check_lost(lost_offsets(newest, starts))
             passed = passed_by(newest, targets)
@@ -163,6 +163,9 @@ class Archiver:
             if not ranges:
                 return
             ranges = within_limit(ranges, self._options.round_records_max)
+            reached = {place: one.offset for place, one in noted.items()}
+            reached.update({(one.topic, one.partition): one.end for one in ranges})
+            lines = self._looks.lines_at(seen, reached)
             manifest = self._round(newest, ranges, starts, lines)
             if manifest is not None:
                 summary.add(manifest)
@@ -220,7 +223,7 @@ def _newest_epochs(
     """Return the leader epochs of the last records of these ranges, as far as they are known."""
     found: dict[TopicPartition, int] = {}
     for one in ranges:
-        line = line_before(lines.get((one.topic, one.partition), ()), one.end)
+        line = lines.get((one.topic, one.partition))
         if line:
             found[one.topic, one.partition] = line[-1][0]
     return found

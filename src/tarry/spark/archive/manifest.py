@@ -9,7 +9,7 @@ import msgspec
 
 from tarry.base.errors import TarryError
 from tarry.base.ids import TopicPartition
-from tarry.spark.histories.lines import Line, NotedPlace, line_before
+from tarry.spark.histories.lines import Line, NotedPlace
 from tarry.spark.reading.plan import ReadRange
 
 VERSION: Final = 1
@@ -121,7 +121,8 @@ def make_manifest(
     *,
     lines: Mapping[TopicPartition, Line] | None = None,
 ) -> Manifest:
-    """Return the manifest of the round behind `previous`; `lines` are those of the logs.
+    """Return the manifest of the round behind `previous`; `lines` are those of the logs at its
+    ends.
 
     A partition without a record yet has its log's start noted: what retention takes before the
     next round is missed.
@@ -154,15 +155,15 @@ def _epochs(
     ends: Mapping[str, Mapping[int, int]],
     lines: Mapping[TopicPartition, Line],
 ) -> dict[str, dict[int, Line]]:
-    """Return the leader epochs before these ends: of logs that were looked at, and those that were
-    noted where the end is the same."""
+    """Return the leader epochs before these ends: those that were noted where the end is the same,
+    else those that leaders told."""
     epochs: dict[str, dict[int, Line]] = {}
     for topic, by_partition in ends.items():
         for partition, end in by_partition.items():
             place = topic, partition
             noted = None if previous is None else previous.noted(place)
             line: Line = noted.line if noted is not None and noted.offset == end else ()
-            line = line or line_before(lines.get(place, ()), end)
+            line = line or lines.get(place, ())
             if line:
                 epochs.setdefault(topic, {})[partition] = line
     return epochs

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 from tarry.base.errors import FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH
 from tarry.base.ids import TopicPartition
 from tarry.client import BrokerError, ClientError, FoundEpoch, UnsupportedVersion
-from tarry.spark.histories.lines import LogEnd, NotedPlace, line_before
+from tarry.spark.histories.lines import Line, LogEnd, NotedPlace, line_before
 from tarry.spark.histories.walk import EPOCH_UNKNOWN, FoundLine, Walk
 
 # A broker that does not know yet that it leads no more tells of an older epoch than was noted: it
@@ -41,6 +41,10 @@ class EpochTeller(Protocol):
         self, epochs: Mapping[TopicPartition, int], leader_epochs: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, FoundEpoch | ClientError]:
         """Find where epochs end in the logs of these leaders."""
+        ...
+
+    def is_compacted(self, topic: str) -> bool:
+        """Tell whether a topic is compacted, or may be."""
         ...
 
     def renew(self) -> None:
@@ -76,6 +80,7 @@ class Looks:
     def __init__(self, teller: EpochTeller) -> None:
         self._teller = teller
         self._kept: dict[TopicPartition, _Kept] = {}
+        self._compacted: dict[str, bool] = {}
 
     def look(self, noted: Mapping[TopicPartition, NotedPlace]) -> dict[TopicPartition, SeenLog]:
         """Look at the logs of these places."""
@@ -131,9 +136,41 @@ class Looks:
                         return answer
                     raise answer
                 walks[place].take(*answer)
-        for place, walk in walks.items():
-            self._kept[place] = _Kept(ends[place].leader_epoch, noted[place], walk.found)
+        found = self._without_doubt({place: walk.found for place, walk in walks.items()})
+        for place, line in found.items():
+            self._kept[place] = _Kept(ends[place].leader_epoch, noted[place], line)
         return None
+
+    def _without_doubt(
+        self, found: dict[TopicPartition, FoundLine]
+    ) -> dict[TopicPartition, FoundLine]:
+        """Decide where logs go on past the noted place in older epochs."""
+        for place, one in found.items():
+            if one.if_compacted is not None and self._is_compacted(place[0]):
+                found[place] = FoundLine(one.if_compacted)
+        return found
+
+    def lines_at(
+        self, seen: Mapping[TopicPartition, SeenLog], offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, Line]:
+        """Return the lines that are noted beside these offsets.
+
+        In the midst of a compacted log nobody can tell of which epoch the record before an offset
+        was: the leader may have lost that epoch with its records, and another replica not.
+        """
+        lines: dict[TopicPartition, Line] = {}
+        for place, offset in offsets.items():
+            end, found = seen[place]
+            line = line_before(found.line, offset)
+            is_sure = offset >= end.offset or line[-1:] == found.line[-1:]
+            if line and (is_sure or not self._is_compacted(place[0])):
+                lines[place] = line
+        return lines
+
+    def _is_compacted(self, topic: str) -> bool:
+        if topic not in self._compacted:
+            self._compacted[topic] = self._teller.is_compacted(topic)
+        return self._compacted[topic]
 
 
 def _is_known(kept: _Kept, noted: NotedPlace, leader_epoch: int) -> bool:
@@ -146,4 +183,5 @@ def _is_known(kept: _Kept, noted: NotedPlace, leader_epoch: int) -> bool:
         return parting is None
     if parting is not None and noted.offset > parting:
         return False
-    return noted.line == line_before(kept.found.line, noted.offset)
+    # A place without a line parts from nothing.
+    return not noted.line or noted.line == line_before(kept.found.line, noted.offset)

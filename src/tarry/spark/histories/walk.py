@@ -27,11 +27,14 @@ class FoundLine(NamedTuple):
     """Line of a log, as far down as was asked, and where the log parts from the noted one.
 
     `parting` is the first offset whose record is another one; None: the noted place lies in this
-    log, or nobody can tell.
+    log, or nobody can tell.  `if_compacted` is the line where there is a doubt: the log goes on
+    past the place in epochs older than the place's, and has none of that one.  It was written by
+    others, or a compaction has taken all records of that epoch; then nothing parts.
     """
 
     line: Line
     parting: int | None = None
+    if_compacted: Line | None = None
 
 
 class Walk:
@@ -46,6 +49,8 @@ class Walk:
         self._questions = 0
         # Epochs between the two were not asked for.
         self._has_gap = False
+        self._if_compacted: Line | None = None
+        self._leader_epoch = end.leader_epoch
         self.question: int | None = None
         self.found = FoundLine(())
         if end.leader_epoch > EPOCH_UNKNOWN:
@@ -75,6 +80,7 @@ class Walk:
             self._look_for_offset()
             return
         line, lowest = self._noted.line, self._lowest
+        self._doubt()
         for index, (epoch, _) in enumerate(line):
             if epoch == lowest:
                 self._meet(index)
@@ -87,6 +93,14 @@ class Walk:
         else:
             first = next(first for epoch, first in line if epoch > lowest)
             self._part(min(first, self._lowest_end), self._line)
+
+    def _doubt(self) -> None:
+        """Note the doubt when the largest epoch that is not above the place's is found."""
+        line, offset = self._noted.line, self._noted.offset
+        above = self._leader_epoch if not self._line else self._line[0][0]
+        is_first_below = self._lowest < line[-1][0] < above
+        if is_first_below and self._lowest_end >= offset:
+            self._if_compacted = self._line if self._has_gap else (*line, *self._line)
 
     def _look_for_offset(self) -> None:
         """Go down to the epoch that the record at the noted offset is of."""
@@ -123,4 +137,4 @@ class Walk:
             self.found = FoundLine(self._line)
 
     def _part(self, parting: int, line: Line) -> None:
-        self.found = FoundLine(line, parting)
+        self.found = FoundLine(line, parting, self._if_compacted)

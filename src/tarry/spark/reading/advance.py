@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tarry.base.ids import TopicPartition
-from tarry.spark.histories.lines import Line, NotedPlace, line_before
+from tarry.spark.histories.lines import NotedPlace
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import FoundTopic
 from tarry.spark.reading.limits import share_out
@@ -96,15 +96,14 @@ def advance(
     topics: Mapping[str, FoundTopic],
     ends: Mapping[TopicPartition, int],
     limit: int | None,
-    lines: Mapping[TopicPartition, Line] | None = None,
     partings: Mapping[TopicPartition, int] | None = None,
 ) -> QueryOffsets:
     """Return where the next micro-batch ends: at these ends, or after `limit` records.
 
-    `lines` are those of the logs; `partings` are where logs part from what was read of them, and
-    where reading goes on after this micro-batch, which has nothing of them.
+    `partings` are where logs part from what was read of them, and where reading goes on after this
+    micro-batch, which has nothing of them.  A place that does not move keeps its line.
     """
-    lines, partings = lines or {}, partings or {}
+    partings = partings or {}
     begins = {place: begin_of(start, place, topics[place[0]].topic_id) for place in ends}
     left = {
         place: 0 if place in partings else max(0, ends[place] - begins[place]) for place in ends
@@ -117,9 +116,8 @@ def advance(
         offset = partings.get(place, offset)
         noted = start.noted(place)
         if offset > 0 or noted is not None:
-            line = line_before(lines.get(place, ()), offset)
-            if noted is not None and noted.offset == offset == begins[place]:
-                line = noted.line or line
+            is_same = noted is not None and noted.offset == offset == begins[place]
+            line = noted.line if noted is not None and is_same else ()
             reached.set(place, offset, topics[place[0]].topic_id, line)
     return reached
 

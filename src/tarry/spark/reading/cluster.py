@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from tarry.base.ids import TopicPartition, id_text
-from tarry.client import LATEST, Admin, Consumer, FoundEpochs, FoundOffset
+from tarry.client import LATEST, Admin, BrokerError, Consumer, FoundEpochs, FoundOffset
 from tarry.client.settings import CLIENT_SETTINGS, COMMON, READ_COMMITTED, ConsumerSettings
 from tarry.spark.histories.lines import LogEnd
 from tarry.spark.reading.bounds import TopicChoice
 
 # Id of a topic of a broker that gives none.
 ZERO_ID = bytes(16)
+
+CLEANUP_POLICY: Final = "cleanup.policy"
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,16 @@ class LiveCluster:
     ) -> FoundEpochs:
         """Find where epochs end in the logs of these leaders."""
         return self._admin.epoch_ends(epochs, leader_epochs)
+
+    def is_compacted(self, topic: str) -> bool:
+        """Tell whether a topic is compacted; true for one whose settings are not told."""
+        try:
+            entries = self._admin.describe_topic_configs(topic)
+        except BrokerError:
+            # Not every user may ask.
+            return True
+        policies = [one.value or "" for one in entries if one.name == CLEANUP_POLICY]
+        return not policies or "compact" in policies[0]
 
     def renew(self) -> None:
         """Forget who leads: clients are made anew."""

@@ -64,6 +64,19 @@ class QueryOffsets:
         if line:
             topic.lines[place[1]] = line
 
+    def bare_places(self) -> dict[TopicPartition, int]:
+        """Return the partitions whose line is not known, with their offsets."""
+        return {
+            place: offset
+            for place, offset in self.places()
+            if place[1] not in self.topics[place[0]].lines
+        }
+
+    def note(self, lines: Mapping[TopicPartition, Line]) -> None:
+        """Set the lines of logs at the offsets that are there."""
+        for (topic, partition), line in lines.items():
+            self.topics[topic].lines[partition] = line
+
     def is_at(self, other: QueryOffsets) -> bool:
         """Tell whether others are the same places, whatever is known of the logs there."""
         mine, others = self.topics, other.topics

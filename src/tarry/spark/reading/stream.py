@@ -24,8 +24,7 @@ from pyspark.sql.streaming.datasource import (
 
 from tarry.base.ids import TopicPartition
 from tarry.client import ClientError
-from tarry.spark.histories.lines import Line, line_before
-from tarry.spark.histories.looks import Looks, partings_of
+from tarry.spark.histories.looks import Looks, SeenLog, partings_of
 from tarry.spark.reading.advance import (
     advance,
     losses_of_cuts,
@@ -61,18 +60,18 @@ Json = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class FoundLogs:
-    """Logs as `latestOffset` found them: topics, ends, and lines of their epochs."""
+    """Logs as `latestOffset` found them: topics, ends, and what leaders told of their epochs."""
 
     topics: Mapping[str, FoundTopic]
     ends: Mapping[TopicPartition, int]
-    lines: Mapping[TopicPartition, Line]
+    seen: Mapping[TopicPartition, SeenLog]
     # Where logs part from what was read of them.
     partings: Mapping[TopicPartition, int] = field(default_factory=dict)
     has_losses: bool = False
 
     def advance(self, begun: QueryOffsets, limit: int | None) -> QueryOffsets:
         """Return where a micro-batch ends that begins there."""
-        return advance(begun, self.topics, self.ends, limit, self.lines, self.partings)
+        return advance(begun, self.topics, self.ends, limit, self.partings)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -108,9 +107,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 offset = min(max(found[place], starts[place]), ends[place])
                 offsets.set(place, offset, topics[place[0]].topic_id)
             seen = self._looks.look(noted_places(offsets, topics))
-            for place, offset in list(offsets.places()):
-                line = line_before(seen[place].found.line, offset)
-                offsets.set(place, offset, topics[place[0]].topic_id, line)
+            offsets.note(self._looks.lines_at(seen, offsets.bare_places()))
         return offsets.to_json()
 
     def _check_starts(
@@ -164,6 +161,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # As Spark has it: what is known of the logs now is no reason for a micro-batch.
             return begun.to_json()
         self._triggered_s = time.monotonic()
+        reached.note(self._looks.lines_at(found.seen, reached.bare_places()))
         return reached.to_json()
 
     def _found(self, begun: QueryOffsets) -> FoundLogs:
@@ -175,7 +173,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         noted = noted_places(begun, topics)
         seen = self._looks.look(noted) if noted else {}
         ends = {place: one.end.offset for place, one in seen.items()}
-        lines = {place: one.found.line for place, one in seen.items()}
         partings = partings_of(seen)
         whole = {place: end for place, end in ends.items() if place not in partings}
         lost = losses_of_topics(begun, topics, self.options.choice)
@@ -184,8 +181,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._tell_lost(lost)
         if self._is_available_now:
             # The first micro-batch brings the query to where the logs part.
-            self._targets = FoundLogs(topics, ends, lines)
-        return FoundLogs(topics, ends, lines, partings, has_losses=bool(lost))
+            self._targets = FoundLogs(topics, ends, seen)
+        return FoundLogs(topics, ends, seen, partings, has_losses=bool(lost))
 
     def _topics_of(self, offsets: QueryOffsets) -> dict[str, FoundTopic]:
         """Find the topics; ask again before one that has offsets counts as gone."""

@@ -14,7 +14,7 @@ from tarry.base.errors import (
 from tarry.base.ids import TopicPartition
 from tarry.client import BrokerError, ClientError, FoundEpoch, UnsupportedVersion
 from tarry.spark.histories import looks
-from tarry.spark.histories.lines import LogEnd, NotedPlace
+from tarry.spark.histories.lines import Line, LogEnd, NotedPlace
 from tarry.spark.histories.looks import Looks, partings_of
 
 ZERO, ONE = ("orders", 0), ("orders", 1)
@@ -31,6 +31,8 @@ class ToldLogs:
         self.asked: list[dict[TopicPartition, int]] = []
         self.renewed = 0
         self.newer: dict[TopicPartition, LogEnd] = {}
+        self.compacted_topics: list[str] = []
+        self.policies_asked = 0
 
     def log_ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, LogEnd]:
         return {place: self.ends[place] for place in places}
@@ -43,6 +45,10 @@ class ToldLogs:
         if self.errors:
             return dict.fromkeys(epochs, self.errors.pop(0))
         return {place: self.below[place] for place in epochs}
+
+    def is_compacted(self, topic: str) -> bool:
+        self.policies_asked += 1
+        return topic in self.compacted_topics
 
     def renew(self) -> None:
         self.renewed += 1
@@ -169,3 +175,46 @@ def test_a_refusal_ends_the_look() -> None:
 
     with pytest.raises(BrokerError, match="not for you"):
         Looks(logs).look({ZERO: noted(60, (0, 0))})
+
+
+@pytest.mark.parametrize(
+    ("is_compacted", "partings", "line"),
+    [
+        (False, {ZERO: 40}, ((0, 0), (3, 75))),
+        (True, {}, ((0, 0), (1, 40), (3, 75))),
+    ],
+)
+def test_a_compacted_log_may_lack_the_epoch_of_the_place(
+    is_compacted: bool, partings: dict[TopicPartition, int], line: Line
+) -> None:
+    logs = ToldLogs(p0=(80, 3))
+    logs.below[ZERO] = FoundEpoch(0, 75)
+    logs.compacted_topics = ["orders"] if is_compacted else []
+    look = Looks(logs).look
+
+    seen = look({ZERO: noted(60, (0, 0), (1, 40))})
+
+    assert partings_of(seen) == partings
+    assert seen[ZERO].found.line == line
+    look({ZERO: noted(60, (0, 0), (1, 40))})
+    assert len(logs.asked) == (1 if is_compacted else 2)
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_in_the_midst_of_a_compacted_log_no_epoch_is_sure(is_compacted: bool) -> None:
+    logs = ToldLogs(p0=(80, 3), p1=(50, 3))
+    logs.compacted_topics = ["orders"] if is_compacted else []
+    looks_at = Looks(logs)
+    seen = looks_at.look({ZERO: noted(0), ONE: noted(0)})
+
+    # In the newest epoch, and at the end of a log, it is.
+    assert looks_at.lines_at(seen, {ZERO: 80, ONE: 50}) == {ZERO: ((0, 0), (3, 50)), ONE: ((0, 0),)}
+    assert looks_at.lines_at(seen, {ZERO: 51}) == {ZERO: ((0, 0), (3, 50))}
+    assert logs.policies_asked == 0
+    unsure = looks_at.lines_at(seen, {ZERO: 50, ONE: 40})
+    assert unsure == ({} if is_compacted else {ZERO: ((0, 0),), ONE: ((0, 0),)})
+    looks_at.lines_at(seen, {ZERO: 40})
+    assert logs.policies_asked == 1
+    # Places without a line are no reason to ask again.
+    looks_at.look({ZERO: noted(40), ONE: noted(40)})
+    assert len(logs.asked) == 1

@@ -25,6 +25,8 @@ class EpochLog:
     epochs: list[int] = field(default_factory=list)
     begin: int = 0
     leader_epoch: int = 0
+    # Offsets whose records a compaction has taken.
+    gone: set[int] = field(default_factory=set)
 
     @property
     def end(self) -> int:
@@ -35,7 +37,7 @@ class EpochLog:
         """Epochs as a leader has them: the present one begins where it found the log's end."""
         found: list[tuple[int, int]] = []
         for offset, epoch in enumerate(self.epochs[self.begin :], self.begin):
-            if not found or found[-1][0] != epoch:
+            if offset not in self.gone and (not found or found[-1][0] != epoch):
                 found.append((epoch, offset))
         if not found or found[-1][0] != self.leader_epoch:
             found.append((self.leader_epoch, self.end))
@@ -117,6 +119,41 @@ def test_where_a_log_parts_from_what_was_read(
     found, count = walked(noted, log)
 
     assert (found.parting, count) == (parting, questions)
+
+
+def test_a_log_without_the_epoch_of_the_place_is_doubtful_where_it_goes_on_past_it() -> None:
+    noted = place(90, (3, 0), (5, 60))
+
+    assert walked(noted, log_of((3, 100), (7, 50)))[0] == FoundLine(
+        ((3, 0), (7, 100)), 60, if_compacted=((3, 0), (5, 60), (7, 100))
+    )
+    assert walked(noted, log_of((3, 85), (7, 50)))[0].if_compacted is None
+    assert walked(noted, log_of((3, 60), (5, 20), (7, 50)))[0].if_compacted is None
+    # A leader that has not come so far never had that epoch.
+    assert walked(noted, log_of((3, 100)))[0] == FoundLine(((3, 0),), 60)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(1, 2)), min_size=1, max_size=20),
+    st.sets(st.integers(0, 60)),
+    st.data(),
+)
+def test_a_compaction_parts_no_log_from_itself(
+    terms: list[tuple[int, int]], gone: set[int], data: st.DataObject
+) -> None:
+    """Whatever epochs a copy has lost with their records, as it was built from what was left."""
+    log = EpochLog()
+    for count, step in terms:
+        log.leader_epoch += step
+        log.epochs += [log.leader_epoch] * count
+    noted_log = EpochLog(log.epochs[: data.draw(st.integers(0, log.end))])
+    noted_log.leader_epoch = max(noted_log.epochs, default=0)
+    noted = NotedPlace(noted_log.end, line_before(noted_log.line, noted_log.end))
+    log.gone = gone
+
+    found, _ = walked(noted, log)
+
+    assert found.parting is None or found.if_compacted is not None
 
 
 @pytest.mark.parametrize("answer", [(-1, -1), (9, 50), (0, -1), (-1, 5)])
