@@ -450,9 +450,9 @@ def test_a_replica_that_was_taken_away_while_its_broker_was_down_can_come_back(
     assert scene.violations() == []
 
 
-@pytest.mark.parametrize("must_restart", [False, True])
+@pytest.mark.parametrize("killed", ["not", "before", "after"])
 def test_a_replica_that_comes_back_at_once_is_whole_after_a_loss_of_power(
-    must_restart: bool, caplog: pytest.LogCaptureFixture
+    killed: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     scene = LeaderScene()
     scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime"})
@@ -460,10 +460,13 @@ def test_a_replica_that_comes_back_at_once_is_whole_after_a_loss_of_power(
     ClusterUser(scene.cluster, 1).call(api_keys.PRODUCE, 11, a_produce())
     # A recovery point has it by then.
     scene.pass_ms(10_000)
-    if must_restart:
+    if killed == "before":
         scene.kill(2)
     assert reassign(scene, 1, [1]) == errors.NONE
-    if must_restart:
+    if killed == "after":
+        scene.until(lambda: len(logs(scene)) == 1, "a replica less")
+        scene.kill(2)
+    if killed != "not":
         scene.restart(2)
     assert reassign(scene, 1, [1, 2]) == errors.NONE
     scene.until(lambda: sorted(scene.row().isr) == [1, 2], "both in sync again", 15_000)

@@ -146,6 +146,11 @@ class Logs:
         `StorageError`: who opens a log again after one of those must not flush again.
         """
         self._is_started = is_last
+        if is_last:
+            for directory in list(self._loaded or ()):
+                # Given up in the last life, after its recovery points were written.
+                if not self.disk.exists(directory):
+                    self.forget_directory(directory)
         self._settle()
 
     def _settle(self) -> None:

@@ -143,8 +143,11 @@ class Followers:
 
     def take_row(
         self, replicas: list[int], isr: list[int], partition_epoch: int, now_ms: int
-    ) -> None:
-        """Follow the partition's row.  Who is in sync has a lag's time to say so."""
+    ) -> list[int]:
+        """Follow the partition's row.  Who is in sync has a lag's time to say so.  Return who is
+        out of sync from now on: what it told counts no more.
+        """
+        put_out: list[int] = []
         by_id: dict[int, Follower] = {}
         for broker_id in replicas:
             if broker_id == self.own_id:
@@ -156,12 +159,14 @@ class Followers:
                 known.is_lost = False
                 if broker_id in self._isr:
                     known.catch_up_anew()
+                    put_out.append(broker_id)
             by_id[broker_id] = known
         self.by_id = by_id
         self._isr = isr
         for broker_id, before in list(self.proposed.items()):
             if partition_epoch > before:
                 del self.proposed[broker_id]
+        return put_out
 
     def count_at_least(self, isr: list[int]) -> None:
         """Count these too from now on, until `recount` says who does."""

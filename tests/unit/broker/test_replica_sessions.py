@@ -23,6 +23,7 @@ from tarry.broker.replication.fetch_sessions import (
     ReplicaSessions,
 )
 from tarry.broker.replication.leader_fetch import ReplicaFetchHandler
+from tarry.partition.followers import NOT_TOLD
 from tarry.protocol import api_keys
 from tarry.protocol.messages.fetch import FetchRequest, FetchResponse
 from tarry.simulation.by_hand import ClientByHand
@@ -137,6 +138,23 @@ def test_who_guesses_id_and_epoch_of_a_broker_ends_none_of_its_sessions(
     assert early == []
     assert (answer.error_code, list(parts_of(answer))) == (errors.NONE, [0])
     assert len(sessions_of(scene)._sessions) == 1
+
+
+def test_who_is_put_out_of_sync_is_asked_to_tell_anew_what_it_has() -> None:
+    """It may have heard of it before the leader did, and have told it by then."""
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    session = scene.fetch(SECOND, {0: 0}).session_id
+    scene.send_fetch(SECOND, {}, session=(session, 1), wait_ms=500)
+    scene.bring_row(isr=[1])
+    (answer,) = scene.answered(SECOND)
+    code = parts_of(answer)[0].error_code
+    before = scene.partition().followers
+    assert before is not None
+    end = before.by_id[SECOND].end
+    scene.fetch(SECOND, {0: 0}, session=(session, 2))
+
+    assert (code, end) == (errors.OFFSET_NOT_AVAILABLE, NOT_TOLD)
+    assert before.by_id[SECOND].end == 0
 
 
 def test_partitions_that_are_forgotten_are_told_no_more() -> None:

@@ -39,8 +39,9 @@ SeatKey = tuple[bytes, int]
 class Seat:
     """Place of one partition in a session, with what was last asked and last sent of it.
 
-    `partition` is None while this broker does not lead it.  `is_doubted`: what was asked last tells
-    less than another session did, so it may be an old request that comes late.
+    `partition` is None while this broker does not lead it.  `is_doubted`: what was asked last is
+    not believed until it is asked once more: it tells less than another session did, and may be an
+    old request that comes late; or the replica was put out of sync since.
     """
 
     __slots__ = (
@@ -239,6 +240,14 @@ class ReplicaSessions(WaitingPart):
                 session.hasty_until_ms = until_ms
                 session.is_hurried = True
                 self.touch(session.id)
+
+    def on_put_out(self, partition: Partition, replica_id: int) -> None:
+        """Have a replica that a row has put out of sync name the partition once more."""
+        for seat in self._seats.get(partition, {}):
+            if seat.session.replica_id == replica_id:
+                seat.is_doubted = True
+                self.add_news(seat)
+                self.touch(seat.session.id)
 
     def on_ends_moved(self, partition: Partition) -> None:
         """Let the next answers tell the new ends; a new log start is worth one."""

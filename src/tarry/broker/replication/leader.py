@@ -39,6 +39,9 @@ class NewsListener(Protocol):
     def on_led(self, partition: Partition, now_ms: int) -> None:
         """Hear that this broker leads it in a new epoch."""
 
+    def on_put_out(self, partition: Partition, replica_id: int) -> None:
+        """Hear that a replica is not in sync any more: it has to tell anew what it has."""
+
     def on_ends_moved(self, partition: Partition) -> None:
         """Hear that the high watermark or the log start has moved."""
 
@@ -130,7 +133,12 @@ class ReplicaLeader(Part):
         else:
             self._led[partition] = None
             partition.begin_epoch()
-            followers.take_row(after.replicas, after.isr, after.partition_epoch, self._turn.now_ms)
+            now_ms = self._turn.now_ms
+            for broker_id in followers.take_row(
+                after.replicas, after.isr, after.partition_epoch, now_ms
+            ):
+                if self.news is not None:
+                    self.news.on_put_out(partition, broker_id)
             self._recount(partition)
         if self.news is not None and (
             before is None

@@ -112,10 +112,6 @@ class Placement:
         elif before is not None and before[:3] == after[:3] and followed.state != IDLE:
             # Only who is in sync has changed, and with it perhaps the lane.
             if followed.state == FETCHING:
-                own_id = self.terms.broker_id
-                if own_id in before.isr and own_id not in after.isr:
-                    # The leader has forgotten where the log ends here: it is to be named anew.
-                    self.leave(followed)
                 self.place(followed)
             return
         followed.failures = 0

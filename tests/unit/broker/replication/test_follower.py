@@ -363,24 +363,6 @@ def test_who_gets_as_much_as_it_may_goes_to_the_other_lane_until_it_has_caught_u
     assert not lane_key[1]
 
 
-def test_who_is_out_of_sync_from_now_on_is_named_again_in_the_same_lane_too() -> None:
-    """The leader has forgotten where the log ends that it has put out of sync."""
-    scene = FollowerScene({"replica.fetch.max.bytes": "1000"})
-    partition = scene.host(0)
-    scene.asked()
-    scene.answer(part(0, a_copy(0, bytes(1_000)), high_watermark=1))
-    scene.flush()
-    assert scene.positions() == {0: 1}
-    lane_key = scene.followed(partition).lane_key
-    scene.role(partition, isr=[LEADER], partition_epoch=1)
-    scene.turn()
-    scene.answer()
-    scene.turn()
-
-    assert scene.positions() == {0: 1}
-    assert scene.followed(partition).lane_key == lane_key
-
-
 def test_the_throttle_slows_only_the_lane_of_those_behind() -> None:
     scene = FollowerScene({"follower.replication.throttled.rate": "100"})
     scene.host(0, isr=[LEADER])
