@@ -17,8 +17,8 @@ _RESET: Final = b"\x1b[0m"
 _KEY: Final = b"\x1b[36m"
 _FOUND: Final = b"\x1b[1;31m"
 
-# Control characters but tab and newline: a terminal would obey them.
-_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
+# Control characters but tab and newline, those beyond ASCII too: a terminal would obey them.
+_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 
 
 class Dress:
@@ -100,4 +100,4 @@ def visible(content: bytes) -> bytes:
         content.decode()
     except UnicodeDecodeError:
         content = content.decode(errors="backslashreplace").encode()
-    return _CONTROLS.sub(lambda found: b"\\x%02x" % found[0][0], content)
+    return _CONTROLS.sub(lambda found: b"\\x%02x" % ord(found[0].decode()), content)

@@ -23,6 +23,8 @@ def test_what_a_terminal_would_obey_is_shown_and_not_done() -> None:
     assert visible("é".encode()) == "é".encode()
     assert visible(b"\x1b[2J\x00\r") == b"\\x1b[2J\\x00\\x0d"
     assert visible(b"\xff\x1b") == b"\\xff\\x1b"
+    # The same as ESC and [ for terminals of eight bits.
+    assert visible("\x9b2J".encode()) == b"\\x9b2J"
 
 
 def test_forms_change_what_is_printed_and_not_the_sizes() -> None:
