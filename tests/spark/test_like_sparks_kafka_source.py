@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from tarry.client import NewTopic
 from tarry.testing import Tarry
@@ -89,6 +90,7 @@ QUERIES: dict[str, dict[str, str]] = {
     "many tasks": {**SAME, "minPartitions": "7"},
     "small tasks": {**SAME, "maxRecordsPerPartition": "3"},
     "loss that is allowed": {**SAME, "startingOffsets": at(0, 0), "failOnDataLoss": "false"},
+    "small fetches": {**SAME, "kafka.max.partition.fetch.bytes": "100"},
     "committed": {**SAME, "kafka.isolation.level": "read_committed"},
 }
 
@@ -132,6 +134,15 @@ def test_rows_are_equal(spark: SparkSession, same: Tarry, name: str) -> None:
     assert rows(ours) == rows(theirs)
 
 
+@pytest.mark.parametrize("name", ["all", "two topics", "an empty topic"])
+def test_counts_are_equal(spark: SparkSession, same: Tarry, name: str) -> None:
+    ours = frame(spark, "tarry", same, QUERIES[name])
+    theirs = frame(spark, "kafka", same, QUERIES[name])
+
+    assert ours.count() == theirs.count()
+    assert ours.where("partition = 0").count() == theirs.where("partition = 0").count()
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused_there_is_refused_here(spark: SparkSession, same: Tarry, name: str) -> None:
     from pyspark.errors import PySparkException
@@ -140,3 +151,63 @@ def test_what_is_refused_there_is_refused_here(spark: SparkSession, same: Tarry,
         frame(spark, "kafka", same, REFUSED[name]).collect()
     with pytest.raises(PySparkException, match=r"OptionRefused|DataLost"):
         frame(spark, "tarry", same, REFUSED[name]).collect()
+
+
+OFFSETS = st.sampled_from([-2, -1, 0, 4, 5, 12, RECORDS])
+TIMES = st.sampled_from([0, time_of(0), time_of(6), time_of(9) + 1, time_of(900)])
+
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "startingOffsets": st.just("earliest") | st.builds(at, OFFSETS, OFFSETS),
+        "endingOffsets": st.just("latest") | st.builds(at, OFFSETS, OFFSETS),
+        "startingTimestamp": st.builds(str, TIMES),
+        "endingTimestamp": st.builds(str, TIMES),
+        "startingOffsetsByTimestamp": st.builds(at, TIMES, TIMES),
+        "endingOffsetsByTimestamp": st.builds(at, TIMES, TIMES),
+        "startingOffsetsByTimestampStrategy": st.sampled_from(["error", "latest"]),
+        "failOnDataLoss": st.sampled_from(["true", "false"]),
+        "minPartitions": st.builds(str, st.integers(1, 9)),
+        "maxRecordsPerPartition": st.builds(str, st.integers(1, RECORDS)),
+    },
+)
+CHOICES = st.sampled_from([SAME, {"subscribePattern": "same$"}, {"assign": '{"same": [0, 1]}'}])
+
+A_REFUSAL = "refused"
+
+
+def read_by_ours(broker: Tarry, options: dict[str, str]) -> list[tuple[Any, ...]] | str:
+    """Read by what Spark calls in its processes, in this one: that is a lot cheaper."""
+    from tarry.spark.options import OptionRefused
+    from tarry.spark.reading.batch import BatchReader
+    from tarry.spark.reading.loss import DataLost
+    from tarry.spark.reading.read_options import parse_read_options
+
+    options = {"kafka.bootstrap.servers": broker.bootstrap, **options}
+    try:
+        reader = BatchReader(parse_read_options(options, is_stream=False))
+        batches = [batch for task in reader.partitions() for batch in reader.read(task)]
+    except (OptionRefused, DataLost):
+        return A_REFUSAL
+    found = [row for batch in batches for row in batch.to_pylist()]
+    return sorted((row["partition"], row["offset"], row["value"]) for row in found)
+
+
+def read_by_sparks(
+    spark: SparkSession, broker: Tarry, options: dict[str, str]
+) -> list[tuple[Any, ...]] | str:
+    try:
+        found = frame(spark, "kafka", broker, options).collect()
+    except Exception:  # Spark's are of many classes
+        return A_REFUSAL
+    return sorted((row.partition, row.offset, row.value) for row in found)
+
+
+@settings(max_examples=60)
+@given(options=OPTIONS, choice=CHOICES)
+def test_whatever_options_are_given_the_outcome_is_the_same(
+    spark: SparkSession, same: Tarry, options: dict[str, str], choice: dict[str, str]
+) -> None:
+    wanted = {**choice, **options}
+
+    assert read_by_ours(same, wanted) == read_by_sparks(spark, same, wanted)

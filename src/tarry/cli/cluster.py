@@ -15,7 +15,7 @@ from tarry.cli.running import (
     json_option,
     quietly,
 )
-from tarry.cli.tables import bad, count_of, good, print_json, print_table
+from tarry.cli.tables import bad, complain, count_of, good, print_json, print_table
 from tarry.cli.units import Count, Seconds
 
 EXAMPLES: Final = """
@@ -163,6 +163,6 @@ def wait_command(
     elif not missing and not quiet:
         click.echo("whole")
     for sentence in missing:
-        click.echo(f"tarry: {sentence}", err=True)
+        complain(sentence)
     if missing:
         sys.exit(EXIT_FAILED)

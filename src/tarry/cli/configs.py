@@ -17,7 +17,7 @@ from tarry.cli.running import (
     json_option,
     quietly,
 )
-from tarry.cli.tables import count_of, print_json, print_table
+from tarry.cli.tables import count_of, print_json, print_table, printable
 from tarry.cli.topic_choice import explained, guard_internal, internal_option
 from tarry.cli.units import setting_text
 
@@ -138,7 +138,7 @@ def get_command(
         print_json([_entry_json(one) for one in chosen])
     elif quiet:
         for one in chosen:
-            click.echo(one.value or "")
+            click.echo(printable(one.value or ""))
     elif not chosen:
         click.echo(f"{target} has no settings of its own; --all shows the defaults", err=True)
     elif explain:
@@ -176,11 +176,11 @@ def _print_explained(entries: list[ConfigEntry]) -> None:
     for number, one in enumerate(entries):
         if number:
             click.echo()
-        click.echo(f"{one.name} = {_value(one)}")
+        click.echo(f"{one.name} = {printable(_value(one))}")
         facts = [one.type_name, f"from: {one.source}", _marks(one)]
         click.echo(f"  {', '.join(fact for fact in facts if fact)}")
         for synonym in one.synonyms:
-            click.echo(f"  {synonym.source}: {synonym.name} = {synonym.value or ''}")
+            click.echo(f"  {synonym.source}: {synonym.name} = {printable(synonym.value or '')}")
         if one.documentation:
             click.echo(click.wrap_text(_plain(one.documentation), 96, "  ", "  "))
 

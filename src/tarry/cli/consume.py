@@ -435,6 +435,8 @@ def _output(options: dict[str, Any]) -> Output:
         if options["as_csv"]:
             from tarry.cli.records_csv import CsvWriter
 
+            if sys.stdout.isatty():
+                dress = dressed_for_terminals(*forms, (), has_colours=False)
             writer = CsvWriter(null, dress)
             return Output(sys.stdout.buffer, writer, search, writer.head)
         if sys.stdout.isatty():

@@ -17,27 +17,34 @@ _RESET: Final = b"\x1b[0m"
 _KEY: Final = b"\x1b[36m"
 _FOUND: Final = b"\x1b[1;31m"
 
-# Control characters but tab and newline: a terminal would obey them.
-_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
+# Control characters but tab and newline, those beyond ASCII too: a terminal would obey them.
+_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 
 
 class Dress:
-    """Changes of keys and of values; None leaves them as they are."""
+    """Changes of keys, values and parts of headers; None leaves them as they are."""
 
-    def __init__(self, key: Change | None = None, value: Change | None = None) -> None:
+    def __init__(
+        self, key: Change | None = None, value: Change | None = None, header: Change | None = None
+    ) -> None:
         self._key = key
         self._value = value
+        self._header = header
 
     @property
     def is_plain(self) -> bool:
         """True if nothing is changed."""
-        return self._key is None and self._value is None
+        return self._key is None and self._value is None and self._header is None
 
     def key(self, content: bytes | None) -> bytes | None:
         return content if content is None or self._key is None else self._key(content)
 
     def value(self, content: bytes | None) -> bytes | None:
         return content if content is None or self._value is None else self._value(content)
+
+    def header(self, part: bytes) -> bytes:
+        """Change the name of a header, or its value."""
+        return part if self._header is None else self._header(part)
 
 
 PLAIN: Final = Dress()
@@ -60,6 +67,7 @@ def dressed_for_terminals(
     return Dress(
         _chain(_unpacker("key", key_form), _for_screen(_KEY if has_colours else b"", marks)),
         _chain(_unpacker("value", value_form), _for_screen(b"", marks)),
+        visible,
     )
 
 
@@ -100,4 +108,4 @@ def visible(content: bytes) -> bytes:
         content.decode()
     except UnicodeDecodeError:
         content = content.decode(errors="backslashreplace").encode()
-    return _CONTROLS.sub(lambda found: b"\\x%02x" % found[0][0], content)
+    return _CONTROLS.sub(lambda found: b"\\x%02x" % ord(found[0].decode()), content)

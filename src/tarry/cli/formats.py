@@ -118,7 +118,7 @@ def _piece(letter: str, null: bytes, dress: Dress) -> Renderer:
         "S": lambda topic, partition, record: b"%d" % _size(record.value),
         "R": lambda topic, partition, record: _size(record.value).to_bytes(4, "big", signed=True),
         "T": lambda topic, partition, record: b"%d" % record.timestamp,
-        "h": lambda topic, partition, record: headers_text(record, null),
+        "h": lambda topic, partition, record: headers_text(record, null, dress),
     }
     if letter not in pieces or not letter:
         raise BadFormat(f"invalid letter %{letter} of a format; there are {LETTERS}")
@@ -129,11 +129,13 @@ def _size(content: bytes | None) -> int:
     return -1 if content is None else len(content)
 
 
-def headers_text(record: Record, null: bytes) -> bytes:
+def headers_text(record: Record, null: bytes, dress: Dress = PLAIN) -> bytes:
     """`name=value,name=value`."""
     return b",".join(
         [
-            name.encode() + b"=" + (null if content is None else content)
+            dress.header(name.encode())
+            + b"="
+            + (null if content is None else dress.header(content))
             for name, content in record.headers
         ]
     )

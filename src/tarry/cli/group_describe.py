@@ -18,7 +18,7 @@ from tarry.cli.running import (
     json_option,
     quietly,
 )
-from tarry.cli.tables import print_json, print_json_line, print_table
+from tarry.cli.tables import complain, print_json, print_json_line, print_table
 from tarry.cli.units import Count
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _show(
     elif not refused:
         click.echo(NO_GROUPS, err=True)
     for error in refused:
-        click.echo(f"tarry: {error}", err=True)
+        complain(str(error))
     return None if refused else looks
 
 
@@ -127,11 +127,11 @@ def _is_behind(looks: list[GroupLook], lag_max: int) -> bool:
         if unknown:
             is_behind = True
             places = places_text(unknown)
-            click.echo(f"tarry: the lag of group {group_id!r} is not known for {places}", err=True)
+            complain(f"the lag of group {group_id!r} is not known for {places}")
         if (look.lag or 0) > lag_max:
             is_behind = True
             lag = f"{look.lag:,}, more than {lag_max:,}"
-            click.echo(f"tarry: group {group_id!r} has a lag of {lag}", err=True)
+            complain(f"group {group_id!r} has a lag of {lag}")
     return is_behind
 
 
@@ -207,6 +207,6 @@ def _watch(
         except ClientError as error:
             if not error.is_retriable:
                 raise
-            click.echo(f"tarry: waiting: {error}", err=True)
+            complain(f"waiting: {error}")
         sys.stdout.flush()
         time.sleep(seconds)

@@ -11,7 +11,7 @@ from tarry.base.errors import GROUP_ID_NOT_FOUND
 from tarry.base.ids import TopicPartition
 from tarry.cli.guesses import unknown_group
 from tarry.cli.partitions import places_text
-from tarry.cli.tables import count_of, print_table
+from tarry.cli.tables import count_of, print_table, printable
 from tarry.client import (
     LATEST,
     Admin,
@@ -80,9 +80,9 @@ class GroupLook:
             self._unknown_lag(),
             f"coordinator {coordinator.broker_id} at {coordinator.address}",
         ]
-        click.echo("  ".join(word for word in words if word))
+        click.echo("  ".join(printable(word) for word in words if word))
         if known.state in REBALANCING:
-            click.echo(f"rebalancing; see: tarry groups why {known.group_id}", err=True)
+            click.echo(f"rebalancing; see: tarry groups why {printable(known.group_id)}", err=True)
 
     def _unknown_lag(self) -> str:
         """Return what the sum leaves out: perhaps nobody has read anything there."""

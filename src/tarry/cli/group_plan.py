@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import click
-
 from tarry.base.ids import TopicPartition
 from tarry.cli.guesses import unknown_topic
 from tarry.cli.places import OFFSET, TIME, Place
 from tarry.cli.running import fail
+from tarry.cli.tables import complain
 
 if TYPE_CHECKING:
     from tarry.client import Admin
@@ -85,7 +84,7 @@ class Reset:
             after = min(max(wish, begins[at]), ends[at])
             if after != wish:
                 span = f"offsets {begins[at]} to {ends[at]}, not {wish}"
-                click.echo(f"tarry: {at[0]} [{at[1]}] has {span}: taking {after}", err=True)
+                complain(f"{at[0]} [{at[1]}] has {span}: taking {after}")
             moves.append(OffsetMove(at, before, after))
         return moves
 

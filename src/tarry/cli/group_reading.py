@@ -25,6 +25,7 @@ from tarry.cli.reading import (
     chosen_records,
 )
 from tarry.cli.rendering import rendered
+from tarry.cli.tables import complain
 from tarry.cli.trouble import Trouble
 from tarry.client import ClientError, Consumer, Listener, RecordGroup
 from tarry.client.errors import CommitFailed
@@ -272,4 +273,4 @@ class GroupReading(Listener):
             self._committed.update(news)
 
     def _tell_uncommitted(self, error: ClientError) -> None:
-        click.echo(f"tarry: not committed, and so read again: {error}", err=True)
+        complain(f"not committed, and so read again: {error}")

@@ -31,7 +31,7 @@ from tarry.cli.running import (
     json_option,
     quietly,
 )
-from tarry.cli.tables import count_of, print_json, print_table
+from tarry.cli.tables import complain, count_of, print_json, print_table
 
 if TYPE_CHECKING:
     from tarry.client import Admin, GroupDescription
@@ -196,7 +196,7 @@ def _tell_of_new(admin: Admin, name: str, timeout: float, *, execute: bool, crea
     """Tell of a new group: a mistyped name must not make one that nobody reads with."""
     sentence = unknown_group(name, [one.group_id for one in admin.list_groups(timeout=timeout)])
     if not execute:
-        click.echo(f"tarry: {sentence}; --execute --create makes it", err=True)
+        complain(f"{sentence}; --execute --create makes it")
     elif create:
         return
     elif not is_at_terminal():
@@ -264,7 +264,7 @@ def _warn_of_members(group: GroupDescription, *, execute: bool) -> None:
     )
     if execute:
         fail(sentence)
-    click.echo(f"tarry: {sentence}", err=True)
+    complain(sentence)
 
 
 def _print(
@@ -276,7 +276,7 @@ def _print(
     layout: str,
 ) -> None:
     for sentence in dict.fromkeys(errors.values()):
-        click.echo(f"tarry: {sentence}", err=True)
+        complain(sentence)
     if layout == "csv":
         from tarry.cli.group_files import offsets_csv
 

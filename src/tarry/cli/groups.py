@@ -23,7 +23,7 @@ from tarry.cli.running import (
     quietly,
     yes_option,
 )
-from tarry.cli.tables import print_json, print_table
+from tarry.cli.tables import print_json, print_table, printable
 
 # Those of Kafka, of all its kinds of groups.
 STATES: Final = (
@@ -125,7 +125,7 @@ def list_command(
         )
     elif quiet:
         for one in found:
-            click.echo(one.group_id)
+            click.echo(printable(one.group_id))
     elif not found:
         click.echo("there are no such groups" if states or types else NO_GROUPS, err=True)
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from tarry.cli.running import EXIT_FAILED, Cluster, cluster_options, json_option, quietly
-from tarry.cli.tables import bad, count_of, good, print_json
+from tarry.cli.tables import bad, complain, count_of, good, print_json
 from tarry.cli.units import Size, size_text
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ def health(*, cluster: Cluster, live: bool, min_free: int, quiet: bool, as_json:
         print_json(report.as_json())
     elif report.problems:
         for problem in report.problems[:TOLD_MAX]:
-            click.echo(f"tarry: {problem}", err=True)
+            complain(problem)
         if len(report.problems) > TOLD_MAX:
             more = count_of(len(report.problems) - TOLD_MAX, "more problem")
-            click.echo(f"tarry: {more}; --json tells all of them", err=True)
+            complain(f"{more}; --json tells all of them")
         if not quiet:
             click.echo(bad("not healthy"))
     elif not quiet:

@@ -16,7 +16,16 @@ from tarry.cli.running import (
     json_option,
     quietly,
 )
-from tarry.cli.tables import SizeCell, bad, count_of, good, print_json, print_table
+from tarry.cli.tables import (
+    SizeCell,
+    bad,
+    complain,
+    count_of,
+    good,
+    print_json,
+    print_table,
+    printable,
+)
 from tarry.cli.topic_choice import check_patterns, chosen_topics, matcher
 from tarry.cli.units import size_text
 
@@ -84,7 +93,7 @@ def dirs_command(
             _print_directory(one, by_partition=by_partition)
     failures = [str(one.error) for one in directories if one.error is not None] + missing
     for sentence in failures:
-        click.echo(f"tarry: {sentence}", err=True)
+        complain(sentence)
     if failures:
         sys.exit(EXIT_FAILED)
 
@@ -319,4 +328,4 @@ def _state(one: VerifiedLog) -> str:
 
 def _printable(path: str) -> str:
     """Make a path printable; it may be any bytes."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return printable(path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tarry.cli.running import EXIT_FAILED, fail, json_option, quietly
-from tarry.cli.tables import bad, print_json_line, strong
+from tarry.cli.tables import bad, print_json_line, printable, strong
 from tarry.cli.topic_offsets import time_text
 
 if TYPE_CHECKING:
@@ -177,7 +177,8 @@ class _TextPrinter:
             cells = [_cell(field, row[field]).rjust(width) for _, field, width in columns]
             click.echo("  ".join([*cells, *_marks(row)]).rstrip())
         else:
-            facts = [f"{key}: {_plain(value)}" for key, value in row.items() if key != "kind"]
+            told = {key: printable(_plain(value)) for key, value in row.items() if key != "kind"}
+            facts = [f"{key}: {text}" for key, text in told.items()]
             click.echo("  ".join(facts))
 
 
@@ -214,10 +215,10 @@ def _record_text(row: Row) -> str:
         facts.append(f"sequence {row['sequence']}")
     decoded = row.get("decoded")
     if decoded is not None:
-        facts += [f"{key}={_plain(value)}" for key, value in decoded.items()]
+        facts += [f"{key}={printable(_plain(value))}" for key, value in decoded.items()]
     else:
         facts += [f"key={_content(row['key'])}", f"value={_content(row['value'])}"]
-    facts += [f"{name}={_content(content)}" for name, content in row["headers"]]
+    facts += [f"{printable(name)}={_content(content)}" for name, content in row["headers"]]
     return "  ".join(facts)
 
 
@@ -239,4 +240,4 @@ def _plain(value: Any) -> str:
 
 def _printable(path: str) -> str:
     """Make a path printable; it may be any bytes."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return printable(path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))

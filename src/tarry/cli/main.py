@@ -20,6 +20,7 @@ from tarry import __version__
 from tarry.base.errors import InvalidSetting, TarryError
 from tarry.cli.running import GuessingGroup
 from tarry.cli.streams import ClosedStream, forget_stdout, prepare_streams, sentence_of
+from tarry.cli.tables import complain
 
 FAILED: Final = 1
 WRONG_USAGE: Final = 2
@@ -198,7 +199,7 @@ def _exit_code(error: TarryError) -> int:
 
 
 def _fail(sentence: str, code: int) -> int:
-    click.echo(f"tarry: {sentence}", err=True)
+    complain(sentence)
     return code
 
 

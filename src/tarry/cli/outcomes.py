@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tarry.cli.running import EXIT_FAILED
-from tarry.cli.tables import print_json
+from tarry.cli.tables import complain, print_json, printable
 
 if TYPE_CHECKING:
     from tarry.client import ClientError
@@ -38,11 +38,9 @@ def print_outcomes(
         if error is not None and left is None:
             is_failed = True
             sentence = str(error)
-            click.echo(
-                f"tarry: {sentence if name in sentence else f'{name}: {sentence}'}", err=True
-            )
+            complain(sentence if name in sentence else f"{name}: {sentence}")
         elif not as_json:
-            click.echo(f"{name}: {done if error is None else left}")
+            click.echo(f"{printable(name)}: {done if error is None else left}")
     if as_json:
         print_json(rows)
     if is_failed:

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-import click
-
+from tarry.cli.tables import complain
 from tarry.client.errors import DeliveryTimedOut
 
 # How long nothing may be acknowledged before anybody wonders.
@@ -51,5 +50,5 @@ class Patience:
         if trouble and not self._is_told and waited >= min(QUIET_SECONDS, self.seconds_max / 2):
             self._is_told = True
             before()
-            click.echo(f"tarry: waiting: {trouble}", err=True)
+            complain(f"waiting: {trouble}")
         return self._is_told

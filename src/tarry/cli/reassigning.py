@@ -11,7 +11,7 @@ import click
 from tarry.base.ids import TopicPartition
 from tarry.cli.cluster_look import wait_until
 from tarry.cli.running import EXIT_FAILED
-from tarry.cli.tables import count_of, print_json, print_table
+from tarry.cli.tables import complain, count_of, print_json, print_table
 
 if TYPE_CHECKING:
     from tarry.client import Admin, ClientError
@@ -66,7 +66,7 @@ class Moves:
         for.
         """
         for place, error in self.errors.items():
-            click.echo(f"tarry: {place[0]} [{place[1]}]: {error}", err=True)
+            complain(f"{place[0]} [{place[1]}]: {error}")
         if as_json:
             print_json([self._json(place) for place in self.targets])
         else:

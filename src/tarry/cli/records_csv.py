@@ -52,7 +52,7 @@ class CsvWriter:
                 record.timestamp,
                 self._text(self._dress.key(record.key)),
                 self._text(self._dress.value(record.value)),
-                headers_text(record, self._null).decode(BYTES),
+                headers_text(record, self._null, self._dress).decode(BYTES),
             ]
         )
         row = self._buffer.getvalue()

@@ -20,6 +20,7 @@ from tarry.base.errors import InvalidSetting, TarryError
 from tarry.cli.guesses import did_you_mean
 from tarry.cli.profiles import settings_of_profile, use_profile
 from tarry.cli.streams import ClosedStream, forget_stdout, sentence_of
+from tarry.cli.tables import complain
 from tarry.cli.units import Seconds
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 def fail(sentence: str, code: int = EXIT_FAILED) -> NoReturn:
-    click.echo(f"tarry: {sentence}", err=True)
+    complain(sentence)
     sys.exit(code)
 
 

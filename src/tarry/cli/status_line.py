@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-import click
+from tarry.cli.tables import complain, escaped
 
 # As terminals take it: to the first column, and nothing behind it.
 _CLEAR: Final = "\r\x1b[K"
@@ -42,6 +42,7 @@ class StatusLine:
         self._shown_at = now
         self._is_shown = True
         width = shutil.get_terminal_size().columns - 1
+        text = escaped(text)
         line = text if len(text) <= width else text[: max(width - 1, 0)] + "…"
         sys.stderr.write(_CLEAR + line)
         sys.stderr.flush()
@@ -87,4 +88,4 @@ class Waiting:
             self._line.show(f"tarry: waiting ({waited:.0f} s): {text}")
         elif text not in self._told:
             self._told[text] = None
-            click.echo(f"tarry: waiting: {text}", err=True)
+            complain(f"waiting: {text}")

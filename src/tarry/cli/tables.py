@@ -2,20 +2,25 @@
 
 A table wider than the terminal is printed as blocks, a line a field; into a pipe it is always a
 table.  Colours are for terminals, and never where NO_COLOR is set (no-color.org).
+
+Names, settings and what a broker says may hold what a terminal would obey: it can clear the screen,
+set its title or hide a line.  A terminal is shown escapes instead; a pipe gets the text as it is.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 import click
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Columns by width; those of numbers, or of none (`-`, `?`), stand to the right."""
-    cells = [[str(cell) for cell in row] for row in rows]
+    cells = [[_shown(cell) for cell in row] for row in rows]
     widths = [len(title) for title in titles]
     for row in cells:
         for place, cell in enumerate(row):
@@ -53,6 +58,10 @@ def room_columns() -> int | None:
     return shutil.get_terminal_size().columns
 
 
+def _shown(cell: object) -> str:
+    return cell if isinstance(cell, StyledCell) else printable(str(cell))
+
+
 def _width(cell: str) -> int:
     return len(click.unstyle(cell)) if "\x1b" in cell else len(cell)
 
@@ -73,7 +82,42 @@ class SizeCell(str):
     __slots__ = ()
 
 
+# --- What a terminal would obey
+
+# Control characters, those beyond ASCII too, and what turns the direction of a line.
+_OBEYED: Final = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+# The same in a sentence, which may have lines.
+_OBEYED_IN_LINES: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Return a word with escapes for what a terminal would obey, where stdout is one."""
+    return escaped(text) if sys.stdout.isatty() else text
+
+
+def escaped(text: str) -> str:
+    """Return text of one line with escapes for what a terminal would obey."""
+    return _OBEYED.sub(_escape, text)
+
+
+def complain(sentence: str) -> None:
+    """Say on stderr what is wrong, with escapes for what a terminal would obey."""
+    if sys.stderr.isatty():
+        sentence = _OBEYED_IN_LINES.sub(_escape, sentence)
+    click.echo(f"tarry: {sentence}", err=True)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
 # --- Colours
+
+
+class StyledCell(str):
+    """A cell with colours of ours, in which all else is printable."""
+
+    __slots__ = ()
 
 
 def has_colours() -> bool:
@@ -85,17 +129,22 @@ def has_colours() -> bool:
 
 def strong(text: str) -> str:
     """Show text as a title."""
-    return click.style(text, bold=True) if has_colours() else text
+    return _styled(text, bold=True)
 
 
 def good(text: str) -> str:
     """Show text as what is in order."""
-    return click.style(text, fg="green") if has_colours() else text
+    return _styled(text, colour="green")
 
 
 def bad(text: str) -> str:
     """Show text as what a person has to look at."""
-    return click.style(text, fg="red", bold=True) if has_colours() else text
+    return _styled(text, colour="red", bold=True)
+
+
+def _styled(text: str, *, colour: str | None = None, bold: bool | None = None) -> str:
+    text = printable(text)
+    return StyledCell(click.style(text, fg=colour, bold=bold)) if has_colours() else text
 
 
 # --- JSON

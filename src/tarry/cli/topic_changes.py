@@ -22,7 +22,7 @@ from tarry.cli.running import (
     quietly,
     yes_option,
 )
-from tarry.cli.tables import print_json, print_table
+from tarry.cli.tables import complain, print_json, print_table
 from tarry.cli.topic_choice import check_not_internal, explained, guard_internal, internal_option
 from tarry.cli.units import PARTITION_MAX, Count
 
@@ -281,7 +281,7 @@ class _Deletion:
         done = {at: one for at, one in self.outcomes.items() if isinstance(one, int)}
         for one in self.outcomes.values():
             if not isinstance(one, int):
-                click.echo(f"tarry: {one}", err=True)
+                complain(str(one))
         if as_json:
             print_json(
                 [

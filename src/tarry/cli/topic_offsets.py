@@ -10,7 +10,7 @@ import click
 
 from tarry.base.ids import TopicPartition
 from tarry.cli.running import EXIT_FAILED, Cluster, cluster_options, json_option, quietly
-from tarry.cli.tables import print_json, print_table
+from tarry.cli.tables import complain, print_json, print_table
 from tarry.cli.topic_choice import check_patterns
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def offsets_command(
     failures += dict.fromkeys(str(one) for one in found.values() if isinstance(one, Exception))
     _print(found, quiet=quiet, as_json=as_json)
     for sentence in failures:
-        click.echo(f"tarry: {sentence}", err=True)
+        complain(sentence)
     if failures:
         sys.exit(EXIT_FAILED)
 

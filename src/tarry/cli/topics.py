@@ -22,7 +22,7 @@ from tarry.cli.running import (
     quietly,
     yes_option,
 )
-from tarry.cli.tables import bad, count_of, print_json, print_table
+from tarry.cli.tables import bad, complain, count_of, print_json, print_table, printable
 from tarry.cli.topic_changes import (
     add_partitions_command,
     alter_command,
@@ -115,7 +115,7 @@ def list_command(
         print_json([_listed_json(topic, sizes) for topic in found])
     elif quiet:
         for topic in found:
-            click.echo(topic.name)
+            click.echo(printable(topic.name))
     elif found:
         _print_list(found, sizes)
     elif not missing:
@@ -162,7 +162,7 @@ def _print_list(topics: list[Topic], sizes: TopicSizes) -> None:
 def fail_for_missing(missing: list[str]) -> None:
     """Fail with a sentence for each name that is about nothing, after the others were shown."""
     for sentence in missing:
-        click.echo(f"tarry: {sentence}", err=True)
+        complain(sentence)
     if missing:
         sys.exit(EXIT_FAILED)
 

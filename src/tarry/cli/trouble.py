@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import click
+from tarry.cli.tables import complain
 
 
 class Trouble:
@@ -16,5 +16,5 @@ class Trouble:
         trouble.
         """
         if trouble and not self._is_told:
-            click.echo(f"tarry: waiting: {trouble}", err=True)
+            complain(f"waiting: {trouble}")
         self._is_told = bool(trouble)

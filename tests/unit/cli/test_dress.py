@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tarry.cli.dress import dressed_for_files, dressed_for_terminals, visible
+from tarry.cli.dress import PLAIN, dressed_for_files, dressed_for_terminals, visible
 from tarry.cli.formats import JsonRenderer, PlainRenderer, compile_format, time_text
 from tarry.cli.packing import parse_form
 from tarry.cli.records_csv import CsvWriter
@@ -23,6 +23,8 @@ def test_what_a_terminal_would_obey_is_shown_and_not_done() -> None:
     assert visible("é".encode()) == "é".encode()
     assert visible(b"\x1b[2J\x00\r") == b"\\x1b[2J\\x00\\x0d"
     assert visible(b"\xff\x1b") == b"\\xff\\x1b"
+    # The same as ESC and [ for terminals of eight bits.
+    assert visible("\x9b2J".encode()) == b"\\x9b2J"
 
 
 def test_forms_change_what_is_printed_and_not_the_sizes() -> None:
@@ -68,6 +70,18 @@ def test_keys_and_what_was_searched_are_coloured_where_colours_are_wanted() -> N
 
     assert shown(has_colours=True) == b"\x1b[36mkey\x1b[0m:a \x1b[1;31mpear\x1b[0m"
     assert shown(has_colours=False) == b"key:a pear"
+
+
+def test_a_terminal_obeys_no_header() -> None:
+    record = Record(0, 0, b"\x1bk", b"\x1bv", [("\x1bn", b"\x07"), ("none", None)])
+    dress = dressed_for_terminals(None, None, (), has_colours=False)
+    shown = b"\\x1bn=\\x07,none=NULL"
+
+    assert compile_format("%h", b"NULL", dress)("t", 0, record) == shown
+    assert CsvWriter(b"NULL", dress)("t", 0, record) == (
+        b't,0,0,0,\\x1bk,\\x1bv,"' + shown + b'"\n'
+    )
+    assert compile_format("%h", b"NULL", PLAIN)("t", 0, record) == b"\x1bn=\x07,none=NULL"
 
 
 def test_one_part_of_a_record_stands_alone_in_json() -> None:

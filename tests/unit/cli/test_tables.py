@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import sys
 
+import click
 import pytest
 
-from tarry.cli.tables import SizeCell, bad, print_table, strong
+from tarry.cli.tables import SizeCell, bad, complain, print_table, printable, strong
 
 ROWS = [["orders", 3, SizeCell("8.4 kB")], ["refunds", 12, "?"]]
 TITLES = ["topic", "partitions", "size"]
@@ -84,3 +85,43 @@ def test_colours_do_not_move_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     print_table(["a", "b"], [[bad("x"), "1"], ["long", "2"]])
 
     assert terminal.getvalue().splitlines()[1:] == ["\x1b[31m\x1b[1mx\x1b[0m     1", "long  2"]
+
+
+# Each would be obeyed: colour, title, clear, the same in eight bits, a turned line, a new line.
+HOSTILE = "\x1b[31mred\x1b]0;t\x07\x1b[2J\x9b2J\u202e\n\r\t\x7f"
+SAID = "\\x1b[31mred\\x1b]0;t\\x07\\x1b[2J\\x9b2J\\u202e\\n\\r\\t\\x7f"
+
+
+@pytest.mark.parametrize("columns", [200, 20])
+@pytest.mark.parametrize("colours", [True, False])
+def test_a_terminal_obeys_no_name_in_a_table(
+    monkeypatch: pytest.MonkeyPatch, columns: int, colours: bool
+) -> None:
+    terminal = a_terminal(monkeypatch, columns)
+    if colours:
+        monkeypatch.delenv("NO_COLOR")
+
+    print_table(["group", "state"], [[HOSTILE, bad(HOSTILE)], ["fine", "naïve ✓"]])
+
+    shown = click.unstyle(terminal.getvalue()) if colours else terminal.getvalue()
+    assert shown.count(SAID) == 2
+    assert not {*HOSTILE} & {*shown} - {*SAID, "\n"}
+    assert "naïve ✓" in shown
+
+
+def test_a_terminal_obeys_no_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    complain(f"it is\n\tof two lines: {HOSTILE}")
+
+    assert terminal.getvalue().startswith("tarry: it is\n\tof two lines: \\x1b[31mred\\x1b]0;t")
+    assert not {"\x1b", "\x07", "\x9b", "\u202e", "\r", "\x7f"} & {*terminal.getvalue()}
+
+
+def test_a_pipe_gets_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printable(HOSTILE) == HOSTILE
+
+    complain("\r\x07")
+
+    assert capsys.readouterr().err == "tarry: \r\x07\n"

@@ -14,6 +14,7 @@ from tarry.cli.places import BadPlace, parse_time_ms
 from tarry.cli.running import Cluster, cluster_options, fail, json_option
 from tarry.cli.spark.directories import DirectoryPath
 from tarry.cli.spark.session import reach, settings_of
+from tarry.cli.tables import complain
 from tarry.cli.units import BadUnit, parse_time_length_ms
 
 if TYPE_CHECKING:
@@ -117,4 +118,4 @@ def write_page(path: str, make: Callable[[], Page]) -> None:
 def tell_remarks(tally: Tally) -> None:
     """Tell on stderr what a reader of the result has to know."""
     for remark in tally.remarks():
-        click.echo(f"tarry: {remark}", err=True)
+        complain(remark)

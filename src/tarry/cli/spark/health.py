@@ -9,7 +9,7 @@ import click
 
 from tarry.cli.running import json_option, quietly
 from tarry.cli.spark.event_options import html_option, write_page
-from tarry.cli.tables import count_of, print_json, print_table
+from tarry.cli.tables import complain, count_of, print_json, print_table
 
 HEALTH_EXAMPLES: Final = """
 \b
@@ -41,7 +41,7 @@ def health_command(paths: tuple[str, ...], html_path: str | None, as_json: bool)
         return
     if found.passed_over:
         told = f"lines that were passed over, since they are no progress: {found.passed_over:,}"
-        click.echo(f"tarry: {told}", err=True)
+        complain(told)
     if not sums:
         click.echo("no micro-batch is told", err=True)
         return

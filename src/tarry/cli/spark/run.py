@@ -16,7 +16,7 @@ import click
 from tarry.cli.running import EXIT_USAGE, fail, json_option, quietly
 from tarry.cli.spark.pipeline_files import load_pipeline, tell_mistakes
 from tarry.cli.spark.session import check_pyspark_there, reach_pipeline, spark_session
-from tarry.cli.tables import count_of, print_json
+from tarry.cli.tables import complain, count_of, print_json
 
 if TYPE_CHECKING:
     from tarry.spark.pipeline.file.sections import Pipeline
@@ -135,7 +135,7 @@ def _check(pipeline: Pipeline, given: dict[str, Any], *, as_json: bool) -> None:
     for line in plan_lines(pipeline, stages, topics):
         click.echo(line)
     if away:
-        click.echo(f"tarry: the topics were not looked at: {away}", err=True)
+        complain(f"the topics were not looked at: {away}")
 
 
 def _look_at_topics(pipeline: Pipeline) -> tuple[PipelineTopics | None, str]:
@@ -172,7 +172,7 @@ def _run(pipeline: Pipeline, given: dict[str, Any], *, as_json: bool) -> None:
             restarts_max=given["restarts"],
             skips_lost=given["skip_lost"],
             listeners=listeners,
-            tell=lambda sentence: click.echo(f"tarry: {sentence}", err=True),
+            tell=complain,
             stopping=stopping,
         )
         try:

@@ -23,7 +23,7 @@ from tarry.cli.running import (
 from tarry.cli.spark.directories import DirectoryPath
 from tarry.cli.spark.pipeline_files import load_pipeline
 from tarry.cli.spark.session import TELL_SECONDS, given_settings, reach, settings_of
-from tarry.cli.tables import bad, count_of, good, print_json
+from tarry.cli.tables import bad, complain, count_of, good, print_json
 from tarry.cli.units import size_text
 
 if TYPE_CHECKING:
@@ -101,10 +101,10 @@ def verify_command(
 
 def _print_verified(found: VerifiedArchive) -> None:
     for fault in found.faults[:TOLD_MAX]:
-        click.echo(f"tarry: {fault}", err=True)
+        complain(fault)
     if len(found.faults) > TOLD_MAX:
         more = count_of(len(found.faults) - TOLD_MAX, "more fault")
-        click.echo(f"tarry: {more}; --json tells all of them", err=True)
+        complain(f"{more}; --json tells all of them")
     counted = (
         f"{count_of(found.rounds, 'round')}, {count_of(found.files, 'file')}, "
         f"{size_text(found.bytes)}: {found.rows} rows + {found.gaps} gaps = {found.offsets} "

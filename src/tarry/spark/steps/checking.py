@@ -23,8 +23,9 @@ def check(df: DataFrame, rules: Mapping[str, str]) -> DataFrame:
     """Mark rows that break a rule: `_rule` is the rule's name.
 
     A rule is an expression such as `amount > 0`; a row breaks it where it is false or null, and
-    what cannot be computed, such as a division by zero, is null.  The first broken rule counts.
-    Rows that an earlier step marked keep their mark.  Raises StepRefused for a rule that is no
+    what cannot be computed, such as a division by zero, is null.  Whole numbers that leave 64 bits
+    go round; `try_add` and its like are null then.  The first broken rule counts.  Rows that an
+    earlier step marked keep their mark.  Raises StepRefused for a rule that is no
     expression of true or false over the columns.
     """
     from pyspark.sql import functions as of

@@ -146,8 +146,9 @@ SECTIONS: Final = (
         "check",
         "Rules: each is a name and an SQL expression over the columns. A record for which it is "
         "false or null is rejected under the rule's name. What cannot be computed, such as a "
-        "division by zero, is null. Whole numbers that leave 64 bits go round: bound "
-        "them in the schema (`maximum`).",
+        "division by zero, is null. Whole numbers that leave 64 bits go round: write "
+        "`try_multiply(price, count) < 1000`, or `try_add`, which are null then, or bound "
+        "the numbers in the schema (`maximum`).",
         names=Expression(),
     ),
     FileSection(
