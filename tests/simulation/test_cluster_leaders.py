@@ -12,7 +12,7 @@ from tests.support.cluster.leader_scene import TOPIC, LeaderScene
 from tarry.base import errors
 from tarry.base.etcd import Put
 from tarry.base.limits import POLL_MS_MAX
-from tarry.broker.broker import PARTING_MS_MAX
+from tarry.broker.shutdown import PARTING_MS_MAX
 from tarry.cluster.elections import PREFERRED, UNCLEAN
 from tarry.cluster.rows import Keys
 from tarry.log.batch_walk import Flaw

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from mypy_extensions import i64
 
@@ -68,9 +68,6 @@ from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.broker")
-
-# A broker that has failed waits so long until the others can know it.
-PARTING_MS_MAX: Final = 1_000
 
 
 class Doors:
@@ -188,8 +185,8 @@ class Broker:
             self._go_on_parting(events, now_ms)
             return
         self._take_turn(events, now_ms, now_wall_ms)
-        if self.shutdown.is_over and self.membership is not None:
-            self._part(self.membership, now_ms)
+        if self.shutdown.is_over:
+            self.shutdown.part(now_ms)
 
     def _take_turn(self, events: list[Event], now_ms: int, now_wall_ms: int) -> None:
         self._attend(now_ms, now_wall_ms)
@@ -355,24 +352,13 @@ class Broker:
 
     # -- the end
 
-    def _part(self, membership: ClusterMembership, now_ms: int) -> None:
-        """Tell the others, now that nothing is done any more.
-
-        After a stop they know.  A broker that has failed waits for a moment until etcd does, so
-        that nobody has to wait for its lease.  It has left no replicas in sync: what it told them
-        to be on its disk is there, as after a crash.
-        """
-        self.shutdown.is_parting = not membership.leave() and self.shutdown.has_failed
-        self.shutdown.parting_due_ms = now_ms + PARTING_MS_MAX
-
     def _go_on_parting(self, events: list[Event], now_ms: int) -> None:
         membership = self.membership
         assert membership is not None
         for event in events:
             if event.kind == ETCD:
                 membership.on_last_event(event)
-        is_late = now_ms >= self.shutdown.parting_due_ms
-        self.shutdown.is_parting = not membership.leave() and not is_late
+        self.shutdown.part(now_ms)
 
     @property
     def is_ready(self) -> bool:

@@ -24,6 +24,9 @@ logger = logging.getLogger("tarry.broker")
 # connections takes the runtime a second more, and all of it is to be done in five.
 STOP_MS_MAX: Final = 3_500
 
+# A broker that has failed waits so long until the others can know it.
+PARTING_MS_MAX: Final = 1_000
+
 
 class Shutdown:
     """Shutdown of the broker, under way or done.  `reason` is "" after a clean end."""
@@ -42,7 +45,7 @@ class Shutdown:
         self.is_begun = False
         self.is_over = False
         # It was not asked for.
-        self.has_failed = False
+        self._has_failed = False
         # In a cluster: nothing is done any more but to tell the others, until then at most.
         self.is_parting = False
         self.parting_due_ms = 0
@@ -61,9 +64,21 @@ class Shutdown:
         """Stop at once, without the clean marker: nothing more is answered."""
         logger.critical("%s", reason)
         self.is_begun = True
-        self.has_failed = True
+        self._has_failed = True
         self._answers.transport.stop_listening()
         self._end(reason)
+
+    def part(self, now_ms: int) -> None:
+        """Tell the others, now that nothing is done any more; called again while `is_parting`.
+
+        After a stop they know.  A broker that has failed waits for a moment until etcd does, so
+        that nobody has to wait for its lease.  It has left no replicas in sync: what it told them
+        to be on its disk is there, as after a crash.
+        """
+        if not self.is_parting:
+            self.parting_due_ms = now_ms + PARTING_MS_MAX
+        is_waiting = not self.leave() and self._has_failed
+        self.is_parting = is_waiting and now_ms < self.parting_due_ms
 
     def fail_flush(self, error: str) -> None:
         """Stop because a flush has failed.
