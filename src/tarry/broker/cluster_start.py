@@ -80,6 +80,7 @@ def _begin_membership(broker: Broker, joining: Joining, boot_id: str) -> Cluster
         is_other_disk=joining.is_other_disk,
     )
     doubts.then = flushes.then
+    unwhole = UnwholeLogs(doubts, broker.topics)
     return ClusterMember(
         settings,
         store,
@@ -90,8 +91,7 @@ def _begin_membership(broker: Broker, joining: Joining, boot_id: str) -> Cluster
         timer=timer,
         topics=broker.topics,
         shutdown=broker.shutdown,
-        elections=Elections(
-            settings, store, flushes, UnwholeLogs(doubts, broker.topics), turn, timer
-        ),
+        elections=Elections(settings, store, flushes, unwhole, turn, timer),
         doubts=doubts,
+        unwhole=unwhole,
     )

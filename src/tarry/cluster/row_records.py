@@ -71,9 +71,6 @@ _KINDS_IN_ORDER: Final = (
     "ids",
 )
 
-# A partition: the id of its topic, and its index.
-Place = tuple[bytes, int]
-
 # The epoch of a life that is over or was never there.
 NO_EPOCH: Final = -1
 
@@ -99,9 +96,9 @@ class KnownRows:
         self._rows: dict[bytes, KnownRow] = {}
         # Why a row cannot be had, in whose place stands what was known before.
         self._faults: dict[bytes, str] = {}
-        # Partitions whose row somebody has removed, while their topic goes on; it is known as it
-        # was.
-        self.removed_parts: dict[Place, None] = {}
+        # Partitions, by topic id and index, whose row somebody has removed, while their topic goes
+        # on; it is known as it was.
+        self.removed_parts: dict[tuple[bytes, int], None] = {}
         self._topic_keys: dict[str, bytes] = {}
         self._registered: dict[int, None] = {}
 

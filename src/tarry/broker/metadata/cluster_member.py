@@ -62,7 +62,8 @@ _Step = LeavePartitions | RestoreRows | ClaimPartitions
 class ClusterMember(ClusterMembership):
     """The lives of this broker, the store that they share with others, and its claims.
 
-    `doubts`: the partitions whose logs here are not whole.
+    `doubts`: the partitions whose logs here were not whole at the start; `unwhole` has those too
+    that were found to be damaged since.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class ClusterMember(ClusterMembership):
         shutdown: Shutdown,
         elections: Elections,
         doubts: Doubts,
+        unwhole: UnwholeLogs,
     ) -> None:
         self._settings = settings
         self._broker_id = settings.node_id
@@ -91,7 +93,7 @@ class ClusterMember(ClusterMembership):
         self._shutdown = shutdown
         self._elections = elections
         self._doubts = doubts
-        self._unwhole = UnwholeLogs(doubts, topics)
+        self._unwhole = unwhole
         self._own_epoch = -1
         hosting.own_epoch = self._last_epoch
         # The life in which this broker has left what it doubts, and the one in which everything was
