@@ -104,6 +104,31 @@ def test_a_cycle_costs_by_what_is_new_and_not_by_what_is_followed() -> None:
     assert {seat.asked.partition for seat in looked} == {7, 9}  # type: ignore[attr-defined]
 
 
+def test_who_was_told_the_log_start_beside_a_divergence_is_told_once_more() -> None:
+    """What comes with a divergence is dropped; until the start is the leader's nobody may join."""
+    scene = LeaderScene(isr=(1,), replicas=(1, 2))
+    scene.write(b"a", b"b")
+    request = scene.operator.deletion((0, 1), topic="shared")
+    scene.operator.client.send(api_keys.DELETE_RECORDS, 2, request)
+    scene.pass_ms(500)
+    scene.bring_row(leader_epoch=2)
+    first = scene.fetch(SECOND, {0: 3}, epoch=2, last_epoch=1)
+    assert parts_of(first)[0].diverging_epoch is not None
+    assert parts_of(first)[0].log_start_offset == 1
+
+    session = (first.session_id, 1)
+    scene.send_fetch(SECOND, {0: 2}, epoch=2, last_epoch=0, session=session, wait_ms=500)
+
+    (second,) = scene.answered(SECOND)
+    assert parts_of(second)[0].log_start_offset == 1
+    scene.send_fetch(
+        SECOND, {0: 2}, epoch=2, last_epoch=0, log_start=1, session=(session[0], 2), wait_ms=500
+    )
+    scene.hand.settle()
+    assert scene.answered(SECOND) == []
+    assert scene.isr() == [1, 2]
+
+
 def test_what_had_no_room_comes_with_the_next_answer_and_none_starves() -> None:
     scene = LeaderScene(isr=(1,), partitions=3)
     for index in range(3):

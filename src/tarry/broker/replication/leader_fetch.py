@@ -13,7 +13,12 @@ from tarry.base import errors
 from tarry.base.ids import id_text
 from tarry.base.turn import Turn
 from tarry.broker.replication import replica_reads
-from tarry.broker.replication.fetch_sessions import ReplicaSession, ReplicaSessions, Seat
+from tarry.broker.replication.fetch_sessions import (
+    NOT_SENT,
+    ReplicaSession,
+    ReplicaSessions,
+    Seat,
+)
 from tarry.broker.replication.leader import ReplicaLeader
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
@@ -201,7 +206,10 @@ class ReplicaFetchHandler:
             self._sessions.add_news(seat)
         else:
             self._sessions.drop_news(seat)
-        if is_full or seat.sent_high_watermark != partition.high_watermark:
+        if asked.log_start_offset < partition.log.log_start_offset:
+            # What was sent of it before may have come in the midst of something else.
+            seat.sent_log_start = NOT_SENT
+        if is_full or _must_tell_ends(seat, partition):
             session.moved[seat] = None
 
     def _look(self, seat: Seat) -> tuple[int, EpochEndOffset | None]:
@@ -362,6 +370,14 @@ def _tells_less(partition: Partition, session: ReplicaSession, offset: int) -> b
         and follower.clock is not session
         and follower.broker_epoch == session.broker_epoch
         and offset < follower.end
+    )
+
+
+def _must_tell_ends(seat: Seat, partition: Partition) -> bool:
+    """Return whether a follower does not know where the leader's log begins or counts to."""
+    return (
+        seat.sent_high_watermark != partition.high_watermark
+        or seat.sent_log_start != partition.log.log_start_offset
     )
 
 

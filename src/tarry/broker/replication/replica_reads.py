@@ -6,7 +6,7 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
-from tarry.broker.replication.fetch_sessions import Seat
+from tarry.broker.replication.fetch_sessions import NOT_SENT, Seat
 from tarry.log.log import Log
 from tarry.partition.state import Partition
 from tarry.protocol.messages.fetch import (
@@ -77,6 +77,9 @@ def diverging(seat: Seat, partition: Partition, found: EpochEndOffset) -> Partit
     """Return the answer to a follower that has what the leader has not."""
     answer = _ends(seat, partition)
     answer.diverging_epoch = found
+    # It cuts its log first, and takes the ends from the next answer.
+    seat.sent_high_watermark = NOT_SENT
+    seat.sent_log_start = NOT_SENT
     return answer
 
 
