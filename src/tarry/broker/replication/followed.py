@@ -40,6 +40,8 @@ class Followed:
         self.state = IDLE
         # The leader and whether it is asked in the lane of those who are behind.
         self.lane_key: tuple[int, bool] | None = None
+        # Whether it goes to its leader's other lane as soon as that may ask for it.
+        self.is_joining = False
         self.leader_id = -1
         # The last answer was as large as one may be: much more is there.
         self.is_far_behind = False

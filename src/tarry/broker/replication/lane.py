@@ -76,6 +76,9 @@ class Lane:
         # The leader's broker epoch.
         self.life = life
         self.members: dict[ReplicaKey, Followed] = {}
+        # Members of the leader's other lane, which go on being asked for there until this one may
+        # send: its request may wait at the leader for long.
+        self.joining: dict[ReplicaKey, Followed] = {}
         # What the last answer brought and is not taken yet, and what of it is not durable yet.
         self.parts: deque[AnsweredPart] = deque()
         self.awaiting: dict[Followed, None] = {}
@@ -99,7 +102,23 @@ class Lane:
         """Return whether nothing of an answer is left to be taken."""
         return not self.parts and not self.awaiting
 
+    @property
+    def is_free(self) -> bool:
+        """Return whether the next fetch may leave at once."""
+        is_under_way = self._is_busy or self._pause.is_armed or bool(self._asking)
+        return self.is_at_rest and not is_under_way and not self.is_closed
+
     # -- members
+
+    def join(self, followed: Followed) -> None:
+        """Take over a member of the leader's other lane as soon as this lane is free."""
+        self.joining[followed.key] = followed
+        followed.is_joining = True
+
+    def withdraw(self, followed: Followed) -> None:
+        """Leave a partition that was to come where it is."""
+        self.joining.pop(followed.key, None)
+        followed.is_joining = False
 
     def add(self, followed: Followed) -> None:
         """Take a partition in; it is asked for as soon as `want` says so."""

@@ -222,11 +222,7 @@ class Placement:
         partition = followed.partition
         is_in_sync = self.terms.broker_id in partition.isr
         key = LaneKey(partition.leader_id, followed.is_far_behind or not is_in_sync)
-        lane = self.lane_of(followed)
-        if lane is None or lane.key != key or lane.address != address:
-            self.leave(followed)
-            lane = self._open_lane(key, address)
-            lane.add(followed)
+        lane = self._put(followed, key, address)
         if partition.log.flaw_offset >= 0:
             self._replace_damaged(lane, followed, is_in_sync=is_in_sync)
         elif followed.is_settled and followed.kept is None:
@@ -237,6 +233,37 @@ class Placement:
             followed.appended_end = partition.log.log_end_offset
             self.unsettled[followed] = None
             self._flushes.dirty[partition] = None
+
+    def _put(self, followed: Followed, key: LaneKey, address: Address) -> Lane:
+        """Return the lane that asks for a partition for now.
+
+        Who has caught up stays where it is asked for until the lane of those in sync may ask: its
+        request may be waiting at the leader, and meanwhile each write would wait for this replica.
+        """
+        lane = self.lane_of(followed)
+        self._withdraw(followed)
+        if lane is not None and lane.key == key and lane.address == address:
+            return lane
+        new = self._open_lane(key, address)
+        lane = self.lane_of(followed)
+        is_asked = lane is not None and lane.key == LaneKey(key.leader_id, is_catching_up=True)
+        if lane is not None and is_asked and lane.address == address and not new.is_free:
+            new.join(followed)
+            return lane
+        self.leave(followed)
+        new.add(followed)
+        return new
+
+    def _withdraw(self, followed: Followed) -> None:
+        if followed.is_joining:
+            for lane in self.lanes.values():
+                lane.withdraw(followed)
+
+    def _take_joining(self, lane: Lane) -> None:
+        """Move those to a lane who go there, now that it may ask for them."""
+        for followed in list(lane.joining.values()):
+            if followed.state == FETCHING:
+                self.place(followed)
 
     def _replace_damaged(self, lane: Lane, followed: Followed, *, is_in_sync: bool) -> None:
         """Have a damaged log copied anew; its leader has all that counts.
@@ -291,6 +318,8 @@ class Placement:
         for followed in left:
             self.unsettled.pop(followed, None)
             lane.remove(followed)
+        for followed in list(lane.joining.values()):
+            lane.withdraw(followed)
         self.stirred.pop(lane, None)
         lane.close(reason, self._turn.now_ms)
         for followed in left:
@@ -304,6 +333,7 @@ class Placement:
         self.links.tasks.cancel(followed.retry)
         self.unsettled.pop(followed, None)
         self.cuts.leave(followed)
+        self._withdraw(followed)
         lane = self.lane_of(followed)
         if lane is not None:
             lane.remove(followed)
@@ -367,6 +397,8 @@ class Placement:
             else:
                 is_limited = lane.key.is_catching_up and rate < _RATE_UNLIMITED
                 lane.rate = max(rate, 1) if is_limited else 0
+                if lane.joining and lane.is_free:
+                    self._take_joining(lane)
                 lane.maybe_send(self._turn.now_ms)
 
     def stop(self) -> None:

@@ -343,6 +343,40 @@ def test_who_is_out_of_the_isr_goes_by_the_other_lane_and_comes_back() -> None:
     assert scene.followed(tail).lane_key == scene.followed(behind).lane_key
 
 
+def test_who_comes_back_in_sync_is_fetched_while_the_lane_it_goes_to_waits_for_an_answer() -> None:
+    scene = FollowerScene()
+    scene.host(0)
+    behind = scene.host(1, isr=[LEADER])
+    scene.turn(), scene.turn(), scene.turn()
+    scene.answer(part(0))
+    scene.answer(part(1))
+    scene.turn()
+
+    scene.role(behind, isr=[OWN, LEADER], partition_epoch=1)
+    scene.turn()
+    # The leader keeps the fetch of those in sync until it has something for them.
+    kept = scene.transport.requests.popleft()
+    scene.answer(part(1, a_copy(0), high_watermark=1))
+    scene.flush()
+
+    assert behind.log.log_end_offset == 1
+    assert scene.positions() == {1: 1}
+    left = scene.transport.requests.popleft()
+    scene.transport.requests.append(kept)
+    scene.answer()
+    scene.turn()
+    (request,) = scene.transport.requests
+    assert request.connection_id == kept.connection_id
+    assert scene.positions() == {1: 1}
+    # An answer of the lane that it has left does not count any more, and nothing follows it.
+    scene.transport.requests.clear()
+    scene.transport.requests.append(left)
+    scene.answer(part(1, a_copy(1)))
+    scene.flush()
+    assert behind.log.log_end_offset == 1
+    assert not scene.transport.requests
+
+
 def test_who_gets_as_much_as_it_may_goes_to_the_other_lane_until_it_has_caught_up() -> None:
     scene = FollowerScene({"replica.fetch.max.bytes": "1000"})
     partition = scene.host(0)
