@@ -14,29 +14,9 @@ import msgspec
 
 from tarry.spark.pipeline.driver_lock import own_directory
 from tarry.spark.pipeline.file.sections import Pipeline
-from tarry.spark.reading.loss import LostLine
+from tarry.spark.reading.loss import LostOffsets
 
 LOST: Final = ".lost.jsonl"
-
-
-class LostOffsets(msgspec.Struct, frozen=True):
-    """Offsets of one partition that were left out, from `first` to before `end`; None: all that
-    followed."""
-
-    topic: str
-    partition: int
-    first: int
-    end: int | None
-    reason: str
-
-    @property
-    def count(self) -> int:
-        """Count of offsets, as far as it is known."""
-        return 0 if self.end is None else self.end - self.first
-
-    def __str__(self) -> str:
-        until = "on" if self.end is None else f"to {self.end}"
-        return f"{self.topic} [{self.partition}] from offset {self.first} {until} ({self.reason})"
 
 
 def loss_path(pipeline: Pipeline, stage: str) -> Path:
@@ -70,11 +50,10 @@ class LeftOut:
         found: list[LostOffsets] = []
         for line in whole.splitlines():
             try:
-                one = msgspec.json.decode(line, type=LostLine)
+                lost = msgspec.json.decode(line, type=LostOffsets)
             except msgspec.MsgspecError:
                 # A full disk has taken a part of it only; the log has it.
                 continue
-            lost = LostOffsets(one.topic, one.partition, one.first, one.end, one.reason)
             if lost not in self._told:
                 self._told[lost] = None
                 found.append(lost)

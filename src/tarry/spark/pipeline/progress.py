@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from tarry.spark.pipeline.left_out import LostOffsets
 from tarry.spark.reading.advance import ranges_between
+from tarry.spark.reading.loss import LostOffsets
 from tarry.spark.reading.offsets import QueryOffsets
 
 log = logging.getLogger("tarry.spark")

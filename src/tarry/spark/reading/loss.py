@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -23,22 +22,31 @@ class DataLost(Exception):
     """Records that a query was to read are not there."""
 
 
-@dataclass(frozen=True)
-class LostRange:
-    """Offsets of one partition that cannot be read, and why."""
+class LostOffsets(msgspec.Struct, frozen=True):
+    """Offsets of one partition that cannot be read, from `first` to before `end`, and why; None:
+    all that followed."""
 
     topic: str
     partition: int
     first: int
-    # The one behind the last; None: all that followed.
     end: int | None
     reason: str
-    # The query has read what lay there before it was lost; what lies there now is read as well.
-    was_read: bool = False
+
+    @property
+    def count(self) -> int:
+        """Count of offsets, as far as it is known."""
+        return 0 if self.end is None else self.end - self.first
 
     def __str__(self) -> str:
         until = "on" if self.end is None else f"to {self.end}"
         return f"{self.topic} [{self.partition}] from offset {self.first} {until} ({self.reason})"
+
+
+class LostRange(LostOffsets, frozen=True):
+    """Loss as a query finds it."""
+
+    # The query has read what lay there before it was lost; what lies there now is read as well.
+    was_read: bool = False
 
 
 def cut_at(parting: int) -> str:

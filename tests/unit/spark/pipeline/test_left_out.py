@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tarry.spark.pipeline.left_out import LeftOut, LostOffsets
-from tarry.spark.reading.loss import DataLost, LostRange, note_lost, raise_or_tell
+from tarry.spark.pipeline.left_out import LeftOut
+from tarry.spark.reading.loss import DataLost, LostOffsets, LostRange, note_lost, raise_or_tell
 
 GONE = LostRange("orders", 1, 3, 9, "the log starts at 9")
 CUT = LostRange("orders", 0, 6, 10, "read before: the log was cut", was_read=True)

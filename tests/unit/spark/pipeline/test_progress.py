@@ -11,7 +11,6 @@ from urllib.request import urlopen
 import pytest
 from tests.support.spark.batches import TOLD, batch
 
-from tarry.spark.pipeline.left_out import LostOffsets
 from tarry.spark.pipeline.progress import (
     BatchProgress,
     Progress,
@@ -19,6 +18,7 @@ from tarry.spark.pipeline.progress import (
     batch_of,
     progress_line,
 )
+from tarry.spark.reading.loss import LostOffsets
 
 
 def test_a_micro_batch_is_told_in_one_line():
