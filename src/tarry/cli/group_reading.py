@@ -224,10 +224,9 @@ class GroupReading(Listener):
         self._forget(places)
 
     def on_lost(self, consumer: Consumer, places: list[TopicPartition]) -> None:
-        click.echo(
-            f"tarry: {places_text(places)} went to others, because this member was not heard of in "
-            "time; what was read since the last commit is read again",
-            err=True,
+        complain(
+            f"{places_text(places)} went to others, because this member was not heard of in time; "
+            "what was read since the last commit is read again"
         )
         self._forget(places)
 

@@ -24,7 +24,7 @@ from tarry.cli.tables import (
     good,
     print_json,
     print_table,
-    printable,
+    printable_path,
 )
 from tarry.cli.topic_choice import check_patterns, chosen_topics, matcher
 from tarry.cli.units import size_text
@@ -199,7 +199,7 @@ def verify_command(directory: str, *, others: tuple[str, ...], as_json: bool) ->
         try:
             verified = verify_directory(inspected, told)
             for other in others:
-                line.show(f"comparing with {_printable(other)}")
+                line.show(f"comparing with {printable_path(other)}")
                 with InspectedDirectory(other) as opposite:
                     comparisons.append(compare_directories(inspected, opposite))
         finally:
@@ -219,7 +219,7 @@ def verify_command(directory: str, *, others: tuple[str, ...], as_json: bool) ->
 
 def _compared_json(compared: ComparedReplicas) -> dict[str, object]:
     return {
-        "directory": _printable(compared.other_root),
+        "directory": printable_path(compared.other_root),
         "partitions": compared.partitions,
         "is_alike": not compared.differences,
         "differences": [
@@ -242,12 +242,12 @@ def _print_compared(compared: ComparedReplicas) -> None:
         verdict = bad(f"of {count} in both, not all are alike")
     else:
         verdict = good(f"{count} in both, alike")
-    click.echo(f"{_printable(compared.other_root)}: {verdict}")
+    click.echo(f"{printable_path(compared.other_root)}: {verdict}")
 
 
 def _verified_json(verified: Verified) -> dict[str, object]:
     return {
-        "directory": _printable(verified.root),
+        "directory": printable_path(verified.root),
         "was_clean": verified.was_clean,
         "is_sound": not verified.is_damaged,
         "findings": [_finding_json(one) for one in verified.findings],
@@ -271,7 +271,7 @@ def _verified_json(verified: Verified) -> dict[str, object]:
 
 def _finding_json(one: Finding) -> dict[str, object]:
     return {
-        "file": _printable(one.path),
+        "file": printable_path(one.path),
         "is_damage": one.is_damage,
         "offset": one.offset if one.offset >= 0 else None,
         "position": one.position if one.position >= 0 else None,
@@ -306,7 +306,7 @@ def _print_verified(verified: Verified) -> None:
         word = bad("damaged") if finding.is_damage else "note"
         place = "" if finding.position < 0 else f" at position {finding.position}"
         offset = "" if finding.offset < 0 else f" (offset {finding.offset}{place})"
-        click.echo(f"{word}: {_printable(finding.path)}{offset}: {finding.problem}")
+        click.echo(f"{word}: {printable_path(finding.path)}{offset}: {finding.problem}")
     for one in verified.logs:
         if one.left_out:
             click.echo(f"{one.directory}: {one.left_out} more findings are not shown")
@@ -317,15 +317,10 @@ def _print_verified(verified: Verified) -> None:
         verdict = bad(f"{damaged} of {count} damaged")
     else:
         verdict = good(f"{count} sound")
-    click.echo(f"\n{_printable(verified.root)}: {verdict}; the broker was {stop}")
+    click.echo(f"\n{printable_path(verified.root)}: {verdict}; the broker was {stop}")
 
 
 def _state(one: VerifiedLog) -> str:
     if one.is_damaged:
         return bad("damaged")
     return "see note" if one.findings else "ok"
-
-
-def _printable(path: str) -> str:
-    """Make a path printable; it may be any bytes."""
-    return printable(path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))

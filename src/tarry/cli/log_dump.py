@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tarry.cli.running import EXIT_FAILED, fail, json_option, quietly
-from tarry.cli.tables import bad, print_json_line, printable, strong
+from tarry.cli.tables import bad, print_json_line, printable, printable_path, strong
 from tarry.cli.topic_offsets import time_text
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def dump_command(paths: tuple[str, ...], *, records: bool, decode: bool, as_json
     for path in paths:
         with hold(path):
             for name in _files(path):
-                printer.begin(_printable(name))
+                printer.begin(printable_path(name))
                 for row in dump_file(open_file(name), records=records, decode=decode):
                     is_broken |= row["kind"] == "flaw" or row.get("is_valid") is False
                     printer.print(row)
@@ -74,7 +74,7 @@ def _files(path: str) -> Iterator[str]:
                 found = True
                 yield os.path.join(directory, name)
     if not found:
-        fail(f"{_printable(path)} holds no files of a log")
+        fail(f"{printable_path(path)} holds no files of a log")
 
 
 def _refuse(error: OSError) -> None:
@@ -236,8 +236,3 @@ def _plain(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {_plain(one)}" for key, one in value.items()) + "}"
     return "null" if value is None else str(value)
-
-
-def _printable(path: str) -> str:
-    """Make a path printable; it may be any bytes."""
-    return printable(path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))

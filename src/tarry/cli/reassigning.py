@@ -80,10 +80,9 @@ class Moves:
     def check_done(self) -> None:
         """Exit 1 if one is still under way."""
         if self.left:
-            click.echo(
-                f"tarry: {count_of(len(self.left), 'partition')} still under way; they go on by "
-                "themselves: tarry topics reassign shows them",
-                err=True,
+            complain(
+                f"{count_of(len(self.left), 'partition')} still under way; they go on by "
+                "themselves: tarry topics reassign shows them"
             )
             sys.exit(EXIT_FAILED)
 

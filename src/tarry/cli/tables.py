@@ -100,6 +100,11 @@ def escaped(text: str) -> str:
     return _OBEYED.sub(_escape, text)
 
 
+def printable_path(path: str) -> str:
+    """Make a path printable; it may be any bytes."""
+    return printable(path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
+
+
 def complain(sentence: str) -> None:
     """Say on stderr what is wrong, with escapes for what a terminal would obey."""
     if sys.stderr.isatty():
