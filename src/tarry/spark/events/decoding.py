@@ -19,11 +19,10 @@ from tarry.broker.events.kinds import (
     GroupNoteEvent,
     OperationsEvent,
 )
+from tarry.spark.options import INT64_MAX
 
 # The last time that a date tells, in calendar ms: the end of the year 9999.
 AT_MS_MAX: Final = 253_402_300_799_999
-
-INT64_MAX: Final = 2**63 - 1
 
 # A wait of 2**63 ms is in a bucket before this one.
 BUCKETS_MAX: Final = 128

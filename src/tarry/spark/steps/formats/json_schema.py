@@ -14,11 +14,11 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import msgspec
 import pyarrow as pa
 
+from tarry.spark.options import INT64_MAX
 from tarry.spark.steps.columns import check_names
 from tarry.spark.steps.refused import StepRefused
 
 INT64_MIN: Final = -(2**63)
-INT64_MAX: Final = 2**63 - 1
 
 # Notes for readers; `format` only where it is neither date-time nor date.
 NOTES: Final = frozenset(
