@@ -16,10 +16,14 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+import processes
+
 ORDERS: Final = Path(__file__).resolve().parent.parent / "examples" / "orders"
 # What stands before each name of a topic in the file.
 TOPIC_QUOTE: Final = '"orders'
 SAMPLES: Final = 12
+# Each look brings the progress of the last 1000 micro-batches as text.
+POLL_SECONDS: Final = 20
 
 Figures = dict[str, float]
 
@@ -77,25 +81,9 @@ def _run_on_connector(session: SparkSession, pipeline: Any, settings: dict[str, 
 def memory_mb(root: int) -> Figures:
     """Return the resident memory below a process, in MB: of itself, of JVMs and of workers."""
     found = {"driver": 0.0, "jvm": 0.0, "workers": 0.0}
-    parents, names, sizes = {}, {}, {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            told = (entry / "stat").read_text()
-            size = int((entry / "statm").read_text().split()[1])
-        except OSError:
-            continue
-        pid = int(entry.name)
-        names[pid] = told[told.index("(") + 1 : told.rindex(")")]
-        parents[pid] = int(told.rpartition(")")[2].split()[1])
-        sizes[pid] = size * os.sysconf("SC_PAGE_SIZE") / 1e6
-    below, grew = {root}, True
-    while grew:
-        more = {pid for pid, parent in parents.items() if parent in below} - below
-        below |= more
-        grew = bool(more)
-    for pid in below:
-        role = "driver" if pid == root else "jvm" if names[pid] == "java" else "workers"
-        found[role] += sizes[pid]
+    for one in processes.below(root):
+        role = "driver" if one.pid == root else "jvm" if one.name == "java" else "workers"
+        found[role] += one.resident_bytes / 1e6
     return found
 
 
@@ -109,7 +97,7 @@ def run_stream(frame: DataFrame, sink: Path, minutes: float, heap: Any) -> list[
         for number in range(SAMPLES + 1):
             ends_at = began + minutes * 60 * number / SAMPLES
             while time.monotonic() < ends_at:
-                time.sleep(0.5)
+                time.sleep(min(POLL_SECONDS, max(ends_at - time.monotonic(), 0)))
                 for one in query.recentProgress:
                     if one["batchId"] > batch:
                         batch = one["batchId"]

@@ -22,6 +22,8 @@ from typing import Any, Final
 import spark_flows
 from pyspark.sql import DataFrame, SparkSession
 
+from processes import cpu_seconds
+
 OURS: Final = "tarry"
 
 # Settings with which Spark's connector was fastest on small records.
@@ -52,26 +54,6 @@ MICRO_BATCHES_UNCOUNTED: Final = 8
 WAIT_SECONDS_MAX: Final = 300
 
 Figures = dict[str, float]
-
-
-def cpu_seconds(root: int) -> float:
-    """Return CPU seconds of a process and all below it, those that ended too; Linux alone tells."""
-    ticks, parents = {}, {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            told = entry.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        pid = int(entry.parent.name)
-        parents[pid] = int(told[1])
-        ticks[pid] = sum(map(int, told[11:15]))
-    below = {root}
-    grew = True
-    while grew:
-        more = {pid for pid, parent in parents.items() if parent in below} - below
-        below |= more
-        grew = bool(more)
-    return sum(ticks.get(pid, 0) for pid in below) / os.sysconf("SC_CLK_TCK")
 
 
 class Session:
