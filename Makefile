@@ -10,7 +10,7 @@ BIN := .venv/bin
 # Tests start hundreds of processes, and none of them should compile the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup developing environment serve test quick draw check bench bench-timer bench-purgatory bench-groups bench-client bench-spark bench-compaction bench-limits bench-cluster etcd cluster spark-demo dist clean
+.PHONY: help setup developing environment serve test quick draw check bench bench-timer bench-purgatory bench-groups bench-client bench-spark bench-compaction bench-limits bench-events bench-cluster etcd cluster spark-demo dist clean
 
 help:
 	@echo "make setup    .venv with the command .venv/bin/tarry; hot modules compiled if there is a C compiler"
@@ -27,6 +27,7 @@ help:
 	@echo "make bench-spark      Spark's source, sinks and archive beside its Kafka connector; ARGS=--quick"
 	@echo "make bench-compaction 1 GB compacted: time, longest turn, memory"
 	@echo "make bench-limits     what partitions and idle connections cost: memory, files, time to start"
+	@echo "make bench-events     what the event log costs the broker; ARGS='--rounds 2'"
 	@echo "make bench-cluster    three brokers with three replicas beside three nodes of Apache Kafka; ARGS='--rounds 1'"
 	@echo "make cluster  an etcd and three brokers on 127.0.0.1:19091 to 19093, data in ./tarry-data/cluster"
 	@echo "make etcd     the path of an etcd for it; Go builds one if there is none"
@@ -88,6 +89,9 @@ bench-compaction: developing
 
 bench-limits: developing
 	@$(BIN)/python bench/limits.py $(ARGS)
+
+bench-events: developing
+	@$(BIN)/python bench/events.py $(ARGS)
 
 spark-demo: developing
 	@$(BIN)/python examples/orders/demo.py $(ARGS)

@@ -101,6 +101,12 @@ def measure(wireload: Path, broker: Broker, work: Work, topic: str, seconds: flo
     return float(figures[work.figure])
 
 
+def fill(wireload: Path, broker: Broker, topic: str) -> None:
+    """Write what fetches are to read."""
+    work = Work("fill", ("-mode", "produce", "-n", "1000", "-s", "1000"), "errors", "")
+    measure(wireload, broker, work, topic, 2)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
@@ -134,8 +140,7 @@ def run(
         for broker in brokers:
             create_topic(broker, topic, 4)
             if work.name.startswith("fetch"):
-                fill = Work("fill", ("-mode", "produce", "-n", "1000", "-s", "1000"), "errors", "")
-                measure(wireload, broker, fill, topic, 2)
+                fill(wireload, broker, topic)
             measure(wireload, broker, work, topic, 1)  # warm up
         for _ in range(rounds):
             for broker in brokers:
