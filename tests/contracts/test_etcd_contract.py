@@ -8,6 +8,7 @@ import pytest
 from tests.support.cluster.etcd_subjects import EtcdSubject, RealSubject, SimulatedSubject
 
 from tarry.base.etcd import (
+    TALLIED_MAX,
     CallFailed,
     Compare,
     EtcdAnswer,
@@ -21,6 +22,7 @@ from tarry.base.etcd import (
     RevisionSeen,
     Row,
     RowsRead,
+    RowsTallied,
     StatusRead,
     TransactionEnded,
 )
@@ -173,6 +175,46 @@ def test_many_rows_are_read_at_one_revision(store: EtcdSubject, prefix: bytes) -
     at_least = [row.key for row in answer.rows if row.mod_revision <= last]
     assert at_least == keys
     assert all(row.mod_revision <= answer.revision for row in answer.rows)
+
+
+def tally(store: EtcdSubject, prefix: bytes, from_revision: int) -> RowsTallied:
+    answer = store.end_of(store.door.begin_tally(prefix, from_revision))
+    assert isinstance(answer, RowsTallied)
+    return answer
+
+
+def test_a_tally_counts_all_rows_and_names_those_put_since(
+    store: EtcdSubject, prefix: bytes
+) -> None:
+    none = tally(store, prefix, 0)
+    assert (none.count, none.changed) == (0, {})
+    first = put(store, Put(prefix + b"1", b"x"), Put(prefix + b"2", b"x"), Put(prefix + b"3", b"x"))
+    second = put(store, Put(prefix + b"2", b"y"), Remove(prefix + b"3"))
+    put(store, Put(prefix[:-1] + b"~", b"of nobody here"))
+
+    whole, since = tally(store, prefix, 0), tally(store, prefix, second)
+    later = tally(store, prefix, second + 2)
+
+    assert (whole.count, whole.changed) == (2, {prefix + b"1": first, prefix + b"2": second})
+    assert (since.count, since.changed) == (2, {prefix + b"2": second})
+    assert (later.count, later.changed) == (2, {})
+    assert later.revision > second
+
+
+def test_a_tally_of_many_names_the_oldest(store: EtcdSubject, prefix: bytes) -> None:
+    keys = [b"%s%05d" % (prefix, number) for number in range(TALLIED_MAX + 100)]
+    revisions = [
+        put(store, *[Put(key, b"x") for key in keys[begin : begin + 100]])
+        for begin in range(0, len(keys), 100)
+    ]
+    put(store, Put(keys[0], b"y"))
+
+    found = tally(store, prefix, revisions[0])
+
+    assert found.count == len(keys)
+    assert len(found.changed) == TALLIED_MAX
+    assert keys[0] not in found.changed
+    assert max(found.changed.values()) == revisions[-1]
 
 
 def test_the_keys_of_a_lease_go_with_it_in_one_revision(store: EtcdSubject, prefix: bytes) -> None:

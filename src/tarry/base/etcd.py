@@ -20,6 +20,9 @@ from tarry.base.doors import ETCD, Event
 COMPARES_MAX: Final = 128
 OPERATIONS_MAX: Final = 128
 
+# So many changed rows a tally names at most.
+TALLIED_MAX: Final = 2_000
+
 
 class Compare(msgspec.Struct, frozen=True):
     """Condition on a key's revision; 0 is that of a key which is not there.
@@ -88,6 +91,18 @@ class RowsRead(EtcdAnswer, frozen=True):
     """Rows below a prefix, all of them as they were at `revision`, in the order of their keys."""
 
     rows: list[Row]
+    revision: int
+
+
+class RowsTallied(EtcdAnswer, frozen=True):
+    """Tally of the rows below a prefix at `revision`.
+
+    `count` is that of all rows; `changed` has the newest `mod_revision` by key of those that were
+    put in the revision that was asked from, or later: the oldest `TALLIED_MAX` of them.
+    """
+
+    count: int
+    changed: dict[bytes, int]
     revision: int
 
 
@@ -166,6 +181,10 @@ class Etcd(Protocol):
 
     def begin_read(self, prefix: bytes) -> int:
         """Read all rows whose keys begin with `prefix`, at one revision; ends as `RowsRead`."""
+
+    def begin_tally(self, prefix: bytes, from_revision: int) -> int:
+        """Count all rows whose keys begin with `prefix`, and name those that were put from this
+        revision on; ends as `RowsTallied`."""
 
     def begin_grant(self, ttl_ms: int) -> int:
         """Have a lease made, for whole seconds at least as long; ends as `LeaseGranted`."""

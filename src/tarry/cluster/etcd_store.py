@@ -20,6 +20,7 @@ from tarry.base.errors import CorruptData
 from tarry.base.etcd import (
     COMPARES_MAX,
     OPERATIONS_MAX,
+    TALLIED_MAX,
     CallFailed,
     Compare,
     Etcd,
@@ -28,6 +29,7 @@ from tarry.base.etcd import (
     Put,
     RevisionSeen,
     RowsRead,
+    RowsTallied,
     TransactionEnded,
     WatchEnded,
 )
@@ -51,6 +53,9 @@ CHANGE_MS_MAX: Final = 10_000
 RETRY_MS: Final = 250
 # Progress is asked for so often; a watch that tells nothing in the same time again is made anew.
 PROGRESS_MS: Final = 2_000
+
+# Rows are tallied so often, since etcd has had faults by which a watch lost events.
+TALLY_MS: Final = 60_000
 
 AWAY: Final = "etcd does not answer; nothing was changed"
 UNKNOWN: Final = (
@@ -142,6 +147,12 @@ class EtcdStore(MetadataStore):
         self._was_progress_asked = False
         # All rows are to be read anew: the watch has not told everything.
         self._must_read = False
+        # The tally that was asked for, and its answer until the watch has come to its revision.
+        self._tally_id = 0
+        self._tallied: RowsTallied | None = None
+        # All rows that were put in earlier revisions were found as they are known.
+        self._tallied_to = 0
+        self._tally_alarm = _Alarm(self._tally)
         # What the watch told while a transaction was under way: its answer comes first.
         self._held: list[RevisionSeen] = []
 
@@ -159,6 +170,8 @@ class EtcdStore(MetadataStore):
         """Read everything, then watch."""
         self._reading_id = self._etcd.begin_read(self._keys.prefix)
         self._arm(self._watch_alarm, ANSWER_MS_MAX)
+        self._tallied = None
+        self._arm(self._tally_alarm, TALLY_MS)
 
     # --- Changes.
 
@@ -245,6 +258,11 @@ class EtcdStore(MetadataStore):
             self._end_reading(answer)
         elif answer.call_id == self._watch_id:
             self._hear(answer)
+        elif answer.call_id == self._tally_id:
+            self._tally_id = 0
+            if isinstance(answer, RowsTallied):
+                self._tallied = answer
+                self._compare_tally(self.version)
 
     def _end_call(self, asked: _AskedChange, answer: EtcdAnswer) -> None:
         match answer:
@@ -276,6 +294,7 @@ class EtcdStore(MetadataStore):
         self.reading_trouble = ""
         self._must_read = False
         changes = self.known.difference(answer.rows)
+        self._tallied_to = answer.revision + 1
         self._take(answer.revision, lambda: self.known.apply(changes))
         self._watch()
 
@@ -298,6 +317,33 @@ class EtcdStore(MetadataStore):
                 self.begin()
             else:
                 self._arm(self._watch_alarm, RETRY_MS)
+
+    def _tally(self) -> None:
+        """Have etcd tally its rows; an answer that is still missing is not waited for any more."""
+        if self._tally_id:
+            self._etcd.cancel(self._tally_id)
+        self._tally_id = self._etcd.begin_tally(self._keys.prefix, self._tallied_to)
+        self._arm(self._tally_alarm, TALLY_MS)
+
+    def _compare_tally(self, revision: int) -> None:
+        """Read all rows anew if others are known than were tallied.
+
+        `revision`: everything up to it was told, and nothing behind `version` up to it has changed.
+        """
+        tallied = self._tallied
+        if tallied is None or tallied.revision > revision:
+            return
+        self._tallied = None
+        if tallied.revision < self.version or self._must_read:
+            # What was known at that revision cannot be told any more, or is to be read anyway.
+            return
+        if not self.known.has(tallied):
+            self._read_anew()
+        elif len(tallied.changed) < TALLIED_MAX:
+            self._tallied_to = tallied.revision + 1
+        else:
+            # Others of the last revision may have had no room.
+            self._tallied_to = max(tallied.changed.values())
 
     def _read_anew(self) -> None:
         """Read all rows, since what is known of one is old and no watch tells it any more."""
@@ -328,6 +374,8 @@ class EtcdStore(MetadataStore):
 
     def _take_seen(self, seen: RevisionSeen) -> None:
         if seen.revision > self.version:
+            # The watch tells in order: all below was told.
+            self._compare_tally(seen.revision - 1)
             self._take(seen.revision, lambda: self.known.apply(seen.changes))
 
     def _take(self, revision: int, read: Callable[[], list[MetadataRecord]]) -> None:
@@ -339,6 +387,7 @@ class EtcdStore(MetadataStore):
             return
         self.state.apply_all(records)
         self.version = revision
+        self._compare_tally(revision)
         if self._awaits_watch:
             self._awaits_watch = False
             self._timer.cancel(self._retry)

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tarry.base.etcd import Removed, Row
+from tarry.base.etcd import Removed, Row, RowsTallied
 from tarry.cluster.records import (
     BrokerConfigChanged,
     BrokerDescribed,
@@ -94,6 +94,8 @@ class KnownRows:
         # How many partitions of a topic have data on this broker's disk, as far as is known.
         self.count_here: Callable[[str, bytes], int] = _none_here
         self._rows: dict[bytes, KnownRow] = {}
+        # Revisions of rows that are passed over, or in whose place an older one stands.
+        self._passed_over: dict[bytes, int] = {}
         # Why a row cannot be had, in whose place stands what was known before.
         self._faults: dict[bytes, str] = {}
         # Partitions, by topic id and index, whose row somebody has removed, while their topic goes
@@ -130,9 +132,18 @@ class KnownRows:
     def difference(self, rows: Iterable[Row]) -> list[Row | Removed]:
         """Return what has to change for the known rows to be these."""
         there: dict[bytes, Row] = {row.key: row for row in rows}
-        gone = [Removed(key, 0) for key in self._rows if key not in there]
+        gone = [Removed(key, 0) for key in {**self._rows, **self._passed_over} if key not in there]
         changed = [row for row in there.values() if row.mod_revision != self.mod_revision(row.key)]
         return [*gone, *changed]
+
+    def has(self, tally: RowsTallied) -> bool:
+        """Return whether as many rows are known as were counted, and none is older than told."""
+        passed_over = self._passed_over
+        for key, revision in tally.changed.items():
+            if passed_over.get(key, 0) != revision and self.mod_revision(key) != revision:
+                return False
+        there = sum(1 for known in self._rows.values() if known.mod_revision)
+        return there + sum(1 for key in passed_over if not self.mod_revision(key)) == tally.count
 
     def topic_key_of(self, name: str) -> bytes | None:
         """Return the key of the topic that has this name, or one that clashes with it."""
@@ -149,6 +160,7 @@ class KnownRows:
         nothing is taken.  Any other that cannot be read, or makes no sense, stands still; all else
         goes on.
         """
+        changes = list(changes)
         reading = RowReading(self, changes, is_first=not self._rows)
         gone, put = reading.gone, reading.rows
         # Topics that stood still so far have a fault here.
@@ -188,6 +200,12 @@ class KnownRows:
         for rows in put.values():
             for _, change, row in rows:
                 self._rows[change.key] = KnownRow(row, change.create_revision, change.mod_revision)
+        for each_change in changes:
+            self._passed_over.pop(each_change.key, None)
+            revision = each_change.mod_revision
+            is_there = isinstance(each_change, Row)
+            if is_there and self.mod_revision(each_change.key) != revision:
+                self._passed_over[each_change.key] = revision
         return records
 
     def _tell_gone(self, place: list[str], key: bytes, records: list[MetadataRecord]) -> None:

@@ -8,6 +8,7 @@ up, a watch is late or told that its revisions are gone.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable
 from random import Random
 from typing import Final
@@ -17,6 +18,7 @@ import msgspec
 from tarry.base.etcd import (
     COMPARES_MAX,
     OPERATIONS_MAX,
+    TALLIED_MAX,
     CallFailed,
     Compare,
     EtcdAnswer,
@@ -30,6 +32,7 @@ from tarry.base.etcd import (
     RevisionSeen,
     Row,
     RowsRead,
+    RowsTallied,
     StatusRead,
     TransactionEnded,
     WatchEnded,
@@ -231,6 +234,18 @@ class SimulatedEtcdDoor:
             lambda call_id: RowsRead(call_id, self.etcd.rows(prefix), self.etcd.revision),
             changes=False,
         )
+
+    def begin_tally(self, prefix: bytes, from_revision: int) -> int:
+        def deed(call_id: int) -> EtcdAnswer:
+            rows = self.etcd.rows(prefix)
+            by_age = sorted(rows, key=lambda row: row.mod_revision)
+            changed = {
+                row.key: row.mod_revision for row in by_age if row.mod_revision >= from_revision
+            }
+            oldest = dict(itertools.islice(changed.items(), TALLIED_MAX))
+            return RowsTallied(call_id, len(rows), oldest, self.etcd.revision)
+
+        return self._begin(deed, changes=False)
 
     def begin_grant(self, ttl_ms: int) -> int:
         def deed(call_id: int) -> EtcdAnswer:

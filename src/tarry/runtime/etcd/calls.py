@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tarry.base.etcd import Compare, Operation, Put, Row
+from tarry.base.etcd import TALLIED_MAX, Compare, Operation, Put, Row
 from tarry.runtime.etcd import etcd_pb2 as pb
 
 RANGE: Final = "/etcdserverpb.KV/Range"
@@ -50,6 +50,23 @@ def encode_page(prefix: bytes, begin: bytes, revision: int) -> bytes:
     """
     request = pb.RangeRequest(
         key=begin, range_end=range_end_of(prefix), limit=ROWS_PER_PAGE, revision=revision
+    )
+    return request.SerializeToString()
+
+
+def encode_tally(prefix: bytes, from_revision: int) -> bytes:
+    """Encode the request of the keys below `prefix` that were put from this revision on.
+
+    Its answer counts all keys, the others too.
+    """
+    request = pb.RangeRequest(
+        key=prefix,
+        range_end=range_end_of(prefix),
+        limit=TALLIED_MAX,
+        sort_order=pb.RangeRequest.ASCEND,
+        sort_target=pb.RangeRequest.BY_MOD,
+        keys_only=True,
+        min_mod_revision=from_revision,
     )
     return request.SerializeToString()
 

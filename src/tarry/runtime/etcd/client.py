@@ -20,6 +20,7 @@ from tarry.base.etcd import (
     Operation,
     Row,
     RowsRead,
+    RowsTallied,
     StatusRead,
     TransactionEnded,
     WatchEnded,
@@ -55,6 +56,7 @@ class _EtcdCall:
         # What had come on the link when it was sent.
         self.received_bytes = 0
         self.message: bytes | None = None
+        self.is_tally = False
         # Only of a read: what it has so far, and the revision that all pages have in common.
         self.prefix = b""
         self.rows: list[Row] = []
@@ -109,6 +111,12 @@ class EtcdClient:
     def begin_read(self, prefix: bytes) -> int:
         call = self._new_call(calls.RANGE, calls.encode_page(prefix, prefix, 0))
         call.prefix = prefix
+        self._send(call)
+        return call.call_id
+
+    def begin_tally(self, prefix: bytes, from_revision: int) -> int:
+        call = self._new_call(calls.RANGE, calls.encode_tally(prefix, from_revision))
+        call.is_tally = True
         self._send(call)
         return call.call_id
 
@@ -395,6 +403,9 @@ class EtcdClient:
                 )
 
     def _answer_page(self, call: _EtcdCall, page: pb.RangeResponse) -> EtcdAnswer | None:
+        if call.is_tally:
+            changed = {pair.key: pair.mod_revision for pair in page.kvs}
+            return RowsTallied(call.call_id, page.count, changed, page.header.revision)
         call.rows += [calls.row_of(pair) for pair in page.kvs]
         call.revision = call.revision or page.header.revision
         if not page.more:

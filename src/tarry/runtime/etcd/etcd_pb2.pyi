@@ -36,16 +36,42 @@ class KeyValue(_message.Message):
     def __init__(self, key: _Optional[bytes] = ..., create_revision: _Optional[int] = ..., mod_revision: _Optional[int] = ..., version: _Optional[int] = ..., value: _Optional[bytes] = ..., lease: _Optional[int] = ...) -> None: ...
 
 class RangeRequest(_message.Message):
-    __slots__ = ("key", "range_end", "limit", "revision")
+    __slots__ = ("key", "range_end", "limit", "revision", "sort_order", "sort_target", "keys_only", "min_mod_revision")
+    class SortOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        NONE: _ClassVar[RangeRequest.SortOrder]
+        ASCEND: _ClassVar[RangeRequest.SortOrder]
+        DESCEND: _ClassVar[RangeRequest.SortOrder]
+    NONE: RangeRequest.SortOrder
+    ASCEND: RangeRequest.SortOrder
+    DESCEND: RangeRequest.SortOrder
+    class SortTarget(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        BY_KEY: _ClassVar[RangeRequest.SortTarget]
+        BY_VERSION: _ClassVar[RangeRequest.SortTarget]
+        BY_CREATE: _ClassVar[RangeRequest.SortTarget]
+        BY_MOD: _ClassVar[RangeRequest.SortTarget]
+    BY_KEY: RangeRequest.SortTarget
+    BY_VERSION: RangeRequest.SortTarget
+    BY_CREATE: RangeRequest.SortTarget
+    BY_MOD: RangeRequest.SortTarget
     KEY_FIELD_NUMBER: _ClassVar[int]
     RANGE_END_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
+    SORT_ORDER_FIELD_NUMBER: _ClassVar[int]
+    SORT_TARGET_FIELD_NUMBER: _ClassVar[int]
+    KEYS_ONLY_FIELD_NUMBER: _ClassVar[int]
+    MIN_MOD_REVISION_FIELD_NUMBER: _ClassVar[int]
     key: bytes
     range_end: bytes
     limit: int
     revision: int
-    def __init__(self, key: _Optional[bytes] = ..., range_end: _Optional[bytes] = ..., limit: _Optional[int] = ..., revision: _Optional[int] = ...) -> None: ...
+    sort_order: RangeRequest.SortOrder
+    sort_target: RangeRequest.SortTarget
+    keys_only: bool
+    min_mod_revision: int
+    def __init__(self, key: _Optional[bytes] = ..., range_end: _Optional[bytes] = ..., limit: _Optional[int] = ..., revision: _Optional[int] = ..., sort_order: _Optional[_Union[RangeRequest.SortOrder, str]] = ..., sort_target: _Optional[_Union[RangeRequest.SortTarget, str]] = ..., keys_only: _Optional[bool] = ..., min_mod_revision: _Optional[int] = ...) -> None: ...
 
 class RangeResponse(_message.Message):
     __slots__ = ("header", "kvs", "more", "count")
