@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.support.interop.group_members import start_reader
 from tests.support.patience import PATIENCE_S
+from tests.support.process_lines import start_reader
 from tests.support.simulation.search import names
 
 pytestmark = [pytest.mark.interpreted, pytest.mark.process, pytest.mark.slow]

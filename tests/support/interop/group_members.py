@@ -16,9 +16,10 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from tests.support.patience import PATIENCE_S
+from tests.support.process_lines import start_reader
 
 # How long a test waits for a group, on a machine that is busy and with a broker that starts.
 WAIT_SECONDS_MAX: Final = PATIENCE_S
@@ -223,19 +224,6 @@ class KcatMember(CommandMember):
         if found is not None:
             what = "assigned" if found[1] in KCAT_ASSIGNED else "revoked"
             self.tell(what, [int(number) for number in re.findall(rb"\[(\d+)\]", found[2])])
-
-
-def start_reader(stream: IO[bytes] | None, hear: Callable[[bytes], None]) -> threading.Thread:
-    assert stream is not None
-
-    def read() -> None:
-        for line in stream:
-            if line.endswith(b"\n"):  # the last line of a killed process may be half
-                hear(line)
-
-    thread = threading.Thread(target=read, daemon=True)
-    thread.start()
-    return thread
 
 
 def end_process(run: subprocess.Popen[bytes], readers: list[threading.Thread]) -> None:

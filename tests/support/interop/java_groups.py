@@ -20,11 +20,11 @@ from tests.support.interop.group_members import (
     Event,
     Watch,
     end_process,
-    start_reader,
 )
 from tests.support.interop.java_face import JavaError
 from tests.support.interop.kafka_server import TOOLS_POM, KafkaUnavailable, class_path
 from tests.support.places import BUILD, PEERS
+from tests.support.process_lines import start_reader
 
 SOURCES: Final = PEERS / "java" / "groups"
 

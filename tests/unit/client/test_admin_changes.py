@@ -147,9 +147,9 @@ def test_records_are_deleted_at_the_leaders(admin: Admin, cluster: GroupCluster)
     assert [one.broker_id for one in cluster.requests(api_keys.DELETE_RECORDS)] == [2, 3]
 
 
-def test_a_leader_that_moved_is_found_again(admin: Admin, cluster: GroupCluster) -> None:
+def move_after_metadata(cluster: GroupCluster) -> None:
+    """Let the leader of t-0 move right after the next Metadata answer has named it."""
     log = cluster.topics["t"].logs[0]
-    log.add(b"1", b"2")
 
     def then_moved(cluster: ScriptedCluster, seen: Seen) -> Any:
         answer = cluster.default(seen)
@@ -157,6 +157,11 @@ def test_a_leader_that_moved_is_found_again(admin: Admin, cluster: GroupCluster)
         return answer
 
     cluster.script(api_keys.METADATA, then_moved)
+
+
+def test_a_leader_that_moved_is_found_again(admin: Admin, cluster: GroupCluster) -> None:
+    cluster.topics["t"].logs[0].add(b"1", b"2")
+    move_after_metadata(cluster)
 
     assert admin.delete_records({("t", 0): 1}) == {("t", 0): 1}
     assert [one.broker_id for one in cluster.requests(api_keys.DELETE_RECORDS)] == [2, 3]
@@ -235,14 +240,7 @@ def test_producers_are_described_by_the_leaders(admin: Admin, cluster: GroupClus
 def test_producers_of_a_partition_whose_leader_moved_are_asked_for_again(
     admin: Admin, cluster: GroupCluster
 ) -> None:
-    log = cluster.topics["t"].logs[0]
-
-    def then_moved(cluster: ScriptedCluster, seen: Seen) -> Any:
-        answer = cluster.default(seen)
-        log.leader_id = 3
-        return answer
-
-    cluster.script(api_keys.METADATA, then_moved)
+    move_after_metadata(cluster)
 
     assert admin.describe_producers([("t", 0)]) == {("t", 0): []}
     assert [one.broker_id for one in cluster.requests(api_keys.DESCRIBE_PRODUCERS)] == [2, 3]
@@ -321,14 +319,7 @@ def test_a_leader_of_another_epoch_than_is_meant_refuses_at_once(
 def test_epochs_of_a_partition_whose_leader_moved_are_asked_for_again(
     admin: Admin, cluster: GroupCluster
 ) -> None:
-    log = cluster.topics["t"].logs[0]
-
-    def then_moved(cluster: ScriptedCluster, seen: Seen) -> Any:
-        answer = cluster.default(seen)
-        log.leader_id = 3
-        return answer
-
-    cluster.script(api_keys.METADATA, then_moved)
+    move_after_metadata(cluster)
 
     assert admin.epoch_ends({("t", 0): 0}) == {("t", 0): FoundEpoch(0, -1)}
     asked = cluster.requests(api_keys.OFFSET_FOR_LEADER_EPOCH)
