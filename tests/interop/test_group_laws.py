@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
+import pytest
 from tests.support.interop.group_laws import History, offences
-from tests.support.interop.group_members import Event
+from tests.support.interop.group_members import CommandMember, Event, Watch
+from tests.support.interop.tarry_member import TarryMember
 
 
 class WrittenMember:
@@ -104,3 +107,29 @@ def test_another_value_than_was_written_is_found():
     found = offences(history(reader("a", 100, 0, 2), wrong))
 
     assert found == ["0/9 was read at offset 2 of partition 0"]
+
+
+class ToldCommand(TarryMember):
+    """`tarry consume` whose lines a test hands over, as late as it wants."""
+
+    def __init__(self, name: str) -> None:
+        CommandMember.__init__(self, name, Watch(), ["true"])
+
+
+@pytest.mark.parametrize("reads_on", [False, True])
+def test_a_command_that_is_heard_late_had_its_partition_until_its_last_read(*, reads_on: bool):
+    """Another member has it before the line comes that the command has it no more."""
+    command = ToldCommand("tarry consume")
+    command.hear(b"g: reads t:0 (generation 1, range)")
+    command.hear(b"0 0 0/0")
+    now_ns = time.monotonic_ns()
+    other = WrittenMember("other", (now_ns, "assigned", [0]), (now_ns + 1, "read", records(1, 4)))
+    if reads_on:
+        command.hear(b"0 1 0/1")
+    command.hear(b"g: has nothing to read (generation 2, range)")
+    command.close()
+
+    found = offences(history(command, other))  # type: ignore[arg-type]
+
+    told = "partition 0 was given to other while tarry consume had it"
+    assert found == ([told] if reads_on else [])

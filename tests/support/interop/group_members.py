@@ -165,8 +165,16 @@ class CommandMember(MemberRun, ABC):
         """Read a line that the command has printed."""
 
     def tell(self, what: str, data: list[Any]) -> None:
-        """Note what happens now."""
-        self.watch.hear(self.events, Event(time.monotonic_ns(), what, data))
+        """Note what happens now.
+
+        A line is read later than it was written, by however much on a busy machine, and `tarry
+        consume` writes none before it has its next partitions.  So what was given up is noted as of
+        the last sign of the member before: another one may have it by now.
+        """
+        stamp_ns = time.monotonic_ns()
+        if what == "revoked" and self.events:
+            stamp_ns = max(event.stamp_ns for event in self.events)
+        self.watch.hear(self.events, Event(stamp_ns, what, data))
 
     def leave(self) -> None:
         self.run.terminate()
