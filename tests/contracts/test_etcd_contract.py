@@ -177,28 +177,31 @@ def test_many_rows_are_read_at_one_revision(store: EtcdSubject, prefix: bytes) -
     assert all(row.mod_revision <= answer.revision for row in answer.rows)
 
 
-def tally(store: EtcdSubject, prefix: bytes, from_revision: int) -> RowsTallied:
-    answer = store.end_of(store.door.begin_tally(prefix, from_revision))
+def tally(
+    store: EtcdSubject, prefix: bytes, from_revision: int, at_revision: int
+) -> tuple[int, dict[bytes, int]]:
+    answer = store.end_of(store.door.begin_tally(prefix, from_revision, at_revision))
     assert isinstance(answer, RowsTallied)
-    return answer
+    return answer.count, answer.changed
 
 
 def test_a_tally_counts_all_rows_and_names_those_put_since(
     store: EtcdSubject, prefix: bytes
 ) -> None:
-    none = tally(store, prefix, 0)
-    assert (none.count, none.changed) == (0, {})
-    first = put(store, Put(prefix + b"1", b"x"), Put(prefix + b"2", b"x"), Put(prefix + b"3", b"x"))
-    second = put(store, Put(prefix + b"2", b"y"), Remove(prefix + b"3"))
-    put(store, Put(prefix[:-1] + b"~", b"of nobody here"))
+    one, two, three = prefix + b"1", prefix + b"2", prefix + b"3"
+    nothing = put(store, Put(prefix[:-1] + b"~", b"of nobody here"))
+    first = put(store, Put(one, b"x"), Put(two, b"x"), Put(three, b"x"))
+    second = put(store, Put(two, b"y"), Remove(three))
+    last = put(store, Put(prefix[:-1] + b"~", b"of nobody here"))
 
-    whole, since = tally(store, prefix, 0), tally(store, prefix, second)
-    later = tally(store, prefix, second + 2)
-
-    assert (whole.count, whole.changed) == (2, {prefix + b"1": first, prefix + b"2": second})
-    assert (since.count, since.changed) == (2, {prefix + b"2": second})
-    assert (later.count, later.changed) == (2, {})
-    assert later.revision > second
+    assert tally(store, prefix, 0, nothing) == (0, {})
+    assert tally(store, prefix, 0, first) == (3, dict.fromkeys((one, two, three), first))
+    assert tally(store, prefix, 0, second) == (2, {one: first, two: second})
+    assert tally(store, prefix, second, last) == (2, {two: second})
+    assert tally(store, prefix, last, last) == (2, {})
+    store.compact(last)
+    assert isinstance(store.end_of(store.door.begin_tally(prefix, 0, first)), CallFailed)
+    assert tally(store, prefix, 0, last) == (2, {one: first, two: second})
 
 
 def test_a_tally_of_many_names_the_oldest(store: EtcdSubject, prefix: bytes) -> None:
@@ -207,14 +210,13 @@ def test_a_tally_of_many_names_the_oldest(store: EtcdSubject, prefix: bytes) -> 
         put(store, *[Put(key, b"x") for key in keys[begin : begin + 100]])
         for begin in range(0, len(keys), 100)
     ]
-    put(store, Put(keys[0], b"y"))
+    last = put(store, Put(keys[0], b"y"))
 
-    found = tally(store, prefix, revisions[0])
+    count, changed = tally(store, prefix, revisions[0], last)
 
-    assert found.count == len(keys)
-    assert len(found.changed) == TALLIED_MAX
-    assert keys[0] not in found.changed
-    assert max(found.changed.values()) == revisions[-1]
+    assert (count, len(changed)) == (len(keys), TALLIED_MAX)
+    assert keys[0] not in changed
+    assert max(changed.values()) == revisions[-1]
 
 
 def test_the_keys_of_a_lease_go_with_it_in_one_revision(store: EtcdSubject, prefix: bytes) -> None:

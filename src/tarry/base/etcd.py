@@ -95,15 +95,14 @@ class RowsRead(EtcdAnswer, frozen=True):
 
 
 class RowsTallied(EtcdAnswer, frozen=True):
-    """Tally of the rows below a prefix at `revision`.
+    """Tally of the rows below a prefix at the revision that was asked for.
 
-    `count` is that of all rows; `changed` has the newest `mod_revision` by key of those that were
-    put in the revision that was asked from, or later: the oldest `TALLIED_MAX` of them.
+    `count` is that of all rows; `changed` has the `mod_revision` by key of those that were put in
+    the revision that was asked from, or later: the oldest `TALLIED_MAX` of them.
     """
 
     count: int
     changed: dict[bytes, int]
-    revision: int
 
 
 class LeaseGranted(EtcdAnswer, frozen=True):
@@ -182,9 +181,12 @@ class Etcd(Protocol):
     def begin_read(self, prefix: bytes) -> int:
         """Read all rows whose keys begin with `prefix`, at one revision; ends as `RowsRead`."""
 
-    def begin_tally(self, prefix: bytes, from_revision: int) -> int:
-        """Count all rows whose keys begin with `prefix`, and name those that were put from this
-        revision on; ends as `RowsTallied`."""
+    def begin_tally(self, prefix: bytes, from_revision: int, at_revision: int) -> int:
+        """Count the rows whose keys begin with `prefix` as they were at one revision, and name
+        those that were put from another on; ends as `RowsTallied`.
+
+        It fails if the revision that it is asked for was compacted away.
+        """
 
     def begin_grant(self, ttl_ms: int) -> int:
         """Have a lease made, for whole seconds at least as long; ends as `LeaseGranted`."""

@@ -36,7 +36,7 @@ from tarry.base.etcd import (
 from tarry.base.turn import Turn
 from tarry.cluster.change import Change
 from tarry.cluster.records import MetadataRecord, NewerFormat
-from tarry.cluster.row_records import KnownRows
+from tarry.cluster.row_records import KnownRows, KnownTally
 from tarry.cluster.rows import Keys
 from tarry.cluster.store import MetadataStore
 from tarry.cluster.transactions import ConditionalChange, Transaction
@@ -147,11 +147,12 @@ class EtcdStore(MetadataStore):
         self._was_progress_asked = False
         # All rows are to be read anew: the watch has not told everything.
         self._must_read = False
-        # The tally that was asked for, and its answer until the watch has come to its revision.
+        # The tally that was asked for, at which revision, and what was known at it.
         self._tally_id = 0
-        self._tallied: RowsTallied | None = None
+        self._tallied_at = 0
+        self._known_tally = KnownTally(0, {})
         # All rows that were put in earlier revisions were found as they are known.
-        self._tallied_to = 0
+        self._tally_from = 0
         self._tally_alarm = _Alarm(self._tally)
         # What the watch told while a transaction was under way: its answer comes first.
         self._held: list[RevisionSeen] = []
@@ -170,7 +171,7 @@ class EtcdStore(MetadataStore):
         """Read everything, then watch."""
         self._reading_id = self._etcd.begin_read(self._keys.prefix)
         self._arm(self._watch_alarm, ANSWER_MS_MAX)
-        self._tallied = None
+        self._give_up_tally()
         self._arm(self._tally_alarm, TALLY_MS)
 
     # --- Changes.
@@ -261,11 +262,14 @@ class EtcdStore(MetadataStore):
         elif answer.call_id == self._tally_id:
             self._tally_id = 0
             if isinstance(answer, RowsTallied):
-                self._tallied = answer
-                self._compare_tally(self.version)
+                self._compare_tally(answer)
 
     def _end_call(self, asked: _AskedChange, answer: EtcdAnswer) -> None:
         match answer:
+            case TransactionEnded() if answer.is_done and answer.revision <= self.version:
+                # All rows were read anew meanwhile, and its own are among them.
+                self._asked.popleft()
+                self._applied([], asked.change, self.version)
             case TransactionEnded() if answer.is_done:
                 asked.done_at = answer.revision
             case TransactionEnded():
@@ -294,9 +298,12 @@ class EtcdStore(MetadataStore):
         self.reading_trouble = ""
         self._must_read = False
         changes = self.known.difference(answer.rows)
-        self._tallied_to = answer.revision + 1
+        self._tally_from = answer.revision + 1
         self._take(answer.revision, lambda: self.known.apply(changes))
-        self._watch()
+        if self._must_read:
+            self.begin()
+        else:
+            self._watch()
 
     def _watch(self) -> None:
         self._watch_id = self._etcd.watch(self._keys.prefix, self.version + 1)
@@ -319,31 +326,32 @@ class EtcdStore(MetadataStore):
                 self._arm(self._watch_alarm, RETRY_MS)
 
     def _tally(self) -> None:
-        """Have etcd tally its rows; an answer that is still missing is not waited for any more."""
+        """Have etcd tally its rows as they were at the revision up to which they are known."""
+        self._give_up_tally()
+        self._arm(self._tally_alarm, TALLY_MS)
+        if not self.is_ready or self._reading_id or self._must_read:
+            return
+        self._known_tally = self.known.tally(self._tally_from)
+        self._tallied_at = self.version
+        self._tally_id = self._etcd.begin_tally(
+            self._keys.prefix, self._tally_from, self._tallied_at
+        )
+
+    def _give_up_tally(self) -> None:
         if self._tally_id:
             self._etcd.cancel(self._tally_id)
-        self._tally_id = self._etcd.begin_tally(self._keys.prefix, self._tallied_to)
-        self._arm(self._tally_alarm, TALLY_MS)
+            self._tally_id = 0
 
-    def _compare_tally(self, revision: int) -> None:
-        """Read all rows anew if others are known than were tallied.
-
-        `revision`: everything up to it was told, and nothing behind `version` up to it has changed.
-        """
-        tallied = self._tallied
-        if tallied is None or tallied.revision > revision:
-            return
-        self._tallied = None
-        if tallied.revision < self.version or self._must_read:
-            # What was known at that revision cannot be told any more, or is to be read anyway.
-            return
-        if not self.known.has(tallied):
+    def _compare_tally(self, told: RowsTallied) -> None:
+        """Read all rows anew if others were known than etcd had."""
+        if not self._known_tally.fits(told):
             self._read_anew()
-        elif len(tallied.changed) < TALLIED_MAX:
-            self._tallied_to = tallied.revision + 1
+        elif len(told.changed) < TALLIED_MAX:
+            self._tally_from = self._tallied_at + 1
         else:
-            # Others of the last revision may have had no room.
-            self._tallied_to = max(tallied.changed.values())
+            # It had no room for all, and perhaps not for all of its last revision.
+            self._tally_from = max(told.changed.values())
+            self._arm(self._tally_alarm, RETRY_MS)
 
     def _read_anew(self) -> None:
         """Read all rows, since what is known of one is old and no watch tells it any more."""
@@ -374,8 +382,6 @@ class EtcdStore(MetadataStore):
 
     def _take_seen(self, seen: RevisionSeen) -> None:
         if seen.revision > self.version:
-            # The watch tells in order: all below was told.
-            self._compare_tally(seen.revision - 1)
             self._take(seen.revision, lambda: self.known.apply(seen.changes))
 
     def _take(self, revision: int, read: Callable[[], list[MetadataRecord]]) -> None:
@@ -387,7 +393,6 @@ class EtcdStore(MetadataStore):
             return
         self.state.apply_all(records)
         self.version = revision
-        self._compare_tally(revision)
         if self._awaits_watch:
             self._awaits_watch = False
             self._timer.cancel(self._retry)

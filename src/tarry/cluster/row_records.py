@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -86,6 +86,17 @@ class KnownRow:
         self.mod_revision = mod_revision
 
 
+class KnownTally(NamedTuple):
+    """Tally of what is known, to compare with etcd's of the same revision."""
+
+    rows: int
+    changed: dict[bytes, int]
+
+    def fits(self, told: RowsTallied) -> bool:
+        """Return whether etcd has as many rows, and each that it names is known as it is."""
+        return told.count == self.rows and told.changed.items() <= self.changed.items()
+
+
 class KnownRows:
     """Rows of a cluster, by key; `apply` takes what a revision changed."""
 
@@ -136,14 +147,14 @@ class KnownRows:
         changed = [row for row in there.values() if row.mod_revision != self.mod_revision(row.key)]
         return [*gone, *changed]
 
-    def has(self, tally: RowsTallied) -> bool:
-        """Return whether as many rows are known as were counted, and none is older than told."""
-        passed_over = self._passed_over
-        for key, revision in tally.changed.items():
-            if passed_over.get(key, 0) != revision and self.mod_revision(key) != revision:
-                return False
-        there = sum(1 for known in self._rows.values() if known.mod_revision)
-        return there + sum(1 for key in passed_over if not self.mod_revision(key)) == tally.count
+    def tally(self, from_revision: int) -> KnownTally:
+        """Return how many rows there are, and the revisions of those put from a revision on."""
+        revisions = {
+            key: known.mod_revision for key, known in self._rows.items() if known.mod_revision
+        }
+        revisions.update(self._passed_over)
+        changed = {key: each for key, each in revisions.items() if each >= from_revision}
+        return KnownTally(len(revisions), changed)
 
     def topic_key_of(self, name: str) -> bytes | None:
         """Return the key of the topic that has this name, or one that clashes with it."""

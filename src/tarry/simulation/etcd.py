@@ -8,7 +8,6 @@ up, a watch is late or told that its revisions are gone.
 from __future__ import annotations
 
 import heapq
-import itertools
 from collections.abc import Callable
 from random import Random
 from typing import Final
@@ -69,8 +68,10 @@ class SimulatedEtcd:
         self.has_space = True
         self._rows: dict[bytes, Row] = {}
         self._leases: dict[int, _Lease] = {}
-        # What each revision changed, from `compact_revision` on.
+        # What each revision changed, from `compact_revision` on; and of the keys that each revision
+        # changed, which revision was the one before, 0 if they were not there.
         self._history: list[tuple[int, list[Row | Removed]]] = []
+        self._before: dict[int, dict[bytes, int]] = {}
         self.doors: list[SimulatedEtcdDoor] = []
 
     # --- What calls do, each at one moment.
@@ -95,6 +96,17 @@ class SimulatedEtcd:
     def rows(self, prefix: bytes) -> list[Row]:
         """Return all rows below a prefix, in the order of their keys."""
         return [self._rows[key] for key in sorted(self._rows) if key.startswith(prefix)]
+
+    def revisions_at(self, prefix: bytes, revision: int) -> dict[bytes, int]:
+        """Return by key the revisions of all rows below a prefix as they were at a revision."""
+        if revision > self.revision:
+            raise EtcdRefusal("mvcc: required revision is a future revision")
+        if revision < self.compact_revision:
+            raise EtcdRefusal("mvcc: required revision has been compacted")
+        found = {row.key: row.mod_revision for row in self._rows.values()}
+        for later in range(self.revision, revision, -1):
+            found.update(self._before.get(later, {}))
+        return {key: at for key, at in sorted(found.items()) if at and key.startswith(prefix)}
 
     def grant(self, ttl_ms: int) -> int:
         """Make a lease and return its id."""
@@ -121,6 +133,8 @@ class SimulatedEtcd:
         """Forget what was changed below this revision: no watch begins earlier."""
         self.compact_revision = max(self.compact_revision, min(revision, self.revision))
         self._history = [each for each in self._history if each[0] >= self.compact_revision]
+        for earlier in [each for each in self._before if each <= self.compact_revision]:
+            del self._before[earlier]
 
     def changes_from(self, revision: int) -> list[tuple[int, list[Row | Removed]]]:
         """Return the changes from this revision on, which must not be compacted away."""
@@ -148,6 +162,7 @@ class SimulatedEtcd:
     def _write(self, operations: list[Operation]) -> None:
         revision = self.revision + 1
         changes: list[Row | Removed] = []
+        rows_before = dict(self._rows)
         for each in operations:
             if isinstance(each, Put):
                 before = self._take_out(each.key)
@@ -164,7 +179,7 @@ class SimulatedEtcd:
                     changes.append(Removed(key, revision))
         if changes:
             self.revision = revision
-            self._history.append((revision, changes))
+            self._note(revision, changes, rows_before)
 
     def _take_out(self, key: bytes) -> Row | None:
         row = self._rows.pop(key, None)
@@ -174,9 +189,19 @@ class SimulatedEtcd:
 
     def _remove(self, keys: list[bytes]) -> None:
         self.revision += 1
+        rows_before = dict(self._rows)
         for key in keys:
             del self._rows[key]
-        self._history.append((self.revision, [Removed(key, self.revision) for key in keys]))
+        self._note(self.revision, [Removed(key, self.revision) for key in keys], rows_before)
+
+    def _note(
+        self, revision: int, changes: list[Row | Removed], rows_before: dict[bytes, Row]
+    ) -> None:
+        self._history.append((revision, changes))
+        before = self._before[revision] = {}
+        for each in changes:
+            row = rows_before.get(each.key)
+            before[each.key] = 0 if row is None else row.mod_revision
 
 
 class _Watch(msgspec.Struct):
@@ -235,15 +260,12 @@ class SimulatedEtcdDoor:
             changes=False,
         )
 
-    def begin_tally(self, prefix: bytes, from_revision: int) -> int:
+    def begin_tally(self, prefix: bytes, from_revision: int, at_revision: int) -> int:
         def deed(call_id: int) -> EtcdAnswer:
-            rows = self.etcd.rows(prefix)
-            by_age = sorted(rows, key=lambda row: row.mod_revision)
-            changed = {
-                row.key: row.mod_revision for row in by_age if row.mod_revision >= from_revision
-            }
-            oldest = dict(itertools.islice(changed.items(), TALLIED_MAX))
-            return RowsTallied(call_id, len(rows), oldest, self.etcd.revision)
+            revisions = self.etcd.revisions_at(prefix, at_revision)
+            changed = [each for each in revisions.items() if each[1] >= from_revision]
+            changed.sort(key=lambda each: each[1])
+            return RowsTallied(call_id, len(revisions), dict(changed[:TALLIED_MAX]))
 
         return self._begin(deed, changes=False)
 

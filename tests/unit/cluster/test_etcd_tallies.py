@@ -8,9 +8,10 @@ from collections.abc import Callable
 import pytest
 from tests.support.metadata_stores import EtcdSubject
 
-from tarry.base.etcd import Operation, Put, Remove
+from tarry.base.etcd import TALLIED_MAX, Operation, Put, Remove
 from tarry.base.ids import id_text
-from tarry.cluster.etcd_store import TALLY_MS
+from tarry.cluster.etcd_store import TALLY_MS, EtcdStore
+from tarry.cluster.producer_ids import ReserveProducerIds
 from tarry.cluster.records import (
     ConfigChanged,
     MetadataRecord,
@@ -18,6 +19,8 @@ from tarry.cluster.records import (
     TopicCreated,
     TopicDeleted,
 )
+from tarry.cluster.rows import ROW_FORMAT, NameRow, encode_row
+from tarry.simulation.etcd import SimulatedEtcdDoor
 
 ORDERS = bytes(15) + b"\1"
 BILLS = bytes(15) + b"\2"
@@ -28,12 +31,15 @@ def creation(topic_id: bytes, name: str) -> TopicCreated:
     return TopicCreated(topic_id=topic_id, name=name, partitions=[row] * 3, configs={})
 
 
-@pytest.fixture
-def subject() -> EtcdSubject:
-    subject = EtcdSubject()
+def with_topics(subject: EtcdSubject) -> EtcdSubject:
     subject.interfere(creation(ORDERS, "orders"), creation(BILLS, "bills"))
     subject.run(lambda: "bills" in subject.store.state.topics)
     return subject
+
+
+@pytest.fixture
+def subject() -> EtcdSubject:
+    return with_topics(EtcdSubject())
 
 
 def pass_ms(subject: EtcdSubject, ms: int, between: Callable[[], None] | None = None) -> None:
@@ -50,25 +56,27 @@ def lose(subject: EtcdSubject, *records: MetadataRecord) -> None:
     subject.interfere(*records)
 
 
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("is_busy", [False, True])
 @pytest.mark.parametrize("is_removal", [False, True])
-def test_what_a_watch_has_lost_is_found_within_two_minutes(
-    subject: EtcdSubject, caplog: pytest.LogCaptureFixture, *, is_removal: bool, is_busy: bool
+def test_what_a_watch_has_lost_is_found_within_a_minute(
+    caplog: pytest.LogCaptureFixture, seed: int, *, is_removal: bool, is_busy: bool
 ) -> None:
+    subject = with_topics(EtcdSubject(seed))
     lost = (
         TopicDeleted(topic_id=BILLS)
         if is_removal
         else ConfigChanged(topic_id=BILLS, configs={"retention.ms": "5"})
     )
-    drawn = random.Random(3)
+    drawn = random.Random(seed)
 
     def change() -> None:
-        if is_busy and drawn.random() < 0.2:
+        if is_busy and drawn.random() < 0.5:
             value = str(drawn.randrange(10**6))
             subject.interfere(ConfigChanged(topic_id=ORDERS, configs={"retention.ms": value}))
 
     lose(subject, lost)
-    pass_ms(subject, 2 * TALLY_MS, change)
+    pass_ms(subject, TALLY_MS + 1_000, change)
 
     assert caplog.text.count("has not told") == 1
     bills = subject.store.state.topics.get("bills")
@@ -137,3 +145,53 @@ def test_an_etcd_that_is_away_is_asked_again(
     pass_ms(subject, 2 * TALLY_MS)
 
     assert caplog.text.count("has not told") == 1
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_change_ends_whose_rows_are_read_before_its_answer_comes(seed: int) -> None:
+    """The tally finds what is missing while a transaction is under way: no watch tells it again."""
+    subject = with_topics(EtcdSubject(seed))
+    pass_ms(subject, TALLY_MS // 2)
+    lose(subject, ConfigChanged(topic_id=BILLS, configs={"retention.ms": "5"}))
+
+    def ask() -> None:
+        if not subject.store.is_changing:
+            subject.store.change(ReserveProducerIds())
+
+    pass_ms(subject, TALLY_MS, ask)
+    began_ms = subject.etcd.now_ms
+    subject.settle()
+
+    assert subject.etcd.now_ms - began_ms < 1_000
+    assert subject.store.state.topics["bills"].configs == {"retention.ms": "5"}
+
+
+def test_many_rows_are_tallied_a_part_at_a_time(caplog: pytest.LogCaptureFixture) -> None:
+    subject = with_topics(EtcdSubject())
+    rows = 2 * TALLIED_MAX + 500
+    for begin in range(0, rows, 100):
+        keys = [f"names/many-{number}" for number in range(begin, begin + 100)]
+        row = encode_row(NameRow(ROW_FORMAT, "", ""))
+        puts: list[Operation] = [Put(subject.keys.prefix + key.encode(), row) for key in keys]
+        subject.etcd.transact([], puts)
+    lose(subject, ConfigChanged(topic_id=BILLS, configs={"retention.ms": "5"}))
+
+    pass_ms(subject, TALLY_MS + 1_000)
+
+    assert caplog.text.count("has not told") == 1
+    assert subject.store.state.topics["bills"].configs == {"retention.ms": "5"}
+
+
+def test_a_start_while_etcd_is_away_tallies_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    subject = with_topics(EtcdSubject())
+    subject.door = SimulatedEtcdDoor(subject.etcd, subject.random, subject.events.append)
+    subject.door.go_away()
+    subject.store = EtcdStore(subject.door, subject.keys, subject.turn, subject.timer, print)
+    subject.store.begin()
+    pass_ms(subject, 3 * TALLY_MS)
+    subject.door.come_back()
+
+    pass_ms(subject, 3 * TALLY_MS)
+
+    assert subject.store.is_ready
+    assert "has not told" not in caplog.text

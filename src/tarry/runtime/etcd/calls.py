@@ -54,8 +54,8 @@ def encode_page(prefix: bytes, begin: bytes, revision: int) -> bytes:
     return request.SerializeToString()
 
 
-def encode_tally(prefix: bytes, from_revision: int) -> bytes:
-    """Encode the request of the keys below `prefix` that were put from this revision on.
+def encode_tally(prefix: bytes, from_revision: int, at_revision: int) -> bytes:
+    """Encode the request of the keys below `prefix` that were put between two revisions.
 
     Its answer counts all keys, the others too.
     """
@@ -63,6 +63,7 @@ def encode_tally(prefix: bytes, from_revision: int) -> bytes:
         key=prefix,
         range_end=range_end_of(prefix),
         limit=TALLIED_MAX,
+        revision=at_revision,
         sort_order=pb.RangeRequest.ASCEND,
         sort_target=pb.RangeRequest.BY_MOD,
         keys_only=True,

@@ -114,8 +114,9 @@ class EtcdClient:
         self._send(call)
         return call.call_id
 
-    def begin_tally(self, prefix: bytes, from_revision: int) -> int:
-        call = self._new_call(calls.RANGE, calls.encode_tally(prefix, from_revision))
+    def begin_tally(self, prefix: bytes, from_revision: int, at_revision: int) -> int:
+        request = calls.encode_tally(prefix, from_revision, at_revision)
+        call = self._new_call(calls.RANGE, request)
         call.is_tally = True
         self._send(call)
         return call.call_id
@@ -405,7 +406,7 @@ class EtcdClient:
     def _answer_page(self, call: _EtcdCall, page: pb.RangeResponse) -> EtcdAnswer | None:
         if call.is_tally:
             changed = {pair.key: pair.mod_revision for pair in page.kvs}
-            return RowsTallied(call.call_id, page.count, changed, page.header.revision)
+            return RowsTallied(call.call_id, page.count, changed)
         call.rows += [calls.row_of(pair) for pair in page.kvs]
         call.revision = call.revision or page.header.revision
         if not page.more:
