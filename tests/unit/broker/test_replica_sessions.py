@@ -104,29 +104,52 @@ def test_a_cycle_costs_by_what_is_new_and_not_by_what_is_followed() -> None:
     assert {seat.asked.partition for seat in looked} == {7, 9}  # type: ignore[attr-defined]
 
 
-def test_who_was_told_the_log_start_beside_a_divergence_is_told_once_more() -> None:
-    """What comes with a divergence is dropped; until the start is the leader's nobody may join."""
-    scene = LeaderScene(isr=(1,), replicas=(1, 2))
+def begin_at_one(scene: LeaderScene) -> None:
+    """Have the leader's log begin at offset 1 and end at 2, in leader epoch 2."""
     scene.write(b"a", b"b")
     request = scene.operator.deletion((0, 1), topic="shared")
     scene.operator.client.send(api_keys.DELETE_RECORDS, 2, request)
     scene.pass_ms(500)
     scene.bring_row(leader_epoch=2)
-    first = scene.fetch(SECOND, {0: 3}, epoch=2, last_epoch=1)
-    assert parts_of(first)[0].diverging_epoch is not None
-    assert parts_of(first)[0].log_start_offset == 1
 
-    session = (first.session_id, 1)
-    scene.send_fetch(SECOND, {0: 2}, epoch=2, last_epoch=0, session=session, wait_ms=500)
 
+def test_who_was_told_the_log_start_beside_a_divergence_is_told_once_more() -> None:
+    """What comes with a divergence is dropped; until the start is the leader's nobody may join."""
+    scene = LeaderScene(isr=(1,), replicas=(1, 2))
+    begin_at_one(scene)
+    first = scene.fetch(SECOND, {0: 3}, epoch=2, last_epoch=1, log_start=1)
+    session = first.session_id
+    terms: dict[str, object] = {"epoch": 2, "last_epoch": 0, "log_start": 1, "wait_ms": 500}
+
+    scene.send_fetch(SECOND, {0: 2}, session=(session, 1), **terms)
     (second,) = scene.answered(SECOND)
-    assert parts_of(second)[0].log_start_offset == 1
-    scene.send_fetch(
-        SECOND, {0: 2}, epoch=2, last_epoch=0, log_start=1, session=(session[0], 2), wait_ms=500
-    )
+    scene.send_fetch(SECOND, {0: 2}, session=(session, 2), **terms)
+
+    assert parts_of(first)[0].diverging_epoch is not None
+    assert [parts_of(each)[0].log_start_offset for each in (first, second)] == [1, 1]
     scene.hand.settle()
     assert scene.answered(SECOND) == []
     assert scene.isr() == [1, 2]
+
+
+def test_who_names_a_lower_log_start_is_told_the_leaders_with_the_next_answer() -> None:
+    """It may have begun anew since it was told, or not be able to follow: that hurries nobody."""
+    scene = LeaderScene(isr=(1,), replicas=(1, 2))
+    begin_at_one(scene)
+    session = scene.fetch(SECOND, {0: 2}, epoch=2, last_epoch=0).session_id
+    terms: dict[str, object] = {"epoch": 2, "last_epoch": 0, "wait_ms": 500}
+
+    scene.send_fetch(SECOND, {0: 2}, session=(session, 1), **terms)
+    early = scene.answered(SECOND)
+    scene.pass_ms(500)
+    (told,) = scene.answered(SECOND)
+    scene.send_fetch(SECOND, {}, session=(session, 2), **terms)
+    scene.pass_ms(500)
+    (later,) = scene.answered(SECOND)
+
+    assert early == []
+    assert parts_of(told)[0].log_start_offset == 1
+    assert parts_of(later) == {}
 
 
 def test_what_had_no_room_comes_with_the_next_answer_and_none_starves() -> None:

@@ -116,7 +116,7 @@ class Lane:
         followed.is_joining = True
 
     def withdraw(self, followed: Followed) -> None:
-        """Leave a partition that was to come where it is."""
+        """Expect a partition no more."""
         self.joining.pop(followed.key, None)
         followed.is_joining = False
 

@@ -13,12 +13,7 @@ from tarry.base import errors
 from tarry.base.ids import id_text
 from tarry.base.turn import Turn
 from tarry.broker.replication import replica_reads
-from tarry.broker.replication.fetch_sessions import (
-    NOT_SENT,
-    ReplicaSession,
-    ReplicaSessions,
-    Seat,
-)
+from tarry.broker.replication.fetch_sessions import ReplicaSession, ReplicaSessions, Seat
 from tarry.broker.replication.leader import ReplicaLeader
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
@@ -206,10 +201,9 @@ class ReplicaFetchHandler:
             self._sessions.add_news(seat)
         else:
             self._sessions.drop_news(seat)
-        if asked.log_start_offset < partition.log.log_start_offset:
-            # What was sent of it before may have come in the midst of something else.
-            seat.sent_log_start = NOT_SENT
-        if is_full or _must_tell_ends(seat, partition):
+        # The follower may have dropped what was sent of the log's start: it left that lane.
+        is_behind = asked.log_start_offset < partition.log.log_start_offset
+        if is_full or is_behind or _must_tell_ends(seat, partition):
             session.moved[seat] = None
 
     def _look(self, seat: Seat) -> tuple[int, EpochEndOffset | None]:

@@ -235,7 +235,8 @@ class Placement:
             self._flushes.dirty[partition] = None
 
     def _put(self, followed: Followed, key: LaneKey, address: Address) -> Lane:
-        """Return the lane that asks for a partition for now.
+        """Put a partition into its lane, or note that it goes there; return the lane that asks for
+        it for now.
 
         Who has caught up stays where it is asked for until the lane of those in sync may ask: its
         request may be waiting at the leader, and meanwhile each write would wait for this replica.
@@ -244,10 +245,12 @@ class Placement:
         self._withdraw(followed)
         if lane is not None and lane.key == key and lane.address == address:
             return lane
+        is_catching_up = lane is not None and lane.key == LaneKey(key.leader_id, True)
+        if lane is None or not is_catching_up or lane.address != address:
+            self.leave(followed)
+            lane = None
         new = self._open_lane(key, address)
-        lane = self.lane_of(followed)
-        is_asked = lane is not None and lane.key == LaneKey(key.leader_id, is_catching_up=True)
-        if lane is not None and is_asked and lane.address == address and not new.is_free:
+        if lane is not None and not new.is_free:
             new.join(followed)
             return lane
         self.leave(followed)
@@ -260,9 +263,14 @@ class Placement:
                 lane.withdraw(followed)
 
     def _take_joining(self, lane: Lane) -> None:
-        """Move those to a lane who go there, now that it may ask for them."""
+        """Move those to a lane who go there, now that it may ask for them.
+
+        What an answer has already brought of one is taken first.
+        """
+        other = self.lanes.get(LaneKey(lane.key.leader_id, not lane.key.is_catching_up))
+        brought = {part.followed for part in other.parts} if other is not None else set()
         for followed in list(lane.joining.values()):
-            if followed.state == FETCHING:
+            if followed.state == FETCHING and followed not in brought:
                 self.place(followed)
 
     def _replace_damaged(self, lane: Lane, followed: Followed, *, is_in_sync: bool) -> None:
