@@ -73,6 +73,7 @@ def test_a_fetch_in_a_session_waits_and_is_answered_with_what_is_new_alone() -> 
 
 def test_a_fetch_that_waits_in_vain_is_answered_in_time_and_empty() -> None:
     scene = LeaderScene(isr=(1,))
+    scene.pass_ms(HASTE_MS)
     session = scene.fetch(SECOND, {0: 0}).session_id
     scene.send_fetch(SECOND, {}, session=(session, 1), wait_ms=500)
 
@@ -349,9 +350,45 @@ def test_followers_hear_at_once_that_another_one_leads_or_the_topic_is_gone() ->
     )
 
 
+def test_who_begins_a_session_just_after_a_leader_has_changed_need_not_wait_either() -> None:
+    """What it is to name next it may still have to cut."""
+    scene = LeaderScene(isr=(1, 2), partitions=2)
+    scene.bring_row(0, leader_id=2, leader_epoch=1, broker_epoch=LIVES[2])
+    scene.bring_row(0, leader_id=1, leader_epoch=2, broker_epoch=LIVES[1])
+    session = scene.fetch(SECOND, {1: 0}).session_id
+
+    scene.send_fetch(SECOND, {}, session=(session, 1), wait_ms=500)
+    too_early = scene.answered(SECOND)
+    scene.pass_ms(HASTY_WAIT_MS + 2)
+    soon = scene.answered(SECOND)
+    scene.pass_ms(HASTE_MS)
+    scene.send_fetch(SECOND, {}, session=(session, 2), wait_ms=500)
+    scene.pass_ms(HASTY_WAIT_MS + 2)
+
+    assert (len(too_early), len(soon)) == (0, 1)
+    assert scene.answered(SECOND) == []
+
+
+def test_who_has_to_cut_its_log_need_not_wait_to_ask_again() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.write(b"a", b"b")
+    scene.bring_row(leader_epoch=2)
+    scene.pass_ms(HASTE_MS + 100)
+    answer = scene.fetch(SECOND, {0: 3}, epoch=2, last_epoch=1)
+    assert parts_of(answer)[0].diverging_epoch is not None
+
+    # Meanwhile it asks for what else it follows.
+    session = answer.session_id
+    scene.send_fetch(SECOND, {}, session=(session, 1), forgotten=(0,), wait_ms=500)
+    scene.pass_ms(HASTY_WAIT_MS + 2)
+
+    assert len(scene.answered(SECOND)) == 1
+
+
 def test_followers_of_what_is_led_from_now_on_need_not_wait_to_name_it() -> None:
     scene = LeaderScene(isr=(1, 2), partitions=2)
     scene.bring_row(1, leader_id=2, leader_epoch=1, broker_epoch=LIVES[2])
+    scene.pass_ms(HASTE_MS)
     session = scene.fetch(SECOND, {0: 0}).session_id
     scene.send_fetch(SECOND, {}, session=(session, 1), wait_ms=500)
     before = scene.answered(SECOND)

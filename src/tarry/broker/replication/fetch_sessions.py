@@ -24,7 +24,8 @@ SESSIONS_PER_REPLICA_MAX: Final = 4
 SESSION_EPOCH_MAX: Final = 2**31 - 1
 NOT_SENT: Final = -1
 
-# So long after partitions were given a leader here its followers are answered at once or nearly so.
+# So long after partitions were given a leader here, or a log was found to diverge, followers are
+# answered at once or nearly so.
 HASTE_MS: Final = 1_000
 # Wait of a fetch in that time.
 HASTY_WAIT_MS: Final = 20
@@ -118,6 +119,8 @@ class ReplicaSessions(WaitingPart):
         self._random = random
         self._sessions: dict[int, ReplicaSession] = {}
         self._seats: dict[Partition, dict[Seat, None]] = {}
+        # By replica, until when no fetch in a session of its own is to wait for long.
+        self._hasty_until_ms: dict[int, int] = {}
 
     def get(self, session_id: int) -> ReplicaSession | None:
         """Return the session with this id, or None."""
@@ -139,6 +142,7 @@ class ReplicaSessions(WaitingPart):
         while session_id == 0 or session_id in self._sessions:
             session_id = 1 + self._random.randrange(2**31 - 1)
         session = ReplicaSession(session_id, replica_id, broker_epoch)
+        session.hasty_until_ms = self._hasty_until_ms.get(replica_id, 0)
         self._sessions[session_id] = session
         return session
 
@@ -235,11 +239,17 @@ class ReplicaSessions(WaitingPart):
         wait for `replica.fetch.wait.max.ms`: so long no record would count.
         """
         until_ms = now_ms + HASTE_MS
+        for replica_id in partition.replicas:
+            self._hasty_until_ms[replica_id] = until_ms
         for session in self._sessions.values():
             if session.hasty_until_ms != until_ms and session.replica_id in partition.replicas:
                 session.hasty_until_ms = until_ms
                 session.is_hurried = True
                 self.touch(session.id)
+
+    def on_diverged(self, session: ReplicaSession, now_ms: int) -> None:
+        """Let a follower that cuts its log ask again soon: meanwhile it asks without it."""
+        session.hasty_until_ms = max(session.hasty_until_ms, now_ms + HASTE_MS)
 
     def on_put_out(self, partition: Partition, replica_id: int) -> None:
         """Have a replica that a row has put out of sync name the partition once more."""

@@ -331,6 +331,7 @@ class ReplicaFetchHandler:
             return refusal
         if found is not None:
             session.news.pop(seat, None)
+            sessions.on_diverged(session, self._turn.now_ms)
             return replica_reads.diverging(seat, partition, found)
         if seat.asked.fetch_offset >= partition.log.written_end_offset:
             sessions.drop_news(seat)
