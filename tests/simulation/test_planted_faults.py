@@ -1,7 +1,7 @@
-"""The simulation's grade: each planted fault is found within as many seeds as run in `make test`.
+"""The simulation's grade: each planted fault is found by a seed that finds nothing without it.
 
-The faults replace functions of the product in processes of their own, two at a time.  A seed
-that finds one is among those of `test_seeds`, which finds nothing wrong while nothing is planted.
+The faults replace functions of the product in processes of their own, two at a time.  Nearly all
+are found within the seeds of `test_seeds`; the seeds of the few rare ones lie beyond.
 """
 
 from __future__ import annotations
@@ -57,5 +57,7 @@ def found(request: pytest.FixtureRequest) -> dict[str, tuple[int, str]]:
 def test_a_planted_fault_is_found(name: str, found: dict[str, tuple[int, str]]) -> None:
     seed, sentence = found[name]
 
-    assert seed >= 1, "no seed of its workload finds it"
+    assert seed >= 1, (
+        "its seed is lost: `python -m tests.support.simulation.search --seeds 2000 NAME`"
+    )
     assert sentence

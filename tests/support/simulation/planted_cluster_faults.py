@@ -278,7 +278,7 @@ CLUSTER: Final[dict[Callable[[], None], int]] = {
     begin_to_lead_without_a_place_in_the_index_of_epochs: 1,
     let_logs_that_diverge_go_on: 1,
     cut_to_the_high_watermark: 1,
-    append_before_a_cut_is_durable: 58,
+    append_before_a_cut_is_durable: 637,
     copy_no_producer_states: 6,
     ask_for_more_before_it_is_flushed: 1,
     delete_records_at_the_leader_alone: 4,
@@ -287,7 +287,7 @@ CLUSTER: Final[dict[Callable[[], None], int]] = {
     resume_the_watch_one_late: 1,
     skip_what_was_compacted_away: 5,
     apply_what_a_watch_tells_again: 17,
-    forget_an_addition_whose_outcome_is_unknown: 101,
-    count_what_an_earlier_life_has_told: 90,
+    forget_an_addition_whose_outcome_is_unknown: 312,
+    count_what_an_earlier_life_has_told: 463,
     take_a_directory_by_its_name: 7,
 }

@@ -108,6 +108,6 @@ CLUSTER_GROUPS: Final[dict[Callable[[], None], int]] = {
     let_commits_wait_when_a_shard_is_given_up: 5,
     answer_a_commit_that_is_not_committed: 1,
     begin_anew_with_the_first_generation: 1,
-    act_while_another_may_lead: 241,
+    act_while_another_may_lead: 178,
     claim_from_outside_the_isr: 1,
 }
