@@ -354,3 +354,13 @@ def part(
         diverging_epoch=None if diverging is None else EpochEndOffset(*diverging),
         records=window_of(b"".join(batches)),
     )
+
+
+def stored(partition: Partition) -> bytes:
+    """Return the bytes of all batches in the log of a partition."""
+    log = partition.log
+    if log.log_start_offset == log.written_end_offset:
+        return b""
+    region = log.read(log.log_start_offset, log.end_position(), 1 << 20, True)
+    assert region is not None
+    return region.file.read(region.position, region.size)
