@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.support.client.group_member import PLACE, GroupScene
 from tests.support.client.hand_face import perform
+from tests.support.client.producer_scene import producer
 from tests.support.client.scripted_cluster import SILENCE, ScriptedCluster, Seen, seeded_random
 from tests.support.client.scripted_groups import GroupCluster
 
@@ -29,17 +30,11 @@ from tarry.client.errors import (
     DeliveryFailed,
     UnknownTopic,
 )
-from tarry.client.settings import ClientSettings, ConsumerSettings, ProducerSettings
+from tarry.client.settings import ClientSettings, ConsumerSettings
 from tarry.link.errors import ClientError, TimedOut
 from tarry.protocol import api_keys
 
 SERVER = "10.0.0.1:9092"
-
-
-def producer(cluster: ScriptedCluster, **settings: Any) -> ProducerCore:
-    given = ProducerSettings(bootstrap_servers=SERVER, **settings)
-    core: ProducerCore = cluster.attach(ProducerCore(given, seeded_random(), cluster.now_ms))
-    return core
 
 
 def record(value: bytes, topic: str = "t") -> tuple[str, int, int, None, bytes, None]:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.client.scripted_cluster import CUT, ScriptedCluster, seeded_random
+from tests.support.client import producer_scene
+from tests.support.client.scripted_cluster import CUT, ScriptedCluster
 
 from tarry.base import errors
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.core.producer.latencies import KEPT_MAX, Latencies
 from tarry.client.metrics import LatencyMetrics, ProducerMetrics
-from tarry.client.settings import ProducerSettings
 from tarry.protocol import api_keys
 
 
 def producer(cluster: ScriptedCluster, **settings: Any) -> ProducerCore:
-    given = ProducerSettings(bootstrap_servers="10.0.0.1:9092", **settings)
-    core = cluster.attach(ProducerCore(given, seeded_random(), cluster.now_ms))
+    core = producer_scene.producer(cluster, **settings)
     core.track("t")
     cluster.run_until(lambda: core.metadata.topic("t") is not None)
-    return core  # type: ignore[no-any-return]
+    return core
 
 
 def send(cluster: ScriptedCluster, count: int) -> None:

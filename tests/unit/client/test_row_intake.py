@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.client.scripted_cluster import ScriptedCluster, Seen, seeded_random
+from tests.support.client import producer_scene
+from tests.support.client.producer_scene import flush
+from tests.support.client.scripted_cluster import ScriptedCluster, Seen
 
 from tarry.base import errors
 from tarry.client.core.producer.batch import ProducerBatch
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.core.producer.row_intake import RowIntake, SentRows
 from tarry.client.errors import BrokerError, ClientClosed
-from tarry.client.settings import ProducerSettings
 from tarry.protocol import api_keys
 from tarry.protocol.messages.produce import BatchIndexAndErrorMessage
 from tarry.records.from_columns import BytesColumn, RecordRows
@@ -32,8 +33,7 @@ def numbers(rows: RecordRows) -> bytes:
 
 
 def producer(cluster: ScriptedCluster, **settings: Any) -> ProducerCore:
-    given = ProducerSettings(bootstrap_servers="10.0.0.1:9092", **settings)
-    core: ProducerCore = cluster.attach(ProducerCore(given, seeded_random(), cluster.now_ms))
+    core = producer_scene.producer(cluster, **settings)
     query = core.begin_topic_query("t", 5_000, cluster.now_ms)
     cluster.run_until(lambda: query.is_ready)
     query.end(cluster.now_ms)
@@ -57,12 +57,6 @@ def send(cluster: ScriptedCluster, rows: RecordRows, partition: int = 0) -> list
         sent.append(taken)
         first += taken.row_count
     return sent
-
-
-def flush(cluster: ScriptedCluster) -> None:
-    flush = cluster.core.begin_flush(300_000, cluster.now_ms)
-    cluster.run_until(lambda: flush.is_ready)
-    flush.end(cluster.now_ms)
 
 
 def refused(code: int, *flawed: int) -> Any:
