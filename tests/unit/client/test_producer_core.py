@@ -5,21 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.client.producer_scene import (
-    flush,
-    producer,
-    refusing,
-    send,
-)
+from tests.support.client.producer_scene import flush, producer, refusing, send
 from tests.support.client.scripted_cluster import SILENCE, ScriptedCluster, Seen
 
 from tarry.base import errors
-from tarry.client.errors import (
-    BrokerError,
-    DeliveryTimedOut,
-    RecordTooLarge,
-    UnknownTopic,
-)
+from tarry.client.errors import BrokerError, DeliveryTimedOut, RecordTooLarge, UnknownTopic
 from tarry.protocol import api_keys
 
 # --- The way there
@@ -125,9 +115,7 @@ def test_a_partition_that_does_not_exist_is_refused_at_once() -> None:
 @pytest.mark.parametrize(
     "code", [errors.INVALID_TOPIC_EXCEPTION, errors.TOPIC_AUTHORIZATION_FAILED]
 )
-def test_a_topic_that_brokers_refuse_is_raised_at_once_and_asked_for_again_later(
-    code: int,
-) -> None:
+def test_a_topic_that_brokers_refuse_is_raised_at_once_and_asked_for_again_later(code: int) -> None:
     cluster = ScriptedCluster()
     core = producer(cluster)
 

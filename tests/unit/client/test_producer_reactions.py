@@ -6,21 +6,12 @@ from typing import Any
 
 import pytest
 from tests.support.client.consumer_scene import by_default
-from tests.support.client.producer_scene import (
-    flush,
-    producer,
-    refusing,
-    send,
-    sent_batches,
-)
+from tests.support.client.producer_scene import flush, producer, refusing, send, sent_batches
 from tests.support.client.scripted_cluster import CUT, ScriptedCluster, Seen
 
 from tarry.base import errors
 from tarry.client.core.metadata import LeaderHint
-from tarry.client.errors import (
-    ProducerFailed,
-    RecordTooLarge,
-)
+from tarry.client.errors import ProducerFailed, RecordTooLarge
 from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.messages.init_producer_id import InitProducerIdResponse
@@ -106,9 +97,7 @@ def test_a_batch_that_is_too_large_is_sent_in_halves() -> None:
     log = cluster.topic("t").logs[0]
     core = producer(cluster)
     cluster.script(
-        api_keys.PRODUCE,
-        refusing(errors.MESSAGE_TOO_LARGE),
-        refusing(errors.MESSAGE_TOO_LARGE),
+        api_keys.PRODUCE, refusing(errors.MESSAGE_TOO_LARGE), refusing(errors.MESSAGE_TOO_LARGE)
     )
 
     receipts = [send(cluster, b"%d" % number) for number in range(8)]

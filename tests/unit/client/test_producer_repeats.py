@@ -54,11 +54,7 @@ def test_batches_that_fail_in_the_middle_keep_their_order() -> None:
     cluster = ScriptedCluster()
     log = cluster.topic("t").logs[0]
     producer(cluster, batch_size=150)
-    cluster.script(
-        api_keys.PRODUCE,
-        by_default,
-        refusing(errors.NOT_ENOUGH_REPLICAS),
-    )
+    cluster.script(api_keys.PRODUCE, by_default, refusing(errors.NOT_ENOUGH_REPLICAS))
 
     receipts = [send(cluster, b"%03d" % number + b"x" * 100) for number in range(30)]
     flush(cluster)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -14,10 +13,20 @@ from pathlib import Path
 import msgspec
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.spark.archive_scene import (
+    HOUR_MS,
+    NOON_MS,
+    ORDERS,
+    expected,
+    fill,
+    options,
+    recount,
+    rows,
+    run,
+)
 
-from tarry.cli.spark.verify import RoundTeller
-from tarry.client import Admin, NewTopic, Producer, TopicRecreated
-from tarry.spark.archive.archive import ArchiveOptions, Archiver, ArchiveSummary, archive
+from tarry.client import Admin, NewTopic, Producer
+from tarry.spark.archive.archive import Archiver, archive
 from tarry.spark.archive.contents import read_contents, times_of
 from tarry.spark.archive.directory import MANIFESTS, STAGED, ArchiveDirectory
 from tarry.spark.archive.manifest import (
@@ -27,85 +36,17 @@ from tarry.spark.archive.manifest import (
     decode_manifest,
     make_manifest,
 )
-from tarry.spark.archive.parquet_files import (
-    LAST_MS,
-    SLOT_MS,
-    ArchiveTask,
-    _slots,
-    slot_directory,
-)
+from tarry.spark.archive.parquet_files import LAST_MS, SLOT_MS, _slots, slot_directory
 from tarry.spark.archive.round_plan import lost_offsets, next_ranges, within_limit
-from tarry.spark.archive.verify import BrokerRows, VerifiedArchive, verify
-from tarry.spark.archive.workers import OwnWorker, archive_files
+from tarry.spark.archive.workers import OwnWorker
 from tarry.spark.histories.lines import NotedPlace
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
-from tarry.spark.reading.loss import DataLost
 from tarry.spark.reading.plan import ReadRange
 from tarry.testing import Tarry
 
 pytest.importorskip("pyarrow")
-import pyarrow as pa
 import pyarrow.parquet as pq
-
-HOUR_MS = 3_600_000
-NOON_MS = 1_760_000_000_000 // HOUR_MS * HOUR_MS
-ORDERS = TopicChoice(names=("orders",))
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Tarry]:
-    with Tarry() as tarry:
-        yield tarry
-
-
-@pytest.fixture
-def broker(shared: Tarry) -> Iterator[Tarry]:
-    """The broker, with an empty topic `orders` of two partitions."""
-    shared.topic("orders", partitions=2, retention_ms=-1)
-    yield shared
-    with Admin(bootstrap_servers=shared.bootstrap) as admin:
-        admin.delete_topics(["orders"])
-
-
-def options(broker: Tarry, **changed: object) -> ArchiveOptions:
-    return ArchiveOptions({"bootstrap.servers": broker.bootstrap}, **changed)  # type: ignore[arg-type]
-
-
-def run(broker: Tarry, path: Path, **changed: object) -> ArchiveSummary:
-    summary = ArchiveSummary()
-    for summary in archive(None, ORDERS, path, options(broker, **changed)):  # noqa: B007
-        pass
-    return summary
-
-
-def recount(broker: Tarry, path: Path) -> VerifiedArchive:
-    return verify(path, {"bootstrap.servers": broker.bootstrap})
-
-
-def rows(path: Path) -> list[tuple[int, int, bytes | None]]:
-    """Partition, offset and value of every row that a reader of Parquet files sees."""
-    found = [
-        (row["partition"], row["offset"], row["value"])
-        for file in sorted(path.glob("topic=*/**/*.parquet"))
-        for row in pq.read_table(file, partitioning=None).to_pylist()
-    ]
-    return sorted(found, key=lambda row: row[:2])
-
-
-def fill(broker: Tarry, count: int, *, times_ms: tuple[int, ...] = (NOON_MS,)) -> None:
-    with Producer(bootstrap_servers=broker.bootstrap) as producer:
-        for number in range(count):
-            producer.send(
-                "orders",
-                b"%d" % number,
-                partition=number % 2,
-                timestamp=times_ms[number % len(times_ms)],
-            )
-
-
-def expected(count: int) -> list[tuple[int, int, bytes]]:
-    return sorted((number % 2, number // 2, b"%d" % number) for number in range(count))
 
 
 def test_each_record_is_in_one_file_and_the_next_run_begins_behind_it(
@@ -482,343 +423,6 @@ def test_a_round_that_is_written_over_is_found(broker: Tarry, tmp_path: Path) ->
     assert found_by(broker, tmp_path) != []
 
 
-# --- What a recount finds.
-
-
-def add_file(path: Path) -> None:
-    shutil.copy(one_file(path), one_file(path).with_name("copy.parquet"))
-
-
-def one_file(path: Path) -> Path:
-    return sorted(path.glob("topic=*/**/*.parquet"))[0]
-
-
-def lose_file(path: Path) -> None:
-    one_file(path).unlink()
-
-
-def damage_file(path: Path) -> None:
-    file = one_file(path)
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
-
-
-def cut_file(path: Path) -> None:
-    file = one_file(path)
-    file.write_bytes(file.read_bytes()[:-1])
-
-
-def lose_manifest(path: Path) -> None:
-    (path / MANIFESTS / f"{1:012}.json").unlink()
-
-
-@pytest.mark.parametrize(
-    ("harm", "sentence"),
-    [
-        (lose_file, "is missing"),
-        (damage_file, "is damaged"),
-        (cut_file, "bytes, not"),
-        (add_file, "is of no round, and readers see its rows"),
-        (lose_manifest, "manifests of rounds 1 to 1 are missing"),
-    ],
-)
-def test_a_recount_finds_what_is_wrong(
-    broker: Tarry, tmp_path: Path, harm: object, sentence: str
-) -> None:
-    fill(broker, 10)
-    run(broker, tmp_path)
-    fill(broker, 2)
-    run(broker, tmp_path)
-    assert callable(harm)
-    harm(tmp_path)
-
-    assert any(sentence in fault for fault in verify(tmp_path).faults)
-
-
-def test_a_record_that_was_left_out_is_found(broker: Tarry, tmp_path: Path) -> None:
-    fill(broker, 10)
-    directory = ArchiveDirectory(tmp_path)
-    with closing(LiveCluster(options(broker).reading())) as cluster:
-        directory.bind(cluster.cluster_id(), "none")
-        topic_id = cluster.topics(ORDERS)["orders"].topic_id
-    staged = directory.new_run()
-    task = ArchiveTask(options(broker).reading(), str(tmp_path), staged, "none", "zstd")
-    tasks = [[ReadRange("orders", 0, 0, 4), ReadRange("orders", 1, 0, 5)]]
-    files = archive_files(OwnWorker(), task, tasks)
-    ranges = [ReadRange("orders", 0, 0, 5), ReadRange("orders", 1, 0, 5)]
-    manifest = make_manifest(None, {"orders": topic_id}, ranges, files, {}, 0)
-    assert directory.commit(manifest)
-    directory.publish(manifest)
-
-    (fault,) = recount(broker, tmp_path).faults
-
-    assert "the broker has 1 records from 0 to 5 that the archive does not have" in fault
-
-
-def test_a_log_that_was_truncated_is_found_and_the_rest_is_compared(
-    broker: Tarry, tmp_path: Path
-) -> None:
-    fill(broker, 10)
-    run(broker, tmp_path)
-    directory = ArchiveDirectory(tmp_path)
-    (path,) = (tmp_path / MANIFESTS).iterdir()
-    manifest = directory.manifest(1)
-    # As if the log had had two offsets more.
-    ranges = [msgspec.structs.replace(one, end=one.end + 2) for one in manifest.ranges[:1]]
-    longer = msgspec.structs.replace(manifest, ranges=[*ranges, *manifest.ranges[1:]])
-    path.write_bytes(msgspec.json.encode(longer))
-
-    found = recount(broker, tmp_path)
-
-    assert found.faults == [
-        "the archive holds orders [0] up to offset 7, and the log ends at 5: it was truncated"
-    ]
-    assert found.compared == 10
-
-
-class LateCluster(LiveCluster):
-    """A cluster of which the first answer about begins of logs is an old one."""
-
-    is_late = True
-
-    def starts(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        found = super().starts(places)
-        if self.is_late:
-            self.is_late = False
-            return dict.fromkeys(found, 0)
-        return found
-
-
-def test_records_that_retention_takes_while_they_are_recounted_are_no_fault(
-    broker: Tarry, tmp_path: Path
-) -> None:
-    fill(broker, 10)
-    run(broker, tmp_path)
-    with Admin(bootstrap_servers=broker.bootstrap) as admin:
-        admin.delete_records({("orders", 0): 2, ("orders", 1): 5})
-    settings = options(broker).reading()
-    found = VerifiedArchive()
-    offsets = {("orders", number): pa.array(range(5), pa.int64()) for number in range(2)}
-
-    with closing(LateCluster(settings)) as cluster:
-        BrokerRows(cluster, cluster, settings).compare(
-            ArchiveDirectory(tmp_path).manifest(1), offsets, found
-        )
-
-    assert (found.faults, found.compared) == ([], 3)
-
-
-def test_a_recount_tells_how_far_it_is(
-    broker: Tarry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for _ in range(3):
-        fill(broker, 2)
-        run(broker, tmp_path)
-    told: list[tuple[int, int]] = []
-    clock = iter([0.0, 9.0, 10.0, 15.0])
-    teller = RoundTeller(is_silent=False, clock=lambda: next(clock))
-
-    verify(tmp_path, tell=lambda done, count: told.append((done, count)))
-    for done, count in told:
-        teller.tell(done, count)
-
-    assert told == [(1, 3), (2, 3), (3, 3)]
-    assert capsys.readouterr().err == "2 of 3 rounds recounted\n"
-
-
-def test_another_cluster_is_not_taken_for_one_that_has_nothing_any_more(
-    broker: Tarry, tmp_path: Path
-) -> None:
-    fill(broker, 2)
-    run(broker, tmp_path)
-
-    with Tarry() as other, pytest.raises(ArchiveRefused, match="and this is the cluster"):
-        recount(other, tmp_path)
-
-
-# --- Refusals.
-
-
-def test_a_topic_that_was_made_anew_is_refused(broker: Tarry, tmp_path: Path) -> None:
-    fill(broker, 4)
-    run(broker, tmp_path)
-    with Admin(bootstrap_servers=broker.bootstrap) as admin:
-        admin.delete_topics(["orders"])
-    broker.topic("orders", partitions=2)
-    fill(broker, 10)
-
-    with pytest.raises(ArchiveRefused, match="orders was deleted and made anew"):
-        run(broker, tmp_path)
-
-
-class DelayedWorker(OwnWorker):
-    """A worker before whose work the topic is deleted and made anew, with as many records."""
-
-    def __init__(self, broker: Tarry, count: int) -> None:
-        self.broker = broker
-        self.records = count
-
-    def each(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
-        with Admin(bootstrap_servers=self.broker.bootstrap) as admin:
-            admin.delete_topics(["orders"])
-        self.broker.topic("orders", partitions=2, retention_ms=-1)
-        fill(self.broker, self.records)
-        return super().each(work, count)
-
-
-def test_a_topic_that_is_made_anew_while_a_round_waits_is_not_taken_for_the_old_one(
-    broker: Tarry, tmp_path: Path
-) -> None:
-    fill(broker, 10)
-    made = options(broker)
-    with closing(LiveCluster(made.reading())) as cluster:
-        directory = ArchiveDirectory(tmp_path)
-        late = Archiver(DelayedWorker(broker, 10), cluster, directory, made)
-        with pytest.raises(TopicRecreated, match="orders"):
-            list(late.run(ORDERS))
-
-    assert directory.numbers() == []
-    assert rows(tmp_path) == []
-    assert list((tmp_path / STAGED).iterdir()) == []
-
-
-def test_another_layout_is_refused(broker: Tarry, tmp_path: Path) -> None:
-    run(broker, tmp_path)
-
-    with pytest.raises(ArchiveRefused, match="laid out by hour, not by day"):
-        run(broker, tmp_path, by="day")
-
-
-def test_another_cluster_is_refused(broker: Tarry, tmp_path: Path) -> None:
-    run(broker, tmp_path)
-    with Tarry() as other:
-        other.topic("orders", partitions=2)
-        with pytest.raises(ArchiveRefused, match="archives the cluster"):
-            run(other, tmp_path)
-
-
-def test_records_that_retention_took_are_refused_or_counted(broker: Tarry, tmp_path: Path) -> None:
-    fill(broker, 10)
-    run(broker, tmp_path)
-    fill(broker, 10)
-    with Admin(bootstrap_servers=broker.bootstrap) as admin:
-        admin.delete_records({("orders", 0): 8})
-
-    with pytest.raises(DataLost, match=r"orders \[0\] from offset 5 to 8"):
-        run(broker, tmp_path)
-    summary = run(broker, tmp_path, fail_on_data_loss=False)
-
-    assert (summary.records, summary.lost) == (7, 3)
-    recounted = recount(broker, tmp_path)
-    assert (recounted.faults, recounted.lost) == ([], 3)
-
-
-def test_records_are_missed_that_a_partition_lost_before_any_of_it_was_archived(
-    broker: Tarry, tmp_path: Path
-) -> None:
-    with Producer(bootstrap_servers=broker.bootstrap) as producer:
-        producer.send("orders", b"first", partition=0)
-    run(broker, tmp_path)
-    with Producer(bootstrap_servers=broker.bootstrap) as producer:
-        for number in range(3):
-            producer.send("orders", b"%d" % number, partition=1)
-    with Admin(bootstrap_servers=broker.bootstrap) as admin:
-        admin.delete_records({("orders", 1): 2})
-
-    with pytest.raises(DataLost, match=r"orders \[1\] from offset 0 to 2"):
-        run(broker, tmp_path)
-    summary = run(broker, tmp_path, fail_on_data_loss=False)
-
-    assert (summary.records, summary.lost) == (1, 2)
-    assert recount(broker, tmp_path).faults == []
-
-
-def test_an_unreadable_manifest_is_refused(broker: Tarry, tmp_path: Path) -> None:
-    fill(broker, 2)
-    run(broker, tmp_path)
-    (tmp_path / MANIFESTS / f"{1:012}.json").write_text("{}")
-
-    with pytest.raises(ArchiveRefused, match="cannot be read"):
-        run(broker, tmp_path)
-
-
-def test_a_round_without_its_manifest_is_not_passed_over(broker: Tarry, tmp_path: Path) -> None:
-    for _ in range(3):
-        fill(broker, 2)
-        run(broker, tmp_path)
-    (tmp_path / MANIFESTS / f"{2:012}.json").unlink()
-
-    with pytest.raises(ArchiveRefused, match="has no manifest of round 2"):
-        read_contents(ArchiveDirectory(tmp_path))
-
-
-@pytest.mark.parametrize("name", ["archive.json", f"manifests/{1:012}.json"])
-def test_a_file_of_a_newer_tarry_is_refused(broker: Tarry, tmp_path: Path, name: str) -> None:
-    fill(broker, 2)
-    run(broker, tmp_path)
-    path = tmp_path / "_tarry" / name
-    path.write_bytes(msgspec.json.encode({**msgspec.json.decode(path.read_bytes()), "version": 2}))
-
-    with pytest.raises(ArchiveRefused, match="has the format 2, and this Tarry knows"):
-        run(broker, tmp_path)
-
-
-class SleepingWorker(OwnWorker):
-    """A worker behind whose work the run stands still, until others have removed its files."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def each(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
-        told = super().each(work, count)
-        shutil.rmtree(self.path / STAGED)
-        return told
-
-
-def test_a_round_whose_files_were_removed_does_not_count(broker: Tarry, tmp_path: Path) -> None:
-    fill(broker, 4)
-    with closing(LiveCluster(options(broker).reading())) as cluster:
-        directory = ArchiveDirectory(tmp_path)
-        slept = Archiver(SleepingWorker(tmp_path), cluster, directory, options(broker))
-        with pytest.raises(ArchiveRefused, match="is gone, which round 1 would count"):
-            list(slept.run(ORDERS))
-
-    assert run(broker, tmp_path).records == 4
-    assert recount(broker, tmp_path).faults == []
-
-
-def test_an_object_store_is_refused_and_no_directory_of_its_name_is_made(
-    broker: Tarry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-
-    with pytest.raises(ArchiveRefused, match="s3:/lake/orders is no directory of a file system"):
-        run(broker, Path("s3://lake/orders"))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_no_archive_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ArchiveRefused, match="is no archive"):
-        verify(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"by": "minute"}, {"compression": "rar"}, {"round_records_max": 0}]
-)
-def test_wrong_options_are_refused(broker: Tarry, wrong: dict[str, object]) -> None:
-    with pytest.raises(ArchiveRefused):
-        options(broker, **wrong)
-
-
-def test_an_archive_can_be_moved(broker: Tarry, tmp_path: Path) -> None:
-    fill(broker, 4)
-    run(broker, tmp_path / "here")
-    shutil.move(tmp_path / "here", tmp_path / "there")
-
-    assert recount(broker, tmp_path / "there").faults == []
-
-
 # --- Plans, as pure functions.
 
 PLACES = [("a", 0), ("a", 1), ("b", 0)]
@@ -865,45 +469,6 @@ def test_the_directory_of_a_file_tells_its_time() -> None:
     assert slot_directory(slot, "day") == "topic=orders/date=2025-10-09"
     assert slot_directory(slot, "hour") == "topic=orders/date=2025-10-09/hour=08"
     assert slot_directory(("orders", 3, -1), "hour") == "topic=orders/date=1969-12-31/hour=23"
-
-
-# --- Names that readers pass over.
-
-
-@pytest.fixture
-def hidden(shared: Tarry, tmp_path: Path) -> Path:
-    """An archive of a topic `_hidden`."""
-    if "_hidden" not in {topic.name for topic in shared.admin.list_topics()}:
-        shared.topic("_hidden", retention_ms=-1)
-        shared.send("_hidden", b"0", b"1")
-    take_hidden(shared, tmp_path)
-    return tmp_path
-
-
-def take_hidden(broker: Tarry, path: Path) -> None:
-    list(archive(None, TopicChoice(names=("_hidden",)), path, options(broker)))
-
-
-def test_readers_take_a_topic_whose_name_begins_with_an_underscore(hidden: Path) -> None:
-    import pyarrow.dataset as ds
-
-    table = ds.dataset(hidden, format="parquet", partitioning="hive").to_table()
-
-    assert table["value"].to_pylist() == [b"0", b"1"]
-    assert set(table["topic"].to_pylist()) == {"_hidden"}
-    assert verify(hidden).faults == []
-
-
-def test_files_that_readers_pass_over_are_told(shared: Tarry, hidden: Path) -> None:
-    (file,) = hidden.glob("topic=*/**/*.parquet")
-    file.rename(file.with_name(file.name.removeprefix("topic-")))
-    manifest = hidden / MANIFESTS / "000000000001.json"
-    manifest.write_text(manifest.read_text().replace("/topic-_hidden", "/_hidden"))
-
-    (fault,) = verify(hidden).faults
-    assert 'is passed over by pyarrow and Spark, since its name begins with "_"' in fault
-    with pytest.raises(ArchiveRefused, match="archive _hidden to another path"):
-        take_hidden(shared, hidden)
 
 
 def test_a_manifest_of_an_older_version_goes_on_and_gets_epochs() -> None:

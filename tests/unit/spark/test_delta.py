@@ -37,12 +37,6 @@ NOON_MS = 1_760_000_000_000 // HOUR_MS * HOUR_MS
 ORDERS = TopicChoice(names=("orders",))
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Tarry]:
-    with Tarry() as tarry:
-        yield tarry
-
-
 @pytest.fixture
 def broker(shared: Tarry) -> Iterator[Tarry]:
     """The broker, with twelve records in the topic `orders`."""

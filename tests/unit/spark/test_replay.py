@@ -38,12 +38,6 @@ Row = tuple[bytes | None, bytes | None, int, list[tuple[str, bytes | None]]]
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Tarry]:
-    with Tarry() as tarry:
-        yield tarry
-
-
-@pytest.fixture(scope="module")
 def lake(shared: Tarry, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An archive of `orders`, in two rounds, whose hours have offsets in turns."""
     path = tmp_path_factory.mktemp("lake")

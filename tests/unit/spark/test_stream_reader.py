@@ -26,12 +26,6 @@ from tarry.testing import Tarry
 TOPIC = "orders"
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Tarry]:
-    with Tarry() as tarry:
-        yield tarry
-
-
 @pytest.fixture
 def broker(shared: Tarry) -> Iterator[Tarry]:
     """The broker, with a topic of two partitions that have the offsets 2 to 5 and 0 to 3."""

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.replication.follower_scene import (
-    OWN,
-    FollowerScene,
-    a_copy,
-    part,
-    stored,
-)
+from tests.support.replication.follower_scene import OWN, FollowerScene, a_copy, part, stored
 
 from tarry.base import errors
 from tarry.broker.replication.followed import STANDING
