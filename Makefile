@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make setup    .venv with the command .venv/bin/tarry; hot modules compiled if there is a C compiler"
 	@echo "make serve    a broker on 127.0.0.1:9092, data in ./tarry-data; ARGS='--set key=value'"
-	@echo "make quick    every test that needs no other process, under a minute"
+	@echo "make quick    every test that needs no other process, some two minutes"
 	@echo "make test     all tests, in both forms of the hot modules; ARGS='tests/unit -k wheel'"
 	@echo "make draw     new examples for the tests of laws, for 20 s; SEED=7 draws the same again"
 	@echo "make check    format, lint, types, layers, generated files"

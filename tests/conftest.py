@@ -31,7 +31,7 @@ DRAW_SECONDS = os.environ.get("TARRY_DRAW_SECONDS", "")
 hypothesis.settings.load_profile("draw" if DRAW_SECONDS else "tarry")
 
 # No profile of whoever runs the tests says which cluster they use.
-os.environ["TARRY_CONFIG"] = os.devnull
+os.environ["TARRY_PROFILES"] = os.devnull
 
 # Folders whose tests start other processes; `make quick` leaves them out.
 PROCESS_FOLDERS = ("interop", "processes", "meta", "spark")

@@ -25,8 +25,9 @@ EXIT_CODES: Final = (
 
 VARIABLES: Final = (
     ("TARRY_BOOTSTRAP_SERVERS", "Addresses of the cluster: host:port,host:port."),
-    ("TARRY_PROFILE", "Profile of the configuration file."),
-    ("TARRY_CONFIG", "Path of the configuration file."),
+    ("TARRY_PROFILE", "Profile that is used where no --profile is given."),
+    ("TARRY_PROFILES", "Path of the file with the profiles."),
+    ("TARRY_CONFIG", "`tarry serve`: path of its properties file, as --config."),
     ("XDG_CONFIG_HOME", "Where tarry/config.toml is looked for (default: ~/.config)."),
     ("NO_COLOR", "No colours on terminals."),
     ("TARRY_PURE", "1 runs the interpreted form of Tarry's hot modules."),

@@ -18,7 +18,7 @@ from typing import Final
 # Defaults are shown as they are without an environment or a configuration of the user.
 for name in [name for name in os.environ if name.startswith("TARRY_")]:
     del os.environ[name]
-os.environ.update({"TARRY_PURE": "1", "TARRY_CONFIG": os.devnull, "COLUMNS": "100"})
+os.environ.update({"TARRY_PURE": "1", "TARRY_PROFILES": os.devnull, "COLUMNS": "100"})
 
 from command_tree import EXIT_CODES, VARIABLES, Entry, entries  # noqa: E402
 from roff import Page  # noqa: E402

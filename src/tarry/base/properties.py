@@ -16,12 +16,15 @@ _BLANKS: Final = " \t\f"
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 ENVIRONMENT_PREFIX: Final = "TARRY_"
-# Names that steer the program and are no settings: where clients begin, the settings' file, the
-# interpreted form, whether an installation compiles.
+# Names that steer the program and are no settings: where clients begin, the file of the broker's
+# settings, the profile that clients use and the file of profiles, the interpreted form, whether an
+# installation compiles.
 ENVIRONMENT_RESERVED: Final = (
     "TARRY_BOOTSTRAP_SERVERS",
     "TARRY_COMPILE",
     "TARRY_CONFIG",
+    "TARRY_PROFILE",
+    "TARRY_PROFILES",
     "TARRY_PURE",
 )
 # What steers the tests may stand in the environment of a broker that they start.

@@ -16,7 +16,7 @@ Examples:
   export TARRY_PROFILE=production          use it in this shell
 
 \b
-The file is ~/.config/tarry/config.toml (below XDG_CONFIG_HOME if that is set), or TARRY_CONFIG:
+The file is ~/.config/tarry/config.toml (below XDG_CONFIG_HOME if that is set), or TARRY_PROFILES:
   profile = "local"
   [profiles.local]
   bootstrap-server = "127.0.0.1:9092"

@@ -29,7 +29,7 @@ import click
 from tarry.base.errors import TarryError
 from tarry.cli.guesses import did_you_mean
 
-FILE_VARIABLE: Final = "TARRY_CONFIG"
+FILE_VARIABLE: Final = "TARRY_PROFILES"
 PLACE: Final = Path("tarry") / "config.toml"
 
 # Where the settings of the chosen profile wait for the client that is made.
@@ -60,7 +60,7 @@ class Configuration(NamedTuple):
 
 
 def configuration_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """`$TARRY_CONFIG`, or `tarry/config.toml` below `$XDG_CONFIG_HOME` or `~/.config`."""
+    """`$TARRY_PROFILES`, or `tarry/config.toml` below `$XDG_CONFIG_HOME` or `~/.config`."""
     named = environment.get(FILE_VARIABLE)
     if named:
         return Path(named)

@@ -68,7 +68,15 @@ def test_the_environment_names_keys_in_capitals() -> None:
 
 
 def test_our_own_names_of_the_environment_are_no_settings() -> None:
-    names = ("TARRY_PURE", "TARRY_CONFIG", "TARRY_BOOTSTRAP_SERVERS", "TARRY_TEST_KAFKA")
+    names = (
+        "TARRY_BOOTSTRAP_SERVERS",
+        "TARRY_COMPILE",
+        "TARRY_CONFIG",
+        "TARRY_PROFILE",
+        "TARRY_PROFILES",
+        "TARRY_PURE",
+        "TARRY_TEST_KAFKA",
+    )
     given = SettingTexts()
 
     given.add_environment(dict.fromkeys(names, "x"))

@@ -45,7 +45,7 @@ def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "config.toml"
     made.write_text(TEXT)
-    monkeypatch.setenv("TARRY_CONFIG", str(made))
+    monkeypatch.setenv("TARRY_PROFILES", str(made))
     return made
 
 
@@ -68,7 +68,7 @@ def run(*arguments: str, **environment: str) -> list[str]:
 
 
 def test_the_file_is_where_the_environment_says() -> None:
-    assert configuration_path({"TARRY_CONFIG": "/a/b"}) == Path("/a/b")
+    assert configuration_path({"TARRY_PROFILES": "/a/b"}) == Path("/a/b")
     assert configuration_path({"XDG_CONFIG_HOME": "/x"}) == Path("/x/tarry/config.toml")
     assert configuration_path({"HOME": "/h"}) == Path("/h/.config/tarry/config.toml")
     relative = {"XDG_CONFIG_HOME": "x", "HOME": "/h"}
@@ -77,7 +77,7 @@ def test_the_file_is_where_the_environment_says() -> None:
 
 def test_without_a_file_nothing_changes(tmp_path: Path) -> None:
     assert load(tmp_path / "none.toml") is None
-    environment = {"TARRY_CONFIG": str(tmp_path / "none.toml")}
+    environment = {"TARRY_PROFILES": str(tmp_path / "none.toml")}
     assert run(**environment)[0] == "127.0.0.1:9092 10 None"
 
 
@@ -139,7 +139,7 @@ def test_a_profile_that_is_not_there_is_wrong_usage(file: Path) -> None:
 def test_a_file_that_cannot_be_read_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TARRY_CONFIG", str(tmp_path))
+    monkeypatch.setenv("TARRY_PROFILES", str(tmp_path))
 
     result = CliRunner().invoke(shown, [])
 
