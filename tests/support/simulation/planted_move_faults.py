@@ -101,11 +101,11 @@ def begin_anew_with_the_first_generation() -> None:
 
 # A seed that found each.
 CLUSTER_GROUPS: Final[dict[Callable[[], None], int]] = {
-    answer_from_a_shard_that_was_given_up: 18,
-    load_before_the_high_watermark_is_at_the_start_of_the_epoch: 1,
-    answer_from_half_loaded_state: 1,
-    forget_who_waits_when_a_shard_is_given_up: 5,
-    let_commits_wait_when_a_shard_is_given_up: 5,
+    answer_from_a_shard_that_was_given_up: 4,
+    load_before_the_high_watermark_is_at_the_start_of_the_epoch: 3,
+    answer_from_half_loaded_state: 4,
+    forget_who_waits_when_a_shard_is_given_up: 4,
+    let_commits_wait_when_a_shard_is_given_up: 6,
     answer_a_commit_that_is_not_committed: 1,
     begin_anew_with_the_first_generation: 1,
     act_while_another_may_lead: 178,

@@ -135,6 +135,11 @@ class ClusterGroupsRun(FaultyCluster):
         ids = sorted(member.consumer_core.membership.member_id for member in members)
         if now.phase != STABLE or sorted(now.members) != ids:
             return [f"the group is {now.phase} with {sorted(now.members)}, not {ids}"]
+        for member in members:
+            # The answer that tells of the round may be lost, until the member's request times out.
+            membership = member.consumer_core.membership
+            if membership.is_joining or membership.generation_id != now.generation_id:
+                return [f"{member.name} has no assignment of generation {now.generation_id}"]
         ends = self.ends()
         owned = sorted(place for member in members for place in member.owned)
         if owned != sorted(ends) or len(ends) != self.scenario.partitions:
