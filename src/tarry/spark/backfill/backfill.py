@@ -214,6 +214,10 @@ class Backfiller:
     # --- Freeze
 
     def _freeze(self, state: BackfillState, asked: AskedBackfill) -> FrozenBackfill:
+        # Before the ends of the logs: the stage goes on meanwhile, and what it had read when it
+        # closed these windows lies below ends that are noted later.
+        stage = next(one for one in stages_of(self._pipeline) if one.name == self._one.name)
+        closed_ms = watermark_ms(stage.path)
         contents = read_contents(self._archive)
         with closing(LiveCluster(self._pipeline.reading())) as cluster:
             topics = cluster.topics(TopicChoice(names=(self._topic,)))
@@ -234,8 +238,6 @@ class Backfiller:
                     f"{sentence}. fail_on_data_loss=False (--skip-lost) goes on with what is there"
                 )
             log.warning("%s", sentence)
-        stage = next(one for one in stages_of(self._pipeline) if one.name == self._one.name)
-        closed_ms = watermark_ms(stage.path)
         if closed_ms is None:
             closed_ms = self._newest_ms(contents, FrozenBackfill("", asked, spans, 0))
         return state.freeze(asked, spans, closed_ms)

@@ -1,0 +1,121 @@
+"""Runs of a backfill on a broker, without Spark: what each of them stands for, and writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from tarry.base.ids import TopicPartition
+from tarry.client import Producer
+from tarry.spark.archive.archive import ArchiveOptions, archive
+from tarry.spark.backfill.backfill import BACKFILLS, Backfiller, BackfillOptions
+from tarry.spark.backfill.plan import FrozenBackfill
+from tarry.spark.backfill.state import BackfillState, ResultCounts, state_path
+from tarry.spark.pipeline.driver_lock import own_directory
+from tarry.spark.pipeline.file.reader import read_pipeline
+from tarry.spark.pipeline.file.sections import Pipeline
+from tarry.spark.pipeline.stages import stages_of
+from tarry.spark.reading.bounds import TopicChoice
+from tarry.spark.writing.plan import TaskOutput
+from tarry.spark.writing.write_options import WriteOptions
+from tarry.testing import Tarry
+
+pytest.importorskip("pyarrow")
+
+FILE = """\
+name = "{name}"
+checkpoint = "checkpoint"
+source = {{ topics = ["{name}"] }}
+decode = {{ format = "text" }}
+clean = {{ topic = "{name}.clean", rejected = "{name}.rejected" }}
+archive = {{ path = "lake", topics = ["{name}.clean"] }}
+[[aggregate]]
+name = "sums"
+window = "1h"
+values = {{ orders = "count(*)" }}
+topic = "{name}.sums"
+"""
+
+OLD_MS = 1_760_000_000_000
+NEW_MS = OLD_MS + 3_600_000
+
+
+def prepare(broker: Tarry, path: Path, name: str) -> Pipeline:
+    """Make a pipeline whose archive has one record, and whose stage has closed old windows."""
+    for topic in (name, f"{name}.clean", f"{name}.rejected"):
+        broker.topic(topic, partitions=1, retention_ms=-1)
+    (path / "pipeline.toml").write_text(FILE.format(name=name))
+    made = read_pipeline(path / "pipeline.toml", {"TARRY_BOOTSTRAP_SERVERS": broker.bootstrap})
+    send(broker, made)
+    choice = TopicChoice(names=(f"{name}.clean",))
+    list(archive(None, choice, path / "lake", ArchiveOptions(made.reading())))
+    close_windows(made, 0, OLD_MS)
+    return made
+
+
+def send(broker: Tarry, pipeline: Pipeline) -> None:
+    assert pipeline.clean is not None
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        producer.send(pipeline.clean.topic, b"x")
+
+
+def close_windows(pipeline: Pipeline, number: int, watermark_ms: int) -> None:
+    """Note a micro-batch of the stage that is done, as Spark does."""
+    (stage,) = (one for one in stages_of(pipeline) if one.name == "sums")
+    for name in ("offsets", "commits"):
+        (stage.path / name).mkdir(parents=True, exist_ok=True)
+    metadata = json.dumps({"batchWatermarkMs": watermark_ms, "conf": {}})
+    (stage.path / "offsets" / str(number)).write_text(f"v1\n{metadata}\n{{}}\n")
+    (stage.path / "commits" / str(number)).write_text("v1\n{}")
+
+
+class SparklessBackfiller(Backfiller):
+    """A backfill that has no results, and tells what it would have computed them from."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        super().__init__(cast("Any", None), pipeline, pipeline.aggregates[0], BackfillOptions())
+        self.frozen: list[FrozenBackfill] = []
+        # What happens while the run reads manifests, and while it computes.
+        self.while_freezing: Callable[[], None] = lambda: None
+        self.while_computing: Callable[[], None] = lambda: None
+
+    def _lost(self) -> Mapping[TopicPartition, int]:
+        self.while_freezing()
+        return super()._lost()
+
+    def _computed(
+        self, state: BackfillState, frozen: FrozenBackfill, options: WriteOptions
+    ) -> list[TaskOutput]:
+        self.frozen.append(frozen)
+        self.while_computing()
+        state.note(ResultCounts(windows=1))
+        return []
+
+    @property
+    def newest(self) -> FrozenBackfill:
+        return self.frozen[-1]
+
+    def state(self, number: int) -> BackfillState:
+        directory = own_directory(self._pipeline) / BACKFILLS
+        return BackfillState(state_path(directory, self._asked()), number)
+
+
+def test_windows_that_are_closed_while_a_run_is_frozen_are_left_to_the_stream(
+    shared: Tarry, tmp_path: Path
+) -> None:
+    made = prepare(shared, tmp_path, "closing")
+    backfiller = SparklessBackfiller(made)
+
+    def go_on() -> None:
+        send(shared, made)
+        close_windows(made, 1, NEW_MS)
+
+    backfiller.while_freezing = go_on
+    summary = backfiller.run()
+
+    assert [span.end for span in backfiller.newest.spans] == [1]
+    assert (backfiller.newest.closed_ms, summary.closed_ms) == (OLD_MS, OLD_MS)
