@@ -13,18 +13,21 @@ from tarry.base.ids import TopicPartition
 from tarry.client import Producer
 from tarry.spark.archive.archive import ArchiveOptions, archive
 from tarry.spark.backfill.backfill import BACKFILLS, Backfiller, BackfillOptions
-from tarry.spark.backfill.plan import FrozenBackfill
+from tarry.spark.backfill.plan import BackfillRefused, FrozenBackfill
 from tarry.spark.backfill.state import BackfillState, ResultCounts, state_path
 from tarry.spark.pipeline.driver_lock import own_directory
 from tarry.spark.pipeline.file.reader import read_pipeline
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.stages import stages_of
 from tarry.spark.reading.bounds import TopicChoice
+from tarry.spark.writing.batch_files import TaskWriter
+from tarry.spark.writing.directory import SinkDirectory
 from tarry.spark.writing.plan import TaskOutput
 from tarry.spark.writing.write_options import WriteOptions
 from tarry.testing import Tarry
 
 pytest.importorskip("pyarrow")
+import pyarrow as pa
 
 FILE = """\
 name = "{name}"
@@ -42,6 +45,8 @@ topic = "{name}.sums"
 
 OLD_MS = 1_760_000_000_000
 NEW_MS = OLD_MS + 3_600_000
+
+ONE_NEW = ResultCounts(windows=1, new=1)
 
 
 def prepare(broker: Tarry, path: Path, name: str) -> Pipeline:
@@ -73,8 +78,12 @@ def close_windows(pipeline: Pipeline, number: int, watermark_ms: int) -> None:
     (stage.path / "commits" / str(number)).write_text("v1\n{}")
 
 
+def results(broker: Tarry, pipeline: Pipeline) -> list[bytes | None]:
+    return [record.value for record in broker.records(pipeline.aggregates[0].topic)]
+
+
 class SparklessBackfiller(Backfiller):
-    """A backfill that has no results, and tells what it would have computed them from."""
+    """A backfill with one result: up to which offset it would have read."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__(cast("Any", None), pipeline, pipeline.aggregates[0], BackfillOptions())
@@ -92,8 +101,9 @@ class SparklessBackfiller(Backfiller):
     ) -> list[TaskOutput]:
         self.frozen.append(frozen)
         self.while_computing()
-        state.note(ResultCounts(windows=1))
-        return []
+        state.note(ONE_NEW)
+        row = pa.RecordBatch.from_pydict({"key": [b"k"], "value": [b"%d" % frozen.spans[0].end]})
+        return [TaskWriter(options, ["key", "value"], 0).write([row])]
 
     @property
     def newest(self) -> FrozenBackfill:
@@ -119,3 +129,86 @@ def test_windows_that_are_closed_while_a_run_is_frozen_are_left_to_the_stream(
 
     assert [span.end for span in backfiller.newest.spans] == [1]
     assert (backfiller.newest.closed_ms, summary.closed_ms) == (OLD_MS, OLD_MS)
+
+
+class StoppedComputing(BaseException):
+    """The end of a process while it computes, as a test has it."""
+
+
+def stop() -> None:
+    raise StoppedComputing
+
+
+def test_a_run_that_was_killed_before_its_plan_begins_anew(shared: Tarry, tmp_path: Path) -> None:
+    made = prepare(shared, tmp_path, "killed")
+    killed = SparklessBackfiller(made)
+    killed.while_computing = stop
+    with pytest.raises(StoppedComputing):
+        killed.run()
+    # Another backfill may have mended windows with this event meanwhile.
+    send(shared, made)
+    close_windows(made, 1, NEW_MS)
+    again = SparklessBackfiller(made)
+
+    summary = again.run()
+
+    assert [span.end for span in killed.newest.spans] == [1]
+    assert [span.end for span in again.newest.spans] == [2]
+    assert (summary.closed_ms, summary.went_on) == (NEW_MS, False)
+    assert results(shared, made) == [b"2"]
+    # Nothing is left that a later start would go on with.
+    assert [again.state(number).finished() for number in (1, 2)] == [ResultCounts(), ONE_NEW]
+
+
+def test_a_run_is_given_up_though_a_start_was_killed_over_it(
+    shared: Tarry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = prepare(shared, tmp_path, "givenup")
+    for owner, step in ((SinkDirectory, "create_plan"), (BackfillState, "finish")):
+        with monkeypatch.context() as patched:
+            patched.setattr(owner, step, lambda *arguments: stop())
+            with pytest.raises(StoppedComputing):
+                SparklessBackfiller(made).run()
+    send(shared, made)
+
+    SparklessBackfiller(made).run()
+
+    assert results(shared, made) == [b"2"]
+
+
+def test_a_run_that_has_a_plan_goes_on_with_what_it_stands_for(
+    shared: Tarry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = prepare(shared, tmp_path, "planned")
+    killed = SparklessBackfiller(made)
+    with monkeypatch.context() as patched:
+        patched.setattr(SinkDirectory, "mark_done", lambda *arguments: stop())
+        with pytest.raises(StoppedComputing):
+            killed.run()
+    send(shared, made)
+    again = SparklessBackfiller(made)
+
+    summary = again.run()
+
+    assert (summary.went_on, summary.windows) == (True, 1)
+    assert again.frozen == []
+    assert results(shared, made) == [b"1"]
+    assert again.state(1).finished() == ONE_NEW
+
+
+def test_a_run_that_another_start_has_ended_writes_nothing_and_says_so(
+    shared: Tarry, tmp_path: Path
+) -> None:
+    made = prepare(shared, tmp_path, "twice")
+    slow, fast = SparklessBackfiller(made), SparklessBackfiller(made)
+
+    def overtake() -> None:
+        send(shared, made)
+        fast.run()
+
+    slow.while_computing = overtake
+    with pytest.raises(BackfillRefused, match="was started again meanwhile"):
+        slow.run()
+
+    assert results(shared, made) == [b"2"]
+    assert fast.state(2).finished() == ONE_NEW

@@ -158,6 +158,8 @@ class Backfiller:
         newest = max(numbers_of(path), default=0)
         state = BackfillState(path, max(1, newest))
         frozen = state.frozen()
+        if frozen is not None and state.finished() is None and not state.has_records():
+            self._give_up(state, frozen)
         if frozen is not None and state.finished() is not None:
             state, frozen = BackfillState(path, newest + 1), None
         went_on = frozen is not None
@@ -165,6 +167,11 @@ class Backfiller:
             frozen = self._freeze(state, asked)
         self._write(state, frozen)
         counts = state.counts()
+        if counts.written and not state.has_records():
+            raise BackfillRefused(
+                "the same backfill was started again meanwhile, and that start writes the results: "
+                "leave it to it; start the command again if it was killed"
+            )
         state.finish(counts)
         remove_old(path)
         return BackfillSummary(
@@ -264,6 +271,24 @@ class Backfiller:
         return int(row.newest) - duration_ms(self._one.late)
 
     # --- Results
+
+    def _give_up(self, state: BackfillState, frozen: FrozenBackfill) -> None:
+        """End a run that wrote nothing: what it stands for is old, and others may have written
+        newer results since.
+
+        Its plan is an empty one, so a process that is still at it writes nothing either.  Where
+        that has come to its plan meanwhile, it is finished.
+        """
+        options = WriteOptions(
+            self._one.topic, True, str(state.path), None, self._pipeline.writing()
+        )
+        try:
+            commit(options, frozen.backfill_id, BATCH_ID, [])
+        except SinkRefused as error:
+            raise BackfillRefused(
+                f"the run that was killed could not be ended: {error}. Start the same command again"
+            ) from error
+        state.finish(state.counts() if state.has_records() else ResultCounts())
 
     def _write(self, state: BackfillState, frozen: FrozenBackfill) -> None:
         """Bring the results into their topic, once."""

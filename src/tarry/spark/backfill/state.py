@@ -7,8 +7,9 @@
 | `NUMBER/finished.json` | the sums, when all is in the topic |
 | `NUMBER/sink.json`, `plan-…`, `done-…`, `task-…` | plans and files of the sink |
 
-A run that is not finished is gone on with; behind a finished one the next start begins another, of
-what archive and log hold then.
+A run that has a plan and is not finished is gone on with.  Behind a finished one the next start
+begins another, of what archive and log hold then, and so it does behind one without a plan: nothing
+of that was written, and what it stands for is old.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from tarry.spark.durable_files import (
     flush_directory,
     make_directories,
 )
+from tarry.spark.writing.commit import BATCH_ID
 from tarry.spark.writing.directory import TASK, SinkDirectory
 
 FROZEN: Final = "backfill.json"
@@ -56,6 +58,11 @@ class ResultCounts(msgspec.Struct, frozen=True):
     new: int = 0
     changed: int = 0
     removed: int = 0
+
+    @property
+    def written(self) -> int:
+        """Count of the results that are written."""
+        return self.new + self.changed + self.removed
 
     def plus(self, other: ResultCounts) -> ResultCounts:
         """Return the sums."""
@@ -120,6 +127,11 @@ class BackfillState:
     def counts(self) -> ResultCounts:
         """Return what was counted."""
         return self._read(COUNTS, ResultCounts) or ResultCounts()
+
+    def has_records(self) -> bool:
+        """Return whether there is a plan that has results, which are to be written."""
+        plan = self.sink.read_first_plan(BATCH_ID)
+        return plan is not None and plan.record_count > 0
 
     def finished(self) -> ResultCounts | None:
         """Return the sums of a run that is done."""
