@@ -449,8 +449,11 @@ def test_rounds_follow_one_another_without_gap_or_overlap(
         lost = {(one.topic, one.partition): one for one in lost_offsets(manifest, starts)}
         ranges = within_limit(next_ranges(manifest, starts, ends), limit)
         if not ranges:
+            assert not lost
             continue
         manifest = make_manifest(manifest, {"a": "1", "b": "2"}, ranges, [], starts, 0)
+        # What is lost is told by one round.
+        assert lost_offsets(manifest, starts) == []
         for one in manifest.ranges:
             place = one.topic, one.partition
             assert one.first >= starts[place]

@@ -12,7 +12,8 @@ import pytest
 from tests.support.spark.archive_scene import ORDERS, fill, options, recount, rows, run
 
 from tarry.client import Admin, Producer, TopicRecreated
-from tarry.spark.archive.archive import Archiver
+from tarry.spark.archive.archive import Archiver, archive
+from tarry.spark.archive.compact import compact
 from tarry.spark.archive.contents import read_contents
 from tarry.spark.archive.directory import MANIFESTS, STAGED, ArchiveDirectory
 from tarry.spark.archive.manifest import ArchiveRefused
@@ -117,6 +118,37 @@ def test_records_are_missed_that_a_partition_lost_before_any_of_it_was_archived(
 
     assert (summary.records, summary.lost) == (1, 2)
     assert recount(broker, tmp_path).faults == []
+
+
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_records_are_counted_once_that_retention_took_from_a_partition_which_is_empty_now(
+    broker: Tarry, tmp_path: Path, is_merged: bool
+) -> None:
+    fill(broker, 10)
+    run(broker, tmp_path)
+    fill(broker, 10)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.delete_records({("orders", 0): 10, ("orders", 1): 10})
+    made = options(broker, fail_on_data_loss=False, loss_file=str(tmp_path / "lost.jsonl"))
+
+    told = [summary.lost for summary in archive(None, ORDERS, tmp_path, made)]
+    again = list(archive(None, ORDERS, tmp_path, made))
+    fill(broker, 4)
+    later = run(broker, tmp_path)
+    if is_merged:
+        list(compact(None, tmp_path))
+
+    assert told == [10]
+    assert again == []
+    assert len((tmp_path / "lost.jsonl").read_text().splitlines()) == 2
+    assert (later.records, later.lost) == (4, 0)
+    assert [row[:2] for row in rows(tmp_path)] == [
+        (partition, offset) for partition in range(2) for offset in [*range(5), 10, 11]
+    ]
+    contents = read_contents(ArchiveDirectory(tmp_path))
+    assert contents.ranges == {("orders", 0): (0, 12), ("orders", 1): (0, 12)}
+    recounted = recount(broker, tmp_path)
+    assert (recounted.faults, recounted.lost, recounted.gaps) == ([], 10, 0)
 
 
 def test_an_unreadable_manifest_is_refused(broker: Tarry, tmp_path: Path) -> None:

@@ -175,6 +175,24 @@ def test_of_two_that_add_a_round_one_does(broker: Tarry, tmp_path: Path) -> None
     assert recount(broker, tmp_path).faults == []
 
 
+def test_a_round_of_lost_records_alone_leaves_the_table_as_it_is(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    run(broker, tmp_path)
+    fill(broker)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.delete_records({("orders", 0): 12, ("orders", 1): 12})
+
+    lost = run(broker, tmp_path, fail_on_data_loss=False)
+    fill(broker)
+    later = run(broker, tmp_path)
+
+    assert (lost.rounds, lost.records, lost.lost) == (1, 0, 12)
+    assert (later.records, later.lost) == (12, 0)
+    assert deltalake.DeltaTable(str(tmp_path)).version() == 2
+    assert recount(broker, tmp_path).faults == []
+
+
 def test_a_recount_finds_what_the_table_lacks(broker: Tarry, tmp_path: Path) -> None:
     run(broker, tmp_path)
     deltalake.DeltaTable(str(tmp_path)).delete("partition = 1")

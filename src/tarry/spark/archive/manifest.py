@@ -44,7 +44,8 @@ class OffsetSpan(msgspec.Struct, frozen=True):
 
 
 class ArchivedRange(msgspec.Struct, frozen=True):
-    """Offsets of one partition that a round has read, from `first` to before `end`."""
+    """Offsets of one partition that a round has read, from `first` to before `end`; none of them
+    where all that the log had was lost."""
 
     topic: str
     partition: int

@@ -72,7 +72,8 @@ def next_ranges(
 ) -> list[ReadRange]:
     """Return what the next round reads: from where the last one ended to these ends.
 
-    What the log does not have any more is left out; `lost_offsets` tells it.
+    What the log does not have any more is left out; `lost_offsets` tells it.  Where nothing follows
+    that, the range is empty: a round notes it, so that it is told once.
     """
     known = {} if previous is None else previous.ends
     ranges: list[ReadRange] = []
@@ -87,6 +88,8 @@ def next_ranges(
         first = max(begin, starts[place])
         if first < ends[place]:
             ranges.append(ReadRange(topic, partition, first, ends[place]))
+        elif begin < first:
+            ranges.append(ReadRange(topic, partition, first, first))
     return ranges
 
 
