@@ -97,6 +97,11 @@ def visible(path: Path) -> list[Path]:
     return sorted(path.glob("topic=*/**/*.parquet"))
 
 
+def replaced(path: Path) -> list[Path]:
+    """Files that were merged, which are kept out of sight for a while."""
+    return sorted((path / TWINS).glob("*/*.parquet"))
+
+
 def rows(path: Path) -> list[tuple[Any, ...]]:
     """Every row that a reader of Parquet files sees."""
     found = [
@@ -210,7 +215,7 @@ def test_an_archive_goes_on_over_what_was_merged(broker: Tarry, tmp_path: Path, 
 
 def test_replaced_files_are_kept_for_a_while(lake: Path) -> None:
     run(lake)
-    kept = sorted(path.name for path in (lake / TWINS).glob("*/*.parquet"))
+    kept = replaced(lake)
     run(lake, replaced_kept_seconds=0)
 
     assert len(kept) == 12
@@ -411,7 +416,9 @@ def test_a_damaged_file_is_not_merged(lake: Path) -> None:
 @pytest.mark.parametrize("harm", ["lose", "cut", "manifest"])
 def test_a_recount_finds_what_is_wrong_with_merged_files(lake: Path, harm: str) -> None:
     run(lake)
-    file = visible(lake)[0]
+    kept = replaced(lake)
+    # Of the newest compaction.
+    file = visible(lake)[-1]
     if harm == "lose":
         file.unlink()
     elif harm == "cut":
@@ -420,6 +427,35 @@ def test_a_recount_finds_what_is_wrong_with_merged_files(lake: Path, harm: str) 
         sorted((lake / COMPACTIONS).iterdir())[0].unlink()
 
     assert recount(lake).faults
+    assert replaced(lake) == kept
+
+
+@pytest.mark.parametrize("who", ["compact", "archive"])
+def test_a_merged_file_that_is_lost_is_told_with_the_place_of_those_it_was_made_of(
+    lake: Path, broker: Tarry, who: str
+) -> None:
+    run(lake)
+    kept = replaced(lake)
+    visible(lake)[-1].unlink()
+    (twin,) = {path.parent for path in (lake / TWINS).glob("*2/*.parquet")}
+
+    with pytest.raises(ArchiveRefused, match=f"is missing.*are in {twin}: leave them there"):
+        run(lake, replaced_kept_seconds=0) if who == "compact" else grow(broker, lake)
+
+    assert replaced(lake) == kept
+
+
+def test_a_merged_file_that_is_lost_before_its_run_is_over_comes_back(lake: Path) -> None:
+    before = rows(lake)
+    with pytest.raises(Killed):
+        killed = DirectoryOfKilled(lake, "behind exchange")
+        list(Compactor(OwnWorker(), killed, CompactOptions()).run())
+    visible(lake)[0].unlink()
+
+    run(lake)
+
+    assert rows(lake) == before
+    assert recount(lake).faults == []
 
 
 @pytest.mark.parametrize("wrong", [{"target_bytes": 0}, {"compression": "rar"}])

@@ -132,23 +132,36 @@ class FileCompactions:
 
     def build_twin(self, compaction: FileCompaction, place: Path, twin: Path) -> None:
         """Make the directory that takes the place, out of second names of files."""
+        self._check_staged(compaction)
         # A twin in part has second names only.
         shutil.rmtree(twin, ignore_errors=True)
         make_directories(twin)
         shutil.copymode(place, twin)
         for file in compaction.files:
-            try:
-                os.link(self.path / file.staged, self.path / twin / Path(file.path).name)
-            except FileNotFoundError:
-                raise ArchiveRefused(
-                    f"{self.path / file.path} is missing, which compaction {compaction.number} of "
-                    "the archive has written: bring it back from a backup"
-                ) from None
-        replaced = {Path(file.path).name for file in compaction.replaced}
+            os.link(self.path / file.staged, twin / Path(file.path).name)
+        others = {Path(file.path).name for file in (*compaction.replaced, *compaction.files)}
         for name in sorted(os.listdir(place)):
-            if name not in replaced:
+            if name not in others:
                 os.link(place / name, twin / name)
         flush_directory(twin)
+
+    def _check_staged(self, compaction: FileCompaction) -> None:
+        """Refuse to change a directory for which a merged file is gone.
+
+        If it was changed before, the replaced files have no other names than those of the twin.
+        """
+        for file in compaction.files:
+            if (self.path / file.staged).exists():
+                continue
+            sentence = (
+                f"{self.path / file.path} is missing, which compaction {compaction.number} of the "
+                "archive has written: bring it back from a backup"
+            )
+            originals = [Path(one.path).name for one in compaction.replaced]
+            for kept in (self._twin(compaction.number), self._old(compaction.number)):
+                if any((kept / name).exists() for name in originals):
+                    sentence += f". The files that it was made of are in {kept}: leave them there"
+            raise ArchiveRefused(sentence)
 
     def move_away(self, place: Path, old: Path) -> None:
         """Move a directory out of readers' sight, where directories cannot be exchanged."""
