@@ -224,6 +224,41 @@ def test_replaced_files_are_kept_for_a_while(lake: Path) -> None:
     assert recount(lake).faults == []
 
 
+class CountedCompactions(FileCompactions):
+    """Compactions that count how often a manifest of theirs is read."""
+
+    reads = 0
+
+    def read(self, number: int) -> FileCompaction:
+        self.reads += 1
+        return super().read(number)
+
+
+def reads_of(broker: Tarry, path: Path, count: int) -> int:
+    """How many manifests a compaction of so many directories reads."""
+    topic = f"hours.{count}"
+    broker.topic(topic, partitions=1, retention_ms=-1)
+    made = ArchiveOptions({"bootstrap.servers": broker.bootstrap})
+    for _ in range(2):
+        with Producer(bootstrap_servers=broker.bootstrap) as producer:
+            for hour in range(count):
+                producer.send(topic, b"x", timestamp=NOON_MS + hour * HOUR_MS)
+        list(archive(None, TopicChoice(names=(topic,)), path, made))
+    directory = ArchiveDirectory(path)
+    counted = directory.compactions = CountedCompactions(path)
+    *_, summary = Compactor(OwnWorker(), directory, CompactOptions()).run()
+    assert summary.directories == count
+    return counted.reads
+
+
+def test_each_directory_costs_as_many_reads_as_the_one_before(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    few, more, most = (reads_of(broker, tmp_path / str(count), count) for count in (2, 5, 8))
+
+    assert most - more == more - few
+
+
 # --- Ends of a run at every step.
 
 

@@ -275,6 +275,26 @@ def test_a_table_of_merged_files_has_the_same_rows(broker: Tarry, grown: Path) -
         assert offsets == sorted(offsets)
 
 
+class CountedCompactions(TableCompactions):
+    """Compactions that count how often the log of the table is read for what is done."""
+
+    reads = 0
+
+    def table(self) -> ArchiveTable:
+        self.reads += 1
+        return super().table()
+
+
+def test_the_log_of_a_table_is_not_read_again_for_what_is_known_to_be_done(grown: Path) -> None:
+    directory = ArchiveDirectory(grown)
+    counted = directory.compactions = CountedCompactions(grown, "hour")
+
+    *_, summary = Compactor(OwnWorker(), directory, CompactOptions()).run()
+
+    # Once before all, and for each directory once before its commit and once for it.
+    assert counted.reads == 1 + 2 * summary.directories
+
+
 def test_a_table_goes_on_over_merged_files(broker: Tarry, grown: Path) -> None:
     merge(grown)
     fill(broker)

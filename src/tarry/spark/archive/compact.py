@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from tarry.spark.archive.archive import COMPRESSIONS
-from tarry.spark.archive.compactions import FileCompaction, holders_of
+from tarry.spark.archive.compactions import FileCompaction
 from tarry.spark.archive.contents import read_contents
 from tarry.spark.archive.directory import ArchiveDirectory
 from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused
@@ -91,12 +91,15 @@ class Compactor:
         self._workers = workers
         self._directory = directory
         self._options = options
+        # Paths of the files that were replaced since the run began, up to a compaction's number.
+        self._gone: dict[str, None] = {}
+        self._known = 0
 
     def run(self) -> Iterator[CompactSummary]:
         """Merge what is small now."""
         directory, options = self._directory, self._options
         directory.bound()
-        known = max(directory.compactions.numbers(), default=0)
+        self._known = max(directory.compactions.numbers(), default=0)
         contents = read_contents(directory)
         # Rounds that came in meanwhile are brought into the table, if there is one.
         directory.newest()
@@ -106,7 +109,7 @@ class Compactor:
         for wave in _waves(mergeable(files, options.target_bytes)):
             run = directory.new_run()
             try:
-                for compaction in self._wave(run, wave, known):
+                for compaction in self._wave(run, wave):
                     summary.add(compaction)
                     yield summary
             finally:
@@ -116,9 +119,7 @@ class Compactor:
                 directory.compactions.settle()
                 directory.compactions.remove_replaced(options.replaced_kept_seconds)
 
-    def _wave(
-        self, run: str, wave: Sequence[list[list[ArchivedFile]]], known: int
-    ) -> Iterator[FileCompaction]:
+    def _wave(self, run: str, wave: Sequence[list[list[ArchivedFile]]]) -> Iterator[FileCompaction]:
         """Merge the files of some directories, and change each of these."""
         tasks = [
             MergeTask(
@@ -136,26 +137,24 @@ class Compactor:
                 lambda number: msgspec.json.encode(merge_files(tasks[number])), len(tasks)
             )
         except Exception:
-            if not self._gone(known, [file for task in tasks for file in _files(task)]):
+            if not self._are_gone([file for task in tasks for file in _files(task)]):
                 raise
             # What is left of them is merged by the next run.
             log.warning("files of %d directories were merged by another run", len(tasks))
             return
         for task, one in zip(tasks, told, strict=True):
             files = msgspec.json.decode(one, type=list[ArchivedFile])
-            compaction = self._commit(task, files, known)
+            compaction = self._commit(task, files)
             if compaction is not None:
                 yield compaction
 
-    def _commit(
-        self, task: MergeTask, files: list[ArchivedFile], known: int
-    ) -> FileCompaction | None:
+    def _commit(self, task: MergeTask, files: list[ArchivedFile]) -> FileCompaction | None:
         """Make new files count in place of others; None if another run has merged some of them."""
         compactions = self._directory.compactions
         replaced = _files(task)
         with compactions.lock(is_needed=True):
             compactions.settle()
-            if self._gone(known, replaced):
+            if self._are_gone(replaced):
                 log.warning("files of %s were merged by another run", task.directory)
                 return None
             number = max(compactions.numbers(), default=0) + 1
@@ -165,10 +164,13 @@ class Compactor:
             compactions.settle()
         return compaction
 
-    def _gone(self, known: int, files: Sequence[ArchivedFile]) -> bool:
-        """Return whether compactions behind a number have replaced one of these files."""
-        gone = holders_of(self._directory.compactions.since(known))
-        return any(file.path in gone for file in files)
+    def _are_gone(self, files: Sequence[ArchivedFile]) -> bool:
+        """Return whether a compaction has replaced one of these files since the run began."""
+        # Each is read once: a run makes one for each directory.
+        for compaction in self._directory.compactions.since(self._known):
+            self._gone.update((file.path, None) for file in compaction.replaced)
+            self._known = compaction.number
+        return any(file.path in self._gone for file in files)
 
 
 def _files(task: MergeTask) -> list[ArchivedFile]:

@@ -26,6 +26,8 @@ class TableCompactions(FileCompactions):
     def __init__(self, path: Path, by: str) -> None:
         super().__init__(path)
         self.by = by
+        # Newest one that the table was seen to have: what it has stays, and a look reads its log.
+        self._done = 0
 
     def settle(self) -> None:
         """Bring the newest compaction into the table, wherever its run was killed; the lock is
@@ -35,6 +37,7 @@ class TableCompactions(FileCompactions):
             return
         self.move_files(compaction)
         self.table().merge(compaction.number, compaction.replaced, compaction.files)
+        self._done = max(self._done, compaction.number)
 
     def move_files(self, compaction: FileCompaction) -> None:
         """Move merged files to their place, where nothing names them yet."""
@@ -77,5 +80,7 @@ class TableCompactions(FileCompactions):
         return ArchiveTable(self.path, self.by)
 
     def _is_done(self, compaction: FileCompaction) -> bool:
-        table = self.table()
-        return table.compaction_of(table.snapshot()) >= compaction.number
+        if compaction.number > self._done:
+            table = self.table()
+            self._done = table.compaction_of(table.snapshot())
+        return compaction.number <= self._done
