@@ -21,13 +21,10 @@ def create_if_absent(path: Path, content: bytes) -> bool:
     The directory is there.  Of two that create at once one does, on NFS too.  Raises OSError; then
     the file may be there, or not, but never in part.
     """
-    temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+    temporary = _new_name(path)
     is_made = True
     try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        _write(temporary, content)
         # A second name is given by one of two only.
         os.link(temporary, path)
     except FileExistsError:
@@ -37,6 +34,30 @@ def create_if_absent(path: Path, content: bytes) -> bool:
             temporary.unlink()
     flush_directory(path.parent)
     return is_made
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Create a file with its content, durable, in place of one that may be there."""
+    temporary = _new_name(path)
+    try:
+        # The name may be durable before the content otherwise: an empty file after a power loss.
+        _write(temporary, content)
+        os.replace(temporary, path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+    flush_directory(path.parent)
+
+
+def _new_name(path: Path) -> Path:
+    return path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+
+
+def _write(path: Path, content: bytes) -> None:
+    with open(path, "xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def encode(made: msgspec.Struct) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -263,6 +264,33 @@ def test_counts_are_those_of_its_last_computation(tmp_path: Path) -> None:
     state.note(ResultCounts(windows=5, new=4, changed=1))
 
     assert state.counts() == ResultCounts(windows=5, new=4, changed=1)
+
+
+def test_counts_are_durable_before_they_have_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = BackfillState(tmp_path, 1)
+    state.freeze(asked(), [], 0)
+    flushed: dict[int, int] = {}
+    named: list[bool] = []
+    flush, rename = os.fsync, os.replace
+
+    def noting_flush(descriptor: int) -> None:
+        found = os.fstat(descriptor)
+        flushed[found.st_ino] = found.st_size
+        flush(descriptor)
+
+    def noting_rename(source: Path, target: Path) -> None:
+        found = source.stat()
+        named.append(flushed.get(found.st_ino) == found.st_size)
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", noting_flush)
+    monkeypatch.setattr(os, "replace", noting_rename)
+    state.note(ResultCounts(windows=5))
+
+    assert named == [True]
+    assert state.counts() == ResultCounts(windows=5)
 
 
 def test_files_of_killed_starts_and_old_runs_go(tmp_path: Path) -> None:

@@ -31,11 +31,10 @@ from tarry.spark.backfill.plan import (
     FrozenBackfill,
 )
 from tarry.spark.durable_files import (
-    TEMPORARY,
     create_if_absent,
     encode,
-    flush_directory,
     make_directories,
+    replace,
 )
 from tarry.spark.writing.commit import BATCH_ID
 from tarry.spark.writing.directory import TASK, SinkDirectory
@@ -119,10 +118,7 @@ class BackfillState:
 
     def note(self, counts: ResultCounts) -> None:
         """Write down what was counted, in place of what a killed start had."""
-        temporary = self.path / f"{TEMPORARY}{uuid.uuid4().hex}"
-        temporary.write_bytes(encode(counts))
-        os.replace(temporary, self.path / COUNTS)
-        flush_directory(self.path)
+        replace(self.path / COUNTS, encode(counts))
 
     def counts(self) -> ResultCounts:
         """Return what was counted."""
