@@ -151,6 +151,32 @@ def test_records_are_counted_once_that_retention_took_from_a_partition_which_is_
     assert (recounted.faults, recounted.lost, recounted.gaps) == ([], 10, 0)
 
 
+class BusyWorker(OwnWorker):
+    """A worker that knows no job without a task, as Spark knows none."""
+
+    def each(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
+        if count == 0:
+            raise ValueError("there is no task")
+        return super().each(work, count)
+
+
+def test_workers_are_not_asked_for_a_round_of_lost_records_alone(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    fill(broker, 2)
+    run(broker, tmp_path)
+    fill(broker, 2)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.delete_records({("orders", 0): 2, ("orders", 1): 2})
+    made = options(broker, fail_on_data_loss=False)
+
+    with closing(LiveCluster(made.reading())) as cluster:
+        archiver = Archiver(BusyWorker(), cluster, ArchiveDirectory(tmp_path), made)
+        (summary,) = archiver.run(ORDERS)
+
+    assert (summary.records, summary.lost) == (0, 2)
+
+
 def test_an_unreadable_manifest_is_refused(broker: Tarry, tmp_path: Path) -> None:
     fill(broker, 2)
     run(broker, tmp_path)
