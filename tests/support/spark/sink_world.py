@@ -2,7 +2,8 @@
 
 Drivers are the product's own steps; each effect is carried out here.  Between any two effects, and
 before or after the one under way, a driver may die, sleep for days or get a twin.  Requests may be
-lost, answered in vain, or arrive late.  An auditor counts the rows of each micro-batch in the logs.
+lost, answered in vain, or arrive late, and a worker may write where nobody else sees it.  An
+auditor counts the rows of each micro-batch in the logs.
 """
 
 from __future__ import annotations
@@ -159,7 +160,10 @@ class SinkWorld:
             count = draw.randint(1, 3)
             content.setdefault(place, []).append(tuple(rows[:count]))
             rows = rows[count:]
-        self.files[name] = content
+        if draw.random() < self.trouble * 0.1:
+            self.story.append(f"a worker writes {name} to a disk of its own")
+        else:
+            self.files[name] = content
         parts = tuple(
             TaskPart(*place, tuple(PlannedBatch(0, 0, 0, len(rows)) for rows in batches))
             for place, batches in content.items()
@@ -284,6 +288,8 @@ class SinkWorld:
             case effects.ReadNewest():
                 ids = [decode_plan(text, name).batch_id for name, text in self.plans.items()]
                 return self._stored(max(ids)) if ids else None
+            case effects.FindLacking():
+                return [file.name for file in effect.files if file.name not in self.files]
             case effects.CreatePlan():
                 return self._create(effect.plan, driver)
             case effects.MarkDone():

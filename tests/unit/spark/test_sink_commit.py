@@ -141,6 +141,27 @@ def test_a_cluster_that_is_away_is_told_and_nothing_stays_behind(tarry, options,
     assert left(tmp_path) == left(tmp_path, "plan-") == []
 
 
+@pytest.mark.parametrize("harm", ["gone", "shorter"])
+def test_a_file_that_the_driver_does_not_see_freezes_nothing(tarry, options, tmp_path, harm):
+    """As where a worker lacks the shared mount, and wrote to a disk of its own."""
+    made = options()
+    seen, unseen = written(made, b"x"), written(made, b"y")
+    file = tmp_path / "sink" / unseen.file.name
+    if harm == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:-1])
+
+    with pytest.raises(SinkInterrupted, match=f"{file}, .* do all workers share that directory"):
+        commit(made, "q", 0, [seen, unseen])
+    frozen_plans = left(tmp_path, "plan-")
+    commit(made, "q", 0, [written(made, b"x"), written(made, b"y")])
+
+    assert frozen_plans == []
+    assert values_of(tarry) == [b"x", b"y"]
+    assert left(tmp_path) == []
+
+
 def frozen(tarry, options):
     """Options of a query whose first micro-batch is frozen, and not in the log."""
     made = options(**IMPATIENT, **{"kafka.batch.size": "100"})

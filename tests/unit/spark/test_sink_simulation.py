@@ -27,7 +27,15 @@ def test_every_row_is_in_the_logs_once(first):
 def test_the_worlds_meet_what_they_are_about():
     met = "\n".join(line for seed in range(150) for line in SinkWorld(seed).run_and_tell())
 
-    for what in ("amended", "late request", "comes late", "dies", "sleeps", "another id"):
+    for what in (
+        "amended",
+        "late request",
+        "comes late",
+        "dies",
+        "sleeps",
+        "another id",
+        "does not see it",
+    ):
         assert what in met, what
 
 
@@ -65,6 +73,15 @@ class OwnPlanCounts(SinkSteps):
 
 def test_a_plan_that_does_not_give_way_to_the_one_that_is_there_is_found():
     assert is_found(with_steps(OwnPlanCounts))
+
+
+class TrustsTasks(SinkSteps):
+    def _check_files(self, plan):
+        yield from ()
+
+
+def test_a_plan_that_names_a_file_nobody_sees_is_found():
+    assert is_found(with_steps(TrustsTasks))
 
 
 class TakesUnclearForSent(SinkSteps):

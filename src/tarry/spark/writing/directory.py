@@ -31,7 +31,14 @@ from tarry.spark.durable_files import (
     make_directories,
 )
 from tarry.spark.writing.effects import StoredPlan
-from tarry.spark.writing.plan import Plan, SinkInterrupted, SinkRefused, decode_plan, encode_plan
+from tarry.spark.writing.plan import (
+    Plan,
+    PlannedFile,
+    SinkInterrupted,
+    SinkRefused,
+    decode_plan,
+    encode_plan,
+)
 
 BINDING: Final = "sink.json"
 PLAN: Final = "plan-"
@@ -176,6 +183,17 @@ class SinkDirectory:
     def new_task_file(self) -> str:
         """Return a name that no other file has."""
         return f"{TASK}{uuid.uuid4().hex}.batches"
+
+    def lacking(self, files: list[PlannedFile]) -> list[str]:
+        """Return the paths of files that are not there, or with fewer or more bytes."""
+        return [str(self.path / file.name) for file in files if not self._has(file)]
+
+    def _has(self, file: PlannedFile) -> bool:
+        with self._telling("cannot be read"):
+            try:
+                return (self.path / file.name).stat().st_size == file.size
+            except FileNotFoundError:
+                return False
 
     def remove(self, names: list[str]) -> None:
         """Remove files; those that are gone already are fine."""

@@ -15,7 +15,7 @@ from tarry.base.ids import TopicPartition
 from tarry.client.core.publisher.look_back import SeenRange
 from tarry.client.core.publisher.send import SendOutcome
 from tarry.link.errors import ClientError
-from tarry.spark.writing.plan import Noted, Plan
+from tarry.spark.writing.plan import Noted, Plan, PlannedFile
 
 R = TypeVar("R")
 
@@ -50,6 +50,14 @@ class ReadPlan(Effect[StoredPlan | None]):
 
 class ReadNewest(Effect[StoredPlan | None]):
     """Read the plan of the newest micro-batch."""
+
+
+class FindLacking(Effect[list[str]]):
+    """Tell which of these files are not there with all their bytes, by the paths where they should
+    be."""
+
+    def __init__(self, files: list[PlannedFile]) -> None:
+        self.files = files
 
 
 class CreatePlan(Effect[bool]):

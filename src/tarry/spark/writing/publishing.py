@@ -90,6 +90,8 @@ class Publishing:
                 return self._directory.read_plan(effect.batch_id)
             case effects.ReadNewest():
                 return self._directory.read_newest()
+            case effects.FindLacking():
+                return self._directory.lacking(effect.files)
             case effects.CreatePlan():
                 return self._directory.create_plan(effect.plan)
             case effects.MarkDone():

@@ -1,6 +1,7 @@
 """Steps of the sink: from the files of a micro-batch's tasks to its records in the topics, once.
 
-    freeze       a plan, durable, made if there is none; one that is there counts
+    freeze       a plan, durable, made if there is none and its files are seen; one that is there
+                 counts
     publish      the plan's batches, in its order, under its id and sequences
     mark         the plan is done, durable; then the files go
 
@@ -19,6 +20,7 @@ from tarry.client.core.publisher.send import ACCEPTED, FORGOTTEN, REFUSED, SendO
 from tarry.link.errors import ClientError
 from tarry.spark.writing.effects import (
     CreatePlan,
+    FindLacking,
     LookBack,
     MarkDone,
     NewProducer,
@@ -36,6 +38,7 @@ from tarry.spark.writing.plan import (
     EXPIRATION_PARTS,
     Freezing,
     Plan,
+    SinkInterrupted,
     SinkRefused,
     TaskOutput,
     amended,
@@ -86,6 +89,7 @@ class SinkSteps:
         before = newest.plan if newest is not None else None
         self._check_newest(batch_id, before)
         plan = yield from self._make_plan(batch_id, outputs, before)
+        yield from self._check_files(plan)
         is_ours = yield from ask(CreatePlan(plan))
         # An old plan that was removed long ago would have let ours in.
         newest = yield from ask(ReadNewest())
@@ -95,6 +99,16 @@ class SinkSteps:
         stored = yield from ask(ReadPlan(batch_id))
         assert stored is not None
         return stored.plan, False
+
+    def _check_files(self, plan: Plan) -> Steps[None]:
+        """Freeze nothing that cannot be sent: a plan counts for ever, and names its files."""
+        lacking = yield from ask(FindLacking(list(plan.files)))
+        if lacking:
+            raise SinkInterrupted(
+                f"micro-batch {plan.batch_id} was not frozen: a task wrote {lacking[0]}, and the "
+                "driver does not see it there: do all workers share that directory with the "
+                "driver? Mount it on each, and start the query again"
+            )
 
     def _check_newest(self, batch_id: int, newest: Plan | None) -> None:
         if newest is not None and newest.batch_id > batch_id:
