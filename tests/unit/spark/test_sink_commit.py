@@ -14,7 +14,7 @@ from tarry.client.face.clock import wall_ms
 from tarry.client.sync.publisher import Publisher
 from tarry.spark import durable_files
 from tarry.spark.options import OptionRefused
-from tarry.spark.writing import directory as sink_directory, publishing
+from tarry.spark.writing import directory as sink_directory, known_topics, publishing
 from tarry.spark.writing.batch_files import TaskWriter
 from tarry.spark.writing.commit import commit, commit_batch, drop, query_id_of
 from tarry.spark.writing.directory import SinkDirectory, local_path, refusal
@@ -202,6 +202,45 @@ def test_a_topic_that_was_made_anew_is_refused(tarry, options):
         commit(made, "q", 0, [])
 
 
+@pytest.fixture
+def asks_soon(monkeypatch):
+    """No pauses before an unknown topic is asked for again."""
+    monkeypatch.setattr(known_topics, "GONE_SECONDS", 0)
+
+
+@pytest.mark.usefixtures("asks_soon")
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_topic_that_one_broker_does_not_know_for_a_moment_ends_no_micro_batch(
+    tarry, options, times
+):
+    """As of a broker that has just started."""
+    made = frozen(tarry, options)
+    fault = tarry.fail("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", times, topic="a")
+
+    commit(made, "q", 0, [])
+    tarry.fail("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", times, topic="a")
+    commit(made, "q", 1, [written(made, b"3")])
+
+    assert fault.count == times
+    assert [value[:1] for value in values_of(tarry)] == [b"1", b"2", b"3"]
+
+
+@pytest.mark.usefixtures("asks_soon")
+def test_a_frozen_micro_batch_waits_for_its_topic(tarry, options, tmp_path):
+    made = frozen(tarry, options)
+    tarry.fail("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", None, topic="a")
+
+    with pytest.raises(SinkInterrupted, match=r"'a' does not exist: start the query again when"):
+        commit(made, "q", 0, [])
+    with pytest.raises(SinkInterrupted, match="topic 'a' does not exist: make it before"):
+        written(made, b"3")
+    tarry.heal()
+    commit(made, "q", 0, [])
+
+    assert [value[:1] for value in values_of(tarry)] == [b"1", b"2"]
+    assert left(tmp_path) == []
+
+
 def test_a_file_that_is_gone_or_damaged_is_told(tarry, options, tmp_path):
     made = frozen(tarry, options)
     file = tmp_path / "sink" / left(tmp_path)[0]
@@ -302,6 +341,7 @@ def test_what_is_too_large_for_its_topic_is_compressed(tarry, options):
         written(plain, large)
 
 
+@pytest.mark.usefixtures("asks_soon")
 def test_a_topic_that_is_not_there_is_told(options):
     with pytest.raises(SinkRefused, match="topic 'nowhere' does not exist: make it before"):
         written(options(topic="nowhere"), b"x")

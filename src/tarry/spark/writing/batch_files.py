@@ -14,7 +14,14 @@ from tarry.client.face.clock import wall_ms
 from tarry.client.sync.publisher import Publisher
 from tarry.spark.writing.columns import by_topic
 from tarry.spark.writing.directory import SinkDirectory, local_path, refusal
-from tarry.spark.writing.plan import PlannedBatch, PlannedFile, SinkRefused, TaskOutput, TaskPart
+from tarry.spark.writing.known_topics import known_topics
+from tarry.spark.writing.plan import (
+    PlannedBatch,
+    PlannedFile,
+    SinkInterrupted,
+    TaskOutput,
+    TaskPart,
+)
 from tarry.spark.writing.topic_limits import TopicLimits, read_limits
 from tarry.spark.writing.write_options import WriteOptions
 from tarry.wire.crc32c import crc32c
@@ -119,9 +126,9 @@ class TaskWriter:
 
     def _packer(self, topic: str, publisher: Publisher) -> BatchPacker:
         try:
-            described = publisher.describe_topics([topic])[0]
+            described = known_topics(publisher, [topic])[0]
         except UnknownTopic as error:
-            raise SinkRefused(
+            raise SinkInterrupted(
                 f"topic {topic!r} does not exist: make it before the query is started, such as "
                 f"with `tarry topics create {topic}`"
             ) from error

@@ -18,6 +18,7 @@ from tarry.records.numbering import numbered
 from tarry.spark.writing import effects
 from tarry.spark.writing.directory import SinkDirectory, refusal
 from tarry.spark.writing.effects import LookedBack, SentRound, Steps
+from tarry.spark.writing.known_topics import known_topics
 from tarry.spark.writing.plan import (
     Noted,
     Plan,
@@ -119,7 +120,7 @@ class Publishing:
     def _note_ends(self, places: list[TopicPartition]) -> Noted:
         cluster_id = self._publisher.describe_cluster().cluster_id
         topics = sorted({topic for topic, _ in places})
-        described = self._publisher.describe_topics(topics) if topics else []
+        described = known_topics(self._publisher, topics) if topics else []
         topic_ids = {topic.name: topic.topic_id.hex() for topic in described}
         ends = self._offsets(places, LATEST) if places else {}
         return Noted(
@@ -193,20 +194,19 @@ class Publishing:
 
     def _check_topics(self, plan: Plan) -> None:
         """Refuse to look for a plan's batches in another topic of the same name."""
-        names = sorted({share.topic for share in plan.shares})
+        begun = f"micro-batch {plan.batch_id} is frozen and not written to its end"
         try:
-            described = self._publisher.describe_topics(names)
+            described = known_topics(self._publisher, sorted({one.topic for one in plan.shares}))
         except UnknownTopic as error:
-            raise SinkRefused(
-                f"micro-batch {plan.batch_id} is frozen and not written to its end, and {error}: "
-                "begin the query with a checkpoint of its own"
+            raise SinkInterrupted(
+                f"{begun}, and {error}: start the query again when brokers know it; if it was "
+                "deleted, begin the query with a checkpoint of its own"
             ) from error
         for topic in described:
             if topic.topic_id.hex() != plan.topic_ids.get(topic.name):
                 raise SinkRefused(
-                    f"micro-batch {plan.batch_id} is frozen and not written to its end, and topic "
-                    f"{topic.name!r} was deleted and made anew: begin the query with a checkpoint "
-                    "of its own"
+                    f"{begun}, and topic {topic.name!r} was deleted and made anew: begin the query "
+                    "with a checkpoint of its own"
                 )
 
     # --- Sending
