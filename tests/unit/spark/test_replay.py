@@ -104,6 +104,35 @@ def test_everything_is_kept_and_a_finished_replay_does_nothing(
     assert (again.records, again.was_finished) == (COUNT, True)
 
 
+def test_a_replay_to_another_cluster_is_not_the_one_that_is_finished(
+    broker: Tarry, lake: Path, tmp_path: Path
+) -> None:
+    run(broker, lake, tmp_path)
+
+    with Tarry() as other:
+        other.topic("again", partitions=2)
+        with pytest.raises(ReplayRefused, match=r"a replay to cluster .* cluster .* \(--state"):
+            run(other, lake, tmp_path)
+        assert other.records("again") == []
+        assert run(other, lake, tmp_path / "new").records == COUNT
+
+
+@pytest.mark.parametrize("records_max", [COUNT, COUNT // 2])
+def test_a_replay_to_a_topic_that_was_made_anew_is_not_the_one_that_was_begun(
+    broker: Tarry, lake: Path, tmp_path: Path, records_max: int
+) -> None:
+    next(replay(None, lake, options(broker, tmp_path, round_records_max=records_max)))
+    broker.admin.delete_topics(["again"])
+    with pytest.raises(ReplayRefused, match=r"'again' does not exist.* \(--state"):
+        run(broker, lake, tmp_path)
+    broker.topic("again", partitions=2)
+
+    with pytest.raises(ReplayRefused, match=r"again was deleted and made anew .* \(--state"):
+        run(broker, lake, tmp_path)
+
+    assert broker.records("again") == []
+
+
 def test_topics_of_any_name_have_a_directory_of_their_own(tmp_path: Path) -> None:
     paths = [
         ReplayOptions({}, "a" * 249, f"{'b' * 248}{last}").state_path(tmp_path) for last in "cd"

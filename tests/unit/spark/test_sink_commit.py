@@ -22,6 +22,7 @@ from tarry.spark.writing.effects import SendRound
 from tarry.spark.writing.plan import Noted, SinkInterrupted, SinkRefused, amended
 from tarry.spark.writing.publishing import Publishing
 from tarry.spark.writing.write_options import parse_write_options
+from tarry.testing import Tarry
 
 COLUMNS = ["value", "key", "topic", "partition", "headers", "timestamp"]
 IMPATIENT = {
@@ -365,6 +366,72 @@ def test_a_batch_write_is_done_once_for_its_directory(tarry, options):
         commit_batch(made, [written(made, b"z")])
 
     assert values_of(tarry) == [b"x", b"y"]
+
+
+def test_a_batch_write_to_another_topic_is_refused(tarry, options, tmp_path):
+    tarry.topic("b", partitions=2)
+    commit_batch(options(), [written(options(), b"x")])
+    made = options(topic="b")
+
+    with pytest.raises(SinkRefused, match=r"stands for a write to a, and this one is to b: "):
+        commit_batch(made, [written(made, b"x")])
+
+    assert tarry.records("b") == []
+    assert left(tmp_path) == []
+
+
+def test_a_batch_write_to_another_cluster_is_refused(options, tmp_path):
+    commit_batch(options(), [written(options(), b"x")])
+
+    with Tarry() as other:
+        other.topic("a", partitions=2)
+        made = options(**{"kafka.bootstrap.servers": other.bootstrap})
+        with pytest.raises(SinkRefused, match=r"write to cluster .* lead to cluster .* sinkLoc"):
+            commit_batch(made, [written(made, b"x")])
+        assert other.records("a") == []
+
+    assert left(tmp_path) == []
+
+
+def test_a_batch_write_whose_topic_was_made_anew_is_refused(tarry, options, tmp_path):
+    made = options()
+    commit_batch(made, [written(made, b"x")])
+    tarry.admin.delete_topics(["a"])
+    tarry.admin.create_topics([NewTopic("a", 2)])
+
+    with pytest.raises(SinkRefused, match=r"'a' was deleted and made anew .* of its own"):
+        commit_batch(made, [written(made, b"x")])
+    anew = options(sinkLocation=f"{tmp_path}/new")
+    commit_batch(anew, [written(anew, b"x")])
+
+    assert values_of(tarry) == [b"x"]
+
+
+def test_a_batch_write_that_cannot_be_asked_about_does_not_succeed(tarry, options, tmp_path):
+    made = options(**IMPATIENT)
+    commit_batch(made, [written(made, b"x")])
+    output = written(made, b"x")
+    tarry.cut("Metadata", None)
+    tarry.cut("DescribeCluster", None)
+
+    with pytest.raises(SinkInterrupted, match="what became of it cannot be asked: "):
+        commit_batch(made, [output])
+    tarry.heal()
+    commit_batch(made, [written(made, b"x")])
+
+    assert values_of(tarry) == [b"x"]
+    assert left(tmp_path) == []
+
+
+def test_a_frozen_micro_batch_is_not_written_to_another_cluster(tarry, options):
+    frozen(tarry, options)
+
+    with Tarry() as other:
+        made = options(**{"kafka.bootstrap.servers": other.bootstrap})
+        with pytest.raises(SinkRefused, match=r"belongs to cluster .* leads to cluster") as told:
+            commit(made, "q", 0, [])
+
+    assert not isinstance(told.value, SinkInterrupted)
 
 
 def test_a_batch_write_that_was_amended_is_known_when_it_is_done_again(tarry, options, tmp_path):

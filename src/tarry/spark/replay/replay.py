@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from tarry.client import Admin
-from tarry.client.errors import BrokerError
+from tarry.client.errors import BrokerError, UnknownTopic
 from tarry.client.settings import CLIENT_SETTINGS, COMMON
+from tarry.client.sync.publisher import Publisher
 from tarry.spark.archive.contents import ArchiveContents, read_contents
 from tarry.spark.archive.directory import OWN, ArchiveDirectory
 from tarry.spark.archive.manifest import OffsetSpan
@@ -39,6 +40,7 @@ from tarry.spark.replay.state import FinishedReplay, ReplayState
 from tarry.spark.replay.tasks import ReplayPart, ReplayTask, write_batches
 from tarry.spark.writing.commit import commit
 from tarry.spark.writing.plan import SinkRefused, TaskOutput
+from tarry.spark.writing.target import other_cluster, topic_made_anew
 from tarry.spark.writing.topic_limits import BEFORE_MAX, time_limit_ms
 from tarry.spark.writing.write_options import WriteOptions
 
@@ -196,11 +198,47 @@ class Replayer:
                 log.warning("%s", sentence)
             frozen = self._state.freeze(asked, spans)
         self._state.check(frozen, asked)
+        self._check_target(frozen)
         finished = self._state.finished()
         if finished is not None:
             yield _summary(frozen, None, finished, was_finished=True)
             return
         yield from self._rounds(frozen, contents)
+
+    def _check_target(self, frozen: FrozenReplay) -> None:
+        """Refuse to go on, or to be done, where the rounds before did not write to."""
+        stored = self._state.sink.read_newest()
+        if stored is None:
+            return
+        to, path = frozen.asked.to, self._state.path
+        another = (
+            "name another state directory for another replay (--state DIR, in Python state=); "
+            f"that of this one is {path}"
+        )
+        with Publisher(self._write_options(frozen).client_settings) as publisher:
+            cluster_id = other_cluster(publisher, stored.plan)
+            if cluster_id is not None:
+                raise ReplayRefused(
+                    f"this was begun as a replay to cluster {stored.plan.cluster_id}, and the "
+                    f"servers lead to cluster {cluster_id}: give those of the former, or {another}"
+                )
+            try:
+                topic = topic_made_anew(publisher, stored.plan, stored.plan.topic_ids)
+            except UnknownTopic as error:
+                raise ReplayRefused(
+                    f"{error}, and this replay has written to it. Try again when brokers know it; "
+                    f"if it was deleted, {another}"
+                ) from error
+        if topic is not None:
+            raise ReplayRefused(
+                f"the topic {to} was deleted and made anew since this replay wrote to it, so what "
+                f"it wrote is gone: {another}"
+            )
+
+    def _write_options(self, frozen: FrozenReplay) -> WriteOptions:
+        return WriteOptions(
+            frozen.asked.to, True, str(self._state.path), None, dict(self._options.settings)
+        )
 
     def _rounds(self, frozen: FrozenReplay, contents: ArchiveContents) -> Iterator[ReplaySummary]:
         state, options = self._state, self._options
@@ -232,9 +270,7 @@ class Replayer:
     def _write(self, frozen: FrozenReplay, current: ReplayRound, contents: ArchiveContents) -> None:
         """Bring one round into the topic, once."""
         state = self._state
-        options = WriteOptions(
-            frozen.asked.to, True, str(state.path), None, dict(self._options.settings)
-        )
+        options = self._write_options(frozen)
         try:
             outputs: list[TaskOutput] = []
             if state.sink.read_plan(current.number) is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -11,9 +11,16 @@ import msgspec
 from tarry.client.sync.publisher import Publisher
 from tarry.link.errors import ClientError
 from tarry.spark.writing.directory import SinkDirectory, local_path
-from tarry.spark.writing.plan import Plan, SinkInterrupted, SinkRefused, TaskOutput
+from tarry.spark.writing.plan import (
+    Plan,
+    SinkInterrupted,
+    SinkRefused,
+    TaskOutput,
+    places_of,
+)
 from tarry.spark.writing.publishing import Publishing, expiration_ms_of
 from tarry.spark.writing.steps import SinkSteps
+from tarry.spark.writing.target import other_cluster, topic_made_anew
 from tarry.spark.writing.write_options import CHECKPOINT_LOCATION, WriteOptions
 
 log = logging.getLogger("tarry.spark")
@@ -75,8 +82,14 @@ def commit(
 def commit_batch(options: WriteOptions, outputs: Sequence[TaskOutput]) -> None:
     """Bring a write that is no stream into the topics, once for its directory.
 
-    Raises SinkRefused if the directory stands for a write of other rows, which was done already.
+    Raises SinkRefused if the directory stands for another write: of other rows, to other topics,
+    another cluster, or topics that were deleted since.
     """
+    try:
+        _check_same_write(options, outputs)
+    except Exception:
+        drop(options, BATCH_ID, outputs)
+        raise
     plan = commit(options, BATCH_QUERY, BATCH_ID, outputs)
     count = sum(batch.count for one in outputs for part in one.parts for batch in part.batches)
     if plan.record_count != count:
@@ -85,6 +98,48 @@ def commit_batch(options: WriteOptions, outputs: Sequence[TaskOutput]) -> None:
             f"which is done, and this one has {count}: nothing of it was written. Give another "
             "write a sinkLocation of its own"
         )
+
+
+def _check_same_write(options: WriteOptions, outputs: Sequence[TaskOutput]) -> None:
+    """Refuse a write that the directory has a plan for which leads elsewhere.  Without this, one
+    that is done would count as done for every cluster and topic."""
+    assert options.location is not None
+    directory = SinkDirectory(local_path(options.location))
+    directory.bind(BATCH_QUERY)
+    plan = directory.read_first_plan(BATCH_ID)
+    if plan is None:
+        return
+    stands_for = f"the directory {options.location} stands for a write"
+    advice = "nothing of this one was written. Give another write a sinkLocation of its own"
+    topics = _listed(topic for topic, _ in places_of(outputs))
+    planned = _listed(share.topic for share in plan.shares)
+    if topics and planned and topics != planned:
+        raise SinkRefused(f"{stands_for} to {planned}, and this one is to {topics}: {advice}")
+    try:
+        with Publisher(options.client_settings) as publisher:
+            cluster_id = other_cluster(publisher, plan)
+            topic = topic_made_anew(publisher, plan, plan.topic_ids)
+    except ClientError as error:
+        raise SinkInterrupted(
+            f"{stands_for} that was begun, and what became of it cannot be asked: {error}. Write "
+            "again when that is mended; where a topic of it was deleted, with a sinkLocation of "
+            "its own"
+        ) from error
+    if cluster_id is not None:
+        raise SinkRefused(
+            f"{stands_for} to cluster {plan.cluster_id}, and kafka.bootstrap.servers lead to "
+            f"cluster {cluster_id}: {advice}"
+        )
+    if topic is not None:
+        raise SinkRefused(
+            f"{stands_for} to topic {topic!r}, and {topic!r} was deleted and made anew since, so "
+            "what was written is gone: give the write a sinkLocation of its own to write all of it "
+            "again"
+        )
+
+
+def _listed(topics: Iterable[str]) -> str:
+    return ", ".join(sorted(set(topics)))
 
 
 def drop(options: WriteOptions, batch_id: int, outputs: Sequence[TaskOutput]) -> None:

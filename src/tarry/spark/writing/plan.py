@@ -251,11 +251,7 @@ def _same_topics(freezing: Freezing, noted: Noted) -> dict[str, str]:
     if before is None:
         return dict(noted.topic_ids)
     if noted.cluster_id != before.cluster_id:
-        raise SinkRefused(
-            f"the sink belongs to cluster {before.cluster_id}, and kafka.bootstrap.servers leads "
-            f"to cluster {noted.cluster_id}: give the servers of the former, or begin a query "
-            "with a checkpoint of its own"
-        )
+        raise refused_cluster(before, noted.cluster_id)
     for topic, topic_id in sorted(noted.topic_ids.items()):
         if before.topic_ids.get(topic, topic_id) != topic_id:
             raise SinkRefused(
@@ -263,6 +259,15 @@ def _same_topics(freezing: Freezing, noted: Noted) -> dict[str, str]:
                 "it wrote is gone: begin a query with a checkpoint of its own"
             )
     return {**before.topic_ids, **noted.topic_ids}
+
+
+def refused_cluster(plan: Plan, cluster_id: str) -> SinkRefused:
+    """Make the error of servers that lead to another cluster than the plan's."""
+    return SinkRefused(
+        f"the sink belongs to cluster {plan.cluster_id}, and kafka.bootstrap.servers leads to "
+        f"cluster {cluster_id}: give the servers of the former, or begin a query with a "
+        "checkpoint of its own"
+    )
 
 
 def amended(

@@ -26,7 +26,9 @@ from tarry.spark.writing.plan import (
     Share,
     SinkInterrupted,
     SinkRefused,
+    refused_cluster,
 )
+from tarry.spark.writing.target import other_cluster, topic_made_anew
 from tarry.wire.crc32c import crc32c
 
 # Kafka's default, where a cluster does not tell its own.
@@ -194,20 +196,22 @@ class Publishing:
 
     def _check_topics(self, plan: Plan) -> None:
         """Refuse to look for a plan's batches in another topic of the same name."""
+        cluster_id = other_cluster(self._publisher, plan)
+        if cluster_id is not None:
+            raise refused_cluster(plan, cluster_id)
         begun = f"micro-batch {plan.batch_id} is frozen and not written to its end"
         try:
-            described = known_topics(self._publisher, sorted({one.topic for one in plan.shares}))
+            topic = topic_made_anew(self._publisher, plan, {share.topic for share in plan.shares})
         except UnknownTopic as error:
             raise SinkInterrupted(
                 f"{begun}, and {error}: start the query again when brokers know it; if it was "
                 "deleted, begin the query with a checkpoint of its own"
             ) from error
-        for topic in described:
-            if topic.topic_id.hex() != plan.topic_ids.get(topic.name):
-                raise SinkRefused(
-                    f"{begun}, and topic {topic.name!r} was deleted and made anew: begin the query "
-                    "with a checkpoint of its own"
-                )
+        if topic is not None:
+            raise SinkRefused(
+                f"{begun}, and topic {topic!r} was deleted and made anew: begin the query with a "
+                "checkpoint of its own"
+            )
 
     # --- Sending
 
