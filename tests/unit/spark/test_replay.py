@@ -133,6 +133,35 @@ def test_a_replay_to_a_topic_that_was_made_anew_is_not_the_one_that_was_begun(
     assert broker.records("again") == []
 
 
+class ThievishWorker(OwnWorker):
+    """A worker behind whose second round the topic is deleted and made anew."""
+
+    def __init__(self, broker: Tarry) -> None:
+        self.broker = broker
+        self.rounds = 0
+
+    def each(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
+        told = super().each(work, count)
+        self.rounds += 1
+        if self.rounds == 2:
+            self.broker.admin.delete_topics(["again"])
+            self.broker.topic("again", partitions=2)
+        return told
+
+
+def test_a_replay_that_cannot_go_on_says_what_can_be_done(
+    broker: Tarry, lake: Path, tmp_path: Path
+) -> None:
+    made = options(broker, tmp_path, round_records_max=25)
+
+    with pytest.raises(ReplayRefused, match=r"stopped in round 2: .* made anew") as told:
+        list(Replayer(ThievishWorker(broker), lake, made).run({"again": (0, 1)}))
+
+    assert f"that of this one is {tmp_path}" in str(told.value)
+    for false in ("checkpoint of its own", "goes on"):
+        assert false not in str(told.value)
+
+
 def test_topics_of_any_name_have_a_directory_of_their_own(tmp_path: Path) -> None:
     paths = [
         ReplayOptions({}, "a" * 249, f"{'b' * 248}{last}").state_path(tmp_path) for last in "cd"

@@ -58,6 +58,7 @@ from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.plan import TaskLimits, plan_tasks
 from tarry.spark.steps.aggregation import windows_of
 from tarry.spark.steps.columns import RULE, TIME
+from tarry.spark.writing.advice import stop_sentence
 from tarry.spark.writing.commit import BATCH_ID, commit
 from tarry.spark.writing.plan import SinkRefused, TaskOutput
 from tarry.spark.writing.write_options import WriteOptions
@@ -301,9 +302,12 @@ class Backfiller:
                 outputs = self._computed(state, frozen, options)
             commit(options, frozen.backfill_id, BATCH_ID, outputs)
         except SinkRefused as error:
-            raise BackfillRefused(
-                f"the backfill stopped while it wrote: {error}. The same command goes on from there"
-            ) from error
+            anew = (
+                f"remove the directory {state.path} and start the same command again, which "
+                "computes all of it anew"
+            )
+            what = "the backfill stopped while it wrote"
+            raise BackfillRefused(stop_sentence(what, error, anew)) from error
 
     def _computed(
         self, state: BackfillState, frozen: FrozenBackfill, options: WriteOptions

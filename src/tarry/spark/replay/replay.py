@@ -38,6 +38,7 @@ from tarry.spark.replay.plan import (
 )
 from tarry.spark.replay.state import FinishedReplay, ReplayState
 from tarry.spark.replay.tasks import ReplayPart, ReplayTask, write_batches
+from tarry.spark.writing.advice import stop_sentence
 from tarry.spark.writing.commit import commit
 from tarry.spark.writing.plan import SinkRefused, TaskOutput
 from tarry.spark.writing.target import other_cluster, topic_made_anew
@@ -210,11 +211,7 @@ class Replayer:
         stored = self._state.sink.read_newest()
         if stored is None:
             return
-        to, path = frozen.asked.to, self._state.path
-        another = (
-            "name another state directory for another replay (--state DIR, in Python state=); "
-            f"that of this one is {path}"
-        )
+        another = self._anew()
         with Publisher(self._write_options(frozen).client_settings) as publisher:
             cluster_id = other_cluster(publisher, stored.plan)
             if cluster_id is not None:
@@ -231,9 +228,16 @@ class Replayer:
                 ) from error
         if topic is not None:
             raise ReplayRefused(
-                f"the topic {to} was deleted and made anew since this replay wrote to it, so what "
-                f"it wrote is gone: {another}"
+                f"the topic {topic} was deleted and made anew since this replay wrote to it, so "
+                f"what it wrote is gone: {another}"
             )
+
+    def _anew(self) -> str:
+        """Return how a user replays all of it again."""
+        return (
+            "begin another replay, of all of it, with a state directory of its own (--state DIR, "
+            f"in Python state=); that of this one is {self._state.path}"
+        )
 
     def _write_options(self, frozen: FrozenReplay) -> WriteOptions:
         return WriteOptions(
@@ -284,10 +288,8 @@ class Replayer:
                     outputs = self._read(frozen, current, newer, options)
             commit(options, frozen.replay_id, current.number, outputs)
         except SinkRefused as error:
-            raise ReplayRefused(
-                f"the replay stopped in round {current.number + 1}: {error}. The same command "
-                "goes on from there"
-            ) from error
+            what = f"the replay stopped in round {current.number + 1}"
+            raise ReplayRefused(stop_sentence(what, error, self._anew())) from error
 
     def _read(
         self,

@@ -204,8 +204,8 @@ class Publishing:
             topic = topic_made_anew(self._publisher, plan, {share.topic for share in plan.shares})
         except UnknownTopic as error:
             raise SinkInterrupted(
-                f"{begun}, and {error}: start the query again when brokers know it; if it was "
-                "deleted, begin the query with a checkpoint of its own"
+                f"{begun}, and {error}: start the query again when brokers know it, and it goes on "
+                "where it stopped; if it was deleted, begin the query with a checkpoint of its own"
             ) from error
         if topic is not None:
             raise SinkRefused(
