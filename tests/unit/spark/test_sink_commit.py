@@ -14,7 +14,7 @@ from tarry.client.face.clock import wall_ms
 from tarry.client.sync.publisher import Publisher
 from tarry.spark import durable_files
 from tarry.spark.options import OptionRefused
-from tarry.spark.writing import directory as sink_directory, known_topics, publishing
+from tarry.spark.writing import directory as sink_directory, publishing, target
 from tarry.spark.writing.batch_files import TaskWriter
 from tarry.spark.writing.commit import commit, commit_batch, drop, query_id_of
 from tarry.spark.writing.directory import SinkDirectory, local_path, refusal
@@ -206,7 +206,7 @@ def test_a_topic_that_was_made_anew_is_refused(tarry, options):
 @pytest.fixture
 def asks_soon(monkeypatch):
     """No pauses before an unknown topic is asked for again."""
-    monkeypatch.setattr(known_topics, "GONE_SECONDS", 0)
+    monkeypatch.setattr(target, "GONE_SECONDS", 0)
 
 
 @pytest.mark.usefixtures("asks_soon")
@@ -366,6 +366,15 @@ def test_a_batch_write_is_done_once_for_its_directory(tarry, options):
         commit_batch(made, [written(made, b"z")])
 
     assert values_of(tarry) == [b"x", b"y"]
+
+
+def test_a_batch_write_without_rows_is_done_once_too(tarry, options):
+    made = options()
+
+    for _ in range(2):
+        commit_batch(made, [written(made)])
+
+    assert values_of(tarry) == []
 
 
 def test_a_batch_write_to_another_topic_is_refused(tarry, options, tmp_path):

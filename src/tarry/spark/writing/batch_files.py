@@ -14,7 +14,6 @@ from tarry.client.face.clock import wall_ms
 from tarry.client.sync.publisher import Publisher
 from tarry.spark.writing.columns import by_topic
 from tarry.spark.writing.directory import SinkDirectory, local_path, refusal
-from tarry.spark.writing.known_topics import known_topics
 from tarry.spark.writing.plan import (
     PlannedBatch,
     PlannedFile,
@@ -22,6 +21,7 @@ from tarry.spark.writing.plan import (
     TaskOutput,
     TaskPart,
 )
+from tarry.spark.writing.target import known_topics
 from tarry.spark.writing.topic_limits import TopicLimits, read_limits
 from tarry.spark.writing.write_options import WriteOptions
 from tarry.wire.crc32c import crc32c

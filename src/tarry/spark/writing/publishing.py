@@ -18,7 +18,6 @@ from tarry.records.numbering import numbered
 from tarry.spark.writing import effects
 from tarry.spark.writing.directory import SinkDirectory, refusal
 from tarry.spark.writing.effects import LookedBack, SentRound, Steps
-from tarry.spark.writing.known_topics import known_topics
 from tarry.spark.writing.plan import (
     Noted,
     Plan,
@@ -28,7 +27,7 @@ from tarry.spark.writing.plan import (
     SinkRefused,
     refused_cluster,
 )
-from tarry.spark.writing.target import other_cluster, topic_made_anew
+from tarry.spark.writing.target import known_topics, other_cluster, topic_made_anew
 from tarry.wire.crc32c import crc32c
 
 # Kafka's default, where a cluster does not tell its own.
@@ -122,7 +121,7 @@ class Publishing:
     def _note_ends(self, places: list[TopicPartition]) -> Noted:
         cluster_id = self._publisher.describe_cluster().cluster_id
         topics = sorted({topic for topic, _ in places})
-        described = known_topics(self._publisher, topics) if topics else []
+        described = known_topics(self._publisher, topics)
         topic_ids = {topic.name: topic.topic_id.hex() for topic in described}
         ends = self._offsets(places, LATEST) if places else {}
         return Noted(

@@ -1,12 +1,32 @@
-"""Target: whether a plan's cluster and topics are those that the servers lead to now."""
+"""Target: the cluster and the topics that servers lead to, and whether they are those of a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final
 
+from tarry.client import Topic
+from tarry.client.errors import UnknownTopic
 from tarry.client.sync.publisher import Publisher
-from tarry.spark.writing.known_topics import known_topics
 from tarry.spark.writing.plan import Plan
+
+# A broker that has just started does not know all topics yet, and any broker may be asked.
+GONE_ATTEMPTS: Final = 3
+GONE_SECONDS = 0.5
+
+
+def known_topics(publisher: Publisher, names: Sequence[str]) -> list[Topic]:
+    """Describe topics.  Raises UnknownTopic for one that stays unknown when it is asked for
+    again."""
+    if not names:
+        return []
+    for _ in range(GONE_ATTEMPTS):
+        try:
+            return publisher.describe_topics(names)
+        except UnknownTopic:
+            time.sleep(GONE_SECONDS)
+    return publisher.describe_topics(names)
 
 
 def other_cluster(publisher: Publisher, plan: Plan) -> str | None:
