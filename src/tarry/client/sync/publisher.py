@@ -46,6 +46,9 @@ class Publisher(Admin):
         producer_id: int,
         timeout: float | None = None,
     ) -> dict[TopicPartition, SeenRange | ClientError]:
-        """Read in these ranges which batches are of this producer; an error in place of what could
-        not be read."""
+        """Read in these ranges which batches are of this producer.
+
+        A range that the time was too short for is returned as far as it was read: its `end_offset`
+        says so.  Where nothing could be read, an error is in its place.
+        """
         return self._ask(self._publishing.look_back(ranges, topic_ids, producer_id), timeout)

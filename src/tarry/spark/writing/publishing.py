@@ -10,10 +10,11 @@ from typing import Any, Final, TypeVar
 from tarry.base.ids import TopicPartition
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST, FoundOffset
 from tarry.client.core.publisher.look_back import SeenRange
+from tarry.client.core.publisher.requests import OffsetRange
 from tarry.client.errors import BrokerError, UnknownTopic
 from tarry.client.face.clock import monotonic_ms, wall_ms
 from tarry.client.sync.publisher import Publisher
-from tarry.link.errors import ClientError, UnsupportedVersion
+from tarry.link.errors import ClientError, TimedOut, UnsupportedVersion
 from tarry.records.numbering import numbered
 from tarry.spark.writing import effects
 from tarry.spark.writing.directory import SinkDirectory, refusal
@@ -173,25 +174,50 @@ class Publishing:
         starts = self._offsets([*offsets], EARLIEST)
         ends = self._offsets([*offsets], LATEST)
         cuts = self._cuts(plan, ends)
-        by_producer: dict[int, dict[TopicPartition, tuple[int, int]]] = {}
+        by_producer: dict[int, dict[TopicPartition, OffsetRange]] = {}
         for place, offset in offsets.items():
             first = max(offset, starts[place].offset)
             ranges = by_producer.setdefault(plan.share_of(place).producer_id, {})
             ranges[place] = first, max(ends[place].offset, first)
         found: dict[TopicPartition, LookedBack] = {}
         for producer_id, ranges in by_producer.items():
-            wanted = {place: of for place, of in ranges.items() if of[0] < of[1]}
-            seen = dict[TopicPartition, SeenRange | ClientError]()
-            if wanted:
-                seen = self._publisher.look_back(wanted, topic_ids_of(plan), producer_id)
-            for place, (first, _) in ranges.items():
-                answer = seen.get(place) or SeenRange(first)
-                if isinstance(answer, ClientError):
-                    raise answer
+            for place, seen in self._read_back(ranges, topic_ids_of(plan), producer_id).items():
                 found[place] = LookedBack(
-                    answer, starts[place].offset, ends[place].offset, cuts.get(place)
+                    seen, starts[place].offset, ends[place].offset, cuts.get(place)
                 )
         return found
+
+    def _read_back(
+        self,
+        ranges: Mapping[TopicPartition, OffsetRange],
+        topic_ids: Mapping[str, bytes],
+        producer_id: int,
+    ) -> dict[TopicPartition, SeenRange]:
+        """Read ranges to their ends, in as many calls as that takes; raises the error of one that
+        came no further."""
+        seen = {place: SeenRange(first) for place, (first, _) in ranges.items()}
+        moved_ms = monotonic_ms()
+        while left := {
+            place: (seen[place].end_offset, end)
+            for place, (_, end) in ranges.items()
+            if seen[place].end_offset < end
+        }:
+            try:
+                answers = self._publisher.look_back(left, topic_ids, producer_id)
+            except TimedOut as late:
+                answers = dict.fromkeys(left, late)
+            errors: list[ClientError] = []
+            for place, answer in answers.items():
+                if isinstance(answer, SeenRange):
+                    seen[place] = answer.behind(seen[place])
+                    moved_ms = monotonic_ms()
+                else:
+                    errors.append(answer)
+            is_over = monotonic_ms() - moved_ms >= self._limit_ms
+            for error in errors:
+                if is_over or not isinstance(error, TimedOut):
+                    raise error
+        return seen
 
     def _check_topics(self, plan: Plan) -> None:
         """Refuse to look for a plan's batches in another topic of the same name."""

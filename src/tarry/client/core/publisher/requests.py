@@ -73,13 +73,26 @@ class PublisherRequests:
         topic_ids: Mapping[str, bytes],
         producer_id: int,
     ) -> Steps[dict[TopicPartition, SeenRange | ClientError]]:
-        """Read the headers of batches in these ranges; an error in place of what could not be
-        read in time."""
+        """Read the headers of batches in these ranges.
+
+        A range that the time was too short for is returned as far as it was read: its `end_offset`
+        says so.  Where nothing could be read, an error is in its place.
+        """
         seen = {place: SeenRange(first) for place, (first, _) in ranges.items()}
+
+        def is_begun(place: TopicPartition) -> bool:
+            return seen[place].end_offset > ranges[place][0]
 
         def attempt(outcomes: Outcomes[TopicPartition, SeenRange]) -> Steps[None]:
             self._view = None
-            view = yield from self._known_view(outcomes.left)
+            try:
+                view = yield from self._known_view(outcomes.left)
+            except TimedOut as late:
+                if not any(is_begun(place) for place in ranges):
+                    raise
+                for place in outcomes.left:
+                    outcomes.settle(place, late)
+                return
             led, errors = _by_leader(view, outcomes.left, topic_ids)
             for place, error in errors.items():
                 outcomes.settle(place, error)
@@ -100,7 +113,11 @@ class PublisherRequests:
                     if left:
                         led[call.target] = left
 
-        return (yield from until_settled(Outcomes(ranges, _may_pass), attempt, _late_error))
+        found = yield from until_settled(Outcomes(ranges, _may_pass), attempt, _late_error)
+        for place, answer in found.items():
+            if isinstance(answer, TimedOut) and is_begun(place):
+                found[place] = seen[place]
+        return found
 
     def _known_view(self, places: list[TopicPartition]) -> Steps[View]:
         """Return a view that has these topics."""
