@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from tarry.client import NewTopic
 from tarry.testing import Tarry
@@ -205,6 +205,7 @@ def read_by_sparks(
 
 @settings(max_examples=60)
 @given(options=OPTIONS, choice=CHOICES)
+@example(options={"minPartitions": "3", "maxRecordsPerPartition": "15"}, choice=SAME)
 def test_whatever_options_are_given_the_outcome_is_the_same(
     spark: SparkSession, same: Tarry, options: dict[str, str], choice: dict[str, str]
 ) -> None:

@@ -73,6 +73,17 @@ def test_tasks_are_as_many_as_the_options_say(spark: SparkSession, broker: Tarry
     assert counts == [1, 3, 5, 10]
 
 
+def test_parts_of_a_partition_that_meet_in_a_task_are_all_read(
+    read: DataFrameReader, broker: Tarry
+) -> None:
+    broker.topic("meeting-parts")
+    broker.send("meeting-parts", *(b"%d" % number for number in range(12)))
+    # Parts of 6 and tasks of 4: the second task has the end of one part and the begin of the next.
+    frame = read.options(subscribe="meeting-parts", tasks="3", maxRecordsPerPartition="10").load()
+
+    assert sorted(row.offset for row in frame.collect()) == list(range(12))
+
+
 def test_conditions_narrow_what_is_read(
     spark: SparkSession, read: DataFrameReader, broker: Tarry
 ) -> None:

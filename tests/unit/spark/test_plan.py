@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from tarry.spark.reading.plan import ReadRange, TaskLimits, plan_tasks
 
@@ -35,6 +35,7 @@ LIMITS = st.builds(
 
 
 @given(st.lists(st.integers(0, 200) | st.integers(0, 100_000), max_size=20), LIMITS)
+@example([120_000], TaskLimits(cores=3, partition_records_max=100_000))
 def test_every_offset_is_in_one_task(sizes: Sizes, limits: TaskLimits) -> None:
     most = limits.partition_records_max
     if most is not None and sum(sizes) > 1_000 * most:
@@ -45,6 +46,9 @@ def test_every_offset_is_in_one_task(sizes: Sizes, limits: TaskLimits) -> None:
     assert joined(tasks) == [one for one in ranges_of(sizes) if one.size > 0]
     assert all(part.size > 0 for task in tasks for part in task)
     assert all(tasks)
+    for task in tasks:
+        places = [(part.topic, part.partition) for part in task]
+        assert len(set(places)) == len(places)
 
 
 @given(st.lists(st.integers(0, 100_000), max_size=20), LIMITS)
@@ -83,6 +87,16 @@ def test_a_large_partition_is_split() -> None:
         [(0, 25_003)],
         [(0, 25_002)],
         [(0, 24_993), (1, 10)],
+    ]
+
+
+def test_parts_of_one_partition_that_meet_in_a_task_are_one_range() -> None:
+    tasks = plan_tasks(ranges_of([120_000]), TaskLimits(cores=3, partition_records_max=100_000))
+
+    assert [[(part.first, part.end) for part in task] for task in tasks] == [
+        [(100, 40_100)],
+        [(40_100, 80_100)],
+        [(80_100, 120_100)],
     ]
 
 

@@ -17,7 +17,9 @@ from tarry.spark.options import OptionRefused
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.plan import ReadRange
+from tarry.spark.reading.read_options import parse_read_options
 from tarry.spark.reading.rows import RowReader, as_spark_has_it
+from tarry.spark.reading.tasks import RangeTwice, TaskPartition, TaskReader
 from tarry.testing import Tarry
 
 ALL_TIMES = {f"message.timestamp.{side}.max.ms": str(2**63 - 1) for side in ("before", "after")}
@@ -112,3 +114,17 @@ def test_a_backfill_reads_nothing_of_a_topic_that_was_made_anew(broker: Tarry) -
     assert read(topic_id) == read("") == 2
     with pytest.raises(TopicRecreated):
         read("AAAAAAAAAAAAAAAAAAAAAQ")
+
+
+def test_a_task_with_two_ranges_of_a_partition_is_refused_and_not_read_in_part() -> None:
+    given = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "orders"}
+    reader = TaskReader(parse_read_options(given, is_stream=False))
+    two = [ReadRange("orders", 3, 0, 5), ReadRange("orders", 3, 5, 9)]
+    task = TaskPartition([])
+    task.value = {"orders": [(3, 0, 5), (3, 5, 9)]}
+
+    sentence = r"two ranges of orders \[3\], 0 to 5 and 5 to 9"
+    with pytest.raises(RangeTwice, match=sentence):
+        TaskPartition(two)
+    with pytest.raises(RangeTwice, match=sentence):
+        list(reader.read(task))

@@ -57,6 +57,7 @@ def plan_tasks(ranges: Iterable[ReadRange], limits: TaskLimits) -> list[list[Rea
     tasks = _cut(line, total, count)
     if limits.partition_records_max is not None:
         tasks = [part for task in tasks for part in _bounded(task, limits.partition_records_max)]
+        tasks = [_joined(task) for task in tasks]
     return tasks
 
 
@@ -111,3 +112,21 @@ def _bounded(task: list[ReadRange], records_max: int) -> list[list[ReadRange]]:
         parts[-1].append(one)
         size += one.size
     return parts
+
+
+def _joined(task: list[ReadRange]) -> list[ReadRange]:
+    """Join the parts of one partition, which follow each other: a task has one range of each."""
+    ranges: list[ReadRange] = []
+    for one in task:
+        last = ranges[-1] if ranges else None
+        if last is not None and _is_next(last, one):
+            ranges[-1] = ReadRange(one.topic, one.partition, last.first, one.end)
+        else:
+            ranges.append(one)
+    return ranges
+
+
+def _is_next(one: ReadRange, other: ReadRange) -> bool:
+    """Return true if a range begins where another one of its partition ends."""
+    is_same = (one.topic, one.partition) == (other.topic, other.partition)
+    return is_same and one.end == other.first

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
+from tarry.base.errors import TarryError
 from tarry.base.ids import TopicPartition
 from tarry.spark.reading.plan import ReadRange
 from tarry.spark.reading.read_options import ReadOptions
-from tarry.spark.reading.rows import RowReader
+from tarry.spark.reading.rows import Ranges, RowReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class RangeTwice(TarryError):
+    """Error of a task with two ranges of one partition, one of which would not be read."""
 
 
 class TaskPartition(InputPartition):
@@ -32,6 +37,7 @@ class TaskPartition(InputPartition):
         by_topic: dict[str, list[tuple[int, int, int]]] = {}
         for one in ranges:
             by_topic.setdefault(one.topic, []).append((one.partition, one.first, one.end))
+        ranges_of(by_topic)
         super().__init__(by_topic)
         ids = topic_ids or {}
         self.topic_ids = {topic: ids[topic] for topic in by_topic if ids.get(topic)}
@@ -47,11 +53,7 @@ class TaskReader:
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task."""
-        ranges = {
-            (topic, index): (first, end)
-            for topic, parts in partition.value.items()
-            for index, first, end in parts
-        }
+        ranges = ranges_of(partition.value)
         if ranges:
             options = self.options
             reader = RowReader(
@@ -63,3 +65,20 @@ class TaskReader:
             )
             assert isinstance(partition, TaskPartition)
             yield from reader.batches(ranges, partition.topic_ids, partition.epochs)
+
+
+def ranges_of(by_topic: Mapping[str, list[tuple[int, int, int]]]) -> Ranges:
+    """Return the ranges of a task by partition; raise where one would take the place of another,
+    whose records nobody would miss."""
+    ranges: Ranges = {}
+    for topic, parts in by_topic.items():
+        for partition, first, end in parts:
+            if (topic, partition) in ranges:
+                begin, stop = ranges[topic, partition]
+                raise RangeTwice(
+                    f"a task has two ranges of {topic} [{partition}], {begin} to {stop} and "
+                    f"{first} to {end}, and would read one of them: nothing was read. This is a "
+                    "fault of Tarry: please report it with this sentence and the query's options"
+                )
+            ranges[topic, partition] = first, end
+    return ranges
