@@ -243,3 +243,28 @@ def test_what_is_known_of_a_log_does_not_move_a_query() -> None:
     assert not bare.is_at(QueryOffsets.from_json({"orders": {"id": "b", "0": 10}}))
     assert not bare.is_at(QueryOffsets.from_json({"orders": {"id": "a", "0": 11}}))
     assert not bare.is_at(QueryOffsets.from_json({"orders": {"id": "a", "0": 10, "1": 0}}))
+
+
+@pytest.mark.parametrize("kept", [{}, {"payments": {"id": "p", "0": 400_000}}])
+def test_a_limited_micro_batch_begins_at_the_first_record_that_is_there(
+    kept: dict[str, dict[str, object]],
+) -> None:
+    """Offsets that are gone take no share: others would wait for what nobody can read."""
+    start = QueryOffsets.from_json({"orders": {"id": "a", "0": 600}, **kept})
+    topics = {"orders": FoundTopic("a", (0,)), "payments": FoundTopic("p", (0,))}
+    ends = {("orders", 0): 1_600, ("payments", 0): 1_001_000}
+    starts = {("orders", 0): 0, ("payments", 0): 1_000_000}
+
+    reached = advance(start, topics, ends, 200, starts=starts)
+
+    assert dict(reached.places()) == {("orders", 0): 700, ("payments", 0): 1_000_100}
+
+
+def test_a_log_whose_records_are_all_gone_is_followed_to_its_end() -> None:
+    start = QueryOffsets.from_json({"orders": {"id": "a", "0": 600, "1": 5}})
+    topics = {"orders": FoundTopic("a", (0, 1))}
+    ends = {("orders", 0): 1_600, ("orders", 1): 10}
+    # The second one was found later than the end, and retention was there in between.
+    starts = {("orders", 0): 1_600, ("orders", 1): 12}
+
+    assert dict(advance(start, topics, ends, 3, starts=starts).places()) == ends

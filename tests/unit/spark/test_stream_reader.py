@@ -150,6 +150,61 @@ def test_what_a_log_has_lost_fails_or_is_left_out(make: Any, tmp_path: Path) -> 
     assert lax.latestOffset(at(end, 9, 3), ReadAllAvailable()) == end
 
 
+def test_a_limited_micro_batch_passes_over_what_is_gone_and_tells_it_once(
+    make: Any, tmp_path: Path
+) -> None:
+    file = tmp_path / "lost.jsonl"
+    lax = make(failOnDataLoss="false", lossFile=str(file))
+    end = lax.initialOffset()
+    # The query has not begun with the first partition, which has the offsets 2 to 5.
+    begun = at(end, 0, 0)
+    del begun[TOPIC]["0"]
+
+    reached = lax.latestOffset(begun, ReadMaxRows(2))
+    (task,) = lax.partitions(begun, reached)
+    final = lax.latestOffset(reached, ReadMaxRows(9))
+    lax.partitions(reached, final)
+
+    assert offsets(reached) == {"0": 3, "1": 1}
+    assert task.value == {TOPIC: [(0, 2, 3), (1, 0, 1)]}
+    (line,) = file.read_text().splitlines()
+    assert '"partition":0,"first":0,"end":2' in line
+    assert final == end
+
+
+def test_what_retention_takes_while_a_query_ends_takes_no_share(broker: Tarry, make: Any) -> None:
+    lax = make(failOnDataLoss="false", startingOffsets="earliest")
+    begin = lax.initialOffset()
+    lax.prepareForTriggerAvailableNow()
+    first = lax.latestOffset(begin, ReadMaxRows(2))
+    broker.admin.delete_records({(TOPIC, 0): 4})
+
+    second = lax.latestOffset(first, ReadMaxRows(2))
+    broker.admin.delete_topics([TOPIC])
+    third = lax.latestOffset(second, ReadMaxRows(9))
+    broker.topic(TOPIC)
+
+    assert offsets(first) == {"0": 3, "1": 1}
+    assert offsets(second) == {"0": 5, "1": 2}
+    # What is gone with a topic is found when the micro-batch is planned.
+    assert offsets(third) == {"0": 5, "1": 3}
+
+
+def test_records_that_are_gone_are_none_that_a_micro_batch_waits_for(
+    broker: Tarry, make: Any
+) -> None:
+    lax = make(failOnDataLoss="false", minOffsetsPerTrigger="3")
+    limit = lax.getDefaultReadLimit()
+    end = lax.initialOffset()
+    lax.latestOffset(at(end, 5, 2), limit)
+    broker.send(TOPIC, *[b"more"] * 5, partition=0)
+    broker.admin.delete_records({(TOPIC, 0): 9})
+
+    assert lax.latestOffset(end, limit) == end
+    broker.send(TOPIC, *[b"more"] * 2, partition=0)
+    assert offsets(lax.latestOffset(end, limit)) == {"0": 12, "1": 3}
+
+
 @pytest.mark.parametrize("fails_on_loss", ["true", "false"])
 def test_a_topic_that_one_broker_does_not_know_for_a_moment_is_not_gone(
     broker: Tarry, make: Any, monkeypatch: pytest.MonkeyPatch, fails_on_loss: str

@@ -1,7 +1,8 @@
 """Advance: from where a stream is to where it may go, and the ranges between; pure.
 
 A partition that a query has not read begins at offset 0, so that what retention took before it was
-seen counts as lost, and a batch that is repeated reads what it read before.
+seen counts as lost, and a batch that is repeated reads what it read before.  A limit is shared from
+the first record that is there, where going on without what is lost is allowed.
 """
 
 from __future__ import annotations
@@ -97,14 +98,16 @@ def advance(
     ends: Mapping[TopicPartition, int],
     limit: int | None,
     partings: Mapping[TopicPartition, int] | None = None,
+    starts: Mapping[TopicPartition, int] | None = None,
 ) -> QueryOffsets:
     """Return where the next micro-batch ends: at these ends, or after `limit` records.
 
     `partings` are where logs part from what was read of them, and where reading goes on after this
-    micro-batch, which has nothing of them.  A place that does not move keeps its line.
+    micro-batch, which has nothing of them.  What lies before `starts` is gone and takes nothing of
+    the limit.  A place that does not move keeps its line.
     """
     partings = partings or {}
-    begins = {place: begin_of(start, place, topics[place[0]].topic_id) for place in ends}
+    begins = begins_of(start, topics, ends, starts)
     left = {
         place: 0 if place in partings else max(0, ends[place] - begins[place]) for place in ends
     }
@@ -116,10 +119,26 @@ def advance(
         offset = partings.get(place, offset)
         noted = start.noted(place)
         if offset > 0 or noted is not None:
-            is_same = noted is not None and noted.offset == offset == begins[place]
+            begin = begin_of(start, place, topics[place[0]].topic_id)
+            is_same = noted is not None and noted.offset == offset == begin
             line = noted.line if noted is not None and is_same else ()
             reached.set(place, offset, topics[place[0]].topic_id, line)
     return reached
+
+
+def begins_of(
+    start: QueryOffsets,
+    topics: Mapping[str, FoundTopic],
+    ends: Mapping[TopicPartition, int],
+    starts: Mapping[TopicPartition, int] | None = None,
+) -> dict[TopicPartition, int]:
+    """Return where partitions go on: not before the starts of their logs, as far as these are
+    given."""
+    starts = starts or {}
+    return {
+        place: max(begin_of(start, place, topics[place[0]].topic_id), starts.get(place, 0))
+        for place in ends
+    }
 
 
 def begin_of(start: QueryOffsets, place: TopicPartition, topic_id: str) -> int:

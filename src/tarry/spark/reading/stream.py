@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -32,6 +32,7 @@ from tarry.spark.reading.advance import (
     losses_of_topics,
     noted_places,
     ranges_between,
+    why_gone,
 )
 from tarry.spark.reading.batch import task_limits
 from tarry.spark.reading.cluster import FoundTopic, LiveCluster
@@ -68,10 +69,20 @@ class FoundLogs:
     # Where logs part from what was read of them.
     partings: Mapping[TopicPartition, int] = field(default_factory=dict)
     has_losses: bool = False
+    # First records of logs, where a query goes on without what is lost before them.
+    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def advance(self, begun: QueryOffsets, limit: int | None) -> QueryOffsets:
         """Return where a micro-batch ends that begins there."""
-        return advance(begun, self.topics, self.ends, limit, self.partings)
+        return advance(begun, self.topics, self.ends, limit, self.partings, self.starts)
+
+    def count_between(self, begun: QueryOffsets, reached: QueryOffsets) -> int:
+        """Count what a micro-batch reads, without what is known to be gone."""
+        count = 0
+        for one in ranges_between(begun, reached):
+            start = self.starts.get((one.topic, one.partition), 0)
+            count += max(0, one.end - max(one.first, start))
+        return count
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -152,8 +163,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # All there is; what has not begun lies within the limit.
         latest = found.advance(begun, None)
         self._latest = latest
-        is_limited = not isinstance(limit, ReadAllAvailable) and not found.has_losses
-        if is_limited and self._is_to_wait(begun, latest):
+        is_limited = not isinstance(limit, ReadAllAvailable)
+        if is_limited and not self.options.fail_on_data_loss and not latest.is_at(begun):
+            found = replace(found, starts=self._starts_of(found))
+        if is_limited and not found.has_losses and self._is_to_wait(found, begun, latest):
             return begun.to_json()
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         reached = latest if most is None else found.advance(begun, most)
@@ -195,12 +208,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 break
         return topics
 
-    def _is_to_wait(self, begun: QueryOffsets, latest: QueryOffsets) -> bool:
+    def _starts_of(self, found: FoundLogs) -> dict[TopicPartition, int]:
+        """Find the first records of logs, where they are the ones that were found before."""
+        topics = found.topics
+        if found is self._targets:
+            # The topics were found when the query began to end, and may be gone by now.
+            topics = self._cluster.topics(self.options.choice)
+        there = [
+            place
+            for place in found.ends
+            if not why_gone(*place, found.topics[place[0]].topic_id, topics)
+        ]
+        return self._cluster.starts(there) if there else {}
+
+    def _is_to_wait(self, found: FoundLogs, begun: QueryOffsets, latest: QueryOffsets) -> bool:
         """Return true if there are fewer records than `minOffsetsPerTrigger`, not for too long."""
         least = self.options.trigger_offsets_min
         if least is None or self._is_available_now or self._triggered_s is None:
             return False
-        if sum(one.size for one in ranges_between(begun, latest)) >= least:
+        if found.count_between(begun, latest) >= least:
             return False
         return time.monotonic() < self._triggered_s + self.options.trigger_delay_ms_max / 1_000
 
