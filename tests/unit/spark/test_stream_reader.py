@@ -247,6 +247,33 @@ def test_a_topic_made_anew_is_read_from_its_begin_and_never_for_the_old_one(
     assert task.topic_ids == {TOPIC: reached[TOPIC]["id"]}
 
 
+@pytest.mark.parametrize("is_made_anew", [True, False])
+def test_what_was_planned_of_a_topic_that_is_gone_is_told_with_its_offsets(
+    broker: Tarry, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_made_anew: bool
+) -> None:
+    monkeypatch.setattr(stream, "GONE_SECONDS", 0.01)
+    file = tmp_path / "lost.jsonl"
+    strict, lax = make(), make(failOnDataLoss="false", lossFile=str(file))
+    end = strict.initialOffset()
+    broker.admin.delete_topics([TOPIC])
+    if is_made_anew:
+        broker.topic(TOPIC, partitions=2, retention_ms=-1)
+
+    with pytest.raises(DataLost, match=r"orders \[0\] from offset 0 to 5 \(the topic was deleted"):
+        strict.partitions(at(end, 0, 3), end)
+    assert lax.partitions(at(end, 0, 3), end) == []
+    (line,) = file.read_text().splitlines()
+    assert '"partition":0,"first":0,"end":5,"reason":"the topic was deleted' in line
+
+    # What would have followed is another loss, and is told when the query looks for more.
+    lax.latestOffset(end, ReadAllAvailable())
+    lines = file.read_text().splitlines()[1:]
+    assert ['"first":5,"end":null' in one for one in lines] == [True, False]
+    assert ['"first":3,"end":null' in one for one in lines] == [False, True]
+    if not is_made_anew:
+        broker.topic(TOPIC)
+
+
 def test_a_group_shows_how_far_the_query_is(broker: Tarry, make: Any) -> None:
     reader = make(startingOffsets="earliest", groupId="job")
     begin = reader.initialOffset()

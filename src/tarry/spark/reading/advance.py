@@ -7,7 +7,7 @@ the first record that is there, where going on without what is lost is allowed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tarry.base.ids import TopicPartition
 from tarry.spark.histories.lines import NotedPlace
@@ -43,12 +43,39 @@ def losses_of_topics(
     not chosen any more."""
     lost: list[LostRange] = []
     for (name, partition), offset in start.places():
-        reason = why_gone(name, partition, start.topics[name].topic_id, topics)
-        if reason and choice is not None and not choice.takes(name, partition):
-            reason = "the query does not read it any more"
+        reason = _why_not_read((name, partition), start, topics, choice)
         if reason:
             lost.append(LostRange(name, partition, offset, None, reason))
     return lost
+
+
+def losses_of_ranges(
+    ranges: Iterable[ReadRange],
+    end: QueryOffsets,
+    topics: Mapping[str, FoundTopic],
+    choice: TopicChoice,
+) -> list[LostRange]:
+    """Return which ranges of a micro-batch that ends there are gone with their topics or
+    partitions, or are not chosen any more."""
+    lost: list[LostRange] = []
+    for one in ranges:
+        reason = _why_not_read((one.topic, one.partition), end, topics, choice)
+        if reason:
+            lost.append(LostRange(one.topic, one.partition, one.first, one.end, reason))
+    return lost
+
+
+def _why_not_read(
+    place: TopicPartition,
+    offsets: QueryOffsets,
+    topics: Mapping[str, FoundTopic],
+    choice: TopicChoice | None,
+) -> str:
+    """Return why nothing is read of a place of these offsets; empty if it is."""
+    reason = why_gone(*place, offsets.topics[place[0]].topic_id, topics)
+    if reason and choice is not None and not choice.takes(*place):
+        return "the query does not read it any more"
+    return reason
 
 
 def losses_of_ends(

@@ -29,6 +29,7 @@ from tarry.spark.reading.advance import (
     advance,
     losses_of_cuts,
     losses_of_ends,
+    losses_of_ranges,
     losses_of_topics,
     noted_places,
     ranges_between,
@@ -243,7 +244,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not ranges:
             return []
         topics = self._topics_of(reached)
-        lost = losses_of_topics(reached, topics, self.options.choice)
+        lost = losses_of_ranges(ranges, reached, topics, self.options.choice)
         gone = dict.fromkeys((one.topic, one.partition) for one in lost)
         there = [one for one in ranges if (one.topic, one.partition) not in gone]
         places = [(one.topic, one.partition) for one in there]
