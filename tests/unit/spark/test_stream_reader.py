@@ -44,7 +44,8 @@ def make(broker: Tarry) -> Iterator[Any]:
     made: list[StreamReader] = []
 
     def reader(**options: str) -> StreamReader:
-        given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": TOPIC, **options}
+        choice = {} if "assign" in options else {"subscribe": TOPIC}
+        given = {"kafka.bootstrap.servers": broker.bootstrap, **choice, **options}
         made.append(StreamReader(parse_read_options(given, is_stream=True)))
         return made[-1]
 
@@ -221,6 +222,55 @@ def test_a_topic_that_one_broker_does_not_know_for_a_moment_is_not_gone(
     (task,) = reader.partitions(begun, end)
 
     assert task.value == {TOPIC: [(0, 3, 5), (1, 1, 3)]}
+
+
+@pytest.mark.parametrize(
+    ("choice", "sentence"),
+    [
+        ({"subscribe": "orders,paymets"}, "the broker has no topic paymets: make it"),
+        ({"assign": '{"orders": [0, 1, 9]}'}, "the topic orders has no partition 9"),
+        ({"assign": '{"orders": [0, 1], "paymets": [0]}'}, "the broker has no topic paymets"),
+    ],
+)
+def test_a_query_that_is_started_again_refuses_what_is_not_there_or_tells_it_once(
+    make: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    choice: dict[str, str],
+    sentence: str,
+) -> None:
+    monkeypatch.setattr(stream, "GONE_SECONDS", 0.01)
+    begun = make().initialOffset()
+    strict, lax = make(**choice), make(**choice, failOnDataLoss="false")
+
+    with pytest.raises(OptionRefused, match=sentence):
+        strict.latestOffset(begun, ReadAllAvailable())
+    for _ in range(2):
+        assert offsets(lax.latestOffset(begun, ReadAllAvailable()))["0"] == 5
+    told = [record.getMessage() for record in caplog.records if sentence in record.getMessage()]
+    assert len(told) == 1
+    assert "reads it as soon as it is there" in told[0]
+
+
+def test_a_new_topic_that_is_not_known_for_a_moment_does_not_end_a_query(
+    broker: Tarry, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "GONE_SECONDS", 0.01)
+    begun = make().initialOffset()
+    broker.topic("new-payments")
+    reader = make(subscribe="orders,new-payments")
+
+    broker.fail("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", times=2, topic="new-payments")
+    assert reader.latestOffset(begun, ReadAllAvailable()) == begun
+    # It is known by now, and a query that runs is not ended for a topic that it has not begun.
+    broker.fail("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", times=9, topic="new-payments")
+    assert reader.latestOffset(begun, ReadAllAvailable()) == begun
+    broker.heal()
+    broker.send("new-payments", b"first")
+    reached = reader.latestOffset(begun, ReadAllAvailable())
+    broker.admin.delete_topics(["new-payments"])
+
+    assert reached["new-payments"]["0"] == 1
 
 
 def test_a_topic_made_anew_is_read_from_its_begin_and_never_for_the_old_one(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tarry.base.ids import TopicPartition
 from tarry.spark.options import OptionRefused
@@ -29,15 +29,28 @@ def places_of(topics: dict[str, FoundTopic]) -> list[TopicPartition]:
 
 def check_found(choice: TopicChoice, topics: dict[str, FoundTopic]) -> None:
     """Refuse names of topics, and partitions of them, that are not there."""
-    missing = [name for name in (choice.names or tuple(choice.assigned)) if name not in topics]
+    sentence = what_is_missing(choice, topics)
+    if sentence:
+        raise OptionRefused(sentence)
+
+
+def what_is_missing(
+    choice: TopicChoice, topics: Mapping[str, FoundTopic], begun: Iterable[TopicPartition] = ()
+) -> str:
+    """Return a sentence that names what is chosen and is neither there nor begun; empty if there
+    is nothing such."""
+    places = dict.fromkeys(begun)
+    known = {*topics, *(name for name, _ in places)}
+    names = choice.names or tuple(choice.assigned)
+    missing = [name for name in names if name not in known]
     if missing:
-        raise OptionRefused(
-            f"the broker has no topic {', '.join(missing)}: make it, or read other topics"
-        )
+        return f"the broker has no topic {', '.join(missing)}: make it, or read other topics"
     for name, wanted in choice.assigned.items():
-        gone = [str(one) for one in wanted if one not in topics[name].partitions]
+        there = topics[name].partitions if name in topics else ()
+        gone = [str(one) for one in wanted if one not in there and (name, one) not in places]
         if gone:
-            raise OptionRefused(f"the topic {name} has no partition {', '.join(gone)}")
+            return f"the topic {name} has no partition {', '.join(gone)}: read others of it"
+    return ""
 
 
 def resolve_start(

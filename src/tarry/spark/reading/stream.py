@@ -25,6 +25,7 @@ from pyspark.sql.streaming.datasource import (
 from tarry.base.ids import TopicPartition
 from tarry.client import ClientError
 from tarry.spark.histories.looks import Looks, SeenLog, partings_of
+from tarry.spark.options import OptionRefused
 from tarry.spark.reading.advance import (
     advance,
     losses_of_cuts,
@@ -41,7 +42,7 @@ from tarry.spark.reading.loss import LostRange, raise_or_tell, within_cuts, with
 from tarry.spark.reading.offsets import QueryOffsets
 from tarry.spark.reading.plan import ReadRange, plan_tasks
 from tarry.spark.reading.read_options import ReadOptions
-from tarry.spark.reading.resolve import check_found, places_of, resolve_start
+from tarry.spark.reading.resolve import check_found, places_of, resolve_start, what_is_missing
 from tarry.spark.reading.tasks import TaskPartition, TaskReader
 
 if TYPE_CHECKING:
@@ -101,6 +102,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._committed: QueryOffsets | None = None
         self._is_commit_failing = False
         self._triggered_s: float | None = None
+        # What is chosen and not there was looked for; the sentence that told it.
+        self._is_choice_checked = False
+        self._told_missing = ""
 
     # --- Offsets
 
@@ -183,7 +187,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         is lost."""
         if self._is_available_now and self._targets is not None:
             return self._targets
-        topics = self._topics_of(begun)
+        topics = self._topics_of(begun, is_all_wanted=not self._is_choice_checked)
+        self._check_missing(begun, topics)
         noted = noted_places(begun, topics)
         seen = self._looks.look(noted) if noted else {}
         ends = {place: one.end.offset for place, one in seen.items()}
@@ -198,15 +203,31 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._targets = FoundLogs(topics, ends, seen)
         return FoundLogs(topics, ends, seen, partings, has_losses=bool(lost))
 
-    def _topics_of(self, offsets: QueryOffsets) -> dict[str, FoundTopic]:
-        """Find the topics; ask again before one that has offsets counts as gone."""
+    def _check_missing(self, begun: QueryOffsets, topics: Mapping[str, FoundTopic]) -> None:
+        """Refuse what is chosen and neither there nor begun when a query starts; tell it once where
+        going on without what is gone is allowed, or while the query runs."""
+        missing = what_is_missing(self.options.choice, topics, dict(begun.places()))
+        if missing and self.options.fail_on_data_loss and not self._is_choice_checked:
+            raise OptionRefused(missing)
+        self._is_choice_checked = True
+        if missing and missing != self._told_missing:
+            log.warning("%s. The query goes on, and reads it as soon as it is there", missing)
+            self._told_missing = missing
+
+    def _topics_of(
+        self, offsets: QueryOffsets, *, is_all_wanted: bool = False
+    ) -> dict[str, FoundTopic]:
+        """Find the topics; ask again before one that has offsets, or any that is chosen, counts as
+        gone."""
         choice = self.options.choice
         for attempt in range(GONE_ATTEMPTS + 1):
             if attempt > 0:
                 time.sleep(GONE_SECONDS)
             topics = self._cluster.topics(choice)
-            if all(name in topics or not choice.takes(name) for name in offsets.topics):
-                break
+            is_one_gone = any(choice.takes(name) for name in offsets.topics if name not in topics)
+            if is_one_gone or (is_all_wanted and what_is_missing(choice, topics)):
+                continue
+            break
         return topics
 
     def _starts_of(self, found: FoundLogs) -> dict[TopicPartition, int]:
