@@ -37,7 +37,7 @@ READ_COLUMNS: Final = {
     "timestampType": ("int", "0: the producer gave the time; 1: the broker did."),
     "headers": (
         "array of struct of key (string) and value (binary)",
-        "Its headers; only with `includeHeaders`.",
+        "Its headers; only with `includeHeaders`, or where `columns` names it.",
     ),
 }
 

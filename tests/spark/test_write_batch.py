@@ -30,7 +30,9 @@ def test_keys_land_where_java_puts_them(spark, broker, tmp_path, delivery):
     rows = [(f"k{number}", f"v{number}") for number in range(200)]
     frame = spark.createDataFrame(rows, "key string, value string").repartition(2)
 
-    options = {"topic": topic, "delivery": delivery, "sinkLocation": str(tmp_path / "sink")}
+    options = {"topic": topic, "delivery": delivery}
+    if delivery == "exactly-once":
+        options["sinkLocation"] = str(tmp_path / "sink")
     writer(frame, broker, **options).save()
 
     expected = [(java_partition(k.encode(), 3), k.encode(), v.encode()) for k, v in rows]

@@ -115,7 +115,7 @@ OURS: Final = (
         "group",
         "",
         "Group to which a stream commits its offsets, so that lag can be seen. Nobody joins it, "
-        "and nothing is read from it.",
+        "and nothing is read from it. A batch warns that it commits nothing.",
     ),
     SourceOption(
         "lossFile",
@@ -135,14 +135,15 @@ OURS: Final = (
         "columns",
         "names with commas between",
         "all",
-        "Columns that are decoded. Spark does not tell a Python source which ones a query uses.",
+        "Columns that are decoded. Spark does not tell a Python source which ones a query uses. "
+        "`includeHeaders` adds `headers` to them.",
     ),
     SourceOption(
         "filters",
         "true, false",
         "`false`",
         "Lets conditions on `topic`, `partition`, `offset` and a least `timestamp` narrow a batch; "
-        "needs `spark.sql.python.filterPushdown.enabled`.",
+        "needs `spark.sql.python.filterPushdown.enabled`. A stream warns that it takes none.",
     ),
     SourceOption(
         "cores",
@@ -172,13 +173,13 @@ WRITING: Final = (
         "directory",
         "stream `CHECKPOINT/sink`",
         "Directory of plans and files, which driver and workers share. The same directory means "
-        "the same write.",
+        "the same write. A batch takes it with `delivery=exactly-once` only.",
     ),
     SourceOption(
         "checkpointLocation",
         "directory",
         "",
-        "Checkpoint of a stream; it must be an option of the writer itself.",
+        "Checkpoint of a stream; it must be an option of the writer itself. A batch refuses it.",
     ),
     SourceOption(
         "includeHeaders",

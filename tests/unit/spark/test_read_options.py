@@ -62,7 +62,17 @@ def test_defaults_are_those_of_sparks_kafka_source() -> None:
             "starting",
             Bound("times", {("a", 0): 7}),
         ),
-        ({"includeHeaders": "TRUE", "columns": "offset, VALUE"}, "columns", ("offset", "value")),
+        (
+            {"includeHeaders": "TRUE", "columns": "offset, VALUE"},
+            "columns",
+            ("offset", "value", "headers"),
+        ),
+        (
+            {"includeHeaders": "true", "columns": "headers,value"},
+            "columns",
+            ("headers", "value"),
+        ),
+        ({"includeHeaders": "false", "columns": "offset"}, "columns", ("offset",)),
         ({"columns": "headers"}, "columns", ("headers",)),
         ({"failOnDataLoss": "false"}, "fail_on_data_loss", False),
         ({"maxTriggerDelay": "90s"}, "trigger_delay_ms_max", 90_000),
@@ -173,11 +183,28 @@ def test_a_stream_has_no_end(name: str) -> None:
 
 def test_what_has_no_effect_is_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "tarry.spark"):
-        options = parse({"kafka.group.id": "g", "maxOffsetsPerTrigger": "5"})
+        options = parse({"kafka.group.id": "g", "maxOffsetsPerTrigger": "5", "groupId": "lake"})
 
     assert "group.id" not in options.settings
     assert [record.message for record in caplog.records] == [
         "the option maxOffsetsPerTrigger has no effect in a batch",
+        "the option groupId has no effect in a batch",
         "the option kafka.group.id has no effect: no group is joined to read; groupId names one "
         "that offsets are committed to",
     ]
+
+
+def test_what_has_no_effect_in_a_stream_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "tarry.spark"):
+        parse({"filters": "true", "groupId": "lake", "maxOffsetsPerTrigger": "5"}, is_stream=True)
+
+    assert [record.message for record in caplog.records] == [
+        "the option filters has no effect in a stream",
+    ]
+
+
+def test_filters_that_are_off_are_no_reason_to_warn(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "tarry.spark"):
+        parse({"filters": "false"}, is_stream=True)
+
+    assert not caplog.records

@@ -48,6 +48,19 @@ def schema(**columns: DataType) -> StructType:
         ({**SERVERS, "kafka.key.serializer": "x"}, "keys are bytes or text already"),
         ({**SERVERS, "delivery": "twice"}, "delivery='twice' is neither at-least-once nor"),
         ({**SERVERS, "delivery": "exactly-once"}, "needs the option sinkLocation"),
+        (
+            {**SERVERS, "sinklocation": "/s"},
+            "sinkLocation acts with delivery=exactly-once only: add that, or leave it out",
+        ),
+        (
+            {**SERVERS, "sinklocation": "/s", "delivery": "at-least-once"},
+            "sinkLocation acts with delivery=exactly-once only",
+        ),
+        (STREAM, "checkpointLocation acts in a stream only: leave it out, or write exactly once"),
+        (
+            {**STREAM, "sinklocation": "/s", "delivery": "exactly-once"},
+            "checkpointLocation acts in a stream only",
+        ),
     ],
 )
 def test_options_of_a_batch_that_are_refused(options, sentence):

@@ -28,6 +28,8 @@ from tarry.spark.reading.bounds import (
 
 log = logging.getLogger("tarry.spark")
 
+HEADERS: Final = "headers"
+
 # Columns in their order; the last one is there if `includeHeaders` is true.
 COLUMNS: Final = (
     "key",
@@ -37,7 +39,7 @@ COLUMNS: Final = (
     "offset",
     "timestamp",
     "timestampType",
-    "headers",
+    HEADERS,
 )
 
 STRATEGY_NAMES: Final = names_of(STRATEGIES)
@@ -115,7 +117,7 @@ def parse_read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOpti
         raise OptionRefused(
             f"minOffsetsPerTrigger={least} is more than maxOffsetsPerTrigger={most}"
         )
-    _warn(texts, () if is_stream else STREAM_NAMES)
+    _warn(texts, is_stream=is_stream)
     strategy = (texts.text("startingOffsetsByTimestampStrategy") or STRATEGY_ERROR).strip().lower()
     if strategy not in (STRATEGY_ERROR, STRATEGY_LATEST):
         raise OptionRefused(
@@ -158,6 +160,8 @@ def columns_of(texts: OptionTexts) -> tuple[str, ...]:
                 f"columns={wanted!r:.100} takes each of these names once: {', '.join(COLUMNS)}"
             )
         columns.append(name)
+    if has_headers and HEADERS not in columns:
+        columns.append(HEADERS)
     return tuple(columns)
 
 
@@ -240,8 +244,10 @@ def _settings(texts: OptionTexts) -> dict[str, str]:
     return settings
 
 
-def _warn(texts: OptionTexts, ignored: tuple[str, ...]) -> None:
-    for name in ignored:
+def _warn(texts: OptionTexts, *, is_stream: bool) -> None:
+    if is_stream and texts.flag("filters", False):
+        log.warning("the option filters has no effect in a stream")
+    for name in () if is_stream else (*STREAM_NAMES, "groupId"):
         if texts.text(name) is not None:
             log.warning("the option %s has no effect in a batch", name)
     for name, instead in WITHOUT_EFFECT.items():

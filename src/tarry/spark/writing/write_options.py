@@ -98,6 +98,8 @@ def parse_write_options(options: Mapping[str, str], *, is_stream: bool) -> Write
     is_exactly_once = delivery == EXACTLY_ONCE
     if is_stream and not is_exactly_once:
         raise OptionRefused(f"a stream is written {EXACTLY_ONCE}: leave the option {DELIVERY} out")
+    if not is_stream:
+        _refuse_without_effect(checkpoint, location, is_exactly_once=is_exactly_once)
     if is_stream and checkpoint is None:
         raise OptionRefused(
             "a stream needs the option checkpointLocation at its own writer, such as "
@@ -118,3 +120,18 @@ def parse_write_options(options: Mapping[str, str], *, is_stream: bool) -> Write
         # Workers may have another working directory than the driver.
         location = str(local_path(location).absolute())
     return WriteOptions(texts.text(TOPIC), is_exactly_once, location, checkpoint, settings)
+
+
+def _refuse_without_effect(
+    checkpoint: str | None, location: str | None, *, is_exactly_once: bool
+) -> None:
+    """Refuse what a batch does not look at: who gives it wants rows written once."""
+    if checkpoint is not None:
+        raise OptionRefused(
+            f"{CHECKPOINT_LOCATION} acts in a stream only: leave it out, or write exactly once by "
+            f"{DELIVERY}={EXACTLY_ONCE} and {SINK_LOCATION}"
+        )
+    if location is not None and not is_exactly_once:
+        raise OptionRefused(
+            f"{SINK_LOCATION} acts with {DELIVERY}={EXACTLY_ONCE} only: add that, or leave it out"
+        )
