@@ -265,14 +265,11 @@ def minute(number):
     return f"{START + timedelta(minutes=number):%Y-%m-%dT%H:%M:%S}.000Z"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Lines of offset and value, a file for each micro-batch."""
-    made = tmp_path_factory.mktemp("events")
-    (made / "in").mkdir()
-    (made / "event.json").write_text(json.dumps(EVENT))
+def write_files(directory, batches):
+    """Write lines of offset and value, a file for each micro-batch."""
+    directory.mkdir()
     offset = 0
-    for number, events in enumerate(BATCHES):
+    for number, events in enumerate(batches):
         lines = []
         for event in events:
             value = "broken"
@@ -280,10 +277,18 @@ def folder(tmp_path_factory):
                 value = json.dumps({"id": event[0], "at": minute(event[1]), "kind": event[2]})
             lines.append(f"{offset}|{value}\n")
             offset += 1
-        path = made / "in" / f"{number}.txt"
+        path = directory / f"{number}.txt"
         path.write_text("".join(lines))
         # A stream of files takes the oldest first.
         os.utime(path, (1_000_000 + number * 10,) * 2)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Files of the micro-batches, and the schema of their events."""
+    made = tmp_path_factory.mktemp("events")
+    (made / "event.json").write_text(json.dumps(EVENT))
+    write_files(made / "in", BATCHES)
     return made
 
 
@@ -394,6 +399,24 @@ def test_each_wait_ends_once_and_says_how(events, rocksdb, tmp_path):
         ("d", "d", "completed", minute(94), minute(95), 60_000),
         ("z", "z", "expired", minute(10), minute(40), 1_800_000),
     ]
+
+
+def test_a_wait_expires_while_only_other_events_come(events, rocksdb, tmp_path):
+    # The last event has no key, and begins and completes nothing.
+    write_files(tmp_path / "in", [[("a", 0, "placed")], [(None, 120, "viewed")]])
+    frame = wait(
+        events(stream=True, directory=tmp_path / "in"),
+        key="id",
+        start="kind = 'placed'",
+        until="kind = 'paid'",
+        within="30m",
+        late="10m",
+        topic="unpaid",
+    )
+
+    rows = run(frame, tmp_path)
+
+    assert [(row.key, json.loads(row.value)["outcome"]) for row in rows] == [("a", "expired")]
 
 
 @pytest.mark.parametrize("span", [{"window": "1h", "slide": "30m"}, {"session": "10m"}])

@@ -23,9 +23,10 @@ def wait(
     An event for which `start` is true begins a wait of its `key`, unless one is open; the first one
     for which `until` is true completes it.  A wait that nothing completes `within` of event time
     expires.  A wait ends once, when the watermark has passed its end: the newest event time less
-    `late`.  The record's key is the wait's, its value JSON with key, outcome (`completed` or
-    `expired`), began, ended and waited_ms.  Rows that an earlier step marked, and rows whose key is
-    null, are left out; an expression that cannot be computed is not true.  Raises StepRefused.
+    `late`, of events of all kinds and keys.  The record's key is the wait's, its value JSON with
+    key, outcome (`completed` or `expired`), began, ended and waited_ms.  Rows that an earlier step
+    marked, and rows whose key is null, are left out; an expression that cannot be computed is not
+    true.  Raises StepRefused.
     """
     from pyspark.sql import functions as of
 
@@ -45,19 +46,23 @@ def wait(
     from tarry.spark.steps.waits_on_events import OUTCOME_SCHEMA, WaitsOnEvents
 
     kind = of.when(of.expr(start), STARTS).otherwise(0) + of.when(of.expr(until), ENDS).otherwise(0)
+    text = _text_of(df, key)
     well = df.filter(of.col(RULE).isNull() & of.col(TIME).isNotNull())
     with null_for_errors(df.sparkSession):
-        named = well.select(_text_of(df, key).alias("key"), TIME, kind.alias("kind"))
-    events = named.filter("key IS NOT NULL AND kind > 0").withWatermark(
-        TIME, f"{late_ms} milliseconds"
-    )
-    coded = events.select(
+        named = well.select(
+            text.alias("key"), TIME, of.when(text.isNull(), 0).otherwise(kind).alias("kind")
+        )
+    # Every event moves the watermark, also one that begins and completes nothing.
+    watched = named.withWatermark(TIME, f"{late_ms} milliseconds")
+    coded = watched.select(
         of.pmod(of.xxhash64("key"), of.lit(BUCKETS)).cast("int").alias(BUCKET),
         "key",
         # By it Spark drops what comes behind the watermark.
         TIME,
         (of.unix_micros(TIME) * KINDS + of.col("kind")).alias("code"),
     )
+    # Of the code, which the time is a part of: Spark filters by anything else before the watermark.
+    coded = coded.filter(of.pmod("code", of.lit(KINDS)) > 0)
     ended = coded.groupBy(BUCKET).transformWithState(
         WaitsOnEvents(within_us), OUTCOME_SCHEMA, "append", "eventTime"
     )
