@@ -373,6 +373,21 @@ def test_doubles_are_marked_and_nothing_is_dropped(spark, events, folder, rocksd
     }
 
 
+def test_an_event_that_a_rule_rejected_makes_no_other_one_late(events, rocksdb, tmp_path):
+    batches = [
+        [("a", 0, "placed")],
+        [("x", 300, "wrong")],
+        [("b", 1, "placed"), ("a", 2, "placed")],
+    ]
+    write_files(tmp_path / "in", batches)
+    checked = check(events(stream=True, directory=tmp_path / "in"), {"kind": "kind <> 'wrong'"})
+
+    rows = run(deduplicate(checked, by=["id"], within="1h"), tmp_path)
+
+    marks = {row["_record"].offset: row["_rule"] for row in rows}
+    assert marks == {0: None, 1: "kind", 2: None, 3: "duplicate"}
+
+
 def test_each_wait_ends_once_and_says_how(events, rocksdb, tmp_path):
     frame = wait(
         events(stream=True),

@@ -12,7 +12,7 @@ each of at most 256 events and ten kilobytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tarry.spark.steps.columns import ERROR, ORIGIN, RECORD, RULE, TIME, check_decoded
 from tarry.spark.steps.refused import duration_ms
@@ -20,6 +20,9 @@ from tarry.spark.steps.states import BUCKETS, MILLISECOND_US, check_columns, che
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+# Column of the times that move the watermark of a stream.
+WATCHED: Final = "_tarry_watched"
 
 
 def deduplicate(df: DataFrame, *, by: Sequence[str], within: str) -> DataFrame:
@@ -41,8 +44,10 @@ def deduplicate(df: DataFrame, *, by: Sequence[str], within: str) -> DataFrame:
     from tarry.spark.steps.seen_events import SeenEvents
 
     check_state(df, "deduplicate")
-    watched = df.withWatermark(TIME, f"{within_ms} milliseconds")
-    named = watched.withColumns({DIGEST: _digest(_event(by)), MICROS: _micros()})
+    # Of well events only: a rule may have rejected one for its time.
+    well = of.when(of.col(RULE).isNull(), of.col(TIME))
+    watched = df.withColumn(WATCHED, well).withWatermark(WATCHED, f"{within_ms} milliseconds")
+    named = watched.drop(WATCHED).withColumns({DIGEST: _digest(_event(by)), MICROS: _micros()})
     # Rows that need no state are shared out evenly.
     shared = of.coalesce(of.crc32(of.col(DIGEST)), of.col(RECORD)["offset"], of.lit(0))
     bucket = of.pmod(shared, of.lit(BUCKETS)).cast("int")
