@@ -132,6 +132,33 @@ def test_the_first_broken_rule_counts_and_null_breaks_one(texts, schema):
     assert {row["_time"] for row in rows} == {row["_record"].timestamp for row in rows}
 
 
+def test_names_of_fields_may_have_dots_and_backticks(texts, tmp_path):
+    user = {"type": "object", "properties": {"id": {"type": "string"}}}
+    fields = {"user": user, "user.id": {"type": "integer"}, "a`b": {"type": "integer"}}
+    path = tmp_path / "dots.json"
+    path.write_text(json.dumps({"type": "object", "properties": fields}))
+    value = json.dumps({"user": {"id": "in"}, "user.id": 7, "a`b": 8})
+    decoded = decode(texts(value, value), format="json", schema=path)
+
+    checked = check(decoded, {"known": "`user.id` = 7"})
+    marked = deduplicate(checked, by=["user.id", "a`b"], within="1h")
+    counts = aggregate(
+        checked,
+        window="1h",
+        late="1m",
+        by=["user.id", "a`b"],
+        values={"n`.n": "count(*)"},
+        topic="t",
+    )
+
+    assert checked.schema == marked.schema == decoded.schema
+    rows = marked.collect()
+    assert [row["user.id"] for row in rows] == [7, 7]
+    assert {row["_rule"] for row in rows} == {None, "duplicate"}
+    told = [json.loads(row.value) for row in counts.collect()]
+    assert [(one["user.id"], one["a`b"], one["n`.n"]) for one in told] == [(7, 8, 2)]
+
+
 def test_the_event_time_may_be_milliseconds(texts, tmp_path):
     path = tmp_path / "event.json"
     path.write_text(json.dumps({"properties": {"ms": {"type": ["integer", "null"]}}}))

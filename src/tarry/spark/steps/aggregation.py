@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tarry.spark.steps.checking import first_line, quiet_context, why_no_stream
-from tarry.spark.steps.columns import RULE, TIME, check_decoded
+from tarry.spark.steps.columns import RULE, TIME, check_decoded, column
 from tarry.spark.steps.refused import StepRefused, duration_ms
 from tarry.spark.steps.states import check_columns
 
@@ -91,19 +91,19 @@ def _group(df: DataFrame, name: str) -> Column:
     """Return a column of the group; times are of one group as far as its key tells them apart."""
     from pyspark.sql import functions as of
 
-    column = of.col(f"`{name}`")
+    group = column(name)
     if df.schema[name].dataType.typeName() != "timestamp":
-        return column
-    return of.date_trunc("millisecond", column).alias(name)
+        return group
+    return of.date_trunc("millisecond", group).alias(name)
 
 
 def result_columns(by: Sequence[str], values: Mapping[str, str]) -> tuple[Column, Column]:
     """Return the columns `key` and `value` of the rows that `windows_of` makes."""
     from pyspark.sql import functions as of
 
-    names = [of.col(f"`{name}`") for name in by]
+    names = [column(name) for name in by]
     ends = [of.col(f"{WINDOW}.start").alias(START), of.col(f"{WINDOW}.end").alias(END)]
-    results = [of.col(f"`{name}`") for name in values]
+    results = [column(name) for name in values]
     return (
         of.to_json(of.struct(*ends, *names), JSON_OPTIONS).alias("key"),
         of.to_json(of.struct(*ends, *names, *results), JSON_OPTIONS).alias("value"),
@@ -148,7 +148,7 @@ def _check_values(df: DataFrame, by: Sequence[str], values: Mapping[str, str]) -
     for name, text in values.items():
         try:
             with quiet_context():
-                df.groupBy(*[of.col(f"`{one}`") for one in by]).agg(of.expr(text)).schema  # noqa: B018
+                df.groupBy(*[column(one) for one in by]).agg(of.expr(text)).schema  # noqa: B018
         except PySparkException as flaw:
             raise StepRefused(
                 f"the value {name!r:.60} is no aggregate, such as sum(amount): {text!r:.200}: "

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from tarry.spark.steps.columns import ERROR, OWN, RULE, check_decoded
+from tarry.spark.steps.columns import ERROR, OWN, RULE, check_decoded, column
 from tarry.spark.steps.refused import StepRefused
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def check(df: DataFrame, rules: Mapping[str, str]) -> DataFrame:
         marked = df.withColumn("_broken", mark)
     marked = marked.withColumn(ERROR, of.coalesce(of.col(ERROR), sentence))
     marked = marked.withColumn(RULE, of.coalesce(of.col(RULE), of.col("_broken")))
-    return marked.select(*df.columns)
+    return marked.select(*[column(name) for name in df.columns])
 
 
 def check_expression(df: DataFrame, what: str, text: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tarry.spark.steps.refused import StepRefused
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 # All columns of the source, as a struct.
 RECORD: Final = "_record"
@@ -22,6 +22,13 @@ OWN: Final = (RECORD, TIME, RULE, ERROR)
 
 # Where a record came from.
 ORIGIN: Final = ("topic", "partition", "offset")
+
+
+def column(name: str) -> Column:
+    """Return the column of this name: dots and backticks in it say nothing else."""
+    from pyspark.sql import functions as of
+
+    return of.col(f"`{name.replace('`', '``')}`")
 
 
 def check_names(names: Iterable[str]) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tarry.spark.steps.columns import ERROR, ORIGIN, RECORD, RULE, TIME, check_decoded
+from tarry.spark.steps.columns import ERROR, ORIGIN, RECORD, RULE, TIME, check_decoded, column
 from tarry.spark.steps.refused import duration_ms
 from tarry.spark.steps.states import BUCKETS, MILLISECOND_US, check_columns, check_state
 
@@ -65,9 +65,9 @@ def _event(by: Sequence[str]) -> Column:
 
     is_event = of.col(RULE).isNull() & of.col(TIME).isNotNull()
     for name in by:
-        is_event &= of.col(f"`{name}`").isNotNull()
+        is_event &= column(name).isNotNull()
     exact = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC"}
-    event = of.to_json(of.struct(*[of.col(f"`{name}`") for name in by]), exact)
+    event = of.to_json(of.struct(*[column(name) for name in by]), exact)
     return of.when(is_event, event)
 
 
@@ -106,4 +106,4 @@ def _mark_batch(df: DataFrame, by: Sequence[str], within_us: int, told: str) -> 
             ERROR: of.when(is_double, of.lit(told)).otherwise(of.col(ERROR)),
         }
     )
-    return marked.select(*df.columns)
+    return marked.select(*[column(name) for name in df.columns])

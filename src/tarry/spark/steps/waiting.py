@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tarry.spark.steps.aggregation import JSON_OPTIONS
 from tarry.spark.steps.checking import check_expression, null_for_errors
-from tarry.spark.steps.columns import RULE, TIME, check_decoded
+from tarry.spark.steps.columns import RULE, TIME, check_decoded, column
 from tarry.spark.steps.refused import StepRefused, duration_ms
 from tarry.spark.steps.states import BUCKETS, MILLISECOND_US, check_columns, check_state
 from tarry.spark.steps.wait_outcomes import ENDS, KINDS, STARTS
@@ -82,6 +82,6 @@ def _text_of(df: DataFrame, key: str) -> Column:
     """Return a key as text; that of bytes is base64, as in the JSON of other steps."""
     from pyspark.sql import functions as of
 
-    column = of.col(f"`{key}`")
+    text = column(key)
     is_binary = df.schema[key].dataType.typeName() == "binary"
-    return of.base64(column) if is_binary else column.cast("string")
+    return of.base64(text) if is_binary else text.cast("string")
