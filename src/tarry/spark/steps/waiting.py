@@ -45,6 +45,28 @@ def wait(
     from tarry.spark.steps.buckets.chunks import BUCKET
     from tarry.spark.steps.waits_on_events import OUTCOME_SCHEMA, WaitsOnEvents
 
+    coded = _coded(df, key, start, until, late_ms)
+    ended = coded.groupBy(BUCKET).transformWithState(
+        WaitsOnEvents(within_us), OUTCOME_SCHEMA, "append", "eventTime"
+    )
+    told = of.struct(
+        "key",
+        "outcome",
+        of.timestamp_micros("began").alias("began"),
+        of.timestamp_micros("ended").alias("ended"),
+        of.floor((of.col("ended") - of.col("began")) / MILLISECOND_US).alias("waited_ms"),
+    )
+    return ended.select(
+        of.lit(topic).alias("topic"), "key", of.to_json(told, JSON_OPTIONS).alias("value")
+    )
+
+
+def _coded(df: DataFrame, key: str, start: str, until: str, late_ms: int) -> DataFrame:
+    """Return the events that begin or complete waits, as numbers."""
+    from pyspark.sql import functions as of
+
+    from tarry.spark.steps.buckets.chunks import BUCKET
+
     kind = of.when(of.expr(start), STARTS).otherwise(0) + of.when(of.expr(until), ENDS).otherwise(0)
     text = _text_of(df, key)
     well = df.filter(of.col(RULE).isNull() & of.col(TIME).isNotNull())
@@ -61,21 +83,8 @@ def wait(
         TIME,
         (of.unix_micros(TIME) * KINDS + of.col("kind")).alias("code"),
     )
-    # Of the code, which the time is a part of: Spark filters by anything else before the watermark.
-    coded = coded.filter(of.pmod("code", of.lit(KINDS)) > 0)
-    ended = coded.groupBy(BUCKET).transformWithState(
-        WaitsOnEvents(within_us), OUTCOME_SCHEMA, "append", "eventTime"
-    )
-    told = of.struct(
-        "key",
-        "outcome",
-        of.timestamp_micros("began").alias("began"),
-        of.timestamp_micros("ended").alias("ended"),
-        of.floor((of.col("ended") - of.col("began")) / MILLISECOND_US).alias("waited_ms"),
-    )
-    return ended.select(
-        of.lit(topic).alias("topic"), "key", of.to_json(told, JSON_OPTIONS).alias("value")
-    )
+    # By the code, which the time is a part of: Spark filters by anything else before the watermark.
+    return coded.filter(of.pmod("code", of.lit(KINDS)) > 0)
 
 
 def _text_of(df: DataFrame, key: str) -> Column:
