@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -16,6 +17,8 @@ from tarry.spark.durable_files import create_if_absent, make_directories
 from tarry.spark.pipeline.faults import StageFailed
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.stages import AGGREGATE, ARCHIVE, CLEAN, WAIT, Stage
+from tarry.spark.steps.decoding import column_types
+from tarry.spark.steps.refused import StepRefused
 
 # Below the checkpoint, beside the stages; no stage begins with an underscore.
 OWN: Final = "_pipeline"
@@ -25,6 +28,13 @@ STATE: Final = ".state.json"
 
 # Column of the event time, which every state is a state of.
 TIME: Final = "time"
+
+# Types of the columns that a state is a state of.  The event time needs none: it becomes a time of
+# microseconds, whatever values have.
+TYPES: Final = "types"
+
+# Integers of all widths are one in keys and digests, so that a schema may widen them.
+INTEGERS: Final = re.compile(r"\bu?int(8|16|32|64)\b")
 
 
 class CheckpointOwner(msgspec.Struct, frozen=True):
@@ -84,7 +94,8 @@ def bind(pipeline: Pipeline, cluster_id: str) -> None:
 def bind_state(pipeline: Pipeline, stages: Sequence[Stage]) -> None:
     """Take the checkpoints of stages that keep state for what the file says of it now.
 
-    Spark goes on with the state of other columns of the same types, and mixes both in silence.
+    Spark goes on with the state of other columns, or of columns whose values are told otherwise,
+    such as 17 and 17.0, and mixes both in silence.
     Raises StageFailed for a checkpoint whose state is of something else.
     """
     for stage in stages:
@@ -105,24 +116,23 @@ def bind_state(pipeline: Pipeline, stages: Sequence[Stage]) -> None:
         except msgspec.MsgspecError as error:
             raise StageFailed(f"{path} cannot be read: {error}") from None
         given = msgspec.json.decode(text, type=dict[str, object])
-        if bound and TIME not in bound:
-            # Written by a Tarry that did not note it.
-            given.pop(TIME, None)
+        for key in (TIME, TYPES):
+            if bound and key not in bound:
+                # Written by a Tarry that did not note it.
+                given.pop(key, None)
         for key in {**given, **bound}:
             if bound.get(key) != given.get(key):
                 raise StageFailed(
-                    f"stage {stage.name}: the state in {stage.path} is of {_shown(key, bound)}, "
-                    f"and the file has {_shown(key, wanted)}: write what it had, or name another "
-                    "checkpoint"
+                    f"stage {stage.name}: the state in {stage.path} is of "
+                    f"{_difference(key, bound, given)}, or name another checkpoint"
                 )
 
 
 def _state_of(pipeline: Pipeline, stage: Stage) -> dict[str, object]:
     """Return the keys of the file that the state of a stage is made of; empty without a state."""
-    time = {TIME: pipeline.source.time}
     once = pipeline.deduplicate
     if stage.kind == CLEAN and once is not None:
-        return {"by": once.by, **time}
+        return {"by": once.by, **_columns(pipeline, once.by)}
     for result in pipeline.aggregates:
         if stage.kind == AGGREGATE and result.name == stage.name:
             return {
@@ -131,12 +141,42 @@ def _state_of(pipeline: Pipeline, stage: Stage) -> dict[str, object]:
                 "slide": result.slide,
                 "session": result.session,
                 "values": dict(result.values),
-                **time,
+                **_columns(pipeline, result.by),
             }
     for ended in pipeline.waits:
         if stage.kind == WAIT and ended.name == stage.name:
-            return {"key": ended.key, **time}
+            return {"key": ended.key, **_columns(pipeline, [ended.key])}
     return {}
+
+
+def _columns(pipeline: Pipeline, names: Sequence[str]) -> dict[str, object]:
+    """Return the name of the time, and the types of the other columns of a state."""
+    decode = pipeline.decode
+    assert decode is not None
+    try:
+        types = column_types(
+            format=decode.format,
+            schema=decode.schema,
+            message=decode.message,
+            registry=decode.registry,
+        )
+    except StepRefused as refusal:
+        raise StageFailed(str(refusal)) from None
+    told = {name: INTEGERS.sub("integer", str(types[name])) for name in names if name in types}
+    return {TIME: pipeline.source.time, TYPES: told}
+
+
+def _difference(key: str, bound: Mapping[str, object], given: Mapping[str, object]) -> str:
+    """Return what the state is of, what there is instead, and what to write."""
+    was, becomes = bound.get(key), given.get(key)
+    if key == TYPES and isinstance(was, dict) and isinstance(becomes, dict):
+        for name, kind in was.items():
+            if becomes.get(name) != kind:
+                return (
+                    f"the column {name} of type {kind}, and the schema makes it "
+                    f"{becomes.get(name, 'no column')}: give it the type that it had"
+                )
+    return f"{_shown(key, bound)}, and the file has {_shown(key, given)}: write what it had"
 
 
 def _shown(key: str, values: Mapping[str, object]) -> str:

@@ -82,13 +82,7 @@ def decode(
     A value that cannot be decoded is not dropped: its `_rule` is `decode` and its `_error` a
     sentence.  Raises StepRefused.
     """
-    made = ValueDecoding(
-        format,
-        _schema(format, schema, message, registry),
-        message or "",
-        registry or "",
-        time or "",
-    )
+    made = _decoding(format, schema, message, registry, time)
     decoder = decoder_of(made)
     check_names(field.name for field in decoder.fields)
     _check_time(decoder.fields, made.time)
@@ -99,6 +93,25 @@ def decode(
                 f"are {', '.join(df.columns)}"
             )
     return df.mapInArrow(BatchDecoding(made), _spark_schema(decoder.fields, df.schema))
+
+
+def column_types(
+    *, format: str, schema: str | Path | None, message: str | None, registry: str | None
+) -> dict[str, pa.DataType]:
+    """Return the types of the columns that `decode` makes of values.  Raises StepRefused."""
+    decoder = decoder_of(_decoding(format, schema, message, registry, None))
+    return {field.name: field.type for field in decoder.fields}
+
+
+def _decoding(
+    format: str,
+    schema: str | Path | None,
+    message: str | None,
+    registry: str | None,
+    time: str | None,
+) -> ValueDecoding:
+    text = _schema(format, schema, message, registry)
+    return ValueDecoding(format, text, message or "", registry or "", time or "")
 
 
 def _schema(

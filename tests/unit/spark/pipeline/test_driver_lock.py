@@ -87,6 +87,35 @@ topic = "orders.unpaid"
 """
 
 
+FIELDS = {
+    "at": {"type": "string", "format": "date-time"},
+    "event_id": {"type": "integer"},
+    "id": {"type": "integer"},
+    "order_id": {"type": "integer"},
+    "payment_id": {"type": "integer"},
+    "kind": {"type": "string"},
+    "country": {"type": "string"},
+    "city": {"type": "string"},
+}
+
+
+def stateful(tmp_path: Path, text: str = STATEFUL, **changed: dict[str, str]) -> Pipeline:
+    """Pipeline with state, whose schema has these fields changed."""
+    schema = {"type": "object", "properties": {**FIELDS, **changed}}
+    (tmp_path / "order.json").write_text(json.dumps(schema))
+    path = tmp_path / "orders.toml"
+    path.write_text(text)
+    return read_pipeline(path, {})
+
+
+def bound(pipeline: Pipeline) -> None:
+    """Let the stages have run once."""
+    bind(pipeline, "a")
+    bind_state(pipeline, stages_of(pipeline))
+    for stage in stages_of(pipeline):
+        stage.path.mkdir()
+
+
 @pytest.mark.parametrize(
     ("was", "becomes", "told"),
     [
@@ -104,19 +133,10 @@ topic = "orders.unpaid"
 def test_what_state_is_made_of_does_not_change(
     tmp_path: Path, was: str, becomes: str, told: str
 ) -> None:
-    (tmp_path / "order.json").write_text('{"type": "object"}')
-
-    def pipeline(text: str) -> Pipeline:
-        path = tmp_path / "orders.toml"
-        path.write_text(text)
-        return read_pipeline(path, {})
-
-    first, other = pipeline(STATEFUL), pipeline(STATEFUL.replace(was, becomes, 1))
-    later = pipeline(STATEFUL.replace("24h", "48h").replace("10m", "20m").replace("30m", "40m"))
-    bind(first, "a")
-    for stage in stages_of(first):
-        stage.path.mkdir()
-    bind_state(first, stages_of(first))
+    first, other = stateful(tmp_path), stateful(tmp_path, STATEFUL.replace(was, becomes, 1))
+    longer = STATEFUL.replace("24h", "48h").replace("10m", "20m").replace("30m", "40m")
+    later = stateful(tmp_path, longer)
+    bound(first)
 
     with pytest.raises(StageFailed, match=told):
         bind_state(other, stages_of(other))
@@ -130,22 +150,60 @@ def test_what_state_is_made_of_does_not_change(
         bind_state(first, stages_of(first))
 
 
-def test_a_state_whose_time_was_not_noted_goes_on(tmp_path: Path) -> None:
-    (tmp_path / "order.json").write_text('{"type": "object"}')
-    path = tmp_path / "orders.toml"
-    path.write_text(STATEFUL)
-    pipeline = read_pipeline(path, {})
-    stages = stages_of(pipeline)
-    bind(pipeline, "a")
-    bind_state(pipeline, stages)
-    for stage in stages:
-        stage.path.mkdir()
-    for file in (pipeline.checkpoint / "_pipeline").glob("*.state.json"):
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        ("event_id", "stage clean: the state in .* column event_id of type integer, .* double: "),
+        ("country", "stage revenue: .* country of type string, and the schema makes it double: "),
+        ("order_id", "stage unpaid: .* double: .* had, or name another checkpoint"),
+    ],
+)
+def test_columns_that_state_is_made_of_keep_their_types(
+    tmp_path: Path, column: str, told: str
+) -> None:
+    bound(stateful(tmp_path))
+    changed = stateful(tmp_path, **{column: {"type": "number"}})
+
+    with pytest.raises(StageFailed, match=told):
+        bind_state(changed, stages_of(changed))
+
+
+def test_other_columns_may_change_their_types(tmp_path: Path) -> None:
+    bound(stateful(tmp_path))
+    # The event time is a time of microseconds in every state, whatever the values have.
+    changed = stateful(tmp_path, city={"type": "number"}, at={"type": "integer"})
+
+    bind_state(changed, stages_of(changed))
+
+
+def test_an_integer_may_become_a_longer_one(tmp_path: Path) -> None:
+    def pipeline(kind: str) -> Pipeline:
+        fields = [{"name": name, "type": kind if name == "id" else "string"} for name in FIELDS]
+        schema = {"type": "record", "name": "Order", "fields": fields}
+        (tmp_path / "order.avsc").write_text(json.dumps(schema))
+        text = STATEFUL.replace('"json"', '"avro"').replace("order.json", "order.avsc")
+        path = tmp_path / "orders.toml"
+        path.write_text(text.replace("order_id", "id").replace(', time = "at"', ""))
+        return read_pipeline(path, {})
+
+    pytest.importorskip("fastavro")
+    bound(pipeline("int"))
+
+    bind_state(pipeline("long"), stages_of(pipeline("long")))
+    with pytest.raises(StageFailed, match="id of type integer, and the schema makes it double"):
+        bind_state(pipeline("double"), stages_of(pipeline("double")))
+
+
+@pytest.mark.parametrize("key", ["time", "types"])
+def test_a_state_of_which_an_older_version_noted_less_goes_on(tmp_path: Path, key: str) -> None:
+    pipeline = stateful(tmp_path)
+    bound(pipeline)
+    for file in own_directory(pipeline).glob("*.state.json"):
         kept = json.loads(file.read_text())
-        del kept["time"]
+        del kept[key]
         file.write_text(json.dumps(kept))
 
-    bind_state(pipeline, stages)
+    bind_state(pipeline, stages_of(pipeline))
 
 
 @pytest.mark.parametrize(
