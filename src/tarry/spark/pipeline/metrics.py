@@ -24,7 +24,9 @@ class PipelineMetrics:
         self._batches = self._counter("batches", "Micro-batches and rounds done.")
         self._records = self._counter("records", "Records read.")
         self._bytes = self._counter("bytes", "Bytes of values read, or of files.")
-        self._late = self._counter("late", "Rows that came behind the watermark.")
+        self._late = self._counter(
+            "late", "Rows dropped behind the watermark; of aggregates sums of windows."
+        )
         self._lost = self._counter("lost", "Offsets whose records were lost, and left out.")
         self._rejected = self._counter("rejected", "Records rejected, by rule.", "rule")
         self._lag = self._gauge("lag", "Records not read yet after the last one.")

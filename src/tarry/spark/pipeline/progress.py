@@ -44,7 +44,8 @@ class BatchProgress(msgspec.Struct, frozen=True):
     # Time until the lag is gone at the pace of this micro-batch; None: not known.
     seconds_left: float | None
     rejected: dict[str, int]
-    # Rows that came behind the watermark.
+    # Rows that Spark dropped behind the watermark: events of a wait; of an aggregate the sums that
+    # a task has made of each window and group, so that only zero or not says something of events.
     late: int
     # Offsets that were left out, since their records were gone before they were read.
     lost: list[LostOffsets] = []

@@ -224,7 +224,7 @@ def _figures(found: PipelineHealth) -> list[Figure]:
     figures = [
         Figure(f"{sum(one.records for one in stages):,}", "records read by all stages"),
         Figure(f"{rejected:,}", "records rejected", is_bad=rejected > 0),
-        Figure(f"{late:,}", "rows too late", is_bad=late > 0),
+        Figure(f"{late:,}", "rows dropped as late", is_bad=late > 0),
     ]
     if lags:
         figures.append(Figure(f"{sum(lags):,}", "records not read yet, at the end"))
@@ -426,9 +426,13 @@ def _late_and_lag(found: PipelineHealth) -> Section:
     lag = [row for row in common if row["lag"] is not None]
     plots = []
     if any(row["late"] for row in common):
-        plots.append(_points(found, common, "late", "Rows", "Rows too late"))
+        plots.append(_points(found, common, "late", "Rows", "Rows dropped as late"))
     if lag:
         plots.append(_points(found, lag, "lag", "Records", "Records not read yet"))
-    late = "Rows that come behind the watermark are not in any result; a backfill mends that."
+    late = (
+        "What comes behind the watermark is not in any result; a backfill mends that. Spark counts "
+        "it by event for a wait, and for an aggregate by what a task has summed up of each window "
+        "and group: only zero or not says something of events there."
+    )
     nothing = "" if any(row["late"] for row in common) else " No row came too late."
     return Section("Late rows and lag", f"{late}{nothing}", plots=plots)

@@ -1,8 +1,9 @@
 """Step `aggregate`: results of windows of event time, one record each.
 
 On a stream a window's result is written once, when the watermark has passed the window's end: the
-newest event time less `late`.  Spark counts what comes later as rows dropped by the watermark; the
-job `backfill` mends the results, under the same keys.
+newest event time less `late`.  What comes later is left out.  Spark drops it after each task has
+summed up its events of each window and group, and counts these sums: not zero says that events were
+late, not how many.  The job `backfill` mends the results, under the same keys.
 """
 
 from __future__ import annotations

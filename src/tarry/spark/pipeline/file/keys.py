@@ -49,7 +49,10 @@ class FileSection(NamedTuple):
     is_required: bool = False
 
 
-LATE: Final = "How far an event may lag behind the newest one; later ones are left out and counted."
+LATE: Final = (
+    "How far an event may lag behind the newest one; later ones are left out, which `late` of the "
+    "progress tells."
+)
 
 TOP: Final = FileSection(
     "",
