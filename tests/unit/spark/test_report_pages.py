@@ -86,6 +86,11 @@ def plots_of(reader: Reader) -> dict[str, Any]:
     return plots
 
 
+def drawn_of(plot: dict[str, Any]) -> set[str]:
+    """Stages that a plot draws."""
+    return {row["stage"] for row in plot["data"]["values"]}
+
+
 LINES: Final = [
     json.dumps(
         {
@@ -231,6 +236,21 @@ def test_the_health_of_a_pipeline_is_read_from_its_lines() -> None:
     for text in ("clean", "4,000", "positive", "1,000", "7"):
         assert text in reader.cells
     assert "passed over, since they are no progress: 2" in page.html()
+
+
+def test_stages_of_one_name_in_two_pipelines_are_two() -> None:
+    line = json.loads(LINES[0])
+    a = {**line, "pipeline": "a", "records": 5, "lag": 5}
+    b = {**line, "pipeline": "b", "records": 7, "lag": 7}
+
+    found = read_health([a, b])
+
+    sums = [(one.pipeline, one.stage, one.records, one.lag) for one in found.stages()]
+    assert sums == [("a", "clean", 5, 5), ("b", "clean", 7, 7)]
+    reader = read(health_page(found))
+    assert {"a · clean", "b · clean"} <= set(reader.cells)
+    for plot in plots_of(reader).values():
+        assert {"a · clean", "b · clean"} <= drawn_of(plot)
 
 
 @pytest.mark.parametrize(

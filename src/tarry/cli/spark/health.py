@@ -45,9 +45,10 @@ def health_command(paths: tuple[str, ...], html_path: str | None, as_json: bool)
     if not sums:
         click.echo("no micro-batch is told", err=True)
         return
+    names = found.names()
     rows = [
         [
-            one.stage,
+            names[one.pipeline, one.stage],
             one.batches,
             one.records,
             f"{one.records_per_second:,.0f}",

@@ -93,8 +93,10 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class StageHealth:
-    """Sums of one stage."""
+    """Sums of one stage of one pipeline."""
 
+    # Empty where the lines do not tell it.
+    pipeline: str
     stage: str
     batches: int
     records: int
@@ -119,13 +121,25 @@ class PipelineHealth:
 
     def stages(self) -> list[StageHealth]:
         """Return the sums of each stage, in the order in which they were first told of."""
-        by_stage: dict[str, list[MicroBatch]] = {}
+        by_stage: dict[tuple[str, str], list[MicroBatch]] = {}
         for one in self.batches:
-            by_stage.setdefault(one.stage, []).append(one)
-        return [_stage_health(stage, those) for stage, those in by_stage.items()]
+            by_stage.setdefault((one.pipeline, one.stage), []).append(one)
+        return [_stage_health(*stage, those) for stage, those in by_stage.items()]
+
+    def names(self) -> dict[tuple[str, str], str]:
+        """Return what people read for a pipeline and a stage, in the order of `stages`.
+
+        It is the name of the stage, with that of its pipeline where there are several.
+        """
+        found = dict.fromkeys((one.pipeline, one.stage) for one in self.batches)
+        are_several = len({pipeline for pipeline, _ in found}) > 1
+        return {
+            (pipeline, stage): f"{pipeline} · {stage}" if are_several and pipeline else stage
+            for pipeline, stage in found
+        }
 
 
-def _stage_health(stage: str, those: Sequence[MicroBatch]) -> StageHealth:
+def _stage_health(pipeline: str, stage: str, those: Sequence[MicroBatch]) -> StageHealth:
     rejected: dict[str, int] = {}
     for one in those:
         for rule, count in one.rejected.items():
@@ -133,6 +147,7 @@ def _stage_health(stage: str, those: Sequence[MicroBatch]) -> StageHealth:
     seconds = sum(one.seconds for one in those)
     records = sum(one.records for one in those)
     return StageHealth(
+        pipeline=pipeline,
         stage=stage,
         batches=len(those),
         records=records,
@@ -242,9 +257,10 @@ def _span_ms(found: PipelineHealth) -> int:
 
 
 def _throughput(found: PipelineHealth) -> Section:
+    names = found.names()
     rows = [
         [
-            one.stage,
+            names[one.pipeline, one.stage],
             one.batches,
             one.records,
             round(one.records_per_second),
@@ -267,7 +283,7 @@ def _throughput(found: PipelineHealth) -> Section:
         {
             "at": one.at_ms,
             "when": time_text(one.at_ms),
-            "stage": one.stage,
+            "stage": names[one.pipeline, one.stage],
             "batch": one.batch,
             "records": one.records,
             "pace": round(one.records / one.seconds, 1) if one.seconds else 0,
@@ -288,10 +304,11 @@ def _throughput(found: PipelineHealth) -> Section:
 
 
 def _batch_table(found: PipelineHealth) -> Table:
+    names = found.names()
     rows = [
         [
             time_text(one.at_ms),
-            one.stage,
+            names[one.pipeline, one.stage],
             one.batch,
             one.records,
             one.seconds,
@@ -309,7 +326,7 @@ def _points(
     found: PipelineHealth, rows: Sequence[dict[str, Any]], field_: str, axis: str, title: str
 ) -> Plot:
     alt = load_altair()
-    colours, shapes = _drawn([one.stage for one in found.stages()])
+    colours, shapes = _drawn(list(found.names().values()))
     base = alt.Chart(data_of(rows[-DRAWN_MAX:])).encode(
         x=over_time("at", _span_ms(found)),
         y=alt.Y(f"{field_}:Q", axis=alt.Axis(title=axis, format="~s")),
@@ -411,11 +428,12 @@ def _rejects_plot(found: PipelineHealth, colours: dict[str, str]) -> Plot:
 
 
 def _late_and_lag(found: PipelineHealth) -> Section:
+    names = found.names()
     common = [
         {
             "at": one.at_ms,
             "when": time_text(one.at_ms),
-            "stage": one.stage,
+            "stage": names[one.pipeline, one.stage],
             "batch": one.batch,
             "records": one.records,
             "late": one.late,
