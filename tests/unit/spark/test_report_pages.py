@@ -212,6 +212,25 @@ def test_a_group_that_never_rests_makes_a_page_that_a_browser_opens() -> None:
     assert "The last 300 of 1,499 rebalances are drawn" in page.sections[1].text
 
 
+def test_each_member_has_a_row_of_its_own_beside_that_of_the_group() -> None:
+    members = ["shop-consumer-zone-a-node-1", "shop-consumer-zone-b-node-1", "the group"]
+    members.append("orders-consumer-0b6f5c1e-7c1d-4e55-9d0e-2f1f6a3b9c7d")
+    removed = [
+        note(NOON_MS + 10, "MemberRemoved", member_id=one, client_id="c", reason="it left")
+        for one in members
+    ]
+
+    page = rebalances_page(gathered([note(NOON_MS, "BecameStable", stood_ms=1), *removed]))
+
+    timeline = page.sections[1].plots[0].spec
+    drawn = {row["member"]: row["row"] for row in timeline["layer"][0]["data"]["values"]}
+    assert drawn == {
+        **{one: one for one in members[:2]},
+        "the group": "member the group",
+        members[3]: "orders-cons...3b9c7d",
+    }
+
+
 def test_lag_is_drawn_over_time_and_by_partition() -> None:
     reader = read(lag_of_one())
 

@@ -198,8 +198,9 @@ def _timeline(
     first_ms, last_ms = span
     bars: list[dict[str, Any]] = []
     marks: list[dict[str, Any]] = []
+    names = _row_names([one.member for one in drawn])
     for one in drawn:
-        name = _short(one.member)
+        name = names[one.member]
         begin_ms = first_ms if one.joined_ms is None else one.joined_ms
         end_ms = last_ms if one.ended_ms is None else one.ended_ms
         bars += _pieces(one, name, rebalances, begin_ms, end_ms)
@@ -209,7 +210,7 @@ def _timeline(
         if one.ended_ms is not None:
             ended = {"at": end_ms, "when": time_text(end_ms), "what": one.end}
             marks.append({**told, **ended, "why": one.reason})
-    rows = [WHOLE, *dict.fromkeys(_short(one.member) for one in drawn)]
+    rows = [WHOLE, *names.values()]
     place = alt.Y(
         "row:N",
         sort=rows,
@@ -317,6 +318,21 @@ def _whole(one: GroupRebalance) -> dict[str, Any]:
         "stood still": _stood_text(one),
         "stood": max(1, one.stood_ms),
     }
+
+
+def _row_names(members: Sequence[str]) -> dict[str, str]:
+    """Return the name of each member's row, no two alike: short where that tells them apart."""
+    ids = dict.fromkeys(members)
+    shared = Counter(_short(one) for one in ids)
+    taken = {WHOLE}
+    names: dict[str, str] = {}
+    for one in ids:
+        name = _short(one) if shared[_short(one)] == 1 else one
+        while name in taken:
+            name = f"member {name}"
+        taken.add(name)
+        names[one] = name
+    return names
 
 
 def _short(member: str) -> str:
