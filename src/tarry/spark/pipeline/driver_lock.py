@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from tarry.spark.archive.compactions import NO_LOCKS
 from tarry.spark.durable_files import create_if_absent, make_directories
 from tarry.spark.pipeline.faults import StageFailed
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.stages import AGGREGATE, ARCHIVE, CLEAN, WAIT, Stage
 from tarry.spark.steps.decoding import column_types
 from tarry.spark.steps.refused import StepRefused
+
+log = logging.getLogger("tarry.spark")
 
 # Below the checkpoint, beside the stages; no stage begins with an underscore.
 OWN: Final = "_pipeline"
@@ -189,24 +194,43 @@ def locked(pipeline: Pipeline, stages: Sequence[Stage]) -> Iterator[None]:
     """Keep other processes of this machine from running these stages.
 
     The sink itself withstands a second driver, on any machine; a lock says it before work is done
-    in vain.  The system gives it up with the process.
+    in vain.  The system gives it up with the process.  Where the file system has no locks a
+    warning says so.
     """
     with ExitStack() as held:
         for stage in stages:
             path = own_directory(pipeline) / f"{stage.name}.lock"
             with _telling(pipeline):
                 file = held.enter_context(path.open("a+b", buffering=0))
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                owner = file.read().decode().strip() or "?"
-                raise StageFailed(
-                    f"stage {stage.name} is run by process {owner} already, "
-                    f"on the checkpoint {pipeline.checkpoint}: end that one, or leave it to it"
-                ) from None
+                has_locks = _lock(pipeline, stage, file)
+            if not has_locks:
+                break
             # For whoever is refused; without it the lock is the same.
             with suppress(OSError):
                 file.truncate(0)
                 file.write(str(os.getpid()).encode())
         yield
+
+
+def _lock(pipeline: Pipeline, stage: Stage, file: FileIO) -> bool:
+    """Lock a stage; False if the file system has no locks.  Raises StageFailed if it is locked."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        owner = file.read().decode().strip() or "?"
+        raise StageFailed(
+            f"stage {stage.name} is run by process {owner} already, "
+            f"on the checkpoint {pipeline.checkpoint}: end that one, or leave it to it"
+        ) from None
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        log.warning(
+            "the file system of %s has no locks (%s), so a second process that runs its stages "
+            "would not be refused: see that no other process runs this pipeline",
+            pipeline.checkpoint,
+            error.strerror,
+        )
+        return False
+    return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,51 @@ def test_a_stage_is_run_by_one_process(tmp_path: Path) -> None:
             pass
     with locked(pipeline, stages):
         pass
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
+def test_stages_run_where_the_file_system_has_no_locks(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    number: int,
+) -> None:
+    pipeline = stateful(tmp_path)
+    bind(pipeline, "a")
+    stages = stages_of(pipeline)
+    monkeypatch.setattr("fcntl.flock", refusing(number))
+
+    with locked(pipeline, stages):
+        (told,) = caplog.messages
+
+    assert len(stages) > 1
+    assert f"the file system of {pipeline.checkpoint} has no locks ({os.strerror(number)})" in told
+    assert "see that no other process runs this pipeline" in told
+
+
+def test_a_lock_that_fails_otherwise_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = pipeline_of(tmp_path)
+    bind(pipeline, "a")
+    monkeypatch.setattr("fcntl.flock", refusing(errno.EIO))
+
+    with (
+        pytest.raises(
+            StageFailed, match=r"the checkpoint .* cannot be written: Input/output error"
+        ),
+        locked(pipeline, stages_of(pipeline)),
+    ):
+        pass
+
+
+def refusing(number: int) -> Callable[[object, int], None]:
+    """Make a lock of files that the system refuses."""
+
+    def flock(file: object, operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return flock
 
 
 DEDUPLICATE = 'deduplicate = { by = ["event_id"], within = "24h" }\n'
