@@ -179,7 +179,8 @@ WRITING: Final = (
         "checkpointLocation",
         "directory",
         "",
-        "Checkpoint of a stream; it must be an option of the writer itself. A batch refuses it.",
+        "Checkpoint of a stream; it must be an option of the writer itself. A batch warns that it "
+        "has none.",
     ),
     SourceOption(
         "includeHeaders",

@@ -380,12 +380,16 @@ class SinkWorld:
         for place, offset in effect.offsets.items():
             log = self.logs[place]
             producer_id = effect.plan.share_of(place).producer_id
-            seen = tuple(
+            before = SeenRange(offset)
+            if place in effect.before:
+                before = effect.before[place].seen
+            batches = tuple(
                 batch
                 for owner, batch, _, _ in log.batches
-                if owner == producer_id and batch.last_offset >= offset
+                if owner == producer_id and batch.last_offset >= before.end_offset
             )
-            found[place] = LookedBack(SeenRange(log.end_offset, seen), 0, log.end_offset)
+            seen = SeenRange(log.end_offset, batches).behind(before)
+            found[place] = LookedBack(seen, 0, log.end_offset)
         return found
 
     # --- The auditor

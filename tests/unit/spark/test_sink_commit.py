@@ -19,7 +19,15 @@ from tarry.spark.writing.batch_files import TaskWriter
 from tarry.spark.writing.commit import commit, commit_batch, drop, query_id_of
 from tarry.spark.writing.directory import SinkDirectory, local_path, refusal
 from tarry.spark.writing.effects import SendRound
-from tarry.spark.writing.plan import Noted, SinkInterrupted, SinkRefused, amended
+from tarry.spark.writing.plan import (
+    NO_TOPIC_ID,
+    Noted,
+    SinkInterrupted,
+    SinkRefused,
+    amended,
+    encode_plan,
+    is_same_topic,
+)
 from tarry.spark.writing.publishing import Publishing
 from tarry.spark.writing.write_options import parse_write_options
 from tarry.testing import Tarry
@@ -382,11 +390,60 @@ def test_a_batch_write_to_another_topic_is_refused(tarry, options, tmp_path):
     commit_batch(options(), [written(options(), b"x")])
     made = options(topic="b")
 
-    with pytest.raises(SinkRefused, match=r"stands for a write to a, and this one is to b: "):
+    with pytest.raises(
+        SinkRefused, match=r"stands for a write to a, which is done, and this one is to b"
+    ):
         commit_batch(made, [written(made, b"x")])
 
     assert tarry.records("b") == []
     assert left(tmp_path) == []
+
+
+def test_a_batch_write_that_is_begun_comes_to_its_end_though_the_next_one_has_more(
+    tarry, options, tmp_path
+):
+    for name in ("b", "c"):
+        tarry.topic(name, partitions=1)
+    made = options(**IMPATIENT)._replace(topic=None)
+    tarry.fail("Produce", code=NOT_ENOUGH_REPLICAS, times=1_000, topic="b")
+    with pytest.raises(SinkInterrupted, match="It is frozen"):
+        commit_batch(made, [written(made, b"x", b"y", topic=["a", "b"])])
+    tarry.heal()
+
+    with pytest.raises(SinkRefused, match=r"to a, b, which is done, and this one is to a, b, c"):
+        commit_batch(made, [written(made, b"x", b"y", b"z", topic=["a", "b", "c"])])
+
+    assert [values_of(tarry, name) for name in "abc"] == [[b"x"], [b"y"], []]
+    assert left(tmp_path) == []
+
+
+def test_a_batch_write_of_which_one_topic_was_made_anew_says_which(tarry, options, tmp_path):
+    tarry.topic("b", partitions=1)
+    made = options()._replace(topic=None)
+    rows = [b"x", b"y"], {"topic": ["a", "b"]}
+    commit_batch(made, [written(made, *rows[0], **rows[1])])
+    tarry.admin.delete_topics(["b"])
+    tarry.admin.create_topics([NewTopic("b", 1)])
+
+    with pytest.raises(SinkRefused, match=r"to a, b, and b was .* rows of b again .* those of a"):
+        commit_batch(made, [written(made, *rows[0], **rows[1])])
+
+    assert [values_of(tarry, name) for name in "ab"] == [[b"x"], []]
+
+
+def test_a_plan_of_a_cluster_without_topic_ids_is_of_the_same_topics(tarry, options, tmp_path):
+    """As where brokers were brought to a version that has them since."""
+    made = options()
+    commit_batch(made, [written(made, b"x")])
+    plan = SinkDirectory(tmp_path / "sink").read_plan(0).plan
+    (path,) = (tmp_path / "sink").glob("plan-*")
+    path.write_bytes(encode_plan(msgspec.structs.replace(plan, topic_ids={"a": NO_TOPIC_ID})))
+
+    commit_batch(made, [written(made, b"x")])
+
+    assert is_same_topic(NO_TOPIC_ID, "1" * 32) and is_same_topic("1" * 32, NO_TOPIC_ID)
+    assert not is_same_topic("2" * 32, "1" * 32) and not is_same_topic(None, "1" * 32)
+    assert values_of(tarry) == [b"x"]
 
 
 def test_a_batch_write_to_another_cluster_is_refused(options, tmp_path):
@@ -408,7 +465,7 @@ def test_a_batch_write_whose_topic_was_made_anew_is_refused(tarry, options, tmp_
     tarry.admin.delete_topics(["a"])
     tarry.admin.create_topics([NewTopic("a", 2)])
 
-    with pytest.raises(SinkRefused, match=r"'a' was deleted and made anew .* of its own"):
+    with pytest.raises(SinkRefused, match=r"a was deleted and made anew .* of its own"):
         commit_batch(made, [written(made, b"x")])
     anew = options(sinkLocation=f"{tmp_path}/new")
     commit_batch(anew, [written(anew, b"x")])

@@ -13,14 +13,17 @@ from tarry.client.core.admin.core import AdminCore
 from tarry.client.core.publisher import look_back
 from tarry.client.core.publisher.look_back import SeenRange
 from tarry.client.core.publisher.requests import PublisherRequests
+from tarry.client.face.clock import wall_ms
 from tarry.client.settings import ProducerSettings
 from tarry.client.sync.publisher import Publisher
 from tarry.link.errors import TimedOut
 from tarry.protocol import api_keys
 from tarry.protocol.messages.describe_cluster import DescribeClusterResponse
+from tarry.spark.writing import publishing
 from tarry.spark.writing.batch_files import BatchFile
 from tarry.spark.writing.directory import SinkDirectory
-from tarry.spark.writing.plan import Plan, TaskOutput
+from tarry.spark.writing.effects import LookBack, LookedBack, Steps, ask
+from tarry.spark.writing.plan import EXPIRATION_PARTS, Plan, TaskOutput
 from tarry.spark.writing.publishing import EXPIRATION_MS, Publishing
 from tarry.spark.writing.steps import SinkSteps
 
@@ -50,6 +53,15 @@ def slow_fetch(cluster: ScriptedCluster, seen: Seen) -> Any:
     return FETCH_MS, answer[1] if isinstance(answer, tuple) else answer
 
 
+def ends_with_epochs(cluster: ScriptedCluster, seen: Seen) -> Any:
+    answer = cluster.default(seen)
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            log = cluster.topics[topic.name].logs[partition.partition_index]
+            partition.leader_epoch = log.leader_epoch
+    return answer
+
+
 class Killed(BaseException):
     """The end of a process, as a test has it."""
 
@@ -73,10 +85,11 @@ class LookBackScene:
         self.log = self.cluster.topic("a").logs[0]
         self.directory = SinkDirectory(path)
         self.cluster.rule(api_keys.FETCH, slow_fetch)
+        self.cluster.rule(api_keys.LIST_OFFSETS, ends_with_epochs)
 
-    def commit(self, *outputs: TaskOutput) -> Plan:
+    def commit(self, *outputs: TaskOutput, expiration_ms: int = EXPIRATION_MS) -> Plan:
         """Commit as a new process does, which bears no time without progress."""
-        steps = SinkSteps("q", EXPIRATION_MS).commit(0, outputs)
+        steps = SinkSteps("q", expiration_ms).commit(0, outputs)
         publisher = ScriptedPublisher(self.cluster)
         return Publishing(self.directory, publisher, 0).run(steps)
 
@@ -152,6 +165,55 @@ def test_a_log_that_nobody_answers_for_interrupts_the_micro_batch(scene: LookBac
     scene.commit()
 
     assert scene.log.values().count(b"ours") == 1
+
+
+@pytest.mark.parametrize("answer", [taken, lost])
+def test_a_look_that_takes_longer_than_a_send_may_wait_is_not_taken_again(
+    scene: LookBackScene, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    """Nothing is sent later than a tenth of the expiration after its look began."""
+    began_ms = wall_ms()
+    monkeypatch.setattr(publishing, "wall_ms", lambda: began_ms + scene.cluster.now_ms)
+    scene.freeze(answer)
+    scene.bury()
+
+    def bounded(cluster: ScriptedCluster, seen: Seen) -> Any:
+        assert scene.fetches() < 10 * FOREIGN, "the log is read again and again"
+        return slow_fetch(cluster, seen)
+
+    scene.cluster.rule(api_keys.FETCH, bounded)
+    scene.commit(expiration_ms=EXPIRATION_PARTS * FETCH_MS * FOREIGN // 2)
+
+    assert scene.log.values().count(b"ours") == 1
+
+
+@pytest.mark.parametrize("epochs", [0, 1])
+def test_a_log_that_another_leader_has_since_is_read_from_the_plans_end_again(
+    scene: LookBackScene, epochs: int
+) -> None:
+    """It may have cut what was seen."""
+    scene.freeze(taken)
+    scene.bury()
+    stored = scene.directory.read_plan(0)
+    assert stored is not None
+    counts: list[int] = []
+
+    def looks() -> Steps[list[LookedBack]]:
+        first = yield from ask(LookBack(stored.plan, {PLACE: 0}, {}))
+        counts.append(scene.fetches())
+        scene.log.leader_epoch += epochs
+        scene.log.add(b"later")
+        second = yield from ask(LookBack(stored.plan, {PLACE: 0}, first))
+        counts.append(scene.fetches())
+        return [first[PLACE], second[PLACE]]
+
+    publisher = ScriptedPublisher(scene.cluster)
+    first, second = Publishing(scene.directory, publisher, 0).run(looks())
+
+    assert len(first.seen.batches) == 1
+    assert second.seen == first.seen._replace(end_offset=FOREIGN + 2)
+    assert second.leader_epoch == epochs
+    assert (counts[1] - counts[0] > FOREIGN) is bool(epochs)
 
 
 # --- The client's part

@@ -98,9 +98,9 @@ def test_an_unclear_outcome_that_is_taken_for_success_is_found():
 
 
 class NeverLooksBack(SinkSteps):
-    def _look_back(self, plan, left):
+    def _look_back(self, plan, left, before):
         now_ms = yield from ask(effects.Now())
-        return now_ms, left
+        return now_ms, before, left
 
 
 def test_sending_again_without_looking_back_is_found():

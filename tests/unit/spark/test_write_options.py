@@ -56,16 +56,19 @@ def schema(**columns: DataType) -> StructType:
             {**SERVERS, "sinklocation": "/s", "delivery": "at-least-once"},
             "sinkLocation acts with delivery=exactly-once only",
         ),
-        (STREAM, "checkpointLocation acts in a stream only: leave it out, or write exactly once"),
-        (
-            {**STREAM, "sinklocation": "/s", "delivery": "exactly-once"},
-            "checkpointLocation acts in a stream only",
-        ),
     ],
 )
 def test_options_of_a_batch_that_are_refused(options, sentence):
     with pytest.raises(OptionRefused, match=sentence):
         parse_write_options(options, is_stream=False)
+
+
+@pytest.mark.parametrize("more", [{}, {"sinklocation": "/s", "delivery": "exactly-once"}])
+def test_a_batch_that_is_given_a_checkpoint_goes_on_and_says_that_it_has_none(more, caplog):
+    """As in foreachBatch, with the options of its stream."""
+    parse_write_options({**STREAM, **more}, is_stream=False)
+
+    assert caplog.messages == ["the option checkpointLocation has no effect in a batch"]
 
 
 @pytest.mark.parametrize(

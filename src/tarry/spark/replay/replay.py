@@ -41,7 +41,7 @@ from tarry.spark.replay.tasks import ReplayPart, ReplayTask, write_batches
 from tarry.spark.writing.advice import stop_sentence
 from tarry.spark.writing.commit import commit
 from tarry.spark.writing.plan import SinkRefused, TaskOutput
-from tarry.spark.writing.target import other_cluster, topic_made_anew
+from tarry.spark.writing.target import other_cluster, topics_made_anew
 from tarry.spark.writing.topic_limits import BEFORE_MAX, time_limit_ms
 from tarry.spark.writing.write_options import WriteOptions
 
@@ -220,16 +220,16 @@ class Replayer:
                     f"servers lead to cluster {cluster_id}: give those of the former, or {another}"
                 )
             try:
-                topic = topic_made_anew(publisher, stored.plan, stored.plan.topic_ids)
+                made_anew = topics_made_anew(publisher, stored.plan, stored.plan.topic_ids)
             except UnknownTopic as error:
                 raise ReplayRefused(
                     f"{error}, and this replay has written to it. Try again when brokers know it; "
                     f"if it was deleted, {another}"
                 ) from error
-        if topic is not None:
+        if made_anew:
             raise ReplayRefused(
-                f"the topic {topic} was deleted and made anew since this replay wrote to it, so "
-                f"what it wrote is gone: {another}"
+                f"the topic {made_anew[0]} was deleted and made anew since this replay wrote to "
+                f"it, so what it wrote is gone: {another}"
             )
 
     def _anew(self) -> str:

@@ -20,7 +20,7 @@ from tarry.spark.writing.plan import (
 )
 from tarry.spark.writing.publishing import Publishing, expiration_ms_of
 from tarry.spark.writing.steps import SinkSteps
-from tarry.spark.writing.target import other_cluster, topic_made_anew
+from tarry.spark.writing.target import other_cluster, topics_made_anew
 from tarry.spark.writing.write_options import CHECKPOINT_LOCATION, WriteOptions
 
 log = logging.getLogger("tarry.spark")
@@ -82,25 +82,34 @@ def commit(
 def commit_batch(options: WriteOptions, outputs: Sequence[TaskOutput]) -> None:
     """Bring a write that is no stream into the topics, once for its directory.
 
-    Raises SinkRefused if the directory stands for another write: of other rows, to other topics,
-    another cluster, or topics that were deleted since.
+    A write that was begun is brought to its end first, whatever this one has.  Raises SinkRefused
+    if the directory stands for another write: of other rows, to other topics, another cluster, or
+    topics that were deleted since.
     """
+    assert options.location is not None
+    stands_for = f"the directory {options.location} stands for a write"
     try:
-        _check_same_write(options, outputs)
+        _check_target(options, stands_for)
     except Exception:
         drop(options, BATCH_ID, outputs)
         raise
     plan = commit(options, BATCH_QUERY, BATCH_ID, outputs)
+    planned, topics = _topics_of(plan), _listed(topic for topic, _ in places_of(outputs))
     count = sum(batch.count for one in outputs for part in one.parts for batch in part.batches)
-    if plan.record_count != count:
+    difference = ""
+    if topics and planned and topics != planned:
+        difference = f"to {planned}, which is done, and this one is to {topics}"
+    elif plan.record_count != count:
+        difference = f"of {plan.record_count} records, which is done, and this one has {count}"
+    if difference:
         raise SinkRefused(
-            f"the directory {options.location} stands for a write of {plan.record_count} records, "
-            f"which is done, and this one has {count}: nothing of it was written. Give another "
-            "write a sinkLocation of its own"
+            f"{stands_for} {difference}: nothing of this one was written. Give another write a "
+            "sinkLocation of its own; of the same write with more rows, only the rows that it did "
+            "not have"
         )
 
 
-def _check_same_write(options: WriteOptions, outputs: Sequence[TaskOutput]) -> None:
+def _check_target(options: WriteOptions, stands_for: str) -> None:
     """Refuse a write that the directory has a plan for which leads elsewhere.  Without this, one
     that is done would count as done for every cluster and topic."""
     assert options.location is not None
@@ -109,16 +118,10 @@ def _check_same_write(options: WriteOptions, outputs: Sequence[TaskOutput]) -> N
     plan = directory.read_first_plan(BATCH_ID)
     if plan is None:
         return
-    stands_for = f"the directory {options.location} stands for a write"
-    advice = "nothing of this one was written. Give another write a sinkLocation of its own"
-    topics = _listed(topic for topic, _ in places_of(outputs))
-    planned = _listed(share.topic for share in plan.shares)
-    if topics and planned and topics != planned:
-        raise SinkRefused(f"{stands_for} to {planned}, and this one is to {topics}: {advice}")
     try:
         with Publisher(options.client_settings) as publisher:
             cluster_id = other_cluster(publisher, plan)
-            topic = topic_made_anew(publisher, plan, plan.topic_ids)
+            anew = topics_made_anew(publisher, plan, plan.topic_ids) if cluster_id is None else []
     except ClientError as error:
         raise SinkInterrupted(
             f"{stands_for} that was begun, and what became of it cannot be asked: {error}. Write "
@@ -128,14 +131,26 @@ def _check_same_write(options: WriteOptions, outputs: Sequence[TaskOutput]) -> N
     if cluster_id is not None:
         raise SinkRefused(
             f"{stands_for} to cluster {plan.cluster_id}, and kafka.bootstrap.servers lead to "
-            f"cluster {cluster_id}: {advice}"
+            f"cluster {cluster_id}: nothing of this one was written. Give another write a "
+            "sinkLocation of its own"
         )
-    if topic is not None:
+    if anew:
+        gone = ", ".join(anew)
+        rest = _listed(share.topic for share in plan.shares if share.topic not in anew)
+        advice = "give the write a sinkLocation of its own to write all of it again"
+        if rest:
+            advice = (
+                f"write the rows of {gone} again with a sinkLocation of their own, and those of "
+                f"{rest} only where you do not find them there"
+            )
         raise SinkRefused(
-            f"{stands_for} to topic {topic!r}, and {topic!r} was deleted and made anew since, so "
-            "what was written is gone: give the write a sinkLocation of its own to write all of it "
-            "again"
+            f"{stands_for} to {_topics_of(plan)}, and {gone} was deleted and made anew since, so "
+            f"what was written there is gone: {advice}"
         )
+
+
+def _topics_of(plan: Plan) -> str:
+    return _listed(share.topic for share in plan.shares)
 
 
 def _listed(topics: Iterable[str]) -> str:

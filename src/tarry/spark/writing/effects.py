@@ -121,20 +121,31 @@ class SendRound(Effect[SentRound]):
 class LookedBack(NamedTuple):
     """View of a log: batches of one producer from an offset or from the log's start on, whichever
     is later, up to the log's end; `cut_at` is where it was cut below that offset, None: it was not,
-    as far as the leader can tell."""
+    as far as the leader can tell.  `leader_epoch` is that of the end, -1: not told."""
 
     seen: SeenRange
     log_start_offset: int
     log_end_offset: int
     cut_at: int | None = None
+    leader_epoch: int = -1
 
 
 class LookBack(Effect[Mapping[TopicPartition, LookedBack]]):
-    """Read which batches of each share's producer lie from these offsets on, up to the end."""
+    """Read which batches of each share's producer lie from these offsets on, up to the end.
 
-    def __init__(self, plan: Plan, offsets: Mapping[TopicPartition, int]) -> None:
+    `before` is what an earlier look found: a log that has had one leader since was appended to
+    only, and is read from there on.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        offsets: Mapping[TopicPartition, int],
+        before: Mapping[TopicPartition, LookedBack],
+    ) -> None:
         self.plan = plan
         self.offsets = offsets
+        self.before = before
 
 
 class PauseSending(Effect[None]):

@@ -28,6 +28,9 @@ VERSION: Final = 1
 # A producer id that rested longer than this part of its expiration is not trusted any more.
 EXPIRATION_PARTS: Final = 10
 
+# Topic id in hexadecimal digits, as a cluster tells it that knows none.
+NO_TOPIC_ID: Final = "0" * 32
+
 
 class SinkRefused(Exception):
     """The sink cannot go on; the text says why, where, and what to do."""
@@ -253,12 +256,18 @@ def _same_topics(freezing: Freezing, noted: Noted) -> dict[str, str]:
     if noted.cluster_id != before.cluster_id:
         raise refused_cluster(before, noted.cluster_id)
     for topic, topic_id in sorted(noted.topic_ids.items()):
-        if before.topic_ids.get(topic, topic_id) != topic_id:
+        if not is_same_topic(before.topic_ids.get(topic, topic_id), topic_id):
             raise SinkRefused(
                 f"topic {topic!r} was deleted and made anew since this query wrote to it, so what "
                 "it wrote is gone: begin a query with a checkpoint of its own"
             )
     return {**before.topic_ids, **noted.topic_ids}
+
+
+def is_same_topic(planned: str | None, topic_id: str) -> bool:
+    """Return whether a topic is the one that a plan notes; a cluster without topic ids, as it may
+    have been then, tells zeros."""
+    return planned == topic_id or NO_TOPIC_ID in (planned, topic_id)
 
 
 def refused_cluster(plan: Plan, cluster_id: str) -> SinkRefused:

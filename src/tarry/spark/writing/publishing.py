@@ -28,7 +28,7 @@ from tarry.spark.writing.plan import (
     SinkRefused,
     refused_cluster,
 )
-from tarry.spark.writing.target import known_topics, other_cluster, topic_made_anew
+from tarry.spark.writing.target import known_topics, other_cluster, topics_made_anew
 from tarry.wire.crc32c import crc32c
 
 # Kafka's default, where a cluster does not tell its own.
@@ -175,15 +175,22 @@ class Publishing:
         ends = self._offsets([*offsets], LATEST)
         cuts = self._cuts(plan, ends)
         by_producer: dict[int, dict[TopicPartition, OffsetRange]] = {}
+        known: dict[TopicPartition, SeenRange] = {}
         for place, offset in offsets.items():
             first = max(offset, starts[place].offset)
+            before = effect.before.get(place)
+            if before is not None and 0 <= before.leader_epoch == ends[place].leader_epoch:
+                known[place] = before.seen
+                first = max(first, before.seen.end_offset)
             ranges = by_producer.setdefault(plan.share_of(place).producer_id, {})
             ranges[place] = first, max(ends[place].offset, first)
         found: dict[TopicPartition, LookedBack] = {}
         for producer_id, ranges in by_producer.items():
-            for place, seen in self._read_back(ranges, topic_ids_of(plan), producer_id).items():
+            for place, read in self._read_back(ranges, topic_ids_of(plan), producer_id).items():
+                seen = read.behind(known[place]) if place in known else read
+                start, end = starts[place].offset, ends[place]
                 found[place] = LookedBack(
-                    seen, starts[place].offset, ends[place].offset, cuts.get(place)
+                    seen, start, end.offset, cuts.get(place), end.leader_epoch
                 )
         return found
 
@@ -226,15 +233,15 @@ class Publishing:
             raise refused_cluster(plan, cluster_id)
         begun = f"micro-batch {plan.batch_id} is frozen and not written to its end"
         try:
-            topic = topic_made_anew(self._publisher, plan, {share.topic for share in plan.shares})
+            anew = topics_made_anew(self._publisher, plan, {share.topic for share in plan.shares})
         except UnknownTopic as error:
             raise SinkInterrupted(
                 f"{begun}, and {error}: start the query again when brokers know it, and it goes on "
                 "where it stopped; if it was deleted, begin the query with a checkpoint of its own"
             ) from error
-        if topic is not None:
+        if anew:
             raise SinkRefused(
-                f"{begun}, and topic {topic!r} was deleted and made anew: begin the query with a "
+                f"{begun}, and topic {anew[0]!r} was deleted and made anew: begin the query with a "
                 "checkpoint of its own"
             )
 

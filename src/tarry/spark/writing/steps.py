@@ -22,6 +22,7 @@ from tarry.spark.writing.effects import (
     CreatePlan,
     FindLacking,
     LookBack,
+    LookedBack,
     MarkDone,
     NewProducer,
     NoteEnds,
@@ -104,6 +105,9 @@ class SinkSteps:
         """Freeze nothing that cannot be sent: a plan counts for ever, and names its files."""
         lacking = yield from ask(FindLacking(list(plan.files)))
         if lacking:
+            # Whoever came late lacks what another driver has removed.
+            newest = yield from ask(ReadNewest())
+            self._check_newest(plan.batch_id, newest.plan if newest is not None else None)
             raise SinkInterrupted(
                 f"micro-batch {plan.batch_id} was not frozen: a task wrote {lacking[0]}, and the "
                 "driver does not see it there: do all workers share that directory with the "
@@ -141,8 +145,9 @@ class SinkSteps:
         left = {share.place: 0 for share in plan.shares if share.batches}
         looked_ms = plan.noted_ms
         failures = 0
+        looked: Mapping[TopicPartition, LookedBack] = {}
         if not is_fresh:
-            looked_ms, left = yield from self._look_back(plan, left)
+            looked_ms, looked, left = yield from self._look_back(plan, left, looked)
         while left:
             not_after_ms = looked_ms + self.expiration_ms // EXPIRATION_PARTS
             sent = yield from ask(SendRound(plan, left, not_after_ms))
@@ -170,7 +175,9 @@ class SinkSteps:
                 yield from self.publish(stored.plan, False)
                 return
             ordinals = dict(left)
-            looked_ms, left = yield from self._look_back(plan, left)
+            # From where the last one ended: a look at all of it may take so long that nothing may
+            # be sent after it.
+            looked_ms, looked, left = yield from self._look_back(plan, left, looked)
             forgotten = [
                 place
                 for place, outcome in troubled.items()
@@ -209,20 +216,23 @@ class SinkSteps:
         return troubled
 
     def _look_back(
-        self, plan: Plan, left: dict[TopicPartition, int]
-    ) -> Steps[tuple[int, dict[TopicPartition, int]]]:
-        """Return when the log was read back, and what it leaves to be sent."""
+        self,
+        plan: Plan,
+        left: dict[TopicPartition, int],
+        before: Mapping[TopicPartition, LookedBack],
+    ) -> Steps[tuple[int, Mapping[TopicPartition, LookedBack], dict[TopicPartition, int]]]:
+        """Return when the log was read back, what was found, and what that leaves to be sent."""
         now_ms = yield from ask(Now())
         rested = is_rested(plan, now_ms, self.expiration_ms)
         offsets = {place: plan.share_of(place).end_offset for place in left}
-        looked = yield from ask(LookBack(plan, offsets))
+        looked = yield from ask(LookBack(plan, offsets, before))
         found: dict[TopicPartition, int] = {}
         for place, known in left.items():
             share = plan.share_of(place)
             ordinal = ordinal_in_log(plan, share, looked[place], known, rested)
             if ordinal < len(share.batches):
                 found[place] = ordinal
-        return now_ms, found
+        return now_ms, looked, found
 
     def _amend(self, plan: Plan, sent: dict[TopicPartition, int]) -> Steps[None]:
         """Go on under a new producer id where leaders have forgotten the plan's.

@@ -9,7 +9,7 @@ from typing import Final
 from tarry.client import Topic
 from tarry.client.errors import UnknownTopic
 from tarry.client.sync.publisher import Publisher
-from tarry.spark.writing.plan import Plan
+from tarry.spark.writing.plan import Plan, is_same_topic
 
 # A broker that has just started does not know all topics yet, and any broker may be asked.
 GONE_ATTEMPTS: Final = 3
@@ -35,10 +35,12 @@ def other_cluster(publisher: Publisher, plan: Plan) -> str | None:
     return None if cluster_id == plan.cluster_id else cluster_id
 
 
-def topic_made_anew(publisher: Publisher, plan: Plan, topics: Iterable[str]) -> str | None:
-    """Return the first of these topics that is another one than the plan's.  Raises UnknownTopic
-    for one that is not there."""
-    for topic in known_topics(publisher, sorted(topics)):
-        if topic.topic_id.hex() != plan.topic_ids.get(topic.name):
-            return topic.name
-    return None
+def topics_made_anew(publisher: Publisher, plan: Plan, topics: Iterable[str]) -> list[str]:
+    """Return which of these topics are other ones than the plan's.  Raises UnknownTopic for one
+    that is not there."""
+    described = known_topics(publisher, sorted(topics))
+    return [
+        topic.name
+        for topic in described
+        if not is_same_topic(plan.topic_ids.get(topic.name), topic.topic_id.hex())
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -9,6 +10,8 @@ from tarry.client.settings import CLIENT_SETTINGS, COMMON, ProducerSettings
 from tarry.spark.option_table import WRITING, names_of
 from tarry.spark.options import KAFKA_PREFIX, OptionRefused, OptionTexts
 from tarry.spark.writing.directory import local_path
+
+log = logging.getLogger("tarry.spark")
 
 TOPIC: Final = "topic"
 SINK_LOCATION: Final = "sinkLocation"
@@ -99,7 +102,7 @@ def parse_write_options(options: Mapping[str, str], *, is_stream: bool) -> Write
     if is_stream and not is_exactly_once:
         raise OptionRefused(f"a stream is written {EXACTLY_ONCE}: leave the option {DELIVERY} out")
     if not is_stream:
-        _refuse_without_effect(checkpoint, location, is_exactly_once=is_exactly_once)
+        _check_batch(checkpoint, location, is_exactly_once=is_exactly_once)
     if is_stream and checkpoint is None:
         raise OptionRefused(
             "a stream needs the option checkpointLocation at its own writer, such as "
@@ -122,15 +125,11 @@ def parse_write_options(options: Mapping[str, str], *, is_stream: bool) -> Write
     return WriteOptions(texts.text(TOPIC), is_exactly_once, location, checkpoint, settings)
 
 
-def _refuse_without_effect(
-    checkpoint: str | None, location: str | None, *, is_exactly_once: bool
-) -> None:
-    """Refuse what a batch does not look at: who gives it wants rows written once."""
+def _check_batch(checkpoint: str | None, location: str | None, *, is_exactly_once: bool) -> None:
+    """Tell of what a batch does not look at; refuse a place for plans that it does not make, since
+    who gives one wants rows written once."""
     if checkpoint is not None:
-        raise OptionRefused(
-            f"{CHECKPOINT_LOCATION} acts in a stream only: leave it out, or write exactly once by "
-            f"{DELIVERY}={EXACTLY_ONCE} and {SINK_LOCATION}"
-        )
+        log.warning("the option %s has no effect in a batch", CHECKPOINT_LOCATION)
     if location is not None and not is_exactly_once:
         raise OptionRefused(
             f"{SINK_LOCATION} acts with {DELIVERY}={EXACTLY_ONCE} only: add that, or leave it out"
