@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from tests.support.spark.archive_scene import ORDERS, fill, options, recount, rows, run
 
+from tarry.base.ids import TopicPartition
 from tarry.client import Admin, Producer, TopicRecreated
 from tarry.spark.archive.archive import Archiver, archive
 from tarry.spark.archive.compact import compact
@@ -175,6 +176,44 @@ def test_workers_are_not_asked_for_a_round_of_lost_records_alone(
         (summary,) = archiver.run(ORDERS)
 
     assert (summary.records, summary.lost) == (0, 2)
+
+
+class MovingCluster(LiveCluster):
+    """A cluster whose logs grow and lose all of it between two questions of a round."""
+
+    broker: Tarry
+    moves: int
+
+    def starts(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        if self.moves:
+            self.moves -= 1
+            fill(self.broker, 4)
+            with Admin(bootstrap_servers=self.broker.bootstrap) as admin:
+                admin.delete_records(dict.fromkeys(places, -1))
+        return super().starts(places)
+
+
+def test_a_place_past_the_end_that_was_looked_at_gets_no_epochs_of_a_log_that_nobody_saw(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    fill(broker, 4)
+    run(broker, tmp_path)
+    directory = ArchiveDirectory(tmp_path)
+    before = directory.newest()
+    assert before is not None and before.epochs
+    fill(broker, 4)
+    made = options(broker, fail_on_data_loss=False)
+
+    with closing(MovingCluster(made.reading())) as cluster:
+        cluster.broker, cluster.moves = broker, 1
+        list(Archiver(OwnWorker(), cluster, directory, made).run(ORDERS))
+
+    newest = directory.newest()
+    assert newest is not None
+    assert newest.ends == {"orders": {0: 6, 1: 6}}
+    assert newest.epochs.get("orders", {}) == {}
+    fill(broker, 4)
+    assert run(broker, tmp_path).records == 4
 
 
 def test_an_unreadable_manifest_is_refused(broker: Tarry, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +13,7 @@ import pytest
 
 from tarry.base.ids import TopicPartition
 from tarry.client import Producer
+from tarry.spark import file_locks
 from tarry.spark.archive.archive import ArchiveOptions, archive
 from tarry.spark.backfill.backfill import BACKFILLS, Backfiller, BackfillOptions
 from tarry.spark.backfill.plan import BackfillRefused, FrozenBackfill
@@ -196,9 +199,30 @@ def test_a_run_that_has_a_plan_goes_on_with_what_it_stands_for(
     assert again.state(1).finished() == ONE_NEW
 
 
+def test_a_start_leaves_a_run_to_the_process_that_is_at_it(shared: Tarry, tmp_path: Path) -> None:
+    """As where a backfill takes longer than the timer that starts it."""
+    made = prepare(shared, tmp_path, "busy")
+    slow, other = SparklessBackfiller(made), SparklessBackfiller(made)
+
+    def start() -> None:
+        with pytest.raises(BackfillRefused, match=rf"^process {os.getpid()} is at the same"):
+            other.run()
+
+    slow.while_computing = start
+    slow.run()
+
+    assert (slow.state(1).finished(), other.frozen) == (ONE_NEW, [])
+    assert results(shared, made) == [b"1"]
+
+
+def no_locks(*arguments: object) -> None:
+    raise OSError(errno.ENOLCK, "No locks available")
+
+
 def test_a_run_that_another_start_has_ended_writes_nothing_and_says_so(
-    shared: Tarry, tmp_path: Path
+    shared: Tarry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(file_locks.fcntl, "flock", no_locks)
     made = prepare(shared, tmp_path, "twice")
     slow, fast = SparklessBackfiller(made), SparklessBackfiller(made)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib.util
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -474,10 +475,38 @@ def test_a_merged_file_that_is_lost_is_told_with_the_place_of_those_it_was_made_
     visible(lake)[-1].unlink()
     (twin,) = {path.parent for path in (lake / TWINS).glob("*2/*.parquet")}
 
-    with pytest.raises(ArchiveRefused, match=f"is missing.*are in {twin}: leave them there"):
+    with pytest.raises(ArchiveRefused, match=rf"is missing.*or undo .* files of {twin}, "):
         run(lake, replaced_kept_seconds=0) if who == "compact" else grow(broker, lake)
 
     assert replaced(lake) == kept
+
+
+def test_a_compaction_is_undone_as_its_refusal_says(lake: Path, broker: Tarry) -> None:
+    before = rows(lake)
+    run(lake)
+    visible(lake)[-1].unlink()
+    with pytest.raises(ArchiveRefused) as told:
+        run(lake)
+    found = re.search(
+        "move the files of (.*), which .* to (.*), remove (.*) there, and remove (.*)$",
+        str(told.value),
+    )
+    assert found is not None
+    twin, place = Path(found[1]), Path(found[2])
+
+    for path in twin.iterdir():
+        os.rename(path, place / path.name)
+    for name in found[3].split(", "):
+        (place / name).unlink(missing_ok=True)
+    Path(found[4]).unlink()
+
+    assert rows(lake) == before
+    assert recount(lake).faults == []
+    run(lake)
+    assert rows(lake) == before
+    grow(broker, lake)
+    assert set(before) < set(rows(lake))
+    assert recount(lake).faults == []
 
 
 def test_a_merged_file_that_is_lost_before_its_run_is_over_comes_back(lake: Path) -> None:

@@ -165,7 +165,10 @@ class Archiver:
             ranges = within_limit(ranges, self._options.round_records_max)
             reached = {place: one.offset for place, one in noted.items()}
             reached.update({(one.topic, one.partition): one.end for one in ranges})
-            lines = self._looks.lines_at(seen, reached)
+            # Past the end that was looked at, where a log's start may be by now, another leader may
+            # have written: that place has no line that is known.
+            known = {place: at for place, at in reached.items() if at <= seen[place].end.offset}
+            lines = self._looks.lines_at(seen, known)
             manifest = self._round(newest, ranges, starts, lines)
             if manifest is not None:
                 summary.add(manifest)

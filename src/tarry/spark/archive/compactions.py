@@ -10,7 +10,6 @@ moved into a directory that is just going.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import shutil
@@ -25,13 +24,11 @@ import msgspec
 from tarry.spark.archive.exchange import exchange
 from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused, check_version
 from tarry.spark.durable_files import create_if_absent, encode, flush_directory, make_directories
+from tarry.spark.file_locks import NO_LOCKS
 
 COMPACTIONS: Final = "_tarry/compactions"
 TWINS: Final = "_tarry/twins"
 LOCK: Final = "_tarry/lock"
-
-# What file systems without locks answer.
-NO_LOCKS: Final = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 
 
 class FileCompaction(msgspec.Struct, frozen=True):
@@ -153,14 +150,27 @@ class FileCompactions:
         for file in compaction.files:
             if (self.path / file.staged).exists():
                 continue
+            manifest = self._manifest(compaction.number)
             sentence = (
                 f"{self.path / file.path} is missing, which compaction {compaction.number} of the "
                 "archive has written: bring it back from a backup"
             )
             originals = [Path(one.path).name for one in compaction.replaced]
             for kept in (self._twin(compaction.number), self._old(compaction.number)):
-                if any((kept / name).exists() for name in originals):
-                    sentence += f". The files that it was made of are in {kept}: leave them there"
+                there = sum((kept / name).exists() for name in originals)
+                if there == len(originals):
+                    place = self.path / compaction.directory
+                    made = ", ".join(Path(one.path).name for one in compaction.files)
+                    sentence += (
+                        f", or undo the compaction while no job runs: move the files of {kept}, "
+                        f"which it was made of, to {place}, remove {made} there, and remove "
+                        f"{manifest}"
+                    )
+                elif there:
+                    sentence += (
+                        f". {there} of the {len(originals)} files that it was made of are in "
+                        f"{kept}: leave them there"
+                    )
             raise ArchiveRefused(sentence)
 
     def move_away(self, place: Path, old: Path) -> None:

@@ -42,6 +42,8 @@ from tarry.spark.backfill.state import (
     remove_old,
     state_path,
 )
+from tarry.spark.durable_files import make_directories
+from tarry.spark.file_locks import LockHeld, held
 from tarry.spark.histories.looks import Looks, partings_of
 from tarry.spark.pipeline.driver_lock import bind, own_directory
 from tarry.spark.pipeline.expressions import expression_mistakes
@@ -69,6 +71,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("tarry.spark")
 
 BACKFILLS: Final = "backfills"
+
+# Beside the runs of what is asked.
+LOCK: Final = "lock"
+
 TASK_BYTES: Final = 64 * 1024 * 1024
 
 # Of a topic without any event: nothing is closed.
@@ -152,10 +158,22 @@ class Backfiller:
         self._topic = pipeline.clean.topic
 
     def run(self) -> BackfillSummary:
-        """Bring the run that is under way to its end, or a new one."""
+        """Bring the run that was killed to its end, or a new one."""
         self._prepare()
         asked = self._asked()
         path = state_path(own_directory(self._pipeline) / BACKFILLS, asked)
+        make_directories(path)
+        try:
+            # A run without a plan is given up, which is right only if nobody is at it.
+            with held(path / LOCK):
+                return self._run(asked, path)
+        except LockHeld as other:
+            raise BackfillRefused(
+                f"process {other.owner} is at the same backfill: leave it to it, or end that one "
+                "and start the command again"
+            ) from None
+
+    def _run(self, asked: AskedBackfill, path: Path) -> BackfillSummary:
         newest = max(numbers_of(path), default=0)
         state = BackfillState(path, max(1, newest))
         frozen = state.frozen()
@@ -170,8 +188,9 @@ class Backfiller:
         counts = state.counts()
         if counts.written and not state.has_records():
             raise BackfillRefused(
-                "the same backfill was started again meanwhile, and that start writes the results: "
-                "leave it to it; start the command again if it was killed"
+                "the same backfill was started again meanwhile, on a file system without locks, "
+                "and that start writes the results: run one at a time, and start the command again "
+                "if the other one was killed"
             )
         state.finish(counts)
         remove_old(path)
@@ -286,9 +305,8 @@ class Backfiller:
         try:
             commit(options, frozen.backfill_id, BATCH_ID, [])
         except SinkRefused as error:
-            raise BackfillRefused(
-                f"the run that was killed could not be ended: {error}. Start the same command again"
-            ) from error
+            what = "the run that was killed before could not be ended"
+            raise BackfillRefused(stop_sentence(what, error, _anew(state))) from error
         state.finish(state.counts() if state.has_records() else ResultCounts())
 
     def _write(self, state: BackfillState, frozen: FrozenBackfill) -> None:
@@ -302,12 +320,8 @@ class Backfiller:
                 outputs = self._computed(state, frozen, options)
             commit(options, frozen.backfill_id, BATCH_ID, outputs)
         except SinkRefused as error:
-            anew = (
-                f"remove the directory {state.path} and start the same command again, which "
-                "computes all of it anew"
-            )
             what = "the backfill stopped while it wrote"
-            raise BackfillRefused(stop_sentence(what, error, anew)) from error
+            raise BackfillRefused(stop_sentence(what, error, _anew(state))) from error
 
     def _computed(
         self, state: BackfillState, frozen: FrozenBackfill, options: WriteOptions
@@ -376,6 +390,14 @@ class Backfiller:
             *(RecordTask(path, self._topic, files=task) for task in files),
             *(RecordTask(path, self._topic, ranges=task, topic_id=topic_id) for task in ranges),
         ]
+
+
+def _anew(state: BackfillState) -> str:
+    """Return how a user begins a run anew."""
+    return (
+        f"remove the directory {state.path} and start the same command again, which computes all "
+        "of it anew"
+    )
 
 
 def records_of(tasks: Iterable[RecordTask]) -> int:

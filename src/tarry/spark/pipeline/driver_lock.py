@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from tarry.spark.archive.compactions import NO_LOCKS
 from tarry.spark.durable_files import create_if_absent, make_directories
+from tarry.spark.file_locks import NO_LOCKS
 from tarry.spark.pipeline.faults import StageFailed
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.stages import AGGREGATE, ARCHIVE, CLEAN, WAIT, Stage
