@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,7 @@ def test_a_replay_that_cannot_go_on_says_what_can_be_done(
         list(Replayer(ThievishWorker(broker), lake, made).run({"again": (0, 1)}))
 
     assert f"that of this one is {tmp_path}" in str(told.value)
+    assert "the 24 records of the rounds before are in again" in str(told.value)
     for false in ("checkpoint of its own", "goes on"):
         assert false not in str(told.value)
 
@@ -262,6 +264,32 @@ def test_a_killed_replay_goes_on_without_loss_or_double(
 
     assert read(broker, "again") == read(broker, "orders")
     assert (summary.records, summary.offsets) == (COUNT, COUNT)
+
+
+def offsets_in(told: str, option: str) -> dict[int, int]:
+    """Return the offsets of an option of the command that a sentence names."""
+    found = re.search(rf"{option} ([0-9=,]+)", told)
+    assert found is not None
+    return {int(one.split("=")[0]): int(one.split("=")[1]) for one in found[1].split(",")}
+
+
+def test_the_rest_of_a_replay_that_cannot_go_on_is_replayed_as_its_refusal_says(
+    broker: Tarry, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        trap(patch, "SendRound", 2, is_behind=False)
+        with pytest.raises(Killed):
+            run(broker, lake, tmp_path, round_records_max=25)
+    for path in tmp_path.glob("task-*"):
+        path.unlink()
+
+    with pytest.raises(ReplayRefused, match="missing or damaged") as refused:
+        run(broker, lake, tmp_path, round_records_max=25)
+    told = str(refused.value)
+    begins, until = offsets_in(told, "--from"), offsets_in(told, "--until")
+    run(broker, lake, tmp_path / "rest", from_offsets=begins, until_offsets=until)
+
+    assert read(broker, "again") == read(broker, "orders")
 
 
 class KilledState(ReplayState):

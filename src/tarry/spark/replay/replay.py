@@ -239,6 +239,24 @@ class Replayer:
             f"in Python state=); that of this one is {self._state.path}"
         )
 
+    def _rest(self, frozen: FrozenReplay, current: ReplayRound) -> str:
+        """Return how a user replays what this replay did not come to, when it cannot go on.
+
+        All of it, into the same topic, would write the rounds before a second time.
+        """
+        asked, ends = frozen.asked, {span.partition: span.end for span in frozen.spans}
+        begins = ",".join(f"{one.partition}={one.first}" for one in current.spans)
+        until = ",".join(f"{one.partition}={ends[one.partition]}" for one in current.spans)
+        ways = "of all of it into a new topic"
+        if asked.from_ms is None and asked.until_ms is None:
+            ways = f"of the rest (--from {begins} --until {until}), or {ways}"
+        return (
+            f"the {current.records_before} records of the rounds before are in {asked.to}; look "
+            f"what of this one is, from {begins} on. Then begin another replay, {ways}, with a "
+            "state directory of its own (--state DIR, in Python state=); that of this one is "
+            f"{self._state.path}"
+        )
+
     def _write_options(self, frozen: FrozenReplay) -> WriteOptions:
         return WriteOptions(
             frozen.asked.to, True, str(self._state.path), None, dict(self._options.settings)
@@ -289,7 +307,7 @@ class Replayer:
             commit(options, frozen.replay_id, current.number, outputs)
         except SinkRefused as error:
             what = f"the replay stopped in round {current.number + 1}"
-            raise ReplayRefused(stop_sentence(what, error, self._anew())) from error
+            raise ReplayRefused(stop_sentence(what, error, self._rest(frozen, current))) from error
 
     def _read(
         self,
