@@ -522,6 +522,29 @@ def test_a_merged_file_that_is_lost_before_its_run_is_over_comes_back(lake: Path
     assert recount(lake).faults == []
 
 
+@pytest.mark.parametrize("who", ["compact", "archive"])
+def test_a_process_that_keeps_the_lock_is_named_and_nothing_is_lost(
+    lake: Path, broker: Tarry, monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
+    """As one that was stopped where it had it."""
+    before = rows(lake)
+    monkeypatch.setattr(compactions_module, "LOCK_SECONDS_MAX", 0.0)
+    with (
+        FileCompactions(lake).lock(is_needed=True),
+        pytest.raises(ArchiveRefused, match=f"process {os.getpid()} has had the lock of .*again"),
+    ):
+        run(lake) if who == "compact" else grow(broker, lake)
+
+    run(lake) if who == "compact" else list(
+        archive(None, ORDERS, lake, ArchiveOptions({"bootstrap.servers": broker.bootstrap}))
+    )
+
+    after = rows(lake)
+    assert set(before) <= set(after)
+    assert (len(after) > len(before)) is (who == "archive")
+    assert recount(lake).faults == []
+
+
 @pytest.mark.parametrize("wrong", [{"target_bytes": 0}, {"compression": "rar"}])
 def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ArchiveRefused):

@@ -10,7 +10,7 @@ moved into a directory that is just going.
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import os
 import shutil
 import time
@@ -24,11 +24,14 @@ import msgspec
 from tarry.spark.archive.exchange import exchange
 from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused, check_version
 from tarry.spark.durable_files import create_if_absent, encode, flush_directory, make_directories
-from tarry.spark.file_locks import NO_LOCKS
+from tarry.spark.file_locks import LockHeld, held
 
 COMPACTIONS: Final = "_tarry/compactions"
 TWINS: Final = "_tarry/twins"
 LOCK: Final = "_tarry/lock"
+
+# Who has the lock moves files of one directory, or writes a commit of a table.
+LOCK_SECONDS_MAX: Final = 120.0
 
 
 class FileCompaction(msgspec.Struct, frozen=True):
@@ -76,19 +79,21 @@ class FileCompactions:
     def lock(self, *, is_needed: bool) -> Iterator[None]:
         """Have the archive's lock, which ends with the process at the latest.
 
-        Where the file system has no locks there are no compactions, and nothing needs it.
+        Where the file system has no locks there are no compactions, and nothing needs it.  Raises
+        ArchiveRefused where another process keeps it: one that was stopped would for ever.
         """
         make_directories((self.path / LOCK).parent)
-        descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            except OSError as error:
-                if is_needed or error.errno not in NO_LOCKS:
-                    raise
-            yield
-        finally:
-            os.close(descriptor)
+            with held(self.path / LOCK, LOCK_SECONDS_MAX) as has_locks:
+                if is_needed and not has_locks:
+                    raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK), str(self.path / LOCK))
+                yield
+        except LockHeld as other:
+            raise ArchiveRefused(
+                f"process {other.owner} has had the lock of the archive {self.path} for "
+                f"{LOCK_SECONDS_MAX:.0f} s: see whether it stands still, let it go on or end it, "
+                "and start the same command again. Nothing is lost: what was archived counts"
+            ) from None
 
     def is_settled(self) -> bool:
         """Return whether readers see what the newest compaction made."""
