@@ -3,12 +3,13 @@
 A fresh broker gets a seeded day of orders.  A group of readers loses members meanwhile.  The
 pipeline of `orders.toml` runs over the day; its driver is killed in the middle and started again.
 Then an auditor counts everything, and the reports are written.  Nothing outside of the directory is
-touched.
+touched.  What is left of a demo that did not come to its end is removed by the next one.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import shutil
 import signal
@@ -18,9 +19,9 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
-from audit import Auditor
 from day import Day
 
 from tarry.client import LATEST, Admin, NewTopic, Producer
@@ -28,14 +29,94 @@ from tarry.client import LATEST, Admin, NewTopic, Producer
 HERE: Final = Path(__file__).resolve().parent
 TARRY: Final = Path(sys.executable).with_name("tarry")
 FILES: Final = ("orders.toml", "order.json")
+# What a demo makes in its directory; one with anything else in it is never removed.
+UNDER_WAY: Final = "demo-under-way"
+MADE: Final = frozenset((*FILES, UNDER_WAY, "broker.log", "data", "lake", "reports"))
 
 PARTITIONS: Final = 4
 MEMBERS: Final = 3
+# Micro-batches at least, so that a driver can be killed between two of them.
+BATCHES_MIN: Final = 4
 WAIT_SECONDS_MAX: Final = 240
+LAST_WORDS: Final = 20
 
 
 def tell(sentence: str) -> None:
     print(sentence, flush=True)
+
+
+def check_installed() -> None:
+    """End with a sentence if PySpark, Java or the libraries of reports are missing."""
+    try:
+        from tarry.spark import installed
+        from tarry.spark.reports.installed import load_altair, load_scripts
+    except ImportError:
+        raise SystemExit(
+            'the demo needs PySpark: pip install "tarry[spark]", or call make spark-demo'
+        ) from None
+    try:
+        installed.check_pyspark()
+        installed.check_spark_home()
+        installed.check_java()
+        installed.check_python(os.environ.get("PYSPARK_PYTHON", sys.executable))
+        load_altair()
+        load_scripts()
+    except (ImportError, RuntimeError) as error:
+        raise SystemExit(f"the demo cannot run: {error}") from None
+
+
+# --- The directory
+
+
+@contextmanager
+def taken(directory: Path) -> Iterator[None]:
+    """Make the directory for a demo; while the block runs a file in it says so.
+
+    What is left of a demo that did not come to its end is removed, and nothing else.  The file
+    goes at the end of a block that raises nothing.
+    """
+    refusal = f"{directory} is there already: remove it, or name another --directory"
+    marker = directory / UNDER_WAY
+    if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
+        raise SystemExit(refusal)
+    directory.mkdir(parents=True, exist_ok=True)
+    found = {path.name for path in directory.iterdir()}
+    if found and (UNDER_WAY not in found or not found <= MADE):
+        raise SystemExit(refusal)
+    with ExitStack() as held:
+        try:
+            file = held.enter_context(marker.open("r+" if found else "x"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, FileExistsError):
+            raise SystemExit(
+                f"a demo runs in {directory}: let it come to its end, or name another --directory"
+            ) from None
+        except FileNotFoundError:
+            raise SystemExit(refusal) from None
+        if not marker.exists():
+            # Its demo came to its end meanwhile.
+            raise SystemExit(refusal)
+        if found:
+            tell(f"removing what is left in {directory} of a demo that did not come to its end")
+        for name in sorted(found - {UNDER_WAY}):
+            path = directory / name
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        yield
+        marker.unlink()
+
+
+def fill(directory: Path, events: int) -> None:
+    """Copy the pipeline's files; a small day gets small micro-batches."""
+    (directory / "reports").mkdir()
+    for name in FILES:
+        shutil.copy(HERE / name, directory / name)
+    path = directory / "orders.toml"
+    plain = path.read_text()
+    rate = min(8_000, events // BATCHES_MIN + 1)
+    path.write_text(plain.replace("rate = 8_000", f"rate = {rate:_}"))
 
 
 def run(*words: str, cwd: Path) -> None:
@@ -65,13 +146,23 @@ def broker(directory: Path) -> Iterator[str]:
             [str(TARRY), "serve", *words], stdout=subprocess.PIPE, stderr=log, text=True
         )
         assert process.stdout is not None
-        first = process.stdout.readline()
-        port = first.partition(";")[0].rpartition(":")[2].strip()
         try:
+            first = process.stdout.readline()
+            if not first:
+                raise SystemExit(no_broker(directory / "broker.log", process.wait()))
+            port = first.partition(";")[0].rpartition(":")[2].strip()
             yield f"127.0.0.1:{port}"
         finally:
             process.terminate()
             process.wait()
+            process.stdout.close()
+
+
+def no_broker(log: Path, status: int) -> str:
+    """Say why there is no broker, by its own last words."""
+    words = log.read_text(errors="replace").strip().splitlines()[-LAST_WORDS:]
+    said = "\n".join(f"  {line}" for line in words) or "  nothing"
+    return f"tarry serve did not start (exit status {status}); its last words:\n{said}"
 
 
 def send(bootstrap: str, day: Day) -> None:
@@ -125,33 +216,44 @@ def records_in(bootstrap: str, topic: str) -> int:
         return sum(one.offset for one in admin.offsets(wanted).values())
 
 
-def start_pipeline(directory: Path, *words: str) -> subprocess.Popen[bytes]:
-    """Start the pipeline in a session of its own, so that a kill takes all its processes."""
-    command = [str(TARRY), "spark", "run", "orders.toml", "--once", *words]
+@contextmanager
+def pipeline(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the pipeline in a session of its own, so that a kill takes all its processes; what
+    runs at the end of the block is killed."""
+    command = [str(TARRY), "spark", "run", "orders.toml", "--once"]
     tell(f"$ tarry {' '.join(command[1:])}")
-    return subprocess.Popen(command, cwd=directory, start_new_session=True)
+    process = subprocess.Popen(command, cwd=directory, start_new_session=True)
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def kill_in_the_middle(directory: Path, bootstrap: str, enough: int) -> None:
     """Kill the driver, its JVM and its workers as soon as some of the day went through."""
-    process = start_pipeline(directory)
     ends_at = time.monotonic() + WAIT_SECONDS_MAX
-    try:
+    with pipeline(directory) as process:
         while records_in(bootstrap, "orders.clean") < enough:
             if process.poll() is not None:
                 raise SystemExit(f"the pipeline ended by itself, with {process.returncode}")
             if time.monotonic() > ends_at:
                 raise SystemExit("the pipeline wrote nothing in time: is the machine very busy?")
             time.sleep(0.05)
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
     tell(f"killed with {records_in(bootstrap, 'orders.clean')} records in orders.clean")
+
+
+def run_to_its_end(directory: Path) -> None:
+    with pipeline(directory) as process:
+        if process.wait() != 0:
+            raise SystemExit(f"the pipeline ended with {process.returncode}")
 
 
 def audit(bootstrap: str, directory: Path, day: Day) -> bool:
     """Print every check; return true if all of them hold."""
+    from audit import Auditor
+
     is_well = True
     for check in Auditor(bootstrap, directory / "lake" / "orders").checks(day.truth):
         tell(f"{'well ' if check.is_well else 'WRONG'}  {check.sentence}: {check.found}")
@@ -168,10 +270,8 @@ def reports(directory: Path) -> None:
 
 def demo(directory: Path, seed: int, orders: int) -> bool:
     began = time.monotonic()
-    (directory / "reports").mkdir(parents=True)
-    for name in FILES:
-        shutil.copy(HERE / name, directory / name)
     day = Day(seed, orders)
+    fill(directory, day.truth.events)
     with ExitStack() as stack:
         bootstrap = stack.enter_context(broker(directory))
         os.environ["TARRY_BOOTSTRAP_SERVERS"] = bootstrap
@@ -182,16 +282,20 @@ def demo(directory: Path, seed: int, orders: int) -> bool:
         stack.callback(readers.end)
         kill_in_the_middle(directory, bootstrap, day.truth.events // 3)
         readers.lose_one()
-        process = start_pipeline(directory)
-        if process.wait() != 0:
-            raise SystemExit(f"the pipeline ended with {process.returncode}")
+        run_to_its_end(directory)
         readers.lose_one()
         run("spark", "verify", "lake/orders", cwd=directory)
         is_well = audit(bootstrap, directory, day)
         reports(directory)
     tell(f"\nreports: {directory / 'reports'}; archive: {directory / 'lake' / 'orders'}")
-    tell(f"{'all is well' if is_well else 'something is WRONG'}, {time.monotonic() - began:.0f} s")
+    told = "all is well" if is_well else "something is WRONG"
+    tell(f"{told}; the demo took {time.monotonic() - began:.0f} s")
     return is_well
+
+
+def end_at_once(number: int, frame: FrameType | None) -> None:
+    """End as after Ctrl-C, so that no process of the demo is left over."""
+    sys.exit(128 + number)
 
 
 def main() -> None:
@@ -203,9 +307,17 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=15_000, help="about 2.9 events each")
     arguments = parser.parse_args()
     directory = arguments.directory.absolute()
-    if directory.exists():
-        raise SystemExit(f"{directory} is there already: remove it, or name another --directory")
-    if not demo(directory, arguments.seed, arguments.orders):
+    check_installed()
+    signal.signal(signal.SIGTERM, end_at_once)
+    try:
+        with taken(directory):
+            is_well = demo(directory, arguments.seed, arguments.orders)
+    except KeyboardInterrupt:
+        raise SystemExit("interrupted: the next demo removes what is left of this one") from None
+    except subprocess.CalledProcessError as error:
+        words = " ".join(["tarry", *error.cmd[1:]])
+        raise SystemExit(f"{words} ended with {error.returncode}") from None
+    if not is_well:
         sys.exit(1)
 
 
