@@ -1,6 +1,8 @@
 """Auditor of the demo: a plain consumer and pyarrow, and none of the pipeline's code.
 
-Each check is a sentence and what was found; a day is well when all of them hold.
+Each check is a sentence and what was found; a day is well when all of them hold.  The demo sends
+each record with a number in its headers, which the pipeline keeps: so each offset of `orders` is
+accounted for, also beside another one whose record has the same value.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow.dataset
-from day import WAIT_MS, Truth
+from day import NUMBER, WAIT_MS, Truth
 
 from tarry.client import Consumer
 
@@ -22,6 +24,11 @@ from tarry.client import Consumer
 OPEN_AT_THE_END: Final = timedelta(hours=1 + 2 + 1)
 # How late events of a wait may come, and a minute more.
 LATE_MS: Final = 61 * 60_000
+
+# Header of a rejected record: where it came from, as `orders/3/1200`.
+ORIGIN: Final = "x-origin"
+# Offsets that a check names; the others are counted.
+NAMED_MAX: Final = 5
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,59 @@ class Check:
     sentence: str
     found: str
     is_well: bool
+
+
+def header(record: Any, name: str) -> str:
+    """Return a header of a record; "" if it has none of this name."""
+    return (dict(record.headers or ()).get(name) or b"").decode()
+
+
+def each_once(
+    sent: list[tuple[int, Any]], clean: list[Any], rejected: list[Any]
+) -> Iterator[Check]:
+    """Account for each offset of `orders`: it is in one of the two topics, once, as it was sent."""
+    places = {
+        header(record, NUMBER): f"orders/{partition}/{record.offset}" for partition, record in sent
+    }
+    came_out = Counter(header(record, NUMBER) for record in [*clean, *rejected])
+    flaws = [f"{place} is lost" for number, place in places.items() if not came_out[number]]
+    flaws += [
+        f"{places.get(number, 'a record that nobody sent')} is there {count} times"
+        for number, count in came_out.items()
+        if count != (number in places)
+    ]
+    yield Check(
+        "Each record is in orders.clean or in orders.rejected, once",
+        f"{len(sent)} in, {len(clean)} clean + {len(rejected)} rejected{_named(flaws)}",
+        not flaws and len(places) == len(sent),
+    )
+    as_sent = {header(record, NUMBER): (record.key, record.value) for _, record in sent}
+    flaws = [
+        f"{places.get(number)} is there with another key or value"
+        for number, record in ((header(one, NUMBER), one) for one in [*clean, *rejected])
+        if as_sent.get(number) != (record.key, record.value)
+    ]
+    flaws += [
+        f"{places.get(header(record, NUMBER))} says that it came from {header(record, ORIGIN)}"
+        for record in rejected
+        if places.get(header(record, NUMBER)) != header(record, ORIGIN)
+    ]
+    yield Check(
+        "Each is as it was sent, and a rejected one says where it came from",
+        f"{len(rejected)} origins{_named(flaws)}",
+        not flaws,
+    )
+    events = Counter(json.loads(record.value)["event_id"] for record in clean)
+    yield Check(
+        "No clean event comes twice",
+        f"{len(events)} events, {len(clean)} records",
+        len(events) == len(clean),
+    )
+
+
+def _named(flaws: list[str]) -> str:
+    more = [f"{len(flaws) - NAMED_MAX} more"] if len(flaws) > NAMED_MAX else []
+    return "".join(f"; {one}" for one in [*flaws[:NAMED_MAX], *more])
 
 
 class Auditor:
@@ -58,27 +118,12 @@ class Auditor:
         good = self.records("orders.clean")
         clean = [record for _, record in good]
         rejected = [record for _, record in self.records("orders.rejected")]
-        yield from self._each_once([record for _, record in sent], clean, rejected)
+        yield from each_once(sent, clean, rejected)
         yield self._rules(rejected, truth)
         yield self._archived("orders", sent)
         yield self._archived("orders.clean", good)
         yield self._revenue(clean)
         yield self._unpaid(clean)
-
-    def _each_once(self, sent: list[Any], clean: list[Any], rejected: list[Any]) -> Iterator[Check]:
-        went_in = Counter(record.value for record in sent)
-        came_out = Counter(record.value for record in [*clean, *rejected])
-        yield Check(
-            "Each record is in orders.clean or in orders.rejected, once",
-            f"{len(sent)} in, {len(clean)} clean + {len(rejected)} rejected",
-            went_in == came_out,
-        )
-        events = Counter(json.loads(record.value)["event_id"] for record in clean)
-        yield Check(
-            "No clean event comes twice",
-            f"{len(events)} events, {len(clean)} records",
-            len(events) == len(clean),
-        )
 
     def _rules(self, rejected: list[Any], truth: Truth) -> Check:
         rules = Counter(dict(record.headers)["x-error-rule"].decode() for record in rejected)

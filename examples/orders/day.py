@@ -32,6 +32,9 @@ LATE: Final = 0.02
 WAIT_MS: Final = 30 * 60_000
 LATE_MS_MAX: Final = 40 * 60_000
 
+# Header of each record that is sent: its number in the day, which no other one has.
+NUMBER: Final = "number"
+
 
 @dataclass(frozen=True)
 class Event:
@@ -41,6 +44,11 @@ class Event:
     at_ms: int
     key: bytes
     value: bytes
+
+
+def headers_of(number: int) -> list[tuple[str, bytes]]:
+    """Return the headers of the event with this number."""
+    return [(NUMBER, b"%d" % number)]
 
 
 @dataclass
@@ -63,7 +71,7 @@ class Truth:
 
 
 class Day:
-    """Day of a seed; `orders` orders make about 2.7 events each."""
+    """Day of a seed; `orders` orders make about 2.9 events each."""
 
     def __init__(self, seed: int, orders: int) -> None:
         self._random = random.Random(seed)

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from day import Day
+from day import Day, headers_of
 
 from tarry.client import LATEST, Admin, NewTopic, Producer
 
@@ -170,8 +170,11 @@ def send(bootstrap: str, day: Day) -> None:
     with Admin(bootstrap_servers=bootstrap) as admin:
         admin.create_topics([NewTopic("orders", PARTITIONS)])
     with Producer(bootstrap_servers=bootstrap, linger_ms=20) as producer:
-        for event in day.events:
-            producer.send("orders", event.value, key=event.key, timestamp=event.at_ms)
+        for number, event in enumerate(day.events):
+            headers = headers_of(number)
+            producer.send(
+                "orders", event.value, key=event.key, timestamp=event.at_ms, headers=headers
+            )
 
 
 class Readers:

@@ -54,6 +54,7 @@ from tarry.client import Admin, NewTopic, Producer
 EXAMPLE: Final = ROOT / "examples" / "orders"
 sys.path.append(str(EXAMPLE))
 Day: Any = __import__("day").Day
+headers_of: Any = __import__("day").headers_of
 Auditor: Any = __import__("audit").Auditor
 
 SIDES: Final = (False, True)
@@ -84,7 +85,7 @@ KINDS: Final = {
 SHARE: Final = 0.7
 
 # So many checks come before that of the waits.
-CHECKS_PLAIN: Final = 6
+CHECKS_PLAIN: Final = 7
 # A first run takes about so long, with and without the start of a Spark.
 START_SECONDS: Final = 15.0
 RUN_SECONDS: Final = 15.0
@@ -183,8 +184,11 @@ class Rounds:
         began_s = time.monotonic()
         part = self._parts[number]
         with Producer(bootstrap_servers=self._bootstrap, linger_ms=20) as producer:
-            for event in part:
-                producer.send("orders", event.value, key=event.key, timestamp=event.at_ms)
+            for place, event in enumerate(part, sum(map(len, self._parts[:number]))):
+                headers = headers_of(place)
+                producer.send(
+                    "orders", event.value, key=event.key, timestamp=event.at_ms, headers=headers
+                )
         told, is_met, status = self._disturbed(number)
         self.deaths[told if is_met else f"{told} (not met)"] += 1
         if NO_END in status:

@@ -7,10 +7,13 @@ import importlib
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tarry.testing import Tarry
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "orders"
 
@@ -19,6 +22,13 @@ EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "orders"
 def make_day(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("sys.path", [str(EXAMPLE), *sys.path])
     return importlib.import_module("day").Day
+
+
+@pytest.fixture
+def audit(monkeypatch: pytest.MonkeyPatch) -> Any:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    monkeypatch.setattr("sys.path", [str(EXAMPLE), *sys.path])
+    return importlib.import_module("audit")
 
 
 @pytest.fixture
@@ -76,6 +86,98 @@ def test_unpaid_orders_are_those_without_a_payment_in_time(make_day: Any) -> Non
     ]
 
     assert day.truth.unpaid == len(paid_late) > 0
+
+
+# --- The auditor
+
+
+def is_good(record: Any) -> bool:
+    try:
+        told = json.loads(record.value)
+    except ValueError:
+        return False
+    return told["amount"] > 0 and told["country"] is not None
+
+
+class Sorted:
+    """A day in `orders`, and what a pipeline without a mistake writes."""
+
+    def __init__(self, audit: Any, demo: Any, broker: Tarry, day: Any) -> None:
+        self._auditor = audit.Auditor(broker.bootstrap, Path("no-archive"))
+        self._broker = broker
+        demo.send(broker.bootstrap, day)
+        self.sent = self._auditor.records("orders")
+        self.clean: list[Any] = []
+        # With the places that they say they came from.
+        self.rejected: list[tuple[Any, str]] = []
+        # Places in `rejected`, and what is in `clean`, of two that have the same value.
+        self.twins: list[tuple[int, Any, str]] = []
+        first: dict[bytes, tuple[Any, str]] = {}
+        for partition, record in self.sent:
+            place = f"orders/{partition}/{record.offset}"
+            if is_good(record) and record.value not in first:
+                first[record.value] = record, place
+                self.clean.append(record)
+                continue
+            if is_good(record):
+                self.twins.append((len(self.rejected), *first[record.value]))
+            self.rejected.append((record, place))
+
+    def found(self, audit: Any) -> dict[str, Any]:
+        """Write both topics; return what the auditor finds in them."""
+        for name in ("orders.clean", "orders.rejected"):
+            self._broker.topic(name, partitions=2)
+        with self._broker.producer() as producer:
+            for one in self.clean:
+                producer.send("orders.clean", one.value, key=one.key, headers=one.headers)
+            for one, origin in self.rejected:
+                headers = [*one.headers, ("x-origin", origin.encode())]
+                producer.send("orders.rejected", one.value, key=one.key, headers=headers)
+        clean, rejected = (
+            [record for _, record in self._auditor.records(name)]
+            for name in ("orders.clean", "orders.rejected")
+        )
+        checks = audit.each_once(self.sent, clean, rejected)
+        return {one.sentence: one for one in checks if not one.is_well}
+
+
+@pytest.fixture
+def outcome(audit: Any, demo: Any, make_day: Any) -> Iterator[Sorted]:
+    with Tarry({"log.retention.ms": "-1"}) as broker:
+        yield Sorted(audit, demo, broker, make_day(3, 150))
+
+
+def test_the_auditor_finds_nothing_where_each_record_is_there_once(
+    audit: Any, outcome: Sorted
+) -> None:
+    assert outcome.found(audit) == {}
+
+
+def test_the_auditor_finds_a_record_that_is_there_twice_for_an_equal_one_that_is_lost(
+    audit: Any, outcome: Sorted
+) -> None:
+    index, doubled, its_place = outcome.twins[0]
+    lost, lost_place = outcome.rejected[index]
+    outcome.rejected[index] = doubled, its_place
+    # The values balance.
+    assert (lost.key, lost.value) == (doubled.key, doubled.value)
+
+    (check,) = outcome.found(audit).values()
+
+    assert check.sentence == "Each record is in orders.clean or in orders.rejected, once"
+    assert check.found.endswith(f"; {lost_place} is lost; {its_place} is there 2 times")
+
+
+def test_the_auditor_finds_a_rejected_record_with_the_origin_of_another(
+    audit: Any, outcome: Sorted
+) -> None:
+    index, _, other_place = outcome.twins[0]
+    record, place = outcome.rejected[index]
+    outcome.rejected[index] = record, other_place
+
+    (check,) = outcome.found(audit).values()
+
+    assert check.found.endswith(f"; {place} says that it came from {other_place}")
 
 
 # --- The demo, before a Spark starts
