@@ -37,7 +37,7 @@ PARTITIONS: Final = 4
 MEMBERS: Final = 3
 # Micro-batches at least, so that a driver can be killed between two of them.
 BATCHES_MIN: Final = 4
-WAIT_SECONDS_MAX: Final = 240
+WAIT_SECONDS_MAX: Final = 600
 LAST_WORDS: Final = 20
 
 
