@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.interop.conftest import apache_kafka  # noqa: F401  # one node for all of these tests
 from tests.support.interop.kafka_server import POM, KafkaUnavailable, class_path
 
 from tarry.testing import Tarry

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from tests.interop.conftest import apache_kafka  # noqa: F401  # a fixture
 from tests.spark.conftest import what_is_missing
 from tests.support.broker_process import wait_until
 from tests.support.patience import PATIENCE_S

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from tests.interop.conftest import apache_kafka, java_program  # noqa: F401  # fixtures
+from tests.interop.conftest import java_program  # noqa: F401  # a fixture
 from tests.support.broker_process import wait_until
 from tests.support.interop.java_face import JavaProgram
 from tests.support.interop.transactions import Transactions
@@ -100,7 +100,7 @@ def compacted(bootstrap: str, topic: str) -> Log:
 
 
 @pytest.fixture(scope="module")
-def compacted_by_kafka(apache_kafka: str) -> Log:  # noqa: F811
+def compacted_by_kafka(apache_kafka: str) -> Log:
     return compacted(apache_kafka, "gaps-of-compaction")
 
 
