@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 from tests.support.spark.small_driver import PARTITIONS, SOURCE, Offsets, SmallDriver
-from tests.support.spark.small_rounds import SmallRounds
+from tests.support.spark.small_rounds import SmallRounds, Step
 
 from tarry.testing import Tarry
 
@@ -29,6 +29,31 @@ def test_each_record_is_accounted_for_whatever_dies(tmp_path: Path) -> None:
     assert flaws == [[]] * (ROUNDS + 1)
     # A driver that comes to its end before it is killed is no death.
     assert sum(count for what, count in rounds.deaths.items() if "not met" not in what) > 0
+
+
+def told(folder: Path) -> str:
+    """The end of what all drivers have told, for a failure."""
+    return (folder / "drivers.log").read_text(errors="replace")[-4000:]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("mistake", "step", "flaw"),
+    [
+        ("manifest-first", ("commit", True, 1), "the driver does not come to its end"),
+        ("sequences-anew", ("SendRound", True, 3), "300 in, "),
+        ("ends-late", ("SendRound", True, 7), "the driver does not come to its end"),
+        ("mark-first", ("MarkDone", True, 1), "300 in, "),
+    ],
+)
+def test_a_planted_mistake_is_found(tmp_path: Path, mistake: str, step: Step, flaw: str) -> None:
+    with Tarry() as broker:
+        rounds = SmallRounds(tmp_path, seed=7, bootstrap=broker.bootstrap, mistake=mistake)
+        rounds.start()
+        flaws = rounds.round(step=step)
+
+    assert rounds.met == 1, told(tmp_path)
+    assert any(flaw in one for one in flaws), flaws
 
 
 class GroupIsProgress(SmallDriver):

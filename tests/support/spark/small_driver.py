@@ -1,11 +1,12 @@
 """A driver without Spark: micro-batches from a topic through the product's sink, then the archive.
 
-    python -m tests.support.spark.small_driver BOOTSTRAP FOLDER STEP
+    python -m tests.support.spark.small_driver BOOTSTRAP FOLDER STEP MISTAKE
 
 It keeps its offsets and commits as Spark does: the end of a micro-batch is durable before the rows
 are read, its commit behind the sink's.  Rows of the topic `in` go to `in.clean` or `in.rejected`;
 the first two are archived.  STEP is JSON: an effect of the sink or a method of the archive's
 directory, whether the process is killed behind it or before, and which one of the process it is.
+MISTAKE is "" or one of `small_mistakes`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from tests.support.spark.small_mistakes import ENDS_LATE, MISTAKES
 
 from tarry.base.ids import TopicPartition
 from tarry.spark.archive.archive import ArchiveOptions, archive
@@ -40,6 +42,9 @@ REJECTED = "in.rejected"
 PARTITIONS = 2
 # Records of a partition that one micro-batch reads at most.
 RECORDS_MAX = 60
+
+# How long a driver whose mistake makes it stand still does so.
+STANDS_MS_MAX = 5_000
 
 Offsets = dict[TopicPartition, int]
 
@@ -83,16 +88,20 @@ def trap(step: tuple[str, bool, int] | None) -> None:
 class SmallDriver:
     """Driver of one query."""
 
-    def __init__(self, bootstrap: str, folder: Path) -> None:
+    def __init__(self, bootstrap: str, folder: Path, limit_ms: int | None = None) -> None:
         self.settings = {"bootstrap.servers": bootstrap}
         self.folder = folder
         self.log = folder / "offsets"
         make_directories(self.log)
         given = {
             "kafka.bootstrap.servers": bootstrap,
-            "kafka.batch.size": "400",
+            # Some ten batches of a partition and micro-batch: more than brokers remember.
+            "kafka.batch.size": "100",
             "checkpointLocation": str(folder / "checkpoint"),
         }
+        if limit_ms is not None:
+            given["kafka.delivery.timeout.ms"] = given["kafka.request.timeout.ms"] = str(limit_ms)
+            given["kafka.linger.ms"] = "0"
         self.options = parse_write_options(given, is_stream=True)
 
     def run(self) -> None:
@@ -151,9 +160,14 @@ class SmallDriver:
 
 
 def main(arguments: list[str]) -> None:
-    bootstrap, folder, step = arguments
+    bootstrap, folder, step, mistake = arguments
     trap(json.loads(step))
-    SmallDriver(bootstrap, Path(folder)).run()
+    # Around the trap: the process dies in the middle of what is mistaken.
+    if mistake:
+        MISTAKES[mistake]()
+    # One that can only stand still does not do so for long.
+    limit_ms = STANDS_MS_MAX if mistake == ENDS_LATE else None
+    SmallDriver(bootstrap, Path(folder), limit_ms).run()
 
 
 if __name__ == "__main__":
