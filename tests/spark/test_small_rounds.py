@@ -12,23 +12,28 @@ from tests.support.spark.small_rounds import SmallRounds, Step
 
 from tarry.testing import Tarry
 
-ROUNDS = 10
+# Apache Kafka never dies, so most of its rounds would tell nothing that Tarry's do not.
+ROUNDS = {"tarry": 10, "kafka": 4}
 
 
-@pytest.mark.timeout(900)
-def test_each_record_is_accounted_for_whatever_dies(tmp_path: Path) -> None:
-    rounds = SmallRounds(tmp_path, seed=7)
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", ["tarry", "kafka"])
+def test_each_record_is_accounted_for_whatever_dies(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    bootstrap = request.getfixturevalue("apache_kafka") if kind == "kafka" else ""
+    rounds = SmallRounds(tmp_path, seed=7, bootstrap=bootstrap)
     try:
         rounds.start()
-        flaws = [rounds.round(is_finished=False) for _ in range(ROUNDS)]
-        assert rounds.finish(), (tmp_path / "drivers.log").read_text()[-4000:]
+        flaws = [rounds.round(is_finished=False) for _ in range(ROUNDS[kind])]
+        assert rounds.finish(), told(tmp_path)
         flaws.append(rounds.flaws())
     finally:
         rounds.close()
 
-    assert flaws == [[]] * (ROUNDS + 1)
+    assert flaws == [[]] * (ROUNDS[kind] + 1), told(tmp_path)
     # A driver that comes to its end before it is killed is no death.
-    assert sum(count for what, count in rounds.deaths.items() if "not met" not in what) > 0
+    assert rounds.met >= 0.7 * ROUNDS[kind], rounds.deaths
 
 
 def told(folder: Path) -> str:
