@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
 from tests.support.spark.audit import make_topic
 
 from tarry.client import Producer

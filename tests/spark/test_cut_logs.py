@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
 from tests.support.spark.cut_logs import LosingBroker
 
 from tarry.client import LATEST, Admin

@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.errors import StreamingQueryException
 from tests.spark.conftest import what_is_missing
 from tests.support.broker_process import wait_until

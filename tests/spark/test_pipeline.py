@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
 from tests.support.spark.audit import make_topic, values_of
 from tests.support.spark.trap import Trap, snapped, trapped_source
 

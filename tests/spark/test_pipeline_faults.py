@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
 from tarry.client import Producer
 from tarry.spark.pipeline.faults import StageFailed
 from tarry.spark.pipeline.file.reader import read_pipeline

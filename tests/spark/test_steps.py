@@ -8,6 +8,8 @@ import shutil
 from datetime import UTC, datetime, timedelta
 
 import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.errors import ArithmeticException, StreamingQueryException
 from pyspark.sql.functions import expr
 from tests.support.spark.audit import make_topic

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.errors import PySparkException
 
 from tarry.records.from_columns import murmur2_at
 
 # Spark names the error of a data source and gives the text of the Python one.
-FAILS = PySparkException
+FAILS = pytest.importorskip("pyspark.errors", reason="pyspark is not installed").PySparkException
 
 
 def rows_of(broker, topic):

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
 from tarry.spark.archive.contents import ArchiveContents
 from tarry.spark.archive.manifest import ArchivedFile, OffsetSpan
 from tarry.spark.backfill.backfill import NEVER_MS, BackfillOptions

@@ -11,6 +11,8 @@ from typing import Any, cast
 
 import pytest
 
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
 from tarry.base.ids import TopicPartition
 from tarry.client import Producer
 from tarry.spark import file_locks

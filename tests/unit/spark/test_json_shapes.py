@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
 from tests.support.spark.page_examples import DOCS
 
 from tarry.spark.archive.archive import ArchiveSummary

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
 from tarry.base.errors import NOT_ENOUGH_REPLICAS
 from tarry.client import NewTopic
 from tarry.spark.archive.directory import ArchiveDirectory

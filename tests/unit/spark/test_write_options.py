@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from tarry.spark.steps.decoding import BatchDecoding, ValueDecoding, decoder_of

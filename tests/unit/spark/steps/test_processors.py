@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
 from tarry.spark.steps.buckets.processor import STATE_ASKER
 from tarry.spark.steps.seen_events import SeenEvents
 from tarry.spark.steps.waits_on_events import WaitsOnEvents
