@@ -1,8 +1,8 @@
 """The how-tos that need a broker: their commands and their Python run from top to bottom.
 
-A line of a block without a mark that begins with a command is run, unless it never ends; what
-stands behind `$` shows an output and is not.  A `python` block prints what the block `text` below
-it says.
+A line of a block that is marked `sh`, or not at all, and begins with a command is run, unless it
+never ends or needs Spark; what stands behind `$` shows an output and is not.  A `python` block
+prints what the block `text` below it says.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from tests.support.broker_process import BrokerProcess
 from tests.support.patience import PATIENCE_S
+from tests.support.spark.page_examples import needs_spark
 
 ROOT = Path(__file__).resolve().parents[2]
 # How many examples and commands of each page run at the least.
@@ -32,7 +33,7 @@ PAGES = {
     "docs/how-to/consume-in-a-group.md": 7,
     "docs/how-to/consumer-groups.md": 5,
     "docs/how-to/fork-and-workers.md": 6,
-    "docs/how-to/look-at-waits-and-rebalances.md": 8,
+    "docs/how-to/look-at-waits-and-rebalances.md": 15,
     "docs/how-to/moving-from-other-clients.md": 6,
     "docs/how-to/objects-and-committed-records.md": 3,
     "docs/how-to/produce-safely.md": 6,
@@ -49,11 +50,12 @@ SETTINGS = {
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(tarry|echo|seq) ")
 ENDLESS = ("--follow", "tarry serve")
+REPORT = re.compile(r"--html (\S+)")
 
 pytestmark = pytest.mark.process
 
 
-def run_command(line: str, address: str, directory: Path) -> None:
+def run_command(line: str, address: str, directory: Path) -> str:
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -71,6 +73,19 @@ def run_command(line: str, address: str, directory: Path) -> None:
     )
 
     assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def write_progress(directory: Path) -> None:
+    """Write what a pipeline leaves, under the name that the page gives it."""
+    from tests.support.spark.batches import batch
+
+    from tarry.spark.pipeline.progress import ProgressFile
+
+    path = directory / "CHECKPOINT" / "_pipeline" / "progress.jsonl"
+    path.parent.mkdir(parents=True)
+    with contextlib.closing(ProgressFile(path)) as file:
+        file.add(batch("clean"))
 
 
 @pytest.fixture
@@ -93,6 +108,9 @@ def test_commands_and_examples_do_what_the_page_says(
         pytest.importorskip(
             "deltalake", reason="deltalake is not installed: pip install 'tarry[delta]'"
         )
+    if "rebalances" in page:
+        pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
+        write_progress(tmp_path)
     # Some of them write files.
     monkeypatch.chdir(tmp_path)
     blocks = FENCED.findall((ROOT / page).read_text(encoding="utf-8"))
@@ -107,10 +125,16 @@ def test_commands_and_examples_do_what_the_page_says(
             follows, expected = blocks[place + 1] if place + 1 < len(blocks) else ("", "")
             assert printed.getvalue() == (expected if follows == "text" else "")
             ran += 1
-        elif kind == "":
+        elif kind in ("", "sh"):
             for line in text.splitlines():
-                if COMMAND.match(line) and not any(word in line for word in ENDLESS):
-                    run_command(line, broker.address, tmp_path)
+                if not COMMAND.match(line) or any(word in line for word in ENDLESS):
+                    continue
+                if not needs_spark(line):
+                    told = run_command(line, broker.address, tmp_path)
+                    # What sums something up has found something.
+                    assert told or not line.startswith("tarry spark"), line
+                    for name in REPORT.findall(line):
+                        assert "<html" in (tmp_path / name).read_text(encoding="utf-8")
                     ran += 1
 
     assert ran >= PAGES[page]

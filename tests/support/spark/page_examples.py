@@ -22,6 +22,9 @@ FENCED: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE: Final = re.compile(r"`([\w-]+\.(?:json|py|toml))`")
 
 
+# Commands that start a Spark, unless they are to do the work in their own process.
+OF_SPARK: Final = re.compile(r"tarry spark (?:archive|backfill|compact|replay|run) ")
+
 # What a command adds on a machine so busy that Spark gave up one of its own processes.
 RESTARTS: Final = re.compile(r", \d+ restarts?$", re.MULTILINE)
 
@@ -81,6 +84,11 @@ def walk_page(page: Path, bootstrap: str, directory: Path) -> list[Ran]:
         after = blocks[place + 1].groups() if place + 1 < len(blocks) else ("", "")
         ran.append(Ran(text, printed, after[1] if after[0] == "text" else ""))
     return ran
+
+
+def needs_spark(line: str) -> bool:
+    """Tell whether a command starts a Spark."""
+    return OF_SPARK.match(line) is not None and "--local" not in line
 
 
 def run_python(text: str, bootstrap: str, namespace: dict[str, Any]) -> str:
