@@ -10,6 +10,7 @@ import shlex
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import click
 from click.testing import CliRunner
 
 from tarry.cli.main import tarry
@@ -20,7 +21,6 @@ ADDRESS: Final = "127.0.0.1:9092"
 FENCED: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Name of a file in the prose before the block that is its text.
 FILE: Final = re.compile(r"`([\w-]+\.(?:json|py|toml))`")
-
 
 # Commands that start a Spark, unless they are to do the work in their own process.
 OF_SPARK: Final = re.compile(r"tarry spark (?:archive|backfill|compact|replay|run) ")
@@ -41,6 +41,17 @@ def programs_of(page: str) -> list[str]:
     """Return the Python of a page, block by block."""
     blocks = FENCED.findall((HOW_TO / page).read_text(encoding="utf-8"))
     return [text for kind, text in blocks if kind == "python"]
+
+
+def commands_of(page: str) -> list[str]:
+    """Return the lines of a page's blocks for a shell: those without a mark, and those of `sh`."""
+    blocks = FENCED.findall((HOW_TO / page).read_text(encoding="utf-8"))
+    return [
+        line
+        for kind, text in blocks
+        if kind in ("", "sh")
+        for line in text.replace("\\\n", " ").splitlines()
+    ]
 
 
 def run_examples(page: str, bootstrap: str) -> list[tuple[str, str]]:
@@ -84,6 +95,30 @@ def walk_page(page: Path, bootstrap: str, directory: Path) -> list[Ran]:
         after = blocks[place + 1].groups() if place + 1 < len(blocks) else ("", "")
         ran.append(Ran(text, printed, after[1] if after[0] == "text" else ""))
     return ran
+
+
+def blocks_of(page: str, kind: str) -> list[str]:
+    """Return a page's blocks of a kind."""
+    blocks = FENCED.findall((HOW_TO / page).read_text(encoding="utf-8"))
+    return [text for found, text in blocks if found == kind]
+
+
+def parse_command(words: list[str]) -> dict[str, Any]:
+    """Parse a command of `tarry` without running it; return its arguments and options.
+
+    Raises click.ClickException where there is no such command or option.
+    """
+    program, *left = words
+    assert Path(program).name == "tarry"
+    command: click.Command = tarry
+    while isinstance(command, click.Group):
+        name = left.pop(0)
+        found = command.get_command(click.Context(command), name)
+        if found is None:
+            raise click.UsageError(f"there is no command {name}")
+        command = found
+    with command.make_context(command.name, left) as context:
+        return dict(context.params)
 
 
 def needs_spark(line: str) -> bool:
