@@ -8,11 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import CliRunner
-from tests.support.spark.page_examples import DOCS
+from tests.support.spark.page_examples import DOCS, FENCED
 
 from tarry.cli.spark.commands import spark
 from tarry.spark.archive.compactions import FileCompaction
 from tarry.spark.archive.manifest import Archived, ArchivedFile, ArchivedRange, Manifest
+from tarry.spark.reading.bounds import parse_bound
+from tarry.spark.reading.offsets import QueryOffsets
 from tarry.spark.writing.plan import Plan, PlannedFile, Share
 from tarry.testing import Tarry
 
@@ -55,6 +57,17 @@ def test_what_is_told_in_a_sentence_is_all() -> None:
     assert re.findall(r"`(\w+)`", files) == list(PlannedFile.__struct_fields__)
     told = re.findall(r"^\| `(\w+)` \|", archived[: archived.index("### A manifest")], re.MULTILINE)
     assert sorted(told) == sorted(Archived.__struct_fields__)
+
+
+def test_offsets_are_those_that_a_query_keeps_and_takes() -> None:
+    (shown,) = [text for kind, text in FENCED.findall(PAGE) if kind == "json"]
+
+    kept = msgspec.json.decode(shown)
+
+    read = QueryOffsets.from_json(kept)
+    assert read.to_json() == kept
+    assert dict(read.places()) == parse_bound("startingOffsets", shown).numbers
+    assert [one.topic_id for one in read.topics.values()] == ["Vx8sT0aPQ2yJc1xE2mWk3A"]
 
 
 def test_columns_are_those_of_a_file(tmp_path: Path) -> None:
