@@ -104,13 +104,14 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tarry]:
 
 @pytest.fixture
 def commands_share_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `tarry spark run` take the session of the tests, and leave it running."""
+    """Let commands take the session of the tests, and leave it running."""
 
     @contextlib.contextmanager
-    def shared(*given: object, **named: object) -> Iterator[SparkSession]:
-        yield spark
+    def shared(master: str | None, *, is_local: bool) -> Iterator[SparkSession | None]:
+        yield None if is_local else spark
 
-    monkeypatch.setattr("tarry.cli.spark.run.spark_session", shared)
+    for command in ("archive", "backfill", "compact", "replay", "run"):
+        monkeypatch.setattr(f"tarry.cli.spark.{command}.spark_session", shared)
 
 
 @pytest.fixture

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,22 +14,14 @@ from tests.support.spark.page_examples import FENCED, HOW_TO
 from tarry.cli.spark.commands import spark as spark_commands
 from tarry.testing import Tarry
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 FILES = {"json": "visit.json", "toml": "visits.toml"}
 
 
 @pytest.mark.timeout(1_800)
+@pytest.mark.usefixtures("commands_share_spark")
 def test_what_the_page_shows_happens(
-    spark: SparkSession, broker: Tarry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: Tarry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @contextlib.contextmanager
-    def shared(*given: object, **named: object) -> Iterator[SparkSession]:
-        yield spark
-
-    for command in ("run", "backfill"):
-        monkeypatch.setattr(f"tarry.cli.spark.{command}.spark_session", shared)
     monkeypatch.setenv("TARRY_BOOTSTRAP_SERVERS", broker.bootstrap)
     monkeypatch.chdir(tmp_path)
     blocks = FENCED.findall((HOW_TO / "late-data-and-backfill.md").read_text(encoding="utf-8"))
