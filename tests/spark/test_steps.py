@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from datetime import UTC, datetime, timedelta
 
@@ -13,6 +14,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.errors import ArithmeticException, StreamingQueryException
 from pyspark.sql.functions import expr
 from tests.support.spark.audit import make_topic
+from tests.support.spark.page_examples import blocks_of
 
 from tarry.spark.steps import StepRefused, aggregate, check, clean, decode, deduplicate, wait
 from tarry.spark.steps.states import PROVIDER_KEY, ROCKSDB
@@ -443,6 +445,11 @@ def test_each_wait_ends_once_and_says_how(events, rocksdb, tmp_path):
         ("d", "d", "completed", minute(94), minute(95), 60_000),
         ("z", "z", "expired", minute(10), minute(40), 1_800_000),
     ]
+    # The page's example is of that form, with a key and times of its own.
+    (shown,) = blocks_of("pipeline-steps.md", "json")
+    (expired,) = [row.value for row in rows if row.key == "z"]
+    same_key = shown.strip().replace('"17"', '"z"')
+    assert re.sub(r"\d", "0", expired) == re.sub(r"\d", "0", same_key)
 
 
 def test_a_wait_expires_while_only_other_events_come(events, rocksdb, tmp_path):
