@@ -37,10 +37,10 @@ class Ran(NamedTuple):
     expected: str
 
 
-def programs_of(page: str) -> list[str]:
-    """Return the Python of a page, block by block."""
+def programs_of(page: str, wanted: str = "python") -> list[str]:
+    """Return the programs of a page in one language, block by block."""
     blocks = FENCED.findall((HOW_TO / page).read_text(encoding="utf-8"))
-    return [text for kind, text in blocks if kind == "python"]
+    return [text for kind, text in blocks if kind == wanted]
 
 
 def commands_of(page: str) -> list[str]:
