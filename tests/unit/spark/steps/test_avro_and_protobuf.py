@@ -3,72 +3,35 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
-import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pytest
 from google.protobuf import descriptor_pb2
 from hypothesis import given, settings, strategies as st
+from tests.support.spark.schemas import (
+    EXPECTED,
+    ORDER,
+    VALUE,
+    WIRE,
+    FakeRegistry,
+    avro,
+    fake_registry,
+    framed,
+    shop,
+)
 
 from tarry.spark.steps.formats import registry
 from tarry.spark.steps.formats.avro_values import AvroDecoder
+from tarry.spark.steps.formats.broken_schemas import TOLD_MAX, TOLD_S, BrokenSchemas
 from tarry.spark.steps.formats.framing import read_indexes
 from tarry.spark.steps.formats.protobuf_values import ProtobufDecoder
 from tarry.spark.steps.formats.registry import RegistryUnreachable, SchemaRegistry
 from tarry.spark.steps.formats.values import BadValue, ValueDecoder, decode_values
 from tarry.spark.steps.refused import StepRefused
-
-ORDER: dict[str, Any] = {
-    "type": "record",
-    "name": "shop.Order",
-    "fields": [
-        {"name": "id", "type": "string"},
-        {"name": "amount", "type": "long"},
-        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-        {
-            "name": "price",
-            "type": {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2},
-        },
-        {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["open", "paid"]}},
-        {"name": "before", "type": ["null", "State"], "default": None},
-        {"name": "tags", "type": {"type": "map", "values": "int"}},
-        {
-            "name": "lines",
-            "type": {
-                "type": "array",
-                "items": {
-                    "type": "record",
-                    "name": "Line",
-                    "fields": [{"name": "n", "type": "int"}],
-                },
-            },
-        },
-    ],
-}
-VALUE: dict[str, Any] = {
-    "id": "a",
-    "amount": 3,
-    "at": datetime(2026, 1, 1, 0, 0, 0, 5000, tzinfo=UTC),
-    "price": Decimal("12.50"),
-    "state": "paid",
-    "before": None,
-    "tags": {"x": 1},
-    "lines": [{"n": 1}, {"n": 2}],
-}
-
-
-def avro(schema: dict[str, Any], value: dict[str, Any]) -> bytes:
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
-    return out.getvalue()
 
 
 def rows_of(decoder: ValueDecoder, *values: bytes) -> tuple[list[Any], list[str | None]]:
@@ -134,57 +97,14 @@ def test_what_cannot_be_a_column_is_refused(schema: str, sentence: str) -> None:
     assert sentence in str(refusal.value)
 
 
-class FakeRegistry(HTTPServer):
-    """Registry with schemas by id; it counts what it is asked."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.schemas: dict[str, str] = {}
-        self.asked: list[tuple[str, str | None]] = []
-        # Of something else that answers at its address: status, body, and the length it tells.
-        self.other: tuple[int, bytes, int] | None = None
-
-
-class _Answer(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        server = self.server
-        assert isinstance(server, FakeRegistry)
-        server.asked.append((self.path, self.headers.get("Authorization")))
-        if server.other is not None:
-            status, body, length = server.other
-            self.send_response(status)
-            self.send_header("Content-Length", str(length))
-            self.end_headers()
-            self.wfile.write(body)
-            return
-        schema = server.schemas.get(self.path.rpartition("/")[2])
-        body = json.dumps({"schema": schema} if schema else {"error_code": 40403}).encode()
-        self.send_response(200 if schema else 404)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture
 def server() -> Iterator[FakeRegistry]:
-    made = FakeRegistry()
-    thread = threading.Thread(target=made.serve_forever, args=(0.01,))
-    thread.start()
-    yield made
-    made.shutdown()
-    thread.join()
-    made.server_close()
+    with fake_registry() as made:
+        yield made
 
 
 def registry_of(server: FakeRegistry, cache: Path, user: str = "") -> SchemaRegistry:
     return SchemaRegistry(f"http://{user}127.0.0.1:{server.server_port}/", cache, lambda _: None)
-
-
-def framed(schema_id: int, value: bytes) -> bytes:
-    return b"\0" + schema_id.to_bytes(4, "big") + value
 
 
 def test_writers_that_grew_go_on_and_those_that_broke_are_rejected(
@@ -224,16 +144,73 @@ def test_writers_that_grew_go_on_and_those_that_broke_are_rejected(
     assert {given for _, given in server.asked} == {"Basic bWU6c2VjcmV0"}
 
 
+class Minutes:
+    """A clock that a test moves on."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the log says of rejected records, by schema."""
+    told = [record.getMessage() for record in caplog.records]
+    assert all(line.startswith("records are rejected: schema ") for line in told)
+    return [line.removeprefix("records are rejected: ").split()[1].rstrip(":") for line in told]
+
+
+def test_a_schema_that_breaks_is_told_once_a_minute(
+    server: FakeRegistry, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Minutes()
+    broken = {**ORDER, "fields": ORDER["fields"][1:]}
+    server.schemas = {"3": json.dumps(broken), "4": json.dumps(broken), "5": "no JSON"}
+    decoder = AvroDecoder(json.dumps(ORDER), registry_of(server, tmp_path), BrokenSchemas(clock))
+    values = [framed(number, avro(broken, VALUE)) for number in (3, 4, 3, 5, 5)]
+
+    rows_of(decoder, *values)
+    clock.now_s += TOLD_S - 1
+    rows_of(decoder, *values)
+    first = lines_of(caplog)
+    clock.now_s += 1
+    rows_of(decoder, *values)
+
+    assert first == ["3", "4", "5"]
+    assert lines_of(caplog) == first * 2
+
+
+def test_messages_of_another_type_are_told_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = Minutes()
+    decoder = ProtobufDecoder(shop(), "shop.Order", is_framed=True, broken=BrokenSchemas(clock))
+    others = [framed(7, b"\x00"), framed(7, b"\x00"), framed(8, b"\x00")]
+
+    rows_of(decoder, *others, framed(7, b"\x02\x02" + WIRE))
+    clock.now_s += TOLD_S
+    rows_of(decoder, others[0])
+
+    assert lines_of(caplog) == ["7", "8", "7"]
+
+
+def test_a_producer_of_any_ids_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Minutes()
+    decoder = ProtobufDecoder(shop(), "shop.Order", is_framed=True, broken=BrokenSchemas(clock))
+
+    for _ in range(2):
+        rows_of(decoder, *[framed(number, b"\x00") for number in range(10 * TOLD_MAX)])
+        clock.now_s += TOLD_S
+
+    assert len(caplog.records) == 2 * TOLD_MAX
+
+
 def test_a_registry_that_is_down_stops_only_what_nobody_asked_for(tmp_path: Path) -> None:
-    server = FakeRegistry()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    server.schemas = {"1": json.dumps(ORDER)}
-    known = registry_of(server, tmp_path)
-    assert json.loads(known.find(1)["schema"]) == ORDER
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with fake_registry() as server:
+        server.schemas = {"1": json.dumps(ORDER)}
+        known = registry_of(server, tmp_path)
+        assert json.loads(known.find(1)["schema"]) == ORDER
 
     # Another process has the directory alone.
     another = registry_of(server, tmp_path)
@@ -298,64 +275,6 @@ def test_what_is_no_registry_rejects_no_record(
 
     assert sentence in str(failure.value)
     assert ([row["id"] for row in rows], errors) == (["a"], [None])
-
-
-FIELD = descriptor_pb2.FieldDescriptorProto
-
-
-def shop() -> bytes:
-    """A descriptor set: a message Order within which there is a Line, behind a message Other."""
-    file = descriptor_pb2.FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
-    file.dependency.append("google/protobuf/timestamp.proto")
-    file.message_type.add(name="Other").field.add(
-        name="x", number=1, type=FIELD.TYPE_INT32, label=1
-    )
-    order = file.message_type.add(name="Order")
-    state = file.enum_type.add(name="State")
-    state.value.add(name="OPEN", number=0)
-    state.value.add(name="PAID", number=1)
-    line = order.nested_type.add(name="Line")
-    line.field.add(name="n", number=1, type=FIELD.TYPE_UINT64, label=1)
-    entry = order.nested_type.add(name="TagsEntry")
-    entry.options.map_entry = True
-    entry.field.add(name="key", number=1, type=FIELD.TYPE_STRING, label=1)
-    entry.field.add(name="value", number=2, type=FIELD.TYPE_INT32, label=1)
-    for number, (name, kind, label, type_name) in enumerate(
-        [
-            ("id", FIELD.TYPE_STRING, 1, ""),
-            ("amount", FIELD.TYPE_SINT32, 1, ""),
-            ("state", FIELD.TYPE_ENUM, 1, ".shop.State"),
-            ("at", FIELD.TYPE_MESSAGE, 1, ".google.protobuf.Timestamp"),
-            ("lines", FIELD.TYPE_MESSAGE, 3, ".shop.Order.Line"),
-            ("tags", FIELD.TYPE_MESSAGE, 3, ".shop.Order.TagsEntry"),
-        ],
-        1,
-    ):
-        field = order.field.add(name=name, number=number, type=kind, label=label)
-        if type_name:
-            field.type_name = type_name
-    clock = descriptor_pb2.FileDescriptorProto(
-        name="google/protobuf/timestamp.proto", package="google.protobuf", syntax="proto3"
-    )
-    stamp = clock.message_type.add(name="Timestamp")
-    stamp.field.add(name="seconds", number=1, type=FIELD.TYPE_INT64, label=1)
-    stamp.field.add(name="nanos", number=2, type=FIELD.TYPE_INT32, label=1)
-    return descriptor_pb2.FileDescriptorSet(file=[clock, file]).SerializeToString()
-
-
-# By the specification of the encoding: id "a", amount -2, state 1, at 1.5 s, lines of 2^64 - 1
-# and of nothing, tags x = 3, and a field 100 that is not in the schema.
-WIRE = bytes.fromhex(
-    "0a016110031801220808011080cab5ee012a0b08ffffffffffffffffff012a0032050a01781003a00601"
-)
-EXPECTED = {
-    "id": "a",
-    "amount": -2,
-    "state": "PAID",
-    "at": datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC),
-    "lines": [{"n": Decimal(2**64 - 1)}, {"n": Decimal(0)}],
-    "tags": [("x", 3)],
-}
 
 
 def test_messages_of_protobuf_become_columns() -> None:

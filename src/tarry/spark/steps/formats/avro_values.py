@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import logging
-import time
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,15 +11,11 @@ import fastavro
 import pyarrow as pa
 
 from tarry.spark.steps.columns import check_names
+from tarry.spark.steps.formats.broken_schemas import BrokenSchemas
 from tarry.spark.steps.formats.framing import read_frame
 from tarry.spark.steps.formats.registry import SchemaRegistry
 from tarry.spark.steps.formats.values import BadValue
 from tarry.spark.steps.refused import StepRefused
-
-log = logging.getLogger("tarry.spark")
-
-# How often a writer's schema that does not fit is told.
-TOLD_S: Final = 60.0
 
 PRIMITIVES: Final[dict[str, pa.DataType]] = {
     "boolean": pa.bool_(),
@@ -43,7 +37,12 @@ DECIMAL_DIGITS_MAX: Final = 38
 class AvroDecoder:
     """Decoder of Avro."""
 
-    def __init__(self, schema_text: str, registry: SchemaRegistry | None) -> None:
+    def __init__(
+        self,
+        schema_text: str,
+        registry: SchemaRegistry | None,
+        broken: BrokenSchemas | None = None,
+    ) -> None:
         try:
             given = json.loads(schema_text)
             self._reader: Any = fastavro.parse_schema(given)
@@ -56,7 +55,7 @@ class AvroDecoder:
         self.fields = fields
         self._registry = registry
         self._writers: dict[int, Any] = {}
-        self._told_s: dict[int, float] = {}
+        self._broken = broken or BrokenSchemas()
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """Return the fields of a record."""
@@ -65,14 +64,17 @@ class AvroDecoder:
         schema_id, body = read_frame(value)
         writer = self._writers.get(schema_id)
         if writer is None:
-            writer = self._writers[schema_id] = _writer_of(
-                self._registry.find(schema_id), schema_id
-            )
+            found = self._registry.find(schema_id)
+            try:
+                writer = self._writers[schema_id] = _writer_of(found, schema_id)
+            except BadValue as flaw:
+                self._broken.tell(schema_id, str(flaw))
+                raise
         try:
             return self._read(body, writer)
         except fastavro.read.SchemaResolutionError as flaw:
             told = f"schema {schema_id} of its writer does not fit the reader's: {flaw!s:.200}"
-            self._tell(schema_id, told)
+            self._broken.tell(schema_id, told)
             raise BadValue(told) from None
 
     def _read(self, value: bytes, writer: Any) -> dict[str, Any]:
@@ -90,12 +92,6 @@ class AvroDecoder:
             raise BadValue(f"the value is not of the Avro schema: {left} bytes behind the record")
         row: dict[str, Any] = found
         return row
-
-    def _tell(self, schema_id: int, told: str) -> None:
-        now_s = time.monotonic()
-        if now_s - self._told_s.get(schema_id, -TOLD_S) >= TOLD_S:
-            self._told_s[schema_id] = now_s
-            log.warning("records are rejected: %s", told)
 
 
 def _writer_of(found: Mapping[str, Any], schema_id: int) -> Any:

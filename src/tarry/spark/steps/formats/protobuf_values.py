@@ -9,6 +9,7 @@ import pyarrow as pa
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
 from tarry.spark.steps.columns import check_names
+from tarry.spark.steps.formats.broken_schemas import BrokenSchemas
 from tarry.spark.steps.formats.framing import read_frame, read_indexes
 from tarry.spark.steps.formats.values import BadValue
 from tarry.spark.steps.refused import StepRefused
@@ -46,7 +47,9 @@ Convert = Callable[[Any], Any]
 class ProtobufDecoder:
     """Decoder of one message type."""
 
-    def __init__(self, schema: bytes, name: str, *, is_framed: bool) -> None:
+    def __init__(
+        self, schema: bytes, name: str, *, is_framed: bool, broken: BrokenSchemas | None = None
+    ) -> None:
         files = descriptor_pb2.FileDescriptorSet()
         pool = descriptor_pool.DescriptorPool()
         try:
@@ -72,16 +75,20 @@ class ProtobufDecoder:
         self._indexes = _indexes_of(descriptor)
         self._is_framed = is_framed
         self._name = name
+        self._broken = broken or BrokenSchemas()
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """Return the fields of a message."""
         if self._is_framed:
-            indexes, value = read_indexes(read_frame(value).value)
+            frame = read_frame(value)
+            indexes, value = read_indexes(frame.value)
             if indexes != self._indexes:
-                raise BadValue(
+                told = (
                     f"the value is message {_text(indexes)} of its file, and {self._name} is "
                     f"{_text(self._indexes)}"
                 )
+                self._broken.tell(frame.schema_id, f"schema {frame.schema_id}: {told}")
+                raise BadValue(told)
         found = self._made()
         try:
             found.ParseFromString(value)
