@@ -9,6 +9,8 @@ import json
 import re
 import shutil
 import subprocess
+import zlib
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +28,7 @@ from tarry.spark.jobs.lag import LagOptions, sum_samples
 from tarry.spark.pipeline.progress import BatchProgress, progress_line
 from tarry.spark.reports.health_report import health_page, read_health
 from tarry.spark.reports.lag_report import lag_page
-from tarry.spark.reports.page import ROWS_MAX, Page, Section, Table
+from tarry.spark.reports.page import ROWS_MAX, Figure, Page, Section, Table
 from tarry.spark.reports.plots import length_text, ticks_for, time_text
 from tarry.spark.reports.rebalances_report import REBALANCES_MAX, rebalances_page
 from tarry.spark.reports.waits_report import waits_page
@@ -140,14 +142,14 @@ def rebalances_of_two() -> Page:
     )
 
 
-def lag_of_one() -> Page:
+def lag_of_one(group: str = "billing") -> Page:
     """The report of one group that catches up."""
     samples = [
         LagEvent(
             v=VERSION,
             at_ms=NOON_MS + place * 10_000,
             broker=1,
-            group="billing",
+            group=group,
             topic="orders",
             partition=0,
             committed=committed,
@@ -335,33 +337,138 @@ def test_a_pipeline_without_trouble_says_so() -> None:
     assert "No micro-batch is told" in health_page(read_health([])).html()
 
 
-def test_a_browser_draws_every_plot(tmp_path: Path) -> None:
+# A name as long as Kafka lets topics be, without a place where a line could end.
+LONG: Final = "o" * 249
+
+# Looks at a page in frames, which have a width and a colour scheme of their own, and writes down
+# what is to be seen when all plots are drawn.
+LOOKING: Final = """<!doctype html><pre id="found"></pre><script>
+const frames = VIEWS.map(([scheme, width]) => {
+  const frame = document.createElement("iframe");
+  frame.style.cssText = `border: 0; height: 900px; width: ${width}px; color-scheme: ${scheme}`;
+  frame.srcdoc = PAGE;
+  document.body.append(frame);
+  return frame;
+});
+const is_drawn = plot => plot.querySelector("svg") || plot.textContent;
+function seen(frame) {
+  const page = frame.contentDocument, view = frame.contentWindow;
+  const plots = [...page.querySelectorAll(".plot")];
+  const is_seen = svg => svg.getBoundingClientRect().width > 200
+    && svg.getBoundingClientRect().height > 50;
+  const is_cut = text => {
+    const inner = text.getBoundingClientRect();
+    const outer = text.closest("figure").getBoundingClientRect();
+    return inner.left < outer.left - 1 || inner.right > outer.right + 1;
+  };
+  return {
+    width: view.innerWidth, page_width: page.documentElement.scrollWidth,
+    plots: plots.filter(one => [...one.querySelectorAll("svg")].some(is_seen)).length,
+    failed: plots.map(one => one.textContent).filter(text => text.includes("plot failed")),
+    cut: [...page.querySelectorAll("svg text")].filter(is_cut).map(one => one.textContent),
+    colours: [view.getComputedStyle(page.body).backgroundColor,
+      view.getComputedStyle(page.querySelector("svg text")).fill],
+  };
+}
+function look() {
+  const plots = frames.map(frame => [...frame.contentDocument.querySelectorAll(".plot")]);
+  if (!plots.every(all => all.length && all.every(is_drawn))) return setTimeout(look, 50);
+  document.getElementById("found").textContent = JSON.stringify(frames.map(seen));
+}
+setTimeout(look, 50);
+</script>"""
+
+
+def all_reports() -> Page:
+    """One page of all reports, names as long as they can be among them."""
+    told = [
+        operations(NOON_MS + place * 10_000, "Produce", topic, [1, 20])
+        for place, topic in enumerate(["t", "t", LONG])
+    ]
+    lines = [line.replace('"revenue"', f'"{LONG}"') for line in LINES]
+    pages = [waits_page(summed(told)), rebalances_of_two(), lag_of_one("billing"), lag_of_one(LONG)]
+    pages.append(health_page(read_health(lines)))
+    figures = [figure for page in pages for figure in page.figures]
+    sections = [section for page in pages for section in page.sections]
+    return Page(
+        f"All reports of {LONG}",
+        f"As seen by {LONG}",
+        figures=[*figures, Figure(LONG, LONG)],
+        remarks=[f"Nothing is known of {LONG}."],
+        sections=sections,
+    )
+
+
+def browse(directory: Path, path: Path, *flags: str) -> str:
+    """Have a browser open a file; what it says when all is done."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("chromium is not installed")
-    told = [operations(NOON_MS + place * 10_000, "Produce", "t", [1, 20]) for place in range(3)]
-    pages = [waits_page(summed(told)), rebalances_of_two(), lag_of_one()]
-    pages.append(health_page(read_health(LINES)))
-    sections = [section for page in pages for section in page.sections]
-    path = tmp_path / "all.html"
-    path.write_text(Page("All reports", "", sections=sections).html(), encoding="utf-8")
-    count = sum(len(section.plots) for section in sections)
-
     done = subprocess.run(
         [
             *(browser, "--headless=new", "--no-sandbox", "--disable-gpu"),
-            *("--virtual-time-budget=20000", f"--user-data-dir={tmp_path / 'profile'}"),
-            *("--dump-dom", path.as_uri()),
+            *("--virtual-time-budget=20000", f"--user-data-dir={directory / 'profile'}"),
+            *flags,
+            path.as_uri(),
         ],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
         check=True,
     )
+    return done.stdout
 
-    drawn = re.sub(r"<script.*?</script>", "", done.stdout, flags=re.DOTALL)
-    assert drawn.count("<svg") == count
-    assert "This plot failed" not in drawn
+
+@pytest.mark.slow
+def test_a_browser_draws_every_plot_narrow_and_wide_in_light_and_in_dark(tmp_path: Path) -> None:
+    views = [("light", 390), ("light", 1600), ("dark", 390), ("dark", 1600)]
+    page = all_reports()
+    text = json.dumps(page.html()).replace("<", "\\u003c")
+    path = tmp_path / "looking.html"
+    path.write_text(LOOKING.replace("VIEWS", json.dumps(views)).replace("PAGE", text))
+
+    told = re.search('<pre id="found">(.*?)</pre>', browse(tmp_path, path, "--dump-dom"))
+
+    assert told is not None
+    found = json.loads(unescape(told[1]))
+    count = sum(len(section.plots) for section in page.sections)
+    for (_, width), one in zip(views, found, strict=True):
+        assert (one["width"], one["plots"], one["failed"], one["cut"]) == (width, count, [], [])
+        assert one["page_width"] <= width
+    light, wide_light, dark, wide_dark = (one["colours"] for one in found)
+    assert (light, dark) == (wide_light, wide_dark)
+    assert (light[0], dark[0]) == ("rgb(255, 255, 255)", "rgb(20, 23, 27)")
+    assert light[1] != dark[1]
+
+
+@pytest.mark.slow
+def test_what_is_printed_holds_every_plot_on_white(tmp_path: Path) -> None:
+    page = all_reports()
+    path, printed = tmp_path / "all.html", tmp_path / "all.pdf"
+    path.write_text(page.html(), encoding="utf-8")
+
+    # Of one who sees all pages dark.
+    dark = "--blink-settings=preferredColorScheme=0"
+    browse(tmp_path, path, dark, "--no-pdf-header-footer", f"--print-to-pdf={printed}")
+
+    pdf = printed.read_bytes()
+    streams = [
+        zlib.decompressobj().decompress(part)
+        for part in re.findall(rb"/FlateDecode[^>]*>>\s*stream\r?\n(.*?)endstream", pdf, re.DOTALL)
+    ]
+    fills = {told for text in streams for told in re.findall(rb"([\d.]+ [\d.]+ [\d.]+) rg", text)}
+    # Vega tells of the axes of each plot.
+    count = sum(len(section.plots) for section in page.sections)
+    assert len(re.findall(rb"/Alt \(X-axis", pdf)) == count
+    assert len(re.findall(rb"/Type /Page\b", pdf)) > 1
+    assert pdf_colour("#f6f7f9") in fills
+    assert pdf_colour("#1d2127") not in fills
+
+
+def pdf_colour(text: str) -> bytes:
+    """A colour as PDF writes it."""
+    parts = [int(text[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    return " ".join(f"{part:.4f}".strip("0") for part in parts).encode()
 
 
 def test_what_users_named_is_text_and_never_code() -> None:

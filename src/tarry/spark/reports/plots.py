@@ -21,6 +21,9 @@ TICKS_MAX: Final = 7
 
 DAY_MS: Final = 86_400_000
 
+# A label of a time that is so near to an end of its axis stands inside of it: half its width.
+FLUSH_PX: Final = 45
+
 WAIT_LABELS: Final = (
     "datum.value < 1000 ? datum.value + ' ms' : datum.value < 60000 ? datum.value / 1000 + ' s' : "
     "datum.value < 3600000 ? datum.value / 60000 + ' min' : datum.value < 86400000 ? "
@@ -89,7 +92,12 @@ def over_time(name: str, span_ms: int) -> Any:
     if span_ms > 4 * DAY_MS:
         form = "%d %b"
     axis = alt.Axis(
-        title="Time (UTC)", format=form, labelOverlap=True, labelFlush=True, tickCount=6, grid=False
+        title="Time (UTC)",
+        format=form,
+        labelOverlap=True,
+        labelFlush=FLUSH_PX,
+        tickCount=6,
+        grid=False,
     )
     return alt.X(f"{name}:T", scale=alt.Scale(type="utc"), axis=axis)
 

@@ -24,7 +24,7 @@ STYLE: Final = """
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 16px/1.5 system-ui, sans-serif; -webkit-print-color-adjust: exact;
-  print-color-adjust: exact; }
+  print-color-adjust: exact; overflow-wrap: anywhere; }
 header, main { max-width: 1500px; margin: 0 auto; padding: 0 clamp(12px, 3vw, 40px); }
 header { padding-top: 24px; }
 h1 { font-size: 28px; line-height: 1.2; margin: 0; }
@@ -37,7 +37,7 @@ section > p { max-width: 75ch; margin: 0 0 12px; color: var(--soft); }
   padding: 10px 14px; }
 .figures dt { color: var(--soft); font-size: 13px; line-height: 1.3; }
 .figures dd { margin: 2px 0 0; font-size: 24px; font-weight: 600; line-height: 1.25;
-  font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+  font-variant-numeric: tabular-nums; }
 .figures .bad dd { color: var(--bad); }
 .remarks { margin: 16px 0 0; padding: 10px 14px 10px 32px; border: 1px solid var(--line);
   border-left: 4px solid var(--c5); border-radius: 8px; }
@@ -60,7 +60,7 @@ summary { cursor: pointer; color: var(--c1); width: fit-content; }
 button.copy { margin: 8px 0; font: inherit; font-size: 13px; color: var(--ink);
   background: var(--card); border: 1px solid var(--line); border-radius: 6px; padding: 3px 10px;
   cursor: pointer; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; overflow-wrap: normal; }
 table { border-collapse: collapse; font-size: 13px; line-height: 1.35; }
 th, td { text-align: left; padding: 4px 12px 4px 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
@@ -82,6 +82,7 @@ main { padding-bottom: 48px; }
     --c6: #3b9bd6; --c7: #6b6f76; --c8: #7a4fa3; --pale: #8fc1e3; --faint: #cfe3f2; --bad: #b3261e;
   }
   button.copy { display: none; }
+  .wide { overflow-x: visible; overflow-wrap: anywhere; }
   figure, .figures, tr { break-inside: avoid; }
   h2, h2 + p { break-after: avoid; }
 }
