@@ -367,7 +367,7 @@ class BrokerRows:
             for one in manifest.ranges
             if one.topic in topics
             and topics[one.topic].topic_id == manifest.topic_ids[one.topic]
-            and one.partition in topics[one.topic].partitions
+            and topics[one.topic].has(one.partition)
         ]
         places = [(one.topic, one.partition) for one in there]
         self._there.update(dict.fromkeys(places))

@@ -29,7 +29,7 @@ def why_gone(topic: str, partition: int, topic_id: str, topics: Mapping[str, Fou
     found = topics.get(topic)
     if found is None:
         return "the topic was deleted"
-    if partition not in found.partitions:
+    if not found.has(partition):
         return "the partition is gone"
     if not is_same_topic(topic_id, found.topic_id):
         return "the topic was deleted and made anew"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 from tarry.base.ids import TopicPartition, id_text
@@ -28,6 +29,13 @@ class FoundTopic:
 
     topic_id: str
     partitions: tuple[int, ...]
+
+    def has(self, partition: int) -> bool:
+        return partition in self._by_number
+
+    @cached_property
+    def _by_number(self) -> dict[int, None]:
+        return dict.fromkeys(self.partitions)
 
 
 class TopicLogs(Protocol):
