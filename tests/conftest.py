@@ -11,6 +11,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from tests.support.no_skips import NoSkips
 
 import tarry
 
@@ -59,6 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "interpreted: replaces or traces functions of the product, which is no use when compiled",
     ):
         config.addinivalue_line("markers", line)
+    if os.environ.get("TARRY_NO_SKIPS") == "1":
+        config.pluginmanager.register(NoSkips())
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     # Workers have none.
     if reporter is not None:

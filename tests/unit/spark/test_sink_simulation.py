@@ -16,6 +16,7 @@ SEEDS_OF_A_TEST = 200
 PLANTED_SEEDS = 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_OF_A_TEST))
 def test_every_row_is_in_the_logs_once(first):
     for seed in range(first, first + SEEDS_OF_A_TEST):
