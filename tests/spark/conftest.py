@@ -86,6 +86,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connector_jars: str) -> Iter
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     builder = builder.config("spark.sql.warehouse.dir", str(directory / "warehouse"))
+    # Where workers keep schemas of registries: another run's had the same address, maybe.
+    builder = builder.config("spark.executorEnv.XDG_CACHE_HOME", str(directory / "cache"))
     if not connector_jars.startswith("missing: "):
         builder = builder.config("spark.driver.extraClassPath", connector_jars)
     options = f"{SETTINGS['spark.driver.extraJavaOptions']} -Dlog4j.configurationFile={quiet}"

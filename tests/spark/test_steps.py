@@ -15,6 +15,16 @@ from pyspark.errors import ArithmeticException, StreamingQueryException
 from pyspark.sql.functions import expr
 from tests.support.spark.audit import make_topic
 from tests.support.spark.page_examples import blocks_of
+from tests.support.spark.schemas import (
+    EXPECTED,
+    ORDER as AVRO_ORDER,
+    VALUE,
+    WIRE,
+    avro,
+    fake_registry,
+    framed,
+    shop,
+)
 
 from tarry.spark.steps import StepRefused, aggregate, check, clean, decode, deduplicate, wait
 from tarry.spark.steps.states import PROVIDER_KEY, ROCKSDB
@@ -44,13 +54,16 @@ def order(name, amount=1, at="2026-01-01T00:00:00Z", **more):
 
 @pytest.fixture
 def texts(spark):
-    """Records of the source, made of texts."""
+    """Records of the source, made of texts or bytes."""
 
     def make(*values):
-        rows = [(place, value) for place, value in enumerate(values)]
-        return spark.createDataFrame(rows, "offset bigint, value string").selectExpr(
+        rows = [
+            (place, value.encode() if isinstance(value, str) else value)
+            for place, value in enumerate(values)
+        ]
+        return spark.createDataFrame(rows, "offset bigint, value binary").selectExpr(
             "CAST(NULL AS BINARY) AS key",
-            "CAST(value AS BINARY) AS value",
+            "value",
             "'orders' AS topic",
             "0 AS partition",
             "offset",
@@ -116,6 +129,68 @@ def test_each_record_of_a_stream_goes_to_one_topic(spark, broker, schema, checkp
             "x-origin": f"steps/{partition}/3",
         },
     ]
+
+
+def test_avro_is_read_by_the_schema_that_the_registry_tells(texts, tmp_path):
+    path = tmp_path / "order.avsc"
+    path.write_text(json.dumps(AVRO_ORDER))
+    grown = {**AVRO_ORDER, "fields": [*AVRO_ORDER["fields"], {"name": "new", "type": "int"}]}
+    broken = {**AVRO_ORDER, "fields": AVRO_ORDER["fields"][1:]}
+    values = [
+        framed(1, avro(AVRO_ORDER, VALUE)),
+        framed(2, avro(grown, {**VALUE, "new": 5})),
+        framed(3, avro(broken, VALUE)),
+        framed(9, avro(AVRO_ORDER, VALUE)),
+        framed(1, b"\xff"),
+        avro(AVRO_ORDER, VALUE),
+        None,
+    ]
+
+    with fake_registry() as registry:
+        told = enumerate([AVRO_ORDER, grown, broken], 1)
+        registry.schemas = {str(number): json.dumps(one) for number, one in told}
+        frame = decode(texts(*values), format="avro", schema=path, registry=registry.url, time="at")
+        rows = frame.withColumn("at", expr("unix_micros(at)")).collect()
+
+    fields = {**VALUE, "lines": [(1,), (2,)], "at": int(VALUE["at"].timestamp() * 1_000_000)}
+    for row in rows[:2]:
+        assert {name: row[name] for name in fields} == fields
+        assert row["_rule"] is None
+    assert [row["_rule"] for row in rows[2:]] == ["decode"] * 5
+    assert all(row[name] is None for row in rows[2:] for name in fields)
+    sentences = [
+        "schema 3 of its writer does not fit the reader's",
+        f"the registry {registry.url} knows no schema 9",
+        "the value is not of the Avro schema",
+        "the value has no frame of a registry",
+        "the record has no value",
+    ]
+    for row, sentence in zip(rows[2:], sentences, strict=True):
+        assert row["_error"].startswith(sentence)
+    assert {path for path, _ in registry.asked} == {f"/schemas/ids/{one}" for one in (1, 2, 3, 9)}
+
+
+def test_protobuf_is_read_by_the_schema_of_a_file(texts, tmp_path):
+    path = tmp_path / "order.desc"
+    path.write_bytes(shop())
+
+    frame = decode(
+        texts(WIRE, b"\x0a\x05a", None), format="protobuf", schema=path, message="shop.Order"
+    )
+    good, cut, nothing = frame.withColumn("at", expr("unix_micros(at)")).collect()
+
+    fields = {
+        **EXPECTED,
+        "at": 1_500_000,
+        "lines": [(line["n"],) for line in EXPECTED["lines"]],
+        "tags": dict(EXPECTED["tags"]),
+    }
+    assert {name: good[name] for name in fields} == fields
+    assert (good["_rule"], good["_error"]) == (None, None)
+    assert [row["_rule"] for row in (cut, nothing)] == ["decode"] * 2
+    assert cut["_error"].startswith("the value is no shop.Order")
+    assert nothing["_error"] == "the record has no value (null)"
+    assert all(row[name] is None for row in (cut, nothing) for name in fields)
 
 
 def test_the_first_broken_rule_counts_and_null_breaks_one(texts, schema):
