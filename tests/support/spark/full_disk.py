@@ -1,4 +1,4 @@
-"""A full disk below sink and archive, without Spark; by hand, since a mount needs a user who may.
+"""A full disk below sink and archive, without Spark: a few rounds in a test, more by hand.
 
     mkdir disk && mount -t tmpfs -o size=400k tmpfs disk
     python -m tests.support.spark.full_disk --rounds 100 --seed 1 disk
