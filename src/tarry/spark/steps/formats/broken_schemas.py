@@ -16,7 +16,7 @@ TOLD_MAX: Final = 20
 
 
 class BrokenSchemas:
-    """What was told, and when; `now_s` is a clock that never goes back."""
+    """Notes of what was told, and when; `now_s` is a clock that never goes back."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
