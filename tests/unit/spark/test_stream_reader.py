@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from tarry.client import Admin, TopicRecreated
+from tarry.client import Admin, NewTopic, TopicRecreated
 from tarry.spark.options import OptionRefused
 from tarry.spark.reading import stream
 from tarry.spark.reading.batch import BatchReader, batch_ranges
@@ -398,3 +398,26 @@ def test_a_topic_that_is_compacted_is_told_from_one_that_is_not(shared: Tarry) -
     with closing(LiveCluster({"bootstrap.servers": shared.bootstrap})) as cluster:
         found = [cluster.is_compacted(name) for name in [*names, "nowhere"]]
     assert found == [False, True, True, True]
+
+
+@pytest.mark.slow
+def test_a_topic_of_10_000_partitions_is_read(shared: Tarry) -> None:
+    patient = {"request.timeout.ms": "300000", "default.api.timeout.ms": "300000"}
+    names = {name.replace(".", "_"): int(value) for name, value in patient.items()}
+    with Admin(bootstrap_servers=shared.bootstrap, **names) as admin:
+        admin.create_topics([NewTopic("wide", 10_000)])
+        for partition in (0, 9_999):
+            shared.send("wide", b"%d" % partition, partition=partition)
+        options = {f"kafka.{name}": value for name, value in patient.items()}
+        options |= {"kafka.bootstrap.servers": shared.bootstrap, "subscribe": "wide"}
+        options |= {"startingOffsets": "earliest"}
+        reader = StreamReader(parse_read_options(options, is_stream=True))
+        begin = reader.initialOffset()
+        end = reader.latestOffset(begin, reader.getDefaultReadLimit())
+        (task,) = reader.partitions(begin, end)
+        values = [row for batch in reader.read(task) for row in batch["value"].to_pylist()]
+        reader.stop()
+        admin.delete_topics(["wide"])
+
+    assert task.value == {"wide": [(0, 0, 1), (9_999, 0, 1)]}
+    assert values == [b"0", b"9999"]
