@@ -17,7 +17,8 @@ from tarry.client import Admin, NewTopic, TopicRecreated
 from tarry.spark.options import OptionRefused
 from tarry.spark.reading import stream
 from tarry.spark.reading.batch import BatchReader, batch_ranges
-from tarry.spark.reading.cluster import LiveCluster
+from tarry.spark.reading.bounds import TopicChoice
+from tarry.spark.reading.cluster import FoundTopic, LiveCluster
 from tarry.spark.reading.loss import DataLost
 from tarry.spark.reading.read_options import parse_read_options
 from tarry.spark.reading.stream import StreamReader
@@ -224,6 +225,49 @@ def test_a_topic_that_one_broker_does_not_know_for_a_moment_is_not_gone(
     assert task.value == {TOPIC: [(0, 3, 5), (1, 1, 3)]}
 
 
+class LateAnswers(LiveCluster):
+    """Cluster one of whose brokers knows only what it was told before, and answers first."""
+
+    known: dict[str, FoundTopic] | None = None
+
+    def topics(self, choice: TopicChoice) -> dict[str, FoundTopic]:
+        known, self.known = self.known, None
+        return super().topics(choice) if known is None else known
+
+
+@pytest.mark.parametrize("fails_on_loss", ["true", "false"])
+@pytest.mark.parametrize("is_made_anew", [True, False])
+def test_what_one_broker_has_not_heard_of_yet_is_not_gone(
+    broker: Tarry,
+    make: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    fails_on_loss: str,
+    is_made_anew: bool,
+) -> None:
+    """As of a partition that was added, and of a topic that was made anew before it was read."""
+    monkeypatch.setattr(stream, "GONE_SECONDS", 0.01)
+    monkeypatch.setattr(stream, "LiveCluster", LateAnswers)
+    reader = make(failOnDataLoss=fails_on_loss)
+    cluster = reader._cluster
+    known = cluster.topics(reader.options.choice)
+    if is_made_anew:
+        broker.admin.delete_topics([TOPIC])
+        broker.topic(TOPIC, partitions=2, retention_ms=-1)
+        broker.send(TOPIC, *[b"new"] * 5, partition=0)
+    else:
+        known = {TOPIC: FoundTopic(known[TOPIC].topic_id, (0,))}
+    end = reader.initialOffset()
+    broker.send(TOPIC, b"more", partition=0)
+
+    cluster.known = known
+    reached = reader.latestOffset(end, ReadAllAvailable())
+    cluster.known = known
+    (task,) = reader.partitions(end, reached)
+
+    assert task.value == {TOPIC: [(0, 5, 6)]}
+    assert reached[TOPIC]["1"] == end[TOPIC]["1"]
+
+
 @pytest.mark.parametrize(
     ("choice", "sentence"),
     [
@@ -274,8 +318,9 @@ def test_a_new_topic_that_is_not_known_for_a_moment_does_not_end_a_query(
 
 
 def test_a_topic_made_anew_is_read_from_its_begin_and_never_for_the_old_one(
-    broker: Tarry, make: Any
+    broker: Tarry, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(stream, "GONE_SECONDS", 0.01)
     strict, lax = make(), make(failOnDataLoss="false")
     old = strict.initialOffset()
     begun = at(old, 2, 0)

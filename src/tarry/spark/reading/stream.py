@@ -53,8 +53,9 @@ log = logging.getLogger("tarry.spark")
 # A group's offsets are for people who look at lag: a query does not wait longer for them.
 COMMIT_SECONDS_MAX: Final = 5
 
-# A broker that has just started may not know a topic for a moment: one that is gone is asked for so
-# often again, after a pause.  Offsets that are forgotten would be read twice.
+# A broker that has just started may not know a topic, a partition or a topic's new id for a moment:
+# what is gone is asked for so often again, after a pause.  Offsets that are forgotten would be read
+# twice.
 GONE_ATTEMPTS: Final = 3
 GONE_SECONDS = 0.5
 
@@ -217,14 +218,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _topics_of(
         self, offsets: QueryOffsets, *, is_all_wanted: bool = False
     ) -> dict[str, FoundTopic]:
-        """Find the topics; ask again before one that has offsets, or any that is chosen, counts as
-        gone."""
+        """Find the topics; ask again before a place that has offsets, or any that is chosen, counts
+        as gone: a broker may know an older list of partitions, or the topic of before."""
         choice = self.options.choice
         for attempt in range(GONE_ATTEMPTS + 1):
             if attempt > 0:
                 time.sleep(GONE_SECONDS)
             topics = self._cluster.topics(choice)
-            is_one_gone = any(choice.takes(name) for name in offsets.topics if name not in topics)
+            gone = losses_of_topics(offsets, topics)
+            is_one_gone = any(choice.takes(one.topic, one.partition) for one in gone)
             if is_one_gone or (is_all_wanted and what_is_missing(choice, topics)):
                 continue
             break
