@@ -20,7 +20,7 @@ from tarry.spark.file_locks import NO_LOCKS
 from tarry.spark.pipeline.faults import StageFailed
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.stages import AGGREGATE, ARCHIVE, CLEAN, WAIT, Stage
-from tarry.spark.steps.decoding import column_types
+from tarry.spark.steps.decoding import column_types, type_text
 from tarry.spark.steps.refused import StepRefused
 
 log = logging.getLogger("tarry.spark")
@@ -38,8 +38,10 @@ TIME: Final = "time"
 # microseconds, whatever values have.
 TYPES: Final = "types"
 
-# Integers of all widths are one in keys and digests, so that a schema may widen them.
+# Parts of the texts of types.
 INTEGERS: Final = re.compile(r"\bu?int(8|16|32|64)\b")
+WHOLE_NUMBERS: Final = re.compile(r"\bu?int(8|16|32|64)\b|\bdecimal128\(\d+, 0\)")
+DECIMALS: Final = re.compile(r"\bdecimal128\(\d+, ")
 
 
 class CheckpointOwner(msgspec.Struct, frozen=True):
@@ -125,12 +127,34 @@ def bind_state(pipeline: Pipeline, stages: Sequence[Stage]) -> None:
             if bound and key not in bound:
                 # Written by a Tarry that did not note it.
                 given.pop(key, None)
+        _note_types_anew(stage, bound, given)
         for key in {**given, **bound}:
             if bound.get(key) != given.get(key):
                 raise StageFailed(
                     f"stage {stage.name}: the state in {stage.path} is of "
                     f"{_difference(key, bound, given)}, or name another checkpoint"
                 )
+
+
+def _note_types_anew(stage: Stage, bound: dict[str, object], given: dict[str, object]) -> None:
+    """Replace types that an older version noted otherwise, and that are the same."""
+    noted, told = bound.get(TYPES), given.get(TYPES)
+    if not isinstance(noted, dict) or not isinstance(told, dict):
+        return
+    for name, kind in told.items():
+        was = str(noted.get(name, ""))
+        # Integers of an aggregate were noted without their width.
+        is_same = INTEGERS.sub("integer", kind) == was
+        if is_same or (stage.kind != AGGREGATE and _with_same_text(was) == kind):
+            noted[name] = kind
+
+
+def _with_same_text(kind: str) -> str:
+    """Return what a type has in common with those whose values have the same text.
+
+    By their texts events and waits are known, so that a schema may widen numbers.
+    """
+    return DECIMALS.sub("decimal128(*, ", WHOLE_NUMBERS.sub("integer", kind))
 
 
 def _state_of(pipeline: Pipeline, stage: Stage) -> dict[str, object]:
@@ -146,7 +170,7 @@ def _state_of(pipeline: Pipeline, stage: Stage) -> dict[str, object]:
                 "slide": result.slide,
                 "session": result.session,
                 "values": dict(result.values),
-                **_columns(pipeline, result.by),
+                **_columns(pipeline, result.by, is_typed=True),
             }
     for ended in pipeline.waits:
         if stage.kind == WAIT and ended.name == stage.name:
@@ -154,8 +178,11 @@ def _state_of(pipeline: Pipeline, stage: Stage) -> dict[str, object]:
     return {}
 
 
-def _columns(pipeline: Pipeline, names: Sequence[str]) -> dict[str, object]:
-    """Return the name of the time, and the types of the other columns of a state."""
+def _columns(
+    pipeline: Pipeline, names: Sequence[str], *, is_typed: bool = False
+) -> dict[str, object]:
+    """Return the name of the time, and the types of the other columns of a state; with widths
+    where Spark keeps the columns themselves."""
     decode = pipeline.decode
     assert decode is not None
     try:
@@ -167,7 +194,9 @@ def _columns(pipeline: Pipeline, names: Sequence[str]) -> dict[str, object]:
         )
     except StepRefused as refusal:
         raise StageFailed(str(refusal)) from None
-    told = {name: INTEGERS.sub("integer", str(types[name])) for name in names if name in types}
+    told = {name: type_text(types[name]) for name in names if name in types}
+    if not is_typed:
+        told = {name: _with_same_text(kind) for name, kind in told.items()}
     return {TIME: pipeline.source.time, TYPES: told}
 
 

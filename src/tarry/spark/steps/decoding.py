@@ -46,6 +46,18 @@ AHEAD_MAX: Final = timedelta(days=1)
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
+TYPE_TEXTS: Final[dict[pa.DataType, str]] = {
+    pa.bool_(): "bool",
+    pa.int32(): "int32",
+    pa.int64(): "int64",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date32[day]",
+    TIMESTAMP: "timestamp[us, tz=UTC]",
+}
+
 
 @dataclass(frozen=True)
 class ValueDecoding:
@@ -101,6 +113,20 @@ def column_types(
     """Return the types of the columns that `decode` makes of values.  Raises StepRefused."""
     decoder = decoder_of(_decoding(format, schema, message, registry, None))
     return {field.name: field.type for field in decoder.fields}
+
+
+def type_text(kind: pa.DataType) -> str:
+    """Return the text of a column's type, which checkpoints keep: it never changes."""
+    if pa.types.is_struct(kind):
+        fields = (kind.field(place) for place in range(kind.num_fields))
+        return f"struct<{', '.join(f'{one.name}: {type_text(one.type)}' for one in fields)}>"
+    if pa.types.is_list(kind):
+        return f"list<item: {type_text(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{type_text(kind.key_type)}, {type_text(kind.item_type)}>"
+    if pa.types.is_decimal(kind):
+        return f"decimal128({kind.precision}, {kind.scale})"
+    return TYPE_TEXTS[kind]
 
 
 def _decoding(
