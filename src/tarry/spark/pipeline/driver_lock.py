@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from tarry.spark.durable_files import create_if_absent, make_directories
+from tarry.spark.durable_files import create_if_absent, make_directories, replace
 from tarry.spark.file_locks import NO_LOCKS
 from tarry.spark.pipeline.faults import StageFailed
 from tarry.spark.pipeline.file.sections import Pipeline
@@ -134,6 +134,10 @@ def bind_state(pipeline: Pipeline, stages: Sequence[Stage]) -> None:
                     f"stage {stage.name}: the state in {stage.path} is of "
                     f"{_difference(key, bound, given)}, or name another checkpoint"
                 )
+        if kept != text:
+            # So that from now on it is bound to all.
+            with _telling(pipeline):
+                replace(path, text)
 
 
 def _note_types_anew(stage: Stage, bound: dict[str, object], given: dict[str, object]) -> None:

@@ -286,16 +286,21 @@ def test_the_groups_of_an_aggregate_keep_their_types_to_the_width(tmp_path: Path
         bind_state(changed, stages_of(changed))
 
 
-@pytest.mark.parametrize("key", ["time", "types"])
-def test_a_state_of_which_an_older_version_noted_less_goes_on(tmp_path: Path, key: str) -> None:
+@pytest.mark.parametrize("lacking", [["time"], ["types"], ["time", "types"]])
+def test_a_state_of_which_an_older_version_noted_less_goes_on_and_is_bound_to_all(
+    tmp_path: Path, lacking: list[str]
+) -> None:
     pipeline = stateful(tmp_path)
     bound(pipeline)
-    for file in own_directory(pipeline).glob("*.state.json"):
-        kept = json.loads(file.read_text())
-        del kept[key]
-        file.write_text(json.dumps(kept))
+    noted = {file: file.read_bytes() for file in own_directory(pipeline).glob("*.state.json")}
+    for file, text in noted.items():
+        kept = json.loads(text)
+        file.write_text(json.dumps({key: kept[key] for key in kept if key not in lacking}))
 
     bind_state(pipeline, stages_of(pipeline))
+
+    assert len(noted) == 3
+    assert {file: file.read_bytes() for file in noted} == noted
 
 
 @pytest.mark.parametrize(
