@@ -20,6 +20,7 @@ from tarry.spark.archive.directory import MANIFESTS, STAGED, ArchiveDirectory
 from tarry.spark.archive.manifest import ArchiveRefused
 from tarry.spark.archive.verify import verify
 from tarry.spark.archive.workers import OwnWorker
+from tarry.spark.reading import resolve
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.loss import DataLost
 from tarry.testing import Tarry
@@ -37,6 +38,18 @@ def test_a_topic_that_was_made_anew_is_refused(broker: Tarry, tmp_path: Path) ->
 
     with pytest.raises(ArchiveRefused, match="orders was deleted and made anew"):
         run(broker, tmp_path)
+
+
+def test_a_topic_that_one_broker_does_not_know_for_a_moment_is_archived(
+    broker: Tarry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolve, "GONE_SECONDS", 0.01)
+    fill(broker, 4)
+
+    broker.fail("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", times=2, topic="orders")
+    run(broker, tmp_path)
+
+    assert len(rows(tmp_path)) == 4
 
 
 class DelayedWorker(OwnWorker):

@@ -15,8 +15,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from tarry.client import Admin, NewTopic, TopicRecreated
 from tarry.spark.options import OptionRefused
-from tarry.spark.reading import stream
-from tarry.spark.reading.batch import BatchReader, batch_ranges
+from tarry.spark.reading import resolve, stream
+from tarry.spark.reading.batch import BatchReader
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import FoundTopic, LiveCluster
 from tarry.spark.reading.loss import DataLost
@@ -212,7 +212,7 @@ def test_a_topic_that_one_broker_does_not_know_for_a_moment_is_not_gone(
     broker: Tarry, make: Any, monkeypatch: pytest.MonkeyPatch, fails_on_loss: str
 ) -> None:
     """As of a broker that has just started: forgotten offsets would be read again."""
-    monkeypatch.setattr(stream, "GONE_SECONDS", 0.01)
+    monkeypatch.setattr(resolve, "GONE_SECONDS", 0.01)
     reader = make(failOnDataLoss=fails_on_loss)
     end = reader.initialOffset()
     begun = at(end, 3, 1)
@@ -223,6 +223,22 @@ def test_a_topic_that_one_broker_does_not_know_for_a_moment_is_not_gone(
     (task,) = reader.partitions(begun, end)
 
     assert task.value == {TOPIC: [(0, 3, 5), (1, 1, 3)]}
+
+
+def test_a_query_begins_where_one_broker_does_not_know_its_topic_for_a_moment(
+    broker: Tarry, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolve, "GONE_SECONDS", 0.01)
+    given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": TOPIC}
+    batch = BatchReader(parse_read_options(given, is_stream=False))
+
+    broker.fail("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", times=2, topic=TOPIC)
+    begin = make().initialOffset()
+    broker.fail("Metadata", "UNKNOWN_TOPIC_OR_PARTITION", times=2, topic=TOPIC)
+    places = [place for task in batch.partitions() for place in task.value[TOPIC]]
+
+    assert offsets(begin) == {"0": 5, "1": 3}
+    assert places == [(0, 2, 5), (1, 0, 3)]
 
 
 class LateAnswers(LiveCluster):
@@ -245,7 +261,7 @@ def test_what_one_broker_has_not_heard_of_yet_is_not_gone(
     is_made_anew: bool,
 ) -> None:
     """As of a partition that was added, and of a topic that was made anew before it was read."""
-    monkeypatch.setattr(stream, "GONE_SECONDS", 0.01)
+    monkeypatch.setattr(resolve, "GONE_SECONDS", 0.01)
     monkeypatch.setattr(stream, "LiveCluster", LateAnswers)
     reader = make(failOnDataLoss=fails_on_loss)
     cluster = reader._cluster
@@ -283,7 +299,7 @@ def test_a_query_that_is_started_again_refuses_what_is_not_there_or_tells_it_onc
     choice: dict[str, str],
     sentence: str,
 ) -> None:
-    monkeypatch.setattr(stream, "GONE_SECONDS", 0.01)
+    monkeypatch.setattr(resolve, "GONE_SECONDS", 0.01)
     begun = make().initialOffset()
     strict, lax = make(**choice), make(**choice, failOnDataLoss="false")
 
@@ -299,7 +315,7 @@ def test_a_query_that_is_started_again_refuses_what_is_not_there_or_tells_it_onc
 def test_a_new_topic_that_is_not_known_for_a_moment_does_not_end_a_query(
     broker: Tarry, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "GONE_SECONDS", 0.01)
+    monkeypatch.setattr(resolve, "GONE_SECONDS", 0.01)
     begun = make().initialOffset()
     broker.topic("new-payments")
     reader = make(subscribe="orders,new-payments")
@@ -320,7 +336,7 @@ def test_a_new_topic_that_is_not_known_for_a_moment_does_not_end_a_query(
 def test_a_topic_made_anew_is_read_from_its_begin_and_never_for_the_old_one(
     broker: Tarry, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "GONE_SECONDS", 0.01)
+    monkeypatch.setattr(resolve, "GONE_SECONDS", 0.01)
     strict, lax = make(), make(failOnDataLoss="false")
     old = strict.initialOffset()
     begun = at(old, 2, 0)
@@ -346,7 +362,7 @@ def test_a_topic_made_anew_is_read_from_its_begin_and_never_for_the_old_one(
 def test_what_was_planned_of_a_topic_that_is_gone_is_told_with_its_offsets(
     broker: Tarry, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_made_anew: bool
 ) -> None:
-    monkeypatch.setattr(stream, "GONE_SECONDS", 0.01)
+    monkeypatch.setattr(resolve, "GONE_SECONDS", 0.01)
     file = tmp_path / "lost.jsonl"
     strict, lax = make(), make(failOnDataLoss="false", lossFile=str(file))
     end = strict.initialOffset()
@@ -399,15 +415,14 @@ def test_a_group_shows_how_far_the_query_is(broker: Tarry, make: Any) -> None:
     ],
 )
 def test_bounds_that_a_batch_cannot_have_are_refused(
-    broker: Tarry, options: dict[str, str], sentence: str
+    broker: Tarry, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], sentence: str
 ) -> None:
+    monkeypatch.setattr(resolve, "GONE_SECONDS", 0.01)
     given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": TOPIC, **options}
-    parsed = parse_read_options(given, is_stream=False)
-    cluster = LiveCluster(parsed.settings)
+    reader = BatchReader(parse_read_options(given, is_stream=False))
 
     with pytest.raises(OptionRefused, match=sentence):
-        batch_ranges(parsed, cluster, cluster.topics(parsed.choice))
-    cluster.close()
+        reader.partitions()
 
 
 @pytest.mark.parametrize("fails_on_loss", ["true", "false"])

@@ -31,7 +31,7 @@ from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.loss import LostRange, raise_or_tell
 from tarry.spark.reading.plan import ReadRange, TaskLimits, plan_tasks
-from tarry.spark.reading.resolve import check_found, places_of
+from tarry.spark.reading.resolve import find_chosen, places_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,8 +140,7 @@ class Archiver:
         """Take rounds up to the ends that the topics have at first."""
         cluster = self._cluster
         self._directory.bind(cluster.cluster_id(), self._options.by, self._options.table)
-        topics = cluster.topics(choice)
-        check_found(choice, topics)
+        topics = find_chosen(cluster, choice)
         self._directory.check_shown(topics)
         self._topic_ids = {name: topic.topic_id for name, topic in topics.items()}
         places = places_of(topics)

@@ -14,7 +14,7 @@ from tarry.spark.reading.cluster import FoundTopic, LiveCluster, TopicLogs
 from tarry.spark.reading.loss import raise_or_tell, within_logs
 from tarry.spark.reading.plan import ReadRange, TaskLimits, plan_tasks
 from tarry.spark.reading.read_options import ReadOptions
-from tarry.spark.reading.resolve import check_found, places_of, resolve_end, resolve_start
+from tarry.spark.reading.resolve import find_chosen, places_of, resolve_end, resolve_start
 from tarry.spark.reading.tasks import TaskPartition, TaskReader
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Plan the tasks."""
         with closing(LiveCluster(self.options.settings)) as cluster:
-            topics = cluster.topics(self.options.choice)
+            topics = find_chosen(cluster, self.options.choice)
             ranges = self.narrowed(batch_ranges(self.options, cluster, topics), cluster)
         tasks = plan_tasks(ranges, task_limits(self.options))
         ids = {name: topic.topic_id for name, topic in topics.items()}
@@ -51,7 +51,6 @@ def batch_ranges(
     options: ReadOptions, cluster: TopicLogs, topics: dict[str, FoundTopic]
 ) -> list[ReadRange]:
     """Return the ranges that a batch reads of these topics, all of which are there."""
-    check_found(options.choice, topics)
     places = places_of(topics)
     if not places:
         return []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from tarry.base.ids import TopicPartition
 from tarry.spark.options import OptionRefused
@@ -19,19 +21,40 @@ from tarry.spark.reading.bounds import (
 from tarry.spark.reading.cluster import FoundTopic, TopicLogs
 from tarry.spark.reading.read_options import ReadOptions
 
+# A broker that has just started may not know a topic, a partition or a topic's new id for a moment:
+# what is gone is asked for so often again, after a pause.  Offsets that are forgotten would be read
+# twice.
+GONE_ATTEMPTS: Final = 3
+GONE_SECONDS = 0.5
+
 Offsets = dict[TopicPartition, int]
+Topics = dict[str, FoundTopic]
 
 
-def places_of(topics: dict[str, FoundTopic]) -> list[TopicPartition]:
+def places_of(topics: Topics) -> list[TopicPartition]:
     """Return all partitions of these topics, in order."""
     return [(name, one) for name, topic in sorted(topics.items()) for one in topic.partitions]
 
 
-def check_found(choice: TopicChoice, topics: dict[str, FoundTopic]) -> None:
-    """Refuse names of topics, and partitions of them, that are not there."""
+def find_topics(
+    cluster: TopicLogs, choice: TopicChoice, is_one_gone: Callable[[Topics], bool]
+) -> Topics:
+    """Find the topics; ask again before one counts as gone."""
+    for _ in range(GONE_ATTEMPTS):
+        topics = cluster.topics(choice)
+        if not is_one_gone(topics):
+            return topics
+        time.sleep(GONE_SECONDS)
+    return cluster.topics(choice)
+
+
+def find_chosen(cluster: TopicLogs, choice: TopicChoice) -> Topics:
+    """Find all that is chosen.  Raises OptionRefused for what is not there."""
+    topics = find_topics(cluster, choice, lambda found: bool(what_is_missing(choice, found)))
     sentence = what_is_missing(choice, topics)
     if sentence:
         raise OptionRefused(sentence)
+    return topics
 
 
 def what_is_missing(

@@ -42,7 +42,13 @@ from tarry.spark.reading.loss import LostRange, raise_or_tell, within_cuts, with
 from tarry.spark.reading.offsets import QueryOffsets
 from tarry.spark.reading.plan import ReadRange, plan_tasks
 from tarry.spark.reading.read_options import ReadOptions
-from tarry.spark.reading.resolve import check_found, places_of, resolve_start, what_is_missing
+from tarry.spark.reading.resolve import (
+    find_chosen,
+    find_topics,
+    places_of,
+    resolve_start,
+    what_is_missing,
+)
 from tarry.spark.reading.tasks import TaskPartition, TaskReader
 
 if TYPE_CHECKING:
@@ -52,12 +58,6 @@ log = logging.getLogger("tarry.spark")
 
 # A group's offsets are for people who look at lag: a query does not wait longer for them.
 COMMIT_SECONDS_MAX: Final = 5
-
-# A broker that has just started may not know a topic, a partition or a topic's new id for a moment:
-# what is gone is asked for so often again, after a pause.  Offsets that are forgotten would be read
-# twice.
-GONE_ATTEMPTS: Final = 3
-GONE_SECONDS = 0.5
 
 Json = Mapping[str, Mapping[str, Any]]
 
@@ -111,8 +111,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query begins."""
-        topics = self._cluster.topics(self.options.choice)
-        check_found(self.options.choice, topics)
+        topics = find_chosen(self._cluster, self.options.choice)
         places = places_of(topics)
         offsets = QueryOffsets()
         if places:
@@ -221,16 +220,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Find the topics; ask again before a place that has offsets, or any that is chosen, counts
         as gone: a broker may know an older list of partitions, or the topic of before."""
         choice = self.options.choice
-        for attempt in range(GONE_ATTEMPTS + 1):
-            if attempt > 0:
-                time.sleep(GONE_SECONDS)
-            topics = self._cluster.topics(choice)
+
+        def is_one_gone(topics: dict[str, FoundTopic]) -> bool:
             gone = losses_of_topics(offsets, topics)
-            is_one_gone = any(choice.takes(one.topic, one.partition) for one in gone)
-            if is_one_gone or (is_all_wanted and what_is_missing(choice, topics)):
-                continue
-            break
-        return topics
+            return any(choice.takes(one.topic, one.partition) for one in gone) or (
+                is_all_wanted and bool(what_is_missing(choice, topics))
+            )
+
+        return find_topics(self._cluster, choice, is_one_gone)
 
     def _starts_of(self, found: FoundLogs) -> dict[TopicPartition, int]:
         """Find the first records of logs, where they are the ones that were found before."""
