@@ -230,40 +230,45 @@ def locked(pipeline: Pipeline, stages: Sequence[Stage]) -> Iterator[None]:
     in vain.  The system gives it up with the process.  Where the file system has no locks a
     warning says so.
     """
+    is_told = False
     with ExitStack() as held:
         for stage in stages:
             path = own_directory(pipeline) / f"{stage.name}.lock"
             with _telling(pipeline):
                 file = held.enter_context(path.open("a+b", buffering=0))
-                has_locks = _lock(pipeline, stage, file)
-            if not has_locks:
-                break
-            # For whoever is refused; without it the lock is the same.
-            with suppress(OSError):
-                file.truncate(0)
-                file.write(str(os.getpid()).encode())
+                why_none = _lock(pipeline, stage, file)
+            if not why_none:
+                # For whoever is refused; without it the lock is the same.
+                with suppress(OSError):
+                    file.truncate(0)
+                    file.write(str(os.getpid()).encode())
+            elif not is_told:
+                is_told = True
+                log.warning(
+                    "the file system of %s has no locks (%s), so a second process that runs its "
+                    "stages would not be refused: see that no other process runs this pipeline",
+                    pipeline.checkpoint,
+                    why_none,
+                )
         yield
 
 
-def _lock(pipeline: Pipeline, stage: Stage, file: FileIO) -> bool:
-    """Lock a stage; False if the file system has no locks.  Raises StageFailed if it is locked."""
+def _lock(pipeline: Pipeline, stage: Stage, file: FileIO) -> str:
+    """Lock a stage; return why there are no locks.  Raises StageFailed if it is locked."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.seek(0)
-        owner = file.read().decode().strip() or "?"
+    except (BlockingIOError, PermissionError):
+        # SMB denies a lock that is held, and may deny to read the file too.
+        owner = ""
+        with suppress(OSError):
+            file.seek(0)
+            owner = file.read().decode().strip()
         raise StageFailed(
-            f"stage {stage.name} is run by process {owner} already, "
+            f"stage {stage.name} is run by process {owner or '?'} already, "
             f"on the checkpoint {pipeline.checkpoint}: end that one, or leave it to it"
         ) from None
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
-        log.warning(
-            "the file system of %s has no locks (%s), so a second process that runs its stages "
-            "would not be refused: see that no other process runs this pipeline",
-            pipeline.checkpoint,
-            error.strerror,
-        )
-        return False
-    return True
+        return os.strerror(error.errno)
+    return ""

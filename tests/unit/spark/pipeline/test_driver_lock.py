@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,43 @@ def test_stages_run_where_the_file_system_has_no_locks(
     assert "see that no other process runs this pipeline" in told
 
 
+def test_stages_behind_one_that_finds_no_locks_are_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As of a server of NFS that has no locks left for a moment."""
+    pipeline = stateful(tmp_path)
+    bind(pipeline, "a")
+    first, *others = stages_of(pipeline)
+    with monkeypatch.context() as patched:
+        patched.setattr("fcntl.flock", refusing(errno.ENOLCK, times=1))
+
+        with locked(pipeline, [first, *others]):
+            for stage in others:
+                with (
+                    pytest.raises(StageFailed, match=f"stage {stage.name} is run by process"),
+                    locked(pipeline, [stage]),
+                ):
+                    pass
+            with locked(pipeline, [first]):
+                pass
+    assert len(caplog.messages) == 1
+
+
+def test_a_lock_is_held_where_the_file_system_denies_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As SMB does."""
+    pipeline = pipeline_of(tmp_path)
+    bind(pipeline, "a")
+    monkeypatch.setattr("fcntl.flock", refusing(errno.EACCES))
+
+    with (
+        pytest.raises(StageFailed, match=r"stage archive is run by process \? already"),
+        locked(pipeline, stages_of(pipeline)),
+    ):
+        pass
+
+
 def test_a_lock_that_fails_otherwise_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,11 +138,15 @@ def test_a_lock_that_fails_otherwise_is_told(
         pass
 
 
-def refusing(number: int) -> Callable[[object, int], None]:
-    """Make a lock of files that the system refuses."""
+def refusing(number: int, times: int = 99) -> Callable[[FileIO, int], None]:
+    """Make a lock of files that the system refuses so often."""
+    left = [number] * times
+    lock = fcntl.flock
 
-    def flock(file: object, operation: int) -> None:
-        raise OSError(number, os.strerror(number))
+    def flock(file: FileIO, operation: int) -> None:
+        if left:
+            raise OSError(left.pop(), os.strerror(number))
+        lock(file, operation)
 
     return flock
 
