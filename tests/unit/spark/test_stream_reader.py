@@ -358,6 +358,39 @@ def test_a_topic_made_anew_is_read_from_its_begin_and_never_for_the_old_one(
     assert task.topic_ids == {TOPIC: reached[TOPIC]["id"]}
 
 
+def test_a_partition_that_is_asked_for_of_a_topic_that_was_deleted_is_lost_with_it(
+    broker: Tarry, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The query had read others of it before."""
+    monkeypatch.setattr(resolve, "GONE_SECONDS", 0.01)
+    begun = make().initialOffset()
+    broker.admin.delete_topics([TOPIC])
+
+    with pytest.raises(DataLost, match=r"orders \[0\] from offset 5 on \(the topic was deleted\)"):
+        make(assign='{"orders": [0, 1, 9]}').latestOffset(begun, ReadAllAvailable())
+    broker.topic(TOPIC)
+
+
+def test_what_is_missing_once_more_is_told_once_more(
+    broker: Tarry, make: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = make().initialOffset()
+    broker.topic("returns")
+    reader = make(subscribe="orders,returns")
+
+    for _ in range(2):
+        reader.latestOffset(begun, ReadAllAvailable())
+        broker.admin.delete_topics(["returns"])
+        for _ in range(2):
+            reader.latestOffset(begun, ReadAllAvailable())
+        broker.topic("returns")
+    reader.latestOffset(begun, ReadAllAvailable())
+    broker.admin.delete_topics(["returns"])
+
+    told = [text for text in caplog.messages if "the broker has no topic returns" in text]
+    assert len(told) == 2
+
+
 @pytest.mark.parametrize("is_made_anew", [True, False])
 def test_what_was_planned_of_a_topic_that_is_gone_is_told_with_its_offsets(
     broker: Tarry, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_made_anew: bool

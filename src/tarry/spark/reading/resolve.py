@@ -69,7 +69,10 @@ def what_is_missing(
     if missing:
         return f"the broker has no topic {', '.join(missing)}: make it, or read other topics"
     for name, wanted in choice.assigned.items():
-        there = topics[name].partitions if name in topics else ()
+        if name not in topics:
+            # What was begun of it is lost, which is told as a loss.
+            continue
+        there = topics[name].partitions
         gone = [str(one) for one in wanted if one not in there and (name, one) not in places]
         if gone:
             return f"the topic {name} has no partition {', '.join(gone)}: read others of it"

@@ -212,7 +212,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_choice_checked = True
         if missing and missing != self._told_missing:
             log.warning("%s. The query goes on, and reads it as soon as it is there", missing)
-            self._told_missing = missing
+        self._told_missing = missing
 
     def _topics_of(
         self, offsets: QueryOffsets, *, is_all_wanted: bool = False
