@@ -334,6 +334,7 @@ def test_a_pipeline_without_trouble_says_so() -> None:
     page = health_page(read_health(LINES[:1]))
 
     assert "No row came too late" in page.html()
+    assert "a backfill mends the results of aggregates, and nothing mends a wait" in page.html()
     assert "No micro-batch is told" in health_page(read_health([])).html()
 
 

@@ -448,9 +448,10 @@ def _late_and_lag(found: PipelineHealth) -> Section:
     if lag:
         plots.append(_points(found, lag, "lag", "Records", "Records not read yet"))
     late = (
-        "What comes behind the watermark is not in any result; a backfill mends that. Spark counts "
-        "it by event for a wait, and for an aggregate by what a task has summed up of each window "
-        "and group: only zero or not says something of events there."
+        "What comes behind the watermark is not in any result: a backfill mends the results of "
+        "aggregates, and nothing mends a wait. Spark counts it by event for a wait, and for an "
+        "aggregate by what a task has summed up of each window and group: only zero or not says "
+        "something of events there."
     )
     nothing = "" if any(row["late"] for row in common) else " No row came too late."
     return Section("Late rows and lag", f"{late}{nothing}", plots=plots)
