@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from tarry.base.ids import TopicPartition
 from tarry.client import Admin, NewTopic, TopicRecreated
 from tarry.spark.options import OptionRefused
 from tarry.spark.reading import resolve, stream
@@ -205,6 +206,40 @@ def test_records_that_are_gone_are_none_that_a_micro_batch_waits_for(
     assert lax.latestOffset(end, limit) == end
     broker.send(TOPIC, *[b"more"] * 2, partition=0)
     assert offsets(lax.latestOffset(end, limit)) == {"0": 12, "1": 3}
+
+
+class CountedStarts(LiveCluster):
+    """Cluster that counts how often it is asked for the begins of logs."""
+
+    asked = 0
+
+    def starts(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        self.asked += 1
+        return super().starts(places)
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "asked"),
+    [
+        ("maxOffsetsPerTrigger", 3, 1),
+        ("maxOffsetsPerTrigger", 4, 0),
+        ("minOffsetsPerTrigger", 4, 1),
+        ("minOffsetsPerTrigger", 5, 0),
+    ],
+)
+def test_begins_of_logs_are_asked_for_where_a_limit_depends_on_them(
+    make: Any, monkeypatch: pytest.MonkeyPatch, name: str, number: int, asked: int
+) -> None:
+    """Of four records: each question costs a micro-batch time."""
+    monkeypatch.setattr(stream, "LiveCluster", CountedStarts)
+    lax = make(failOnDataLoss="false", **{name: str(number)})
+    end = lax.initialOffset()
+    before = lax._cluster.asked
+
+    reached = lax.latestOffset(at(end, 4, 0), lax.getDefaultReadLimit())
+
+    assert lax._cluster.asked - before == asked
+    assert (reached == end) == (number > 3)
 
 
 @pytest.mark.parametrize("fails_on_loss", ["true", "false"])

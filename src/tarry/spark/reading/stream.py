@@ -169,11 +169,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         latest = found.advance(begun, None)
         self._latest = latest
         is_limited = not isinstance(limit, ReadAllAvailable)
-        if is_limited and not self.options.fail_on_data_loss and not latest.is_at(begun):
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        if is_limited and self._is_gone_to_count(found.count_between(begun, latest), most):
             found = replace(found, starts=self._starts_of(found))
         if is_limited and not found.has_losses and self._is_to_wait(found, begun, latest):
             return begun.to_json()
-        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         reached = latest if most is None else found.advance(begun, most)
         if reached.is_at(begun):
             # As Spark has it: what is known of the logs now is no reason for a micro-batch.
@@ -228,6 +228,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
         return find_topics(self._cluster, choice, is_one_gone)
+
+    def _is_gone_to_count(self, count: int, most: int | None) -> bool:
+        """Return true if records that are gone would take of a limit among so many offsets."""
+        least = self.options.trigger_offsets_min
+        if self.options.fail_on_data_loss:
+            return False
+        return (most is not None and count > most) or (least is not None and count >= least)
 
     def _starts_of(self, found: FoundLogs) -> dict[TopicPartition, int]:
         """Find the first records of logs, where they are the ones that were found before."""
