@@ -13,6 +13,7 @@ from tarry.spark.backfill.plan import WindowSpan
 from tarry.spark.backfill.state import ResultCounts
 from tarry.spark.options import KAFKA_PREFIX
 from tarry.spark.steps.aggregation import END, JSON_OPTIONS, START, WINDOW, result_columns
+from tarry.spark.steps.columns import quoted
 from tarry.spark.steps.formats.values import TIME_US_MAX, TIME_US_MIN
 from tarry.spark.writing.batch_files import TaskWriter
 from tarry.spark.writing.plan import TaskOutput
@@ -110,7 +111,7 @@ def _swallowed(
     known = old.filter(of.col(OLD_VALUE).isNotNull()).select(OLD_KEY, key)
 
     def group(prefix: str) -> Column:
-        names = [of.col(f"{prefix}`{name}`") for name in one.by]
+        names = [of.col(prefix + quoted(name)) for name in one.by]
         return of.to_json(of.struct(*names), JSON_OPTIONS) if names else of.lit("")
 
     before = known.select(OLD_KEY, "at.start", "at.end", group("at.").alias("group"))

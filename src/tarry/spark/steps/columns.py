@@ -28,7 +28,12 @@ def column(name: str) -> Column:
     """Return the column of this name: dots and backticks in it say nothing else."""
     from pyspark.sql import functions as of
 
-    return of.col(f"`{name.replace('`', '``')}`")
+    return of.col(quoted(name))
+
+
+def quoted(name: str) -> str:
+    """Return a name as an expression has it, whatever is in it."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def check_names(names: Iterable[str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
+from tarry.spark.steps.columns import quoted
 from tarry.spark.steps.decoding import BatchDecoding, ValueDecoding, decoder_of
 
 EVENT = {
@@ -108,3 +109,8 @@ def test_an_event_time_of_a_field_is_not_held_against_a_record_without_a_time() 
 
     assert made.column("_time").to_pylist() == [WRITTEN, WRITTEN]
     assert made.column("_rule").null_count == 2
+
+
+@pytest.mark.parametrize(("name", "text"), [("user.id", "`user.id`"), ("a`b", "`a``b`")])
+def test_a_name_in_an_expression_is_quoted_whatever_is_in_it(name: str, text: str) -> None:
+    assert quoted(name) == text
