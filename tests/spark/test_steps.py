@@ -26,7 +26,10 @@ from tests.support.spark.schemas import (
     shop,
 )
 
+from tarry.spark.backfill.results import KIND, NEW, OLD_KEY, OLD_VALUE, REMOVED, compared
+from tarry.spark.pipeline.file.sections import AggregateSection
 from tarry.spark.steps import StepRefused, aggregate, check, clean, decode, deduplicate, wait
+from tarry.spark.steps.aggregation import result_columns, windows_of
 from tarry.spark.steps.states import PROVIDER_KEY, ROCKSDB
 
 ORDER = {
@@ -236,6 +239,25 @@ def test_names_of_fields_may_have_dots_and_backticks(texts, tmp_path):
     assert {row["_rule"] for row in rows} == {None, "duplicate"}
     told = [json.loads(row.value) for row in counts.collect()]
     assert [(one["user.id"], one["a`b"], one["n`.n"]) for one in told] == [(7, 8, 2)]
+    # A session of before, which has grown since.
+    one = AggregateSection(
+        name="n",
+        window=None,
+        slide=None,
+        session="1h",
+        late="1m",
+        by=("user.id", "a`b"),
+        values={"n": "count(*)"},
+        topic="t",
+    )
+    windows = windows_of(
+        checked, window=None, slide=None, session="1h", late="1m", by=one.by, values=one.values
+    )
+    (key,) = windows.select(result_columns(one.by, one.values)[0]).first()
+    before = json.dumps({**json.loads(key), "end": json.loads(key)["start"].replace(".0", ".1")})
+    old = checked.sparkSession.createDataFrame([(before, "{}")], [OLD_KEY, OLD_VALUE])
+    found = {row["key"]: row[KIND] for row in compared(windows, one, old).collect()}
+    assert found == {key: NEW, before: REMOVED}
 
 
 def test_the_event_time_may_be_milliseconds(texts, tmp_path):
@@ -530,9 +552,11 @@ def test_each_wait_ends_once_and_says_how(events, rocksdb, tmp_path):
 def test_a_wait_expires_while_only_other_events_come(events, rocksdb, tmp_path):
     # The last event has no key, and begins and completes nothing.
     write_files(tmp_path / "in", [[("a", 0, "placed")], [(None, 120, "viewed")]])
+    # A name that Spark must not take apart.
+    named = events(stream=True, directory=tmp_path / "in").withColumnRenamed("id", "i`d.x")
     frame = wait(
-        events(stream=True, directory=tmp_path / "in"),
-        key="id",
+        named,
+        key="i`d.x",
         start="kind = 'placed'",
         until="kind = 'paid'",
         within="30m",
