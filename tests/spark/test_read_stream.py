@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.broker_process import wait_until
 from tests.support.patience import PATIENCE_S
 
 from tarry.testing import Tarry
@@ -171,6 +172,55 @@ def test_a_topic_that_is_gone_fails_a_query_that_may_go_on_without_it(
 
     assert "gone-1 [0] from offset 1 on (the topic was deleted)" in told
     assert run.values == [b"1", b"2", b"3"]
+
+
+def test_one_query_reads_what_is_added_meanwhile_and_goes_on_without_what_is_deleted(
+    stream: DataStreamReader, broker: Tarry, run: Run
+) -> None:
+    def send(topic: str, *values: bytes, partition: int = 0) -> None:
+        # A producer that has not seen the topic as it was.
+        with broker.producer() as producer:
+            for value in values:
+                producer.send(topic, value, partition=partition)
+
+    broker.topic("living-1")
+    send("living-1", b"1")
+    reader = stream.option("subscribePattern", "^living-").option("failOnDataLoss", "false")
+    query = (
+        reader.load()
+        .writeStream.foreachBatch(run.keep)
+        .option("checkpointLocation", run.checkpoint)
+        .trigger(processingTime="200 milliseconds")
+        .start()
+    )
+
+    def read(*values: bytes) -> str:
+        fault = query.exception()
+        if fault is not None:
+            raise fault
+        return "read" if set(values) <= set(run.values) else ""
+
+    try:
+        wait_until(lambda: read(b"1"), "the first record")
+        broker.admin.create_partitions("living-1", 2)
+        send("living-1", b"2", partition=1)
+        broker.topic("living-2")
+        send("living-2", b"3")
+        wait_until(lambda: read(b"2", b"3"), "the new partition and topic")
+        # Nobody knows whether this one is read before it is gone.
+        send("living-2", b"gone")
+        broker.admin.delete_topics(["living-2"])
+        send("living-1", b"4", partition=1)
+        wait_until(lambda: read(b"4"), "the topic that is left")
+        broker.topic("living-2")
+        send("living-2", b"5", b"6", b"7")
+        wait_until(lambda: read(b"5", b"6", b"7"), "the topic that was made anew")
+    finally:
+        query.stop()
+
+    kept = [value for value in run.values if value != b"gone"]
+    assert kept == [b"%d" % number for number in range(1, 8)]
+    assert run.values.count(b"gone") <= 1
 
 
 def test_a_micro_batch_that_failed_is_read_again(
