@@ -21,6 +21,9 @@ RUN_SECONDS_MAX: Final = 600
 
 NO_END: Final = f"no end in {RUN_SECONDS_MAX} s"
 
+# What the supervisor of a pipeline says where a stage was ended by a fault.
+STARTS_AGAIN: Final = b"It starts again in"
+
 # Kinds of processes by a part of their command lines.
 JVM: Final = "org.apache.spark.deploy.SparkSubmit"
 EXECUTOR: Final = "CoarseGrainedExecutorBackend"
@@ -44,7 +47,10 @@ class RoundDriver:
         }
         # Dozens of Python processes a round would each compile all that they import.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        with (directory / "runs.log").open("ab") as log:
+        self._log = directory / "runs.log"
+        # How long it was when the run began.
+        self._log_size = 0
+        with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*program, *words],
                 cwd=ROOT,
@@ -60,8 +66,10 @@ class RoundDriver:
         return self.process.pid
 
     def run(self, step: Step | None = None, what: str = "kill", *, is_alone: bool = True) -> None:
-        """Begin a run."""
+        """Begin a run.  `what` happens at the step: "kill", "stop", or "tell", which is the file
+        that says that it was met and nothing more."""
         assert self.process.stdin is not None
+        self._log_size = self._log.stat().st_size
         line = json.dumps({"step": step, "what": what, "is_alone": is_alone})
         with suppress(BrokenPipeError):
             self.process.stdin.write(line.encode() + b"\n")
@@ -71,6 +79,10 @@ class RoundDriver:
         """Wait so long for the end of a run, or of the process."""
         assert self.process.stdout is not None
         return bool(select.select([self.process.stdout], [], [], seconds)[0])
+
+    def has_started_again(self) -> bool:
+        """Return whether a stage of this run was ended by a fault."""
+        return STARTS_AGAIN in self._log.read_bytes()[self._log_size :]
 
     def wait(self) -> str:
         """Wait for the end of a run; return `done`, or what the process ended with."""

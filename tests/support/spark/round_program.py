@@ -4,10 +4,10 @@
 
 Each line of its input is one run, as JSON: `step` is null, or the name of an effect of the sink
 or of a step of the archive, whether behind it, and which one of the run it is; `what` is `kill`
-(the process group dies there) or `stop` (it sleeps there); `is_alone` is false for a run that
-does not keep others from the checkpoint, as on another machine.  FOLDER/trap-0 says that the step
-was met.  Behind each run that came to its end it prints `done`.  One Spark serves all runs,
-because its start is what takes longest.
+(the process group dies there), `stop` (it sleeps there) or `tell` (it goes on); `is_alone` is
+false for a run that does not keep others from the checkpoint, as on another machine.
+FOLDER/trap-0 says that the step was met.  Behind each run that came to its end it prints `done`.
+One Spark serves all runs, because its start is what takes longest.
 """
 
 from __future__ import annotations
@@ -99,14 +99,16 @@ class Driver:
         if name in ARCHIVE_STEPS:
 
             def die() -> None:
-                if not self.flag.exists():
-                    self.flag.write_text(str(os.getpid()))
+                if self.flag.exists():
+                    return
+                self.flag.write_text(str(os.getpid()))
+                if what != "tell":
                     number = signal.SIGKILL if what == "kill" else signal.SIGSTOP
                     os.killpg(os.getpgid(0), number)
 
             trap_archive(ARCHIVE_STEPS[name], is_behind=is_behind, nth=nth, die=die)
             return
-        trap = Trap(None, name, is_behind, nth, what if what == "stop" else os.getpgid(0))
+        trap = Trap(None, name, is_behind, nth, os.getpgid(0) if what == "kill" else what)
         self.spark.dataSource.register(trapped_source([trap], self.folder))
         self.queries.SINK = TRAPPED
 

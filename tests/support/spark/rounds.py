@@ -1,6 +1,8 @@
-"""Rounds of an auditor: a pipeline that is killed somewhere, finished, and counted; by hand.
+"""Rounds of an auditor: a pipeline that is killed somewhere, finished, and counted.
 
     python -m tests.support.spark.rounds --rounds 100 --seed 1 --orders 300 DIRECTORY
+
+`tests/spark/test_rounds.py` runs a few of them; many are for somebody who has the time.
 
 A broker gets a day of orders in parts, one for each round.  A round runs the pipeline of
 `examples/orders` over what is there and lets something die at a random moment or at one step of
@@ -14,7 +16,7 @@ record so far.
 is one that runs already and never dies.  `--cluster` lets a standalone cluster of two workers do
 the work, whose executors die.  With `--plain` the pipeline has neither deduplication nor waits,
 whose state takes most of the time.  A driver that came to the end of a round lives on, since the
-start of a Spark takes longer than a run.
+start of a Spark takes longer than a run.  `--death` says what dies, and that it is surely met.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from tests.support.spark.round_driver import (
     JVM,
     NO_END,
     PLANNER,
+    RUN_SECONDS_MAX,
     WORKER,
     RoundDriver,
     Step,
@@ -57,6 +60,9 @@ Day: Any = __import__("day").Day
 headers_of: Any = __import__("day").headers_of
 Auditor: Any = __import__("audit").Auditor
 
+# What the pipeline reads and writes.
+TOPICS: Final = ("orders", "orders.clean", "orders.rejected", "orders.revenue", "orders.unpaid")
+
 SIDES: Final = (False, True)
 # Each with: behind it or before, and which one of a micro-batch or of a run.
 STEPS: Final[tuple[Step, ...]] = (
@@ -71,6 +77,10 @@ STEPS: Final[tuple[Step, ...]] = (
     ("DropRound", False, 1),
 )
 
+# Where a death that is asked for comes: rows are in their topics, and the plan is not marked.  The
+# run has more stages before it, so that it cannot be over by then.
+AT_WORK: Final[Step] = ("SendRound", True, 1)
+
 # What dies at a random moment.
 DRIVER: Final = "driver"
 BROKER: Final = "broker"
@@ -81,6 +91,8 @@ KINDS: Final = {
     "Python workers": WORKER,
     "executors": EXECUTOR,
 }
+# Some of these are idle: their death may go by unseen, and more follow until a stage starts again.
+IDLE: Final = ("Python workers", "driver's Python processes")
 # So much of the processes of a kind dies.
 SHARE: Final = 0.7
 
@@ -158,6 +170,8 @@ class Rounds:
         # How long a run of a Spark that is there takes.
         self._seconds = RUN_SECONDS
         self.deaths: Counter[str] = Counter()
+        # What the auditor found in the last round.
+        self.checks: list[Any] = []
 
     def run(self) -> bool:
         shutil.copy(EXAMPLE / "order.json", self.directory)
@@ -177,7 +191,10 @@ class Rounds:
                 self._master = held.enter_context(standalone_cluster(self.directory, 2))
             held.callback(self._end_driver)
             with Admin(bootstrap_servers=self._bootstrap) as admin:
-                admin.create_topics([NewTopic("orders", 2)])
+                # A node that runs already may not keep records of that day.
+                configs = {"retention.ms": "-1"}
+                names = ("orders",) if self._broker is not None else TOPICS
+                admin.create_topics([NewTopic(name, 2, configs=configs) for name in names])
             return all(self._round(number) for number in range(len(self._parts)))
 
     def _round(self, number: int) -> bool:
@@ -229,13 +246,18 @@ class Rounds:
             wanted = self._given.only
             kind = wanted if wanted in self._victims() else ""
             sleeps = wanted == SLEEP
-        if kind:
+        asked = self._given.death[number % len(self._given.death)] if self._given.death else ""
+        if asked:
+            kind, sleeps, step = "" if asked == SLEEP else asked, asked == SLEEP, AT_WORK
+        elif kind:
             step = None
         flag = self.directory / "trap-0"
         flag.unlink(missing_ok=True)
         seconds = share * (self._seconds + (START_SECONDS if self._driver is None else 0))
         driver = self._there()
         at = kind or f"{'behind' if step and step[1] else 'before'} {step and step[0]}"
+        if kind and asked:
+            return at, *self._let_surely_die(driver, kind, flag)
         if sleeps and kind in ("", DRIVER):
             told = f"driver sleeps {'somewhere' if kind else at}"
             return told, *self._let_sleep(driver, step, flag, seconds)
@@ -247,6 +269,18 @@ class Rounds:
         if status != DONE:
             self._end_driver()
         return at, is_met if kind else flag.exists(), status
+
+    def _let_surely_die(self, driver: RoundDriver, kind: str, flag: Path) -> tuple[bool, str]:
+        """Let something die while the run is at work, and go on until that is felt."""
+        driver.run(AT_WORK, "tell")
+        wait_for(RUN_SECONDS_MAX, flag, driver)
+        is_met = flag.exists() and self._kill(driver, kind, 0)
+        while is_met and kind in IDLE and not driver.has_started_again():
+            is_met = self._kill(driver, kind, 0.1)
+        status = driver.wait()
+        if status != DONE:
+            self._end_driver()
+        return is_met, status
 
     def _victims(self) -> tuple[str, ...]:
         kinds = [kind for kind in KINDS if self._given.cluster or KINDS[kind] != EXECUTOR]
@@ -310,7 +344,7 @@ class Rounds:
         if self._given.plain or not is_last:
             # The truth is that of a whole day.
             left_out += ("Each rule",)
-        checks = [
+        self.checks = checks = [
             check
             for check in islice(made, CHECKS_PLAIN if self._given.plain else None)
             if not check.sentence.startswith(left_out)
@@ -340,7 +374,7 @@ def tell(sentence: str) -> None:
     sys.stdout.flush()
 
 
-def main() -> None:
+def read_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--rounds", type=int, default=10)
@@ -352,7 +386,13 @@ def main() -> None:
     parser.add_argument("--plain", action="store_true")
     kinds = (DRIVER, BROKER, SLEEP, *KINDS)
     parser.add_argument("--only", choices=kinds, help="what dies in each round, or sleeps")
-    given = parser.parse_args()
+    text = "what dies in a round while it is at work, or sleeps; several come in turn"
+    parser.add_argument("--death", choices=kinds, action="append", help=text)
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    given = read_arguments(sys.argv[1:])
     given.directory.mkdir(parents=True)
     rounds = Rounds(given)
     is_well = rounds.run()

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 class Trap(NamedTuple):
     """Trap in a micro-batch (None: the first that gets there): before or behind the `nth` effect of
-    this name.  `what` is "kill" (of this Python process), "stop", or the id of a process group that
-    is killed."""
+    this name.  `what` is "kill" (of this Python process), "stop", "tell" (it goes on), or the id of
+    a process group that is killed."""
 
     batch_id: int | None
     effect: str
@@ -43,6 +43,8 @@ def trapped_source(traps: list[Trap], folder: str) -> type[Any]:
 
             def snap(what: Any, flag: Path) -> None:
                 flag.write_text(f"{os.getpid()}")
+                if what == "tell":
+                    return
                 if what == "stop":
                     os.kill(os.getpid(), signal.SIGSTOP)
                     return
