@@ -77,7 +77,7 @@ STEPS: Final[tuple[Step, ...]] = (
     ("DropRound", False, 1),
 )
 
-# Where a death that is asked for comes: rows are in their topics, and the plan is not marked.  The
+# Behind this a death that is asked for comes, some moments later: rows are in their topics, and the
 # run has more stages before it, so that it cannot be over by then.
 AT_WORK: Final[Step] = ("SendRound", True, 1)
 
