@@ -182,10 +182,13 @@ def _run(pipeline: Pipeline, given: dict[str, Any], *, as_json: bool) -> None:
             fail(str(error))
     if as_json:
         print_json({"pipeline": pipeline.name, "stages": sums})
-    elif not sums:
-        click.echo("nothing new")
-    for stage, one in () if as_json else sums.items():
-        click.echo(f"{stage}: {_summed(one)}")
+        return
+    # Whoever reads lines of JSON there reads nothing else.
+    is_stdout_taken = given["progress_path"] == "-"
+    if not sums:
+        click.echo("nothing new", err=is_stdout_taken)
+    for stage, one in sums.items():
+        click.echo(f"{stage}: {_summed(one)}", err=is_stdout_taken)
 
 
 @contextmanager

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import logging
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from io import FileIO
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from tarry.spark.durable_files import create_if_absent, make_directories, replace
-from tarry.spark.file_locks import NO_LOCKS
+from tarry.spark.file_locks import LockHeld, held
 from tarry.spark.pipeline.faults import StageFailed
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.stages import AGGREGATE, ARCHIVE, CLEAN, WAIT, Stage
@@ -231,44 +228,22 @@ def locked(pipeline: Pipeline, stages: Sequence[Stage]) -> Iterator[None]:
     warning says so.
     """
     is_told = False
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for stage in stages:
             path = own_directory(pipeline) / f"{stage.name}.lock"
-            with _telling(pipeline):
-                file = held.enter_context(path.open("a+b", buffering=0))
-                why_none = _lock(pipeline, stage, file)
-            if not why_none:
-                # For whoever is refused; without it the lock is the same.
-                with suppress(OSError):
-                    file.truncate(0)
-                    file.write(str(os.getpid()).encode())
-            elif not is_told:
+            try:
+                with _telling(pipeline):
+                    has_locks = locks.enter_context(held(path))
+            except LockHeld as other:
+                raise StageFailed(
+                    f"stage {stage.name} is run by process {other.owner} already, "
+                    f"on the checkpoint {pipeline.checkpoint}: end that one, or leave it to it"
+                ) from None
+            if not has_locks and not is_told:
                 is_told = True
                 log.warning(
-                    "the file system of %s has no locks (%s), so a second process that runs its "
-                    "stages would not be refused: see that no other process runs this pipeline",
+                    "the file system of %s has no locks, so a second process that runs its stages "
+                    "would not be refused: see that no other process runs this pipeline",
                     pipeline.checkpoint,
-                    why_none,
                 )
         yield
-
-
-def _lock(pipeline: Pipeline, stage: Stage, file: FileIO) -> str:
-    """Lock a stage; return why there are no locks.  Raises StageFailed if it is locked."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        # SMB denies a lock that is held, and may deny to read the file too.
-        owner = ""
-        with suppress(OSError):
-            file.seek(0)
-            owner = file.read().decode().strip()
-        raise StageFailed(
-            f"stage {stage.name} is run by process {owner or '?'} already, "
-            f"on the checkpoint {pipeline.checkpoint}: end that one, or leave it to it"
-        ) from None
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise
-        return os.strerror(error.errno)
-    return ""

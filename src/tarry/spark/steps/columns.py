@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tarry.spark.steps.refused import StepRefused
@@ -34,6 +34,14 @@ def column(name: str) -> Column:
 def quoted(name: str) -> str:
     """Return a name as an expression has it, whatever is in it."""
     return f"`{name.replace('`', '``')}`"
+
+
+def plain_names(names: Sequence[str]) -> list[str]:
+    """Return the names, with others in place of those that have dots or backticks."""
+    return [
+        f"_tarry_{number}" if "." in name or "`" in name else name
+        for number, name in enumerate(names)
+    ]
 
 
 def check_names(names: Iterable[str]) -> None:

@@ -14,7 +14,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tarry.spark.steps.columns import ERROR, ORIGIN, RECORD, RULE, TIME, check_decoded, column
+from tarry.spark.steps.columns import (
+    ERROR,
+    ORIGIN,
+    RECORD,
+    RULE,
+    TIME,
+    check_decoded,
+    column,
+    plain_names,
+)
 from tarry.spark.steps.refused import duration_ms
 from tarry.spark.steps.states import BUCKETS, MILLISECOND_US, check_columns, check_state
 
@@ -39,6 +48,8 @@ def deduplicate(df: DataFrame, *, by: Sequence[str], within: str) -> DataFrame:
     told = f"an event with the same {', '.join(by)} came before, within {within}"
     if not df.isStreaming:
         return _mark_batch(df, list(by), within_ms * MILLISECOND_US, told)
+    from pyspark.sql.types import StructField, StructType
+
     from tarry.spark.steps.buckets.chunks import BUCKET, CHUNK, CHUNK_SCHEMA, pack, unpack
     from tarry.spark.steps.event_marks import DIGEST, MICROS
     from tarry.spark.steps.seen_events import SeenEvents
@@ -48,15 +59,20 @@ def deduplicate(df: DataFrame, *, by: Sequence[str], within: str) -> DataFrame:
     well = of.when(of.col(RULE).isNull(), of.col(TIME))
     watched = df.withColumn(WATCHED, well).withWatermark(WATCHED, f"{within_ms} milliseconds")
     named = watched.drop(WATCHED).withColumns({DIGEST: _digest(_event(by)), MICROS: _micros()})
+    # Spark takes names with dots and backticks apart on their way to Python.
+    plain = plain_names(df.columns)
+    named = named.toDF(*plain, DIGEST, MICROS)
     # Rows that need no state are shared out evenly.
     shared = of.coalesce(of.crc32(of.col(DIGEST)), of.col(RECORD)["offset"], of.lit(0))
     bucket = of.pmod(shared, of.lit(BUCKETS)).cast("int")
     chunks = named.withColumn(BUCKET, bucket).mapInArrow(pack, CHUNK_SCHEMA)
-    processor = SeenEvents(df.columns, within_ms * MILLISECOND_US, told)
+    processor = SeenEvents(plain, within_ms * MILLISECOND_US, told)
     marked = chunks.groupBy(BUCKET).transformWithState(
         processor, f"{CHUNK} binary", "append", "eventTime"
     )
-    return marked.mapInArrow(unpack, df.schema)
+    fields = zip(plain, df.schema.fields, strict=True)
+    schema = StructType([StructField(name, one.dataType, one.nullable) for name, one in fields])
+    return marked.mapInArrow(unpack, schema).toDF(*df.columns)
 
 
 def _event(by: Sequence[str]) -> Column:
