@@ -446,6 +446,25 @@ def test_a_plan_of_a_cluster_without_topic_ids_is_of_the_same_topics(tarry, opti
     assert values_of(tarry) == [b"x"]
 
 
+def test_a_micro_batch_that_was_frozen_without_topic_ids_goes_on_when_topics_have_them(
+    tarry, options, tmp_path
+):
+    made = options(**IMPATIENT)
+    tarry.fail("Produce", code=NOT_ENOUGH_REPLICAS, times=1_000)
+    with pytest.raises(SinkInterrupted):
+        commit(made, "q", 0, [written(made, b"x")])
+    tarry.heal()
+    plan = SinkDirectory(tmp_path / "sink").read_plan(0).plan
+    (path,) = (tmp_path / "sink").glob("plan-*")
+    path.write_bytes(encode_plan(msgspec.structs.replace(plan, topic_ids={"a": NO_TOPIC_ID})))
+
+    commit(made, "q", 0, [])
+    commit(made, "q", 1, [written(made, b"y")])
+
+    assert values_of(tarry) == [b"x", b"y"]
+    assert SinkDirectory(tmp_path / "sink").read_plan(1).plan.topic_ids == plan.topic_ids
+
+
 def test_a_batch_write_to_another_cluster_is_refused(options, tmp_path):
     commit_batch(options(), [written(options(), b"x")])
 

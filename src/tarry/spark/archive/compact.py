@@ -27,6 +27,9 @@ log = logging.getLogger("tarry.spark")
 TARGET_BYTES: Final = 128 * 1024 * 1024
 REPLACED_KEPT_SECONDS: Final = 3600
 
+# Compactions whose replaced files are removed under one lock.
+REMOVED_AT_ONCE: Final = 64
+
 # Files that workers read before the directories they are of are changed.
 WAVE_BYTES: Final = 2 * 1024 * 1024 * 1024
 
@@ -114,10 +117,13 @@ class Compactor:
                     yield summary
             finally:
                 directory.drop(run)
-        if directory.compactions.numbers():
+        numbers = directory.compactions.numbers()
+        # In parts: whoever waits for the lock does not wait for all of it.
+        for first in range(0, len(numbers), REMOVED_AT_ONCE):
+            part = numbers[first : first + REMOVED_AT_ONCE]
             with directory.compactions.lock(is_needed=True):
                 directory.compactions.settle()
-                directory.compactions.remove_replaced(options.replaced_kept_seconds)
+                directory.compactions.remove_replaced(part, options.replaced_kept_seconds)
 
     def _wave(self, run: str, wave: Sequence[list[list[ArchivedFile]]]) -> Iterator[FileCompaction]:
         """Merge the files of some directories, and change each of these."""

@@ -34,6 +34,10 @@ LOCK: Final = "_tarry/lock"
 LOCK_SECONDS_MAX: Final = 120.0
 
 
+class ArchiveLocked(ArchiveRefused):
+    """Another process keeps the archive's lock; another start may find it free."""
+
+
 class FileCompaction(msgspec.Struct, frozen=True):
     """Compaction of one directory: `files` hold what `replaced` held."""
 
@@ -80,7 +84,7 @@ class FileCompactions:
         """Have the archive's lock, which ends with the process at the latest.
 
         Where the file system has no locks there are no compactions, and nothing needs it.  Raises
-        ArchiveRefused where another process keeps it: one that was stopped would for ever.
+        ArchiveLocked where another process keeps it: one that was stopped would for ever.
         """
         make_directories((self.path / LOCK).parent)
         try:
@@ -89,7 +93,7 @@ class FileCompactions:
                     raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK), str(self.path / LOCK))
                 yield
         except LockHeld as other:
-            raise ArchiveRefused(
+            raise ArchiveLocked(
                 f"process {other.owner} has had the lock of the archive {self.path} for "
                 f"{LOCK_SECONDS_MAX:.0f} s: see whether it stands still, let it go on or end it, "
                 "and start the same command again. Nothing is lost: what was archived counts"
@@ -185,10 +189,11 @@ class FileCompactions:
     def check_table(self, files: Iterable[ArchivedFile]) -> None:
         """Refuse files that the table does not have: there is none here."""
 
-    def remove_replaced(self, kept_seconds: float) -> None:
-        """Remove files that were replaced so long ago; the lock is held, and all is settled."""
+    def remove_replaced(self, numbers: Iterable[int], kept_seconds: float) -> None:
+        """Remove files that these compactions replaced so long ago; the lock is held, and all is
+        settled."""
         before_ms = (time.time() - kept_seconds) * 1000
-        for number in self.numbers():
+        for number in numbers:
             paths = [one for one in (self._twin(number), self._old(number)) if one.exists()]
             if paths and self.read(number).made_ms <= before_ms:
                 for path in paths:

@@ -65,10 +65,11 @@ class TableCompactions(FileCompactions):
                     "merges what the archive has written"
                 )
 
-    def remove_replaced(self, kept_seconds: float) -> None:
-        """Remove files that were replaced so long ago, which the newest version does not have."""
+    def remove_replaced(self, numbers: Iterable[int], kept_seconds: float) -> None:
+        """Remove files that these compactions replaced so long ago, which the newest version does
+        not have."""
         before_ms = (time.time() - kept_seconds) * 1000
-        for number in self.numbers():
+        for number in numbers:
             compaction = self.read(number)
             if compaction.made_ms <= before_ms:
                 for file in compaction.replaced:

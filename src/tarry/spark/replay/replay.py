@@ -239,22 +239,30 @@ class Replayer:
             f"in Python state=); that of this one is {self._state.path}"
         )
 
-    def _rest(self, frozen: FrozenReplay, current: ReplayRound) -> str:
-        """Return how a user replays what this replay did not come to, when it cannot go on.
+    def _stopped(
+        self, frozen: FrozenReplay, current: ReplayRound, error: SinkRefused
+    ) -> ReplayRefused:
+        """Make the error of a replay that stopped in a round.
 
-        All of it, into the same topic, would write the rounds before a second time.
+        All of it, into the same topic, would write the rounds before a second time, unless they are
+        gone with it.
         """
+        what = f"the replay stopped in round {current.number + 1}"
+        if error.is_target_gone:
+            return ReplayRefused(stop_sentence(what, error, self._anew()))
         asked, ends = frozen.asked, {span.partition: span.end for span in frozen.spans}
         begins = ",".join(f"{one.partition}={one.first}" for one in current.spans)
         until = ",".join(f"{one.partition}={ends[one.partition]}" for one in current.spans)
         ways = "of all of it into a new topic"
         if asked.from_ms is None and asked.until_ms is None:
-            ways = f"of the rest (--from {begins} --until {until}), or {ways}"
-        return (
-            f"the {current.records_before} records of the rounds before are in {asked.to}; look "
-            f"what of this one is, from {begins} on. Then begin another replay, {ways}, with a "
-            "state directory of its own (--state DIR, in Python state=); that of this one is "
-            f"{self._state.path}"
+            ways = f"of the rest (--from {begins} --until {until}) or {ways}"
+        rest = (
+            f"begin another replay, {ways}, with a state directory of its own (--state DIR, in "
+            f"Python state=; that of this one is {self._state.path})"
+        )
+        return ReplayRefused(
+            f"{stop_sentence(what, error, rest)}. The {current.records_before} records of the "
+            f"rounds before are in {asked.to}; of this round, from {begins} on, some may be"
         )
 
     def _write_options(self, frozen: FrozenReplay) -> WriteOptions:
@@ -306,8 +314,7 @@ class Replayer:
                     outputs = self._read(frozen, current, newer, options)
             commit(options, frozen.replay_id, current.number, outputs)
         except SinkRefused as error:
-            what = f"the replay stopped in round {current.number + 1}"
-            raise ReplayRefused(stop_sentence(what, error, self._rest(frozen, current))) from error
+            raise self._stopped(frozen, current, error) from error
 
     def _read(
         self,

@@ -71,7 +71,9 @@ def deduplicate(df: DataFrame, *, by: Sequence[str], within: str) -> DataFrame:
         processor, f"{CHUNK} binary", "append", "eventTime"
     )
     fields = zip(plain, df.schema.fields, strict=True)
-    schema = StructType([StructField(name, one.dataType, one.nullable) for name, one in fields])
+    schema = StructType(
+        [StructField(name, one.dataType, one.nullable, one.metadata) for name, one in fields]
+    )
     return marked.mapInArrow(unpack, schema).toDF(*df.columns)
 
 

@@ -33,7 +33,15 @@ NO_TOPIC_ID: Final = "0" * 32
 
 
 class SinkRefused(Exception):
-    """The sink cannot go on; the text says why, where, and what to do."""
+    """The sink cannot go on; the text says why, where, and what to do.
+
+    `is_target_gone` if what was written before is not where this goes: it was deleted, or it is in
+    another cluster.
+    """
+
+    def __init__(self, text: str, *, is_target_gone: bool = False) -> None:
+        super().__init__(text)
+        self.is_target_gone = is_target_gone
 
 
 class SinkInterrupted(SinkRefused):
@@ -259,9 +267,11 @@ def _same_topics(freezing: Freezing, noted: Noted) -> dict[str, str]:
         if not is_same_topic(before.topic_ids.get(topic, topic_id), topic_id):
             raise SinkRefused(
                 f"topic {topic!r} was deleted and made anew since this query wrote to it, so what "
-                "it wrote is gone: begin a query with a checkpoint of its own"
+                "it wrote is gone: begin a query with a checkpoint of its own",
+                is_target_gone=True,
             )
-    return {**before.topic_ids, **noted.topic_ids}
+    known = {name: one for name, one in noted.topic_ids.items() if one != NO_TOPIC_ID}
+    return {**noted.topic_ids, **before.topic_ids, **known}
 
 
 def is_same_topic(planned: str | None, topic_id: str) -> bool:
@@ -275,7 +285,8 @@ def refused_cluster(plan: Plan, cluster_id: str) -> SinkRefused:
     return SinkRefused(
         f"the sink belongs to cluster {plan.cluster_id}, and kafka.bootstrap.servers leads to "
         f"cluster {cluster_id}: give the servers of the former, or begin a query with a "
-        "checkpoint of its own"
+        "checkpoint of its own",
+        is_target_gone=True,
     )
 
 

@@ -20,6 +20,7 @@ from tarry.spark.writing import effects
 from tarry.spark.writing.directory import SinkDirectory, refusal
 from tarry.spark.writing.effects import LookedBack, SentRound, Steps
 from tarry.spark.writing.plan import (
+    NO_TOPIC_ID,
     Noted,
     Plan,
     PlannedFile,
@@ -237,12 +238,14 @@ class Publishing:
         except UnknownTopic as error:
             raise SinkInterrupted(
                 f"{begun}, and {error}: start the query again when brokers know it, and it goes on "
-                "where it stopped; if it was deleted, begin the query with a checkpoint of its own"
+                "where it stopped; if it was deleted, begin the query with a checkpoint of its own",
+                is_target_gone=True,
             ) from error
         if anew:
             raise SinkRefused(
                 f"{begun}, and topic {anew[0]!r} was deleted and made anew: begin the query with a "
-                "checkpoint of its own"
+                "checkpoint of its own",
+                is_target_gone=True,
             )
 
     # --- Sending
@@ -313,5 +316,9 @@ class Publishing:
 
 
 def topic_ids_of(plan: Plan) -> dict[str, bytes]:
-    """Return the ids of topics as requests have them."""
-    return {name: bytes.fromhex(topic_id) for name, topic_id in plan.topic_ids.items()}
+    """Return the ids of topics as requests have them, as far as the cluster knew any."""
+    return {
+        name: bytes.fromhex(topic_id)
+        for name, topic_id in plan.topic_ids.items()
+        if topic_id != NO_TOPIC_ID
+    }
