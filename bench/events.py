@@ -17,8 +17,12 @@ from pathlib import Path
 import brokers
 import peers
 
+from tarry.client import Admin
+
 # The event log as a user has it, but for its beat: ten times as many appends as by default.
 WITH_EVENTS = {"events.enable": "true", "events.interval.ms": "1000"}
+# A row writes gigabytes, which go with its topic.
+AT_ONCE = {"log.segment.delete.delay.ms": "0"}
 WORKS = [
     work for work in brokers.WORKS if work.name != "produce 1000 x 1000 B" and work.unit != "ms"
 ]
@@ -38,8 +42,9 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         wireload = brokers.build_wireload(directory)
-        without = stack.enter_context(peers.tarry(directory / "without", {}, name="without"))
-        events = stack.enter_context(peers.tarry(directory / "events", WITH_EVENTS, name="events"))
+        without = stack.enter_context(peers.tarry(directory / "without", AT_ONCE, name="without"))
+        settings = {**WITH_EVENTS, **AT_ONCE}
+        events = stack.enter_context(peers.tarry(directory / "events", settings, name="events"))
         for number, work in enumerate(WORKS):
             pairs = measure(wireload, without, events, work, number, arguments)
             ratios = sorted(more / less for less, more in pairs)
@@ -76,6 +81,9 @@ def measure(
         }
         pairs.append((found[without.name], found[events.name]))
         peers.tell_progress()
+    for broker in (without, events):
+        with Admin(bootstrap_servers=broker.address) as admin:
+            admin.delete_topics([topic])
     return pairs
 
 

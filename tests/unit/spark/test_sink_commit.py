@@ -356,6 +356,24 @@ def test_a_topic_that_is_not_there_is_told(options):
         written(options(topic="nowhere"), b"x")
 
 
+def test_a_batch_at_least_once_is_split_where_its_topic_takes_less(tarry):
+    pytest.importorskip("pyspark", reason="PySpark is not installed: pip install pyspark")
+    from pyspark.sql.types import BinaryType, StructField, StructType
+
+    from tarry.spark.writing.writers import TASK_BATCH_BYTES, make_batch_writer
+
+    tarry.topic("narrow", partitions=1, max_message_bytes=20_000)
+    given = {"kafka.bootstrap.servers": tarry.bootstrap, "topic": "narrow"}
+    values = [b"%0100d" % number for number in range(2_000)]
+    schema = StructType([StructField("value", BinaryType())])
+    assert TASK_BATCH_BYTES > len(b"".join(values)) > 20_000
+
+    writer = make_batch_writer(given, schema, overwrite=False)
+    writer.write(iter([pyarrow.record_batch({"value": values})]))
+
+    assert values_of(tarry, "narrow") == values
+
+
 def test_a_row_without_a_topic_is_told(options):
     made = options()._replace(topic=None)
 

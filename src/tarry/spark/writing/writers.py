@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -103,6 +103,10 @@ class ExactBatchWriter(DataSourceArrowWriter):
         _drop(self.options, BATCH_ID, messages)
 
 
+# Of a batch at least once; the producer splits what its topic does not take.
+TASK_BATCH_BYTES: Final = 256 * 1024
+
+
 class BatchWriter(DataSourceArrowWriter):
     """Writer of a batch: idempotent within a task, at least once over tasks that are repeated."""
 
@@ -114,7 +118,9 @@ class BatchWriter(DataSourceArrowWriter):
         """Send the rows of a task, and wait until all are acknowledged."""
         from tarry.client.arrow import ArrowProducer
 
-        with ArrowProducer(self.options.settings) as producer:
+        # A task has its rows at hand: requests of 16 KiB would cost the brokers most of the time.
+        settings = {"batch.size": str(TASK_BATCH_BYTES), **self.options.settings}
+        with ArrowProducer(settings) as producer:
             for batch in iterator:
                 for topic, rows in by_topic(batch, self.columns, self.options.topic):
                     producer.send(topic, rows)
