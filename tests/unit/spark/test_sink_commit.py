@@ -29,7 +29,7 @@ from tarry.spark.writing.plan import (
     is_same_topic,
 )
 from tarry.spark.writing.publishing import Publishing
-from tarry.spark.writing.write_options import parse_write_options
+from tarry.spark.writing.write_options import TASK_BATCH_BYTES, parse_write_options
 from tarry.testing import Tarry
 
 COLUMNS = ["value", "key", "topic", "partition", "headers", "timestamp"]
@@ -360,7 +360,7 @@ def test_a_batch_at_least_once_is_split_where_its_topic_takes_less(tarry):
     pytest.importorskip("pyspark", reason="PySpark is not installed: pip install pyspark")
     from pyspark.sql.types import BinaryType, StructField, StructType
 
-    from tarry.spark.writing.writers import TASK_BATCH_BYTES, make_batch_writer
+    from tarry.spark.writing.writers import make_batch_writer
 
     tarry.topic("narrow", partitions=1, max_message_bytes=20_000)
     given = {"kafka.bootstrap.servers": tarry.bootstrap, "topic": "narrow"}

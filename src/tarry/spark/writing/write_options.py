@@ -40,6 +40,8 @@ REQUEST_SIZE_MAX: Final = 2**31 - 1
 
 # Of a batch before compression, where kafka.batch.size says nothing.
 BATCH_BYTES: Final = 512 * 1024
+# The same of a batch at least once; the producer splits what its topic does not take.
+TASK_BATCH_BYTES: Final = 256 * 1024
 
 
 class WriteOptions(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
 from tarry.spark.options import OptionRefused
 from tarry.spark.writing.columns import by_topic, check_columns
 from tarry.spark.writing.plan import TaskOutput
-from tarry.spark.writing.write_options import WriteOptions, parse_write_options
+from tarry.spark.writing.write_options import TASK_BATCH_BYTES, WriteOptions, parse_write_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,10 +101,6 @@ class ExactBatchWriter(DataSourceArrowWriter):
         from tarry.spark.writing.commit import BATCH_ID
 
         _drop(self.options, BATCH_ID, messages)
-
-
-# Of a batch at least once; the producer splits what its topic does not take.
-TASK_BATCH_BYTES: Final = 256 * 1024
 
 
 class BatchWriter(DataSourceArrowWriter):
