@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tests.support.spark.audit import make_topic, values_of
+from tests.support.spark.audit import make_topic, records_of, values_of
 
-from tarry.client import Consumer, Producer
+from tarry.client import Producer
 from tarry.spark.archive.archive import ArchiveOptions, archive
 from tarry.spark.archive.compact import compact
 from tarry.spark.archive.verify import verify
@@ -65,19 +65,6 @@ def send(bootstrap: str, topic: str, values: list[bytes]) -> None:
     with Producer(bootstrap_servers=bootstrap) as producer:
         for number, value in enumerate(values):
             producer.send(topic, value, key=b"%d" % (number % 7))
-
-
-def records_of(bootstrap: str, topic: str) -> list[tuple[int, Any]]:
-    """Read a topic of two partitions as a plain consumer."""
-    with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
-        places = [(topic, 0), (topic, 1)]
-        consumer.assign(places)
-        ends = consumer.end_offsets(places)
-        found: list[tuple[int, Any]] = []
-        while any(consumer.position(*place) < end for place, end in ends.items()):
-            for group in consumer.poll(1.0):
-                found.extend((group.partition, record) for record in group.records)
-        return found
 
 
 def visits_of(bootstrap: str) -> dict[str, int]:

@@ -519,10 +519,11 @@ def test_an_event_that_a_rule_rejected_makes_no_other_one_late(events, rocksdb, 
     assert rows[0].asDict().keys() == dict.fromkeys(named.columns).keys()
 
 
-def test_each_wait_ends_once_and_says_how(events, rocksdb, tmp_path):
-    frame = wait(
-        events(stream=True),
-        key="id",
+def unpaid(frame, key):
+    """Waits for the payments of orders."""
+    return wait(
+        frame,
+        key=key,
         start="kind = 'placed'",
         until="kind = 'paid'",
         within="30m",
@@ -530,7 +531,9 @@ def test_each_wait_ends_once_and_says_how(events, rocksdb, tmp_path):
         topic="unpaid",
     )
 
-    rows = run(frame, tmp_path)
+
+def test_each_wait_ends_once_and_says_how(events, rocksdb, tmp_path):
+    rows = run(unpaid(events(stream=True), "id"), tmp_path)
 
     assert {row.topic for row in rows} == {"unpaid"}
     assert sorted(
@@ -557,17 +560,8 @@ def test_a_wait_expires_while_only_other_events_come(events, rocksdb, tmp_path):
     write_files(tmp_path / "in", [[("a", 0, "placed")], [(None, 120, "viewed")]])
     # A name that Spark must not take apart.
     named = events(stream=True, directory=tmp_path / "in").withColumnRenamed("id", "i`d.x")
-    frame = wait(
-        named,
-        key="i`d.x",
-        start="kind = 'placed'",
-        until="kind = 'paid'",
-        within="30m",
-        late="10m",
-        topic="unpaid",
-    )
 
-    rows = run(frame, tmp_path)
+    rows = run(unpaid(named, "i`d.x"), tmp_path)
 
     assert [(row.key, json.loads(row.value)["outcome"]) for row in rows] == [("a", "expired")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tarry.client import LATEST, Admin, Consumer, NewTopic
+from tarry.client import LATEST, Admin, Consumer, ConsumerRecord, NewTopic
 
 
 def make_topic(bootstrap: str, name: str, partitions: int) -> None:
@@ -13,16 +13,21 @@ def make_topic(bootstrap: str, name: str, partitions: int) -> None:
         assert outcome.error is None, outcome.error
 
 
-def values_of(bootstrap: str, topic: str) -> Counter[bytes | None]:
-    """Return how often each value is in the topic."""
+def records_of(bootstrap: str, topic: str) -> list[tuple[int, ConsumerRecord]]:
+    """Return all records of a topic, each with its partition."""
     with Admin(bootstrap_servers=bootstrap) as admin:
         partitions = admin.describe_topics([topic])[0].partitions
         wanted = {(topic, index): LATEST for index in partitions}
         ends = {place: found.offset for place, found in admin.offsets(wanted).items()}
-    found: Counter[bytes | None] = Counter()
+    found: list[tuple[int, ConsumerRecord]] = []
     with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign(list(ends))
         while any(consumer.position(*place) < end for place, end in ends.items()):
             for group in consumer.poll(1.0):
-                found.update(record.value for record in group.records)
+                found.extend((group.partition, record) for record in group.records)
     return found
+
+
+def values_of(bootstrap: str, topic: str) -> Counter[bytes | None]:
+    """Return how often each value is in the topic."""
+    return Counter(record.value for _, record in records_of(bootstrap, topic))

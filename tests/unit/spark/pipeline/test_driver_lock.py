@@ -107,34 +107,22 @@ def test_stages_behind_one_that_finds_no_locks_are_locked(
     assert len(caplog.messages) == 1
 
 
-def test_a_lock_is_held_where_the_file_system_denies_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As SMB does."""
-    pipeline = pipeline_of(tmp_path)
-    bind(pipeline, "a")
-    monkeypatch.setattr("fcntl.flock", refusing(errno.EACCES))
-
-    with (
-        pytest.raises(StageFailed, match=r"stage archive is run by process \? already"),
-        locked(pipeline, stages_of(pipeline)),
-    ):
-        pass
-
-
-def test_a_lock_that_fails_otherwise_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("number", "sentence"),
+    [
+        # As SMB denies a lock that is held.
+        (errno.EACCES, r"stage archive is run by process \? already"),
+        (errno.EIO, r"the checkpoint .* cannot be written: Input/output error"),
+    ],
+)
+def test_a_lock_that_is_denied_or_fails_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, sentence: str
 ) -> None:
     pipeline = pipeline_of(tmp_path)
     bind(pipeline, "a")
-    monkeypatch.setattr("fcntl.flock", refusing(errno.EIO))
+    monkeypatch.setattr("fcntl.flock", refusing(number))
 
-    with (
-        pytest.raises(
-            StageFailed, match=r"the checkpoint .* cannot be written: Input/output error"
-        ),
-        locked(pipeline, stages_of(pipeline)),
-    ):
+    with pytest.raises(StageFailed, match=sentence), locked(pipeline, stages_of(pipeline)):
         pass
 
 
