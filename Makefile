@@ -4,19 +4,21 @@ PYTHON ?= python3
 ARGS ?=
 SEED ?=
 SECONDS_MAX ?= 20
+PYTHON_TO ?= 3.13
 
 BIN := .venv/bin
 
 # Tests start hundreds of processes, and none of them should compile the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup developing environment serve test quick draw check bench bench-timer bench-purgatory bench-groups bench-client bench-spark bench-compaction bench-limits bench-events bench-cluster etcd cluster spark-demo dist clean
+.PHONY: help setup developing environment serve test quick newer-python draw check bench bench-timer bench-purgatory bench-groups bench-client bench-spark bench-compaction bench-limits bench-events bench-cluster etcd cluster spark-demo dist clean
 
 help:
 	@echo "make setup    .venv with the command .venv/bin/tarry; hot modules compiled if there is a C compiler"
 	@echo "make serve    a broker on 127.0.0.1:9092, data in ./tarry-data; ARGS='--set key=value'"
 	@echo "make quick    every test that needs no other process, some two minutes"
 	@echo "make test     all tests, in both forms of the hot modules; ARGS='tests/unit -k wheel'"
+	@echo "make newer-python  tests of client and command line on Python 3.13, interpreted; PYTHON_TO=3.12"
 	@echo "make draw     new examples for the tests of laws, for 20 s; SEED=7 draws the same again"
 	@echo "make check    format, lint, types, layers, generated files"
 	@echo "make bench    the broker's start, and its CPU beside Apache Kafka"
@@ -56,6 +58,9 @@ quick: environment
 
 test: developing
 	@tools/test.sh $(ARGS)
+
+newer-python:
+	@tools/another_python.sh $(PYTHON_TO) $(ARGS)
 
 # Not part of the suite: what it finds was found by chance.
 draw: environment

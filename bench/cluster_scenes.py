@@ -223,7 +223,7 @@ def commit_all(cluster: Cluster, client: RawClient, names: list[str]) -> None:
 
 def answered(client: RawClient, names: list[str]) -> list[str]:
     """Return the groups whose offset this node tells."""
-    topics = [OffsetFetchRequestTopics(TOPIC, [0])]
+    topics = [OffsetFetchRequestTopics(TOPIC, partition_indexes=[0])]
     asked = [
         OffsetFetchRequest(
             groups=[

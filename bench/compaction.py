@@ -23,13 +23,13 @@ import tarry
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.lifecycle import start_broker
-from tarry.cluster.topic_decisions import (
+from tarry.cluster.decisions.topic_decisions import (
     TopicChange,
     TopicIds,
     TopicWanted,
     decide_create_topics,
 )
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.builder import BatchBuilder
 from tarry.runtime import clock
 from tarry.runtime.loop import Machine
@@ -71,7 +71,7 @@ class Pacer:
             self.memory_bytes = max(self.memory_bytes, resident_bytes())
 
 
-def make_topic(pacer: Pacer, name: str, configs: dict[str, str]) -> Partition:
+def make_topic(pacer: Pacer, name: str, configs: dict[str, str]) -> ReplicatedLog:
     """Make a topic of one partition, without a client."""
     broker = pacer.broker
     decide = partial(
@@ -96,12 +96,14 @@ def batch_of(options: argparse.Namespace, chance: random.Random) -> bytes:
     return builder.build(NAMES.index(options.codec))
 
 
-def fill(pacer: Pacer, partition: Partition, options: argparse.Namespace) -> None:
+def fill(pacer: Pacer, partition: ReplicatedLog, options: argparse.Namespace) -> None:
     chance = random.Random(3)
     log = partition.log
     while log.size_bytes < options.bytes:
         for _ in range(16):
-            log.append_bytes(batch_of(options, chance), partition.leader_epoch, TIMESTAMP)
+            log.append_bytes(
+                batch_of(options, chance), partition.leadership.leader_epoch, TIMESTAMP
+            )
         pacer.broker.flushes.touch(partition)
         pacer.turn()
     # Compaction asks for a recovery point, which comes by itself.
@@ -109,7 +111,7 @@ def fill(pacer: Pacer, partition: Partition, options: argparse.Namespace) -> Non
         pacer.turn()
 
 
-def compact(pacer: Pacer, partition: Partition, other: Partition) -> None:
+def compact(pacer: Pacer, partition: ReplicatedLog, other: ReplicatedLog) -> None:
     log = partition.log
     target_offset = log.active.base_offset
     batch = BatchBuilder()

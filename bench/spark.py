@@ -1,53 +1,53 @@
 """Tarry's Spark source, sinks and archive beside Spark's own Kafka connector, in one run.
 
-`make bench-spark` runs it; ARGS=--quick takes some minutes and tells less.  Two local Sparks of two
-cores, one for each format, get the same work in turn, against Tarry and against Apache Kafka.  A
-cell has the median and, in parentheses, the least and the most; beside rows per second stand rows
-per second of CPU, of the driver's whole tree of processes.  The JVM connector has the settings that
-made it fastest.  Needs Java and Maven.
+`make bench-spark` runs it; ARGS=--quick takes some minutes and tells less.  Local Sparks of two
+cores get the same work in turn, against Tarry and against Apache Kafka: ours as it comes, and the
+connector twice, at the best settings that `spark_search` finds and as it comes.  Each broker gets
+new Sparks.  A cell has the median and, in parentheses, the least and the most; beside rows per
+second stand rows per second of CPU, of the driver's whole tree of processes.  Ratios are ours to
+the connector's.  What a search has found is kept in `build/` and used by the next run; `--search`
+searches again.  Needs Java and Maven.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import peers
-from peers import ROOT, Broker, tell_progress
+from peers import ROOT, Broker
+from spark_search import Search
+from spark_session import Figures, Session, fed, fill, topic_on
+from spark_settings import AS_IT_COMES, load
 from tests.support.interop.kafka_server import POM, KafkaUnavailable, class_path
 
-from tarry.client import Admin, NewTopic, Producer
+from tarry.client import Admin, Producer
 
 sys.path.insert(0, str(ROOT / "examples" / "orders"))
 from day import Day, Event
 
-WORKER: Final = Path(__file__).with_name("spark_worker.py")
 OURS: Final = "tarry"
-THEIRS: Final = "kafka"
-TITLES: Final = {OURS: "tarry", THEIRS: "JVM connector"}
+BEST: Final = "JVM connector, at its best"
+PLAIN: Final = "JVM connector, as it comes"
+THEIRS: Final = (BEST, PLAIN)
 
-PARTITIONS: Final = 8
 ROWS: Final = 2_000_000
-VALUE: Final = b"x" * 100
-BATCH_BYTES: Final = 128 << 10
-# What warms up.
+# Rows of the search of a quick run: with fewer, a read is mostly its fixed cost.
+SEARCH_ROWS_MIN: Final = 1_000_000
+# What loads classes.
 SMALL_ROWS: Final = 1_000
+# Reads of all rows that are made in a young session, and before the others.
+QUERIES_EARLY: Final = 2
 QUERIES_BEFORE: Final = 30
 QUERIES_OF_MEMORY: Final = 100
-
-Figures = dict[str, float]
 
 PER_MILLION: Final = ("M", 1e6)
 PER_THOUSAND: Final = ("k", 1e3)
@@ -55,6 +55,9 @@ PIPELINE: Final = "pipeline"
 ORDERS: Final = 100_000
 PARTITIONS_OF_ORDERS: Final = 4
 STREAM_RECORDS_PER_SECOND: Final = 1_000
+
+# Figures of each column, by its title.
+Found = dict[str, list[Figures]]
 
 
 class Work(NamedTuple):
@@ -69,100 +72,13 @@ class Work(NamedTuple):
 
 
 WORKS: Final = (
-    Work("100 B → rows, after 30 queries", "rows", "rows", "≥ 1.15"),
+    Work("100 B → rows, warm", "rows", "rows", "≥ 1.15"),
     Work("100 B → Parquet through Spark", "parquet", "parquet", "≥ 1.2"),
     Work("100 B → Parquet by `archive`", "archive", "parquet", "≥ 3"),
     Work("DataFrame → topic, acks=all", "write", "write", "≥ 1", 2),
     Work("stream → topic, ours exactly once, theirs at least once", "copy", "copy", "≥ 0.7"),
 )
 EARLY: Final = Work("100 B → rows, first queries", "rows", "rows", "≥ 1.6")
-
-
-class Session:
-    """Worker process of one format."""
-
-    def __init__(self, form: str, jars: str) -> None:
-        self.form = form
-        variables = {
-            name: value
-            for name, value in os.environ.items()
-            if name not in ("PYTHONDONTWRITEBYTECODE", "TARRY_PURE")
-        }
-        # Spark speaks much; only what it says before it ends counts.
-        self._told = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115  # `end` closes it
-        self._process = subprocess.Popen(
-            [sys.executable, str(WORKER), form, jars],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._told,
-            text=True,
-            env=variables,
-        )
-
-    def do(self, work: str, **order: Any) -> Figures:
-        """Give an order, and return its figures."""
-        process = self._process
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(json.dumps({"work": work, **order}) + "\n")
-        process.stdin.flush()
-        told = process.stdout.readline()
-        if not told:
-            self._told.seek(0)
-            raise SystemExit(
-                f"the Spark of {self.form} ended in {work}: {self._told.read()[-2000:]}"
-            )
-        tell_progress()
-        figures: Figures = json.loads(told)
-        return figures
-
-    def end(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(60)
-        self._told.close()
-
-
-@contextlib.contextmanager
-def topic_on(broker: Broker, partitions: int = PARTITIONS) -> Iterator[str]:
-    name = f"bench-{time.time_ns()}"
-    with Admin(bootstrap_servers=broker.address) as admin:
-        (outcome,) = admin.create_topics([NewTopic(name, partitions)])
-        assert outcome.error is None, outcome.error
-        try:
-            yield name
-        finally:
-            admin.delete_topics([name])
-
-
-def fill(broker: Broker, topic: str, rows: int) -> None:
-    with Producer(
-        bootstrap_servers=broker.address, batch_size=BATCH_BYTES, linger_ms=20
-    ) as producer:
-        for number in range(rows):
-            producer.send(topic, VALUE, partition=number // 1000 % PARTITIONS)
-
-
-@contextlib.contextmanager
-def fed(broker: Broker, topic: str, records_per_second: int) -> Iterator[None]:
-    """Send records at a rate while the context lasts."""
-    ended = threading.Event()
-
-    def feed() -> None:
-        with Producer(bootstrap_servers=broker.address, linger_ms=5) as producer:
-            began, sent = time.monotonic(), 0
-            while not ended.wait(0.01):
-                due = int((time.monotonic() - began) * records_per_second)
-                for number in range(sent, due):
-                    producer.send(topic, VALUE, partition=number % PARTITIONS)
-                sent = due
-
-    thread = threading.Thread(target=feed)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 # --- The table
@@ -173,21 +89,42 @@ def spread(values: list[float], digits: int) -> str:
     return f"{middle:.{digits}f} ({least:.{digits}f}..{most:.{digits}f})"
 
 
+def middle(values: list[float]) -> float:
+    return statistics.median(values) if values else 0.0
+
+
+def cell(values: list[float], why: str) -> str:
+    return spread(values, 2) if values else why
+
+
 def ratio(one: list[float], other: list[float]) -> str:
-    return f"{statistics.median(one) / statistics.median(other):.2f}"
+    return f"{middle(one) / middle(other):.2f}" if one and other else "-"
 
 
 def tell_work(
-    name: str, goal: str, found: dict[str, list[Figures]], unit: tuple[str, float] = PER_MILLION
+    name: str,
+    goal: str,
+    found: Found,
+    sessions: Sequence[Session],
+    unit: tuple[str, float] = PER_MILLION,
 ) -> None:
     """Print two rows: rows per second, and per second of CPU."""
     word, divisor = unit
+    why = {one.name: one.ended for one in sessions}
     for title, field in ((f"{word} rows/s", "s"), (f"{word} rows/s of CPU", "cpu_s")):
-        ours, theirs = (
-            [one["rows"] / one[field] / divisor for one in found[form]] for form in (OURS, THEIRS)
-        )
-        cells = [f"{name}, {title}", spread(ours, 2), spread(theirs, 2), ratio(ours, theirs)]
+        rates = {
+            name: [one["rows"] / one[field] / divisor for one in each]
+            for name, each in found.items()
+        }
+        cells = [f"{name}, {title}", *(cell(each, why[one]) for one, each in rates.items())]
+        cells += [ratio(rates[OURS], rates[one]) for one in THEIRS]
         print(f"| {' | '.join(cells)} | {goal if field == 's' else ''} |", flush=True)
+
+
+def in_turn(sessions: Sequence[Session], number: int) -> list[Session]:
+    """Return the sessions in the order of a round: each begins one of three."""
+    first = number % len(sessions)
+    return [*sessions[first:], *sessions[:first]]
 
 
 class Extent(NamedTuple):
@@ -200,68 +137,78 @@ class Extent(NamedTuple):
     only: str
 
 
-def measure_rows(sessions: list[Session], broker: Broker, extent: Extent) -> None:
+def measure_rows(sessions: Sequence[Session], broker: Broker, extent: Extent) -> None:
     """Measure what is told in rows per second."""
     rows = extent.rows
     with topic_on(broker) as topic, topic_on(broker) as small, topic_on(broker) as to:
         fill(broker, topic, rows)
         fill(broker, small, SMALL_ROWS)
-        first = {"address": broker.address, "topic": topic, "rows": rows}
+        first = {"address": broker.address, "topic": topic, "rows": rows, "to": to}
+        few = {**first, "topic": small, "rows": SMALL_ROWS}
         for one in sessions:
             # Starts the workers and loads the classes.
-            one.do("rows", address=broker.address, topic=small, rows=SMALL_ROWS)
-        early = {one.form: [one.do("rows", **first) for _ in range(2)] for one in sessions}
-        tell_work(f"{EARLY.name}, {broker.name}", EARLY.goal, early)
-        for _ in range(extent.queries_before):
-            for one in sessions:
-                one.do("rows", address=broker.address, topic=small, rows=SMALL_ROWS)
+            one.do("rows", **few)
+        early: Found = {one.name: [] for one in sessions}
+        for number in range(extent.queries_before):
+            for one in in_turn(sessions, number):
+                figures = one.do("rows", **first)
+                if figures is not None and number < QUERIES_EARLY:
+                    early[one.name].append(figures)
+        if extent.only in EARLY.name:
+            tell_work(f"{EARLY.name}, {broker.name}", EARLY.goal, early, sessions)
         for work in WORKS:
             if extent.only not in work.name:
                 continue
-            found: dict[str, list[Figures]] = {OURS: [], THEIRS: []}
+            found: Found = {one.name: [] for one in sessions}
             for number in range(extent.rounds):
-                for one in sessions if number % 2 else sessions[::-1]:
-                    word = work.word if one.form == OURS else work.theirs
-                    order = {**first, "rows": rows // work.share, "to": to}
+                for one in in_turn(sessions, number):
+                    word = work.word if one.name == OURS else work.theirs
                     if number == 0:
                         # Loads the classes of this kind of work.
-                        one.do(word, **{**order, "topic": small, "rows": SMALL_ROWS})
-                    found[one.form].append(one.do(word, **order))
-            tell_work(f"{work.name}, {broker.name}", work.goal, found)
+                        one.do(word, **few)
+                    figures = one.do(word, **{**first, "rows": rows // work.share})
+                    if figures is not None:
+                        found[one.name].append(figures)
+            tell_work(f"{work.name}, {broker.name}", work.goal, found, sessions)
 
 
-def measure_micro_batches(sessions: list[Session], broker: Broker, rates: list[int]) -> None:
+def measure_micro_batches(sessions: Sequence[Session], broker: Broker, rates: list[int]) -> None:
     for rate in rates:
         for sink, goal in (("noop", "≤ 1.1"), ("parquet", "≤ 220 ms")):
-            found = {}
+            found: dict[str, Figures | None] = {}
             for one in sessions:
                 with topic_on(broker) as topic, fed(broker, topic, rate):
                     order = {"address": broker.address, "topic": topic, "sink": sink}
-                    found[one.form] = one.do("micro-batches", **order)
-            ours, theirs = found[OURS], found[THEIRS]
+                    found[one.name] = one.do("micro-batches", **order)
             cells = [f"micro-batch, {rate} records/s, {sink}, {broker.name}, p50 (p95) ms"]
-            cells += [f"{one['p50_ms']:.0f} ({one['p95_ms']:.0f})" for one in (ours, theirs)]
-            print(f"| {' | '.join(cells)} | {ours['p50_ms'] / theirs['p50_ms']:.2f} | {goal} |")
+            cells += [
+                f"{each['p50_ms']:.0f} ({each['p95_ms']:.0f})" if each else "ended"
+                for each in found.values()
+            ]
+            times = {name: [each["p50_ms"]] if each else [] for name, each in found.items()}
+            cells += [ratio(times[OURS], times[one]) for one in THEIRS]
+            print(f"| {' | '.join(cells)} | {goal} |", flush=True)
 
 
-def measure_pipeline(sessions: list[Session], broker: Broker, extent: Extent) -> None:
+def measure_pipeline(sessions: Sequence[Session], broker: Broker, extent: Extent) -> None:
     """Measure the demo's pipeline from end to end, on a day of orders of its own for each run."""
     day = Day(7, extent.orders)
-    found: dict[str, list[Figures]] = {OURS: [], THEIRS: []}
+    found: Found = {one.name: [] for one in sessions}
     for number in range(extent.rounds + 1):
-        for one in sessions if number % 2 else sessions[::-1]:
+        for one in in_turn(sessions, number):
             with topic_on(broker, PARTITIONS_OF_ORDERS) as topic:
                 # The first run loads the classes.
                 events = day.events[:SMALL_ROWS] if number == 0 else day.events
                 send(broker, topic, events)
                 order = {"address": broker.address, "topic": topic, "rows": len(events)}
                 figures = one.do("pipeline", **order)
-                if number:
-                    found[one.form].append(figures)
+                if number and figures is not None:
+                    found[one.name].append(figures)
                 with Admin(bootstrap_servers=broker.address) as admin:
                     made = [each.name for each in admin.list_topics()]
                     admin.delete_topics([name for name in made if name.startswith(f"{topic}.")])
-    tell_work(f"the demo's pipeline, source to archive, {broker.name}", "", found, PER_THOUSAND)
+    title = f"the demo's pipeline, source to archive, {broker.name}"
+    tell_work(title, "", found, sessions, PER_THOUSAND)
 
 
 def send(broker: Broker, topic: str, events: Sequence[Event]) -> None:
@@ -270,8 +217,8 @@ def send(broker: Broker, topic: str, events: Sequence[Event]) -> None:
             producer.send(topic, event.value, key=event.key, timestamp=event.at_ms)
 
 
-def measure_stream(sessions: list[Session], broker: Broker, minutes: float, rate: int) -> None:
-    """Measure what streams hold over time; both formats read the same topic at the same time."""
+def measure_stream(sessions: Sequence[Session], broker: Broker, minutes: float, rate: int) -> None:
+    """Measure what streams hold over time; all read the same topic at the same time."""
     print(
         f"\n| stream to Parquet, {rate} records/s, {broker.name} | minutes | records "
         "| micro-batches | driver's heap MB | JVM MB | Python workers MB | driver's Python MB |"
@@ -282,26 +229,87 @@ def measure_stream(sessions: list[Session], broker: Broker, minutes: float, rate
         running = [threads.submit(one.do, "stream", **order) for one in sessions]
         found = [one.result() for one in running]
     for one, told in zip(sessions, found, strict=True):
-        count = 1 + max(int(name.rpartition(" ")[2]) for name in told)
+        count = 1 + max((int(name.rpartition(" ")[2]) for name in told or ()), default=-1)
         fields = ("minutes", "records", "batches", "heap_mb", "jvm", "workers", "driver")
         for number in range(1, count):
-            cells = [f"{told[f'{field} {number}']:.0f}" for field in fields]
-            print(f"| {TITLES[one.form]} | {' | '.join(cells)} |", flush=True)
+            cells = [f"{(told or {})[f'{field} {number}']:.0f}" for field in fields]
+            print(f"| {one.name} | {' | '.join(cells)} |", flush=True)
 
 
-def measure_memory(sessions: list[Session], broker: Broker, queries: int) -> None:
+def measure_memory(sessions: Sequence[Session], broker: Broker, queries: int) -> None:
     """Measure the heap of the drivers before and after many queries."""
+
+    def heap(one: Session) -> str:
+        figures = one.do("heap")
+        return "ended" if figures is None else f"{figures['heap_mb']:.0f}"
+
     with topic_on(broker) as topic:
-        fill(broker, topic, 1_000)
-        before = {one.form: one.do("heap")["heap_mb"] for one in sessions}
+        fill(broker, topic, SMALL_ROWS)
+        before = [heap(one) for one in sessions]
         for _ in range(queries):
             for one in sessions:
-                one.do("rows", address=broker.address, topic=topic, rows=1_000)
-        cells = [f"driver's heap, {queries} queries more, MB"]
-        for form in (OURS, THEIRS):
-            after = next(one for one in sessions if one.form == form).do("heap")["heap_mb"]
-            cells.append(f"{before[form]:.0f} → {after:.0f}")
-        print(f"| {' | '.join(cells)} | | flat |")
+                one.do("rows", address=broker.address, topic=topic, rows=SMALL_ROWS)
+        after = [heap(one) for one in sessions]
+    cells = [f"driver's heap, {queries} queries more, {broker.name}, MB"]
+    cells += [f"{one} → {other}" for one, other in zip(before, after, strict=True)]
+    print(f"| {' | '.join(cells)} | | | flat |", flush=True)
+
+
+# --- The run
+
+
+def started(
+    stack: contextlib.ExitStack, broker: Broker, jars: str, arguments: argparse.Namespace
+) -> list[Session]:
+    """Find the connector's best settings against a broker, and start the sessions."""
+    rows = max(extent_of(arguments).rows, SEARCH_ROWS_MIN)
+    found = None if arguments.search else load(broker.name, rows)
+    if found is None:
+        found = Search(broker, jars, rows, is_quick=arguments.quick).run()
+    else:
+        print(f"\nThe connector's best settings on {broker.name}, found before ({found.told}):\n")
+        print(*(f"    {line}" for line in found.settings.lines()), sep="\n", flush=True)
+    sessions = [
+        Session(OURS, "tarry", ""),
+        Session(BEST, "kafka", jars, found.settings),
+        Session(PLAIN, "kafka", jars, AS_IT_COMES),
+    ]
+    for one in sessions:
+        stack.callback(one.end)
+    return sessions
+
+
+def extent_of(arguments: argparse.Namespace) -> Extent:
+    is_quick = arguments.quick
+    return Extent(
+        rows=arguments.rows or (ROWS // 10 if is_quick else ROWS),
+        rounds=arguments.rounds or (1 if is_quick else 5),
+        queries_before=QUERIES_EARLY + 1 if is_quick else QUERIES_BEFORE,
+        orders=ORDERS // 10 if is_quick else ORDERS,
+        only=arguments.only,
+    )
+
+
+def measure(broker: Broker, jars: str, arguments: argparse.Namespace) -> None:
+    """Measure all that was asked for on one broker, in sessions of its own."""
+    extent = extent_of(arguments)
+    with contextlib.ExitStack() as stack:
+        sessions = started(stack, broker, jars, arguments)
+        if arguments.stream_minutes:
+            measure_stream(sessions, broker, arguments.stream_minutes, arguments.rate)
+            return
+        titles = " | ".join(one.name for one in sessions)
+        print(f"\n| work | {titles} | ratio to its best | to it as it comes | goal |")
+        print("|---|--:|--:|--:|--:|--:|--:|", flush=True)
+        if any(extent.only in work.name for work in (EARLY, *WORKS)):
+            measure_rows(sessions, broker, extent)
+        if extent.only in PIPELINE:
+            measure_pipeline(sessions, broker, extent)
+        if extent.only in "micro-batch":
+            rates = [100] if arguments.quick else [100, 10_000]
+            measure_micro_batches(sessions, broker, rates)
+        if extent.only in "heap":
+            measure_memory(sessions, broker, 10 if arguments.quick else QUERIES_OF_MEMORY)
 
 
 def main() -> None:
@@ -322,9 +330,10 @@ def main() -> None:
         default=STREAM_RECORDS_PER_SECOND,
         help=f"records per second of that stream (default: {STREAM_RECORDS_PER_SECOND})",
     )
+    parser.add_argument(
+        "--search", action="store_true", help="search for the connector's best settings again"
+    )
     arguments = parser.parse_args()
-    rounds = arguments.rounds or (1 if arguments.quick else 5)
-    rows = arguments.rows or (ROWS // 10 if arguments.quick else ROWS)
     try:
         jars = class_path(POM.with_name("spark-pom.xml"))
     except KafkaUnavailable as reason:
@@ -338,28 +347,10 @@ def main() -> None:
             others, reasons = peers.started(stack, directory / "kafka", {})
             brokers += others
             print(*reasons, sep="\n")
-        sessions = [Session(OURS, ""), Session(THEIRS, jars)]
-        for one in sessions:
-            stack.callback(one.end)
-        names = " | ".join(TITLES.values())
-        print(f"\n| work | {names} | ratio | goal |\n|---|--:|--:|--:|--:|", flush=True)
         for broker in brokers:
-            queries = 3 if arguments.quick else QUERIES_BEFORE
-            orders = ORDERS // 10 if arguments.quick else ORDERS
-            extent = Extent(rows, rounds, queries, orders, arguments.only)
-            if arguments.stream_minutes:
-                measure_stream(sessions, broker, arguments.stream_minutes, arguments.rate)
-                continue
-            if arguments.only != PIPELINE:
-                measure_rows(sessions, broker, extent)
-            if arguments.only in PIPELINE:
-                measure_pipeline(sessions, broker, extent)
-            if arguments.only in "micro-batch":
-                rates = [100] if arguments.quick else [100, 10_000]
-                measure_micro_batches(sessions, broker, rates)
-        if arguments.only in "heap" and not arguments.stream_minutes:
-            measure_memory(sessions, brokers[0], 10 if arguments.quick else QUERIES_OF_MEMORY)
+            measure(broker, jars, arguments)
     print(file=sys.stderr)
+    rounds = extent_of(arguments).rounds
     print(f"\nmedian of {rounds} (least..most), {time.monotonic() - began:.0f} s")
 
 

@@ -12,7 +12,7 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -28,8 +28,15 @@ POLL_SECONDS: Final = 20
 Figures = dict[str, float]
 
 
+class Tuning(NamedTuple):
+    """Settings of the connector, of reading and of writing."""
+
+    reading: dict[str, str]
+    writing: dict[str, str]
+
+
 def run_orders(
-    session: SparkSession, order: dict[str, Any], directory: Path, theirs: dict[str, str] | None
+    session: SparkSession, order: dict[str, Any], directory: Path, theirs: Tuning | None
 ) -> int:
     """Run the demo's pipeline once, up to the ends of its topics; `theirs` has the settings of the
     connector, None stands for ours.  Return the records of its source."""
@@ -50,7 +57,7 @@ def run_orders(
     return int(order["rows"])
 
 
-def _run_on_connector(session: SparkSession, pipeline: Any, settings: dict[str, str]) -> None:
+def _run_on_connector(session: SparkSession, pipeline: Any, tuning: Tuning) -> None:
     from tarry.spark.pipeline.queries import frame_of
     from tarry.spark.pipeline.run import session_of
     from tarry.spark.pipeline.stages import ARCHIVE, stages_of
@@ -63,7 +70,7 @@ def _run_on_connector(session: SparkSession, pipeline: Any, settings: dict[str, 
     session = session_of(session)
     address = {"kafka.bootstrap.servers": pipeline.source.bootstrap}
     for stage in stages:
-        reader = session.readStream.format("kafka").options(**address, **settings)
+        reader = session.readStream.format("kafka").options(**address, **tuning.reading)
         reader = reader.option("subscribe", ",".join(stage.reads))
         reader = reader.option("includeHeaders", "true").option("startingOffsets", "earliest")
         records = reader.load()
@@ -72,7 +79,7 @@ def _run_on_connector(session: SparkSession, pipeline: Any, settings: dict[str, 
             checkpoint = stage.path.with_name("archive-checkpoint")
         else:
             frame: DataFrame = frame_of(pipeline, stage, records)
-            writer = frame.writeStream.format("kafka").options(**address)
+            writer = frame.writeStream.format("kafka").options(**address, **tuning.writing)
             checkpoint = stage.path
         writer = writer.option("checkpointLocation", str(checkpoint))
         writer.trigger(availableNow=True).start().awaitTermination()

@@ -3,7 +3,8 @@
 `bench/spark.py` starts one for each format and gives them the same work in turn.  An order is a
 line of JSON with `work`, `address` (of the broker) and `topic`; its answer is a line of JSON:
 seconds, CPU seconds of the session's whole tree of processes (driver, JVM, Python workers), rows.
-The JVM connector has the settings that made it fastest here; ours has none.
+The settings of the session come with its start, those of reading and writing with each order; ours
+has none.
 """
 
 from __future__ import annotations
@@ -19,22 +20,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-import spark_flows
 from pyspark.sql import DataFrame, SparkSession
+from spark_flows import Tuning, run_orders, run_stream
 
 from processes import cpu_seconds
 
 OURS: Final = "tarry"
 
-# Settings with which Spark's connector was fastest on small records.
-TUNED_READING: Final = {
-    "kafka.max.poll.records": "20000",
-    "kafka.max.partition.fetch.bytes": str(8 << 20),
-    "kafka.fetch.max.bytes": str(64 << 20),
-    "kafka.receive.buffer.bytes": str(1 << 20),
-}
-TUNED_WRITING: Final = {"kafka.linger.ms": "20", "kafka.batch.size": str(256 << 10)}
-
+# Spark's defaults, heap included, besides the settings that a measurement needs.
 SESSION: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -59,7 +52,7 @@ Figures = dict[str, float]
 class Session:
     """Session of one format, with the kinds of work it can be given."""
 
-    def __init__(self, form: str, jars: str, directory: Path) -> None:
+    def __init__(self, form: str, jars: str, settings: dict[str, str], directory: Path) -> None:
         self.form = form
         self.directory = directory
         self._count = 0
@@ -67,7 +60,7 @@ class Session:
         quiet.write_text("rootLogger.level = off\n")
         builder: Any = SparkSession.builder
         builder = builder.master("local[2]").appName(f"bench {form}")
-        for key, value in SESSION.items():
+        for key, value in (SESSION | settings).items():
             builder = builder.config(key, value)
         builder = builder.config("spark.sql.warehouse.dir", str(directory / "warehouse"))
         builder = builder.config(
@@ -82,12 +75,13 @@ class Session:
         self._count += 1
         return str(self.directory / str(self._count))
 
-    def options(self, address: str, topic: str) -> dict[str, str]:
-        tuned = {} if self.form == OURS else TUNED_READING
-        return {"kafka.bootstrap.servers": address, "subscribe": topic, **tuned}
+    def options(self, order: dict[str, Any]) -> dict[str, str]:
+        """Return the options of a reader."""
+        place = {"kafka.bootstrap.servers": order["address"], "subscribe": order["topic"]}
+        return {**place, **order["reading"]}
 
     def read(self, order: dict[str, Any]) -> DataFrame:
-        options = self.options(order["address"], order["topic"])
+        options = self.options(order)
         return self.spark.read.format(self.form).options(**options).load()
 
     # --- Works: each returns the rows that went through it
@@ -119,8 +113,7 @@ class Session:
         frame = self.spark.range(0, rows, 1, 2).selectExpr(
             "cast(id as string) as key", f"repeat('x', {WRITTEN_ROWS_BYTES}) as value"
         )
-        tuned = {} if self.form == OURS else TUNED_WRITING
-        writer = frame.write.format(self.form).mode("append").options(**tuned)
+        writer = frame.write.format(self.form).mode("append").options(**order["writing"])
         writer.option("kafka.bootstrap.servers", order["address"]).option(
             "topic", order["to"]
         ).save()
@@ -129,11 +122,10 @@ class Session:
     def copy(self, order: dict[str, Any]) -> int:
         """Copy a topic by a stream: ours exactly once, the connector's at least once."""
         path = self.path()
-        options = self.options(order["address"], order["topic"])
+        options = self.options(order)
         stream = self.spark.readStream.format(self.form).options(**options)
         frame = stream.option("startingOffsets", "earliest").load().select("key", "value")
-        tuned = {} if self.form == OURS else TUNED_WRITING
-        writer = frame.writeStream.format(self.form).options(**tuned)
+        writer = frame.writeStream.format(self.form).options(**order["writing"])
         writer = writer.option("kafka.bootstrap.servers", order["address"])
         writer = writer.option("topic", order["to"]).option("checkpointLocation", path)
         query = writer.trigger(availableNow=True).start()
@@ -144,7 +136,7 @@ class Session:
     def micro_batches(self, order: dict[str, Any]) -> Figures:
         """Return the middle and the slowest twentieth of the time of micro-batches, in ms."""
         path = self.path()
-        options = self.options(order["address"], order["topic"])
+        options = self.options(order)
         frame = self.spark.readStream.format(self.form).options(**options).load()
         writer = frame.writeStream.option("checkpointLocation", f"{path}/checkpoint")
         if order["sink"] == "parquet":
@@ -173,17 +165,17 @@ class Session:
     def pipeline(self, order: dict[str, Any]) -> int:
         """Run the demo's pipeline over a day of orders."""
         path = Path(self.path())
-        theirs = None if self.form == OURS else TUNED_READING
-        rows = spark_flows.run_orders(self.spark, order, path, theirs)
+        theirs = None if self.form == OURS else Tuning(order["reading"], order["writing"])
+        rows = run_orders(self.spark, order, path, theirs)
         shutil.rmtree(path)
         return rows
 
     def stream(self, order: dict[str, Any]) -> Figures:
         """Run a stream for minutes; return what it held, sample by sample."""
         path = Path(self.path())
-        options = self.options(order["address"], order["topic"])
+        options = self.options(order)
         frame = self.spark.readStream.format(self.form).options(**options).load()
-        samples = spark_flows.run_stream(frame, path, float(order["minutes"]), self.heap)
+        samples = run_stream(frame, path, float(order["minutes"]), self.heap)
         shutil.rmtree(path, ignore_errors=True)
         return {
             f"{name} {number}": value
@@ -222,14 +214,14 @@ class Session:
 
 
 def main() -> None:
-    form, jars = sys.argv[1], sys.argv[2]
+    form, jars, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # Spark's start speaks on stdout now and then.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         os.environ["SPARK_LOCAL_DIRS"] = directory
-        session = Session(form, jars, Path(directory))
+        session = Session(form, jars, settings, Path(directory))
         for line in sys.stdin:
             answers.write(json.dumps(session.measure(json.loads(line))) + "\n")
             answers.flush()

@@ -41,6 +41,8 @@ class Library(NamedTuple):
 LIBRARIES: Final = (
     Library("wheel", "TimingWheel, compiled", "wheel", "compiled",
             makes_tasks=True, pause="advance(now, limit=1000)"),
+    Library("wheel-lists", "the same, add_all", "wheel-lists", "compiled",
+            makes_tasks=True, pause="advance(now, limit=1000)"),
     Library("wheel-interpreted", "TimingWheel, interpreted", "wheel", "interpreted",
             makes_tasks=True, pause="advance(now, limit=1000)"),
     Library("system", "SystemTimer, compiled", "system", "compiled",

@@ -156,6 +156,18 @@ CHECKS: Final = (
         lambda ours, *theirs: below("add", ours, *theirs),
     ),
     Check(
+        "compiled add with the making of the entry below Kafka's, with either collector",
+        ("wheel", "kafka", "kafka-serial"),
+        lambda ours, *theirs: ours["make_and_add"] < min(each["make_and_add"] for each in theirs),
+        lambda ours, *theirs: below("make_and_add", ours, *theirs),
+    ),
+    Check(
+        "the same by add_all",
+        ("wheel-lists", "kafka", "kafka-serial"),
+        lambda ours, *theirs: ours["make_and_add"] < min(each["make_and_add"] for each in theirs),
+        lambda ours, *theirs: below("make_and_add", ours, *theirs),
+    ),
+    Check(
         "compiled cancel below Kafka's, with either collector",
         ("wheel", "kafka", "kafka-serial"),
         lambda ours, *theirs: ours["cancel"] < min(each["cancel"] for each in theirs),

@@ -60,6 +60,16 @@ class PureSubject(Subject):
         self.due = []
 
 
+class WheelOfLists(PureSubject):
+    """The wheel, which takes all entries in one call of `add_all`."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: TimingWheel(0))
+
+    def add(self) -> None:
+        self.timer.add_all(self.handles)
+
+
 def wheel() -> PureSubject:
     return PureSubject(lambda: TimingWheel(0))
 
@@ -170,6 +180,7 @@ class AsyncioTimerSubject(AsyncioSubject):
 
 SUBJECTS: Final[dict[str, Callable[[], Subject]]] = {
     "wheel": wheel,
+    "wheel-lists": WheelOfLists,
     "heap": heap,
     "rounds": rounds,
     "system": SystemTimerSubject,

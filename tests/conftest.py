@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -134,6 +135,14 @@ def pytest_collection_finish() -> None:
 def young_heap() -> None:
     """A heap on which a collection is short: it passes over what was there before the test."""
     gc.freeze()
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Have Ctrl-C come as Python's own handler gives it, also where our shell ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def runs_here(item: pytest.Item) -> bool:

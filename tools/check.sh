@@ -20,6 +20,7 @@ check layers .venv/bin/lint-imports --no-logo
 check source .venv/bin/python tools/check_source.py
 check words .venv/bin/python tools/check_words.py
 check circles .venv/bin/python tools/check_circles.py
+check neighbours .venv/bin/python tools/check_neighbours.py
 check generated .venv/bin/python tools/generate_messages.py --check
 check reference .venv/bin/python tools/generate_reference.py --check
 check commands .venv/bin/python tools/generate_commands.py --check

@@ -132,8 +132,8 @@ def topic_settings() -> list[str]:
         "",
         "## Topics",
         "",
-        "A topic's setting wins over the broker's key behind it. All of them are Kafka's, and all "
-        "change while the broker runs.",
+        "A topic's setting wins over the broker's key behind it. All of them are Kafka's, but for "
+        "those of scheduled records, and all change while the broker runs.",
         "",
     ]
     lines += table(
@@ -142,6 +142,11 @@ def topic_settings() -> list[str]:
             [*facts(row), ", ".join(code(key) for key, _ in row.behind), row.sentence]
             for row in rows
         ],
+    )
+    lines += ["", "### Scheduled records", ""]
+    lines += table(
+        ["key", "type", "default", "values", "meaning"],
+        [[*facts(row), row.sentence] for row in read_table(topics.OURS_TABLE, HONOURED)],
     )
     rest = [row for row in read_table(topics.DEFAULT_ONLY_TABLE, DEFAULT_ONLY) if not row.is_hidden]
     return lines + default_only(rest, " of a topic")
@@ -301,6 +306,8 @@ def argument_type(row: Setting) -> str:
     if row.key == "partitioner":
         return "str | PartitionFunction"
     # acks is often given as a number.
+    if row.key == "bootstrap.servers":
+        return "str | list[str] | tuple[str, ...]"
     return "int | str" if row.type in ("int", "long") or row.key == "acks" else "str"
 
 

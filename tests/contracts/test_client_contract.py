@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 import pytest
@@ -25,9 +26,11 @@ from tests.support.patience import PATIENCE_S, tries
 
 from tarry.base import errors
 from tarry.client import (
+    LATEST,
     Assignor,
     AssignorFailed,
     BrokerError,
+    BrokerUnreachable,
     BufferFull,
     ClientClosed,
     CommitFailed,
@@ -91,8 +94,7 @@ class Scene:
         self.admin = self.keep(face.Admin(bootstrap_servers=broker.address))
         # Of the first second of 1970 too, whenever the broker looks at the age of records.
         wanted = NewTopic(topic, 2, configs={"retention.ms": "-1"})
-        (outcome,) = self.run(self.admin.create_topics([wanted]))
-        assert outcome.error is None
+        self.run(self.admin.create_topics([wanted]))
         # Apache Kafka's broker hears of it behind its controller's answer.
         assert any(self.run(self.admin.find_topics([topic])) for _ in tries())
 
@@ -108,7 +110,7 @@ class Scene:
         given = {
             "bootstrap_servers": self.broker.address,
             "auto_offset_reset": "earliest",
-            # What waits for records is not to keep what comes next waiting.
+            # A call that waits for records must not keep the next call waiting.
             "fetch_max_wait_ms": 50,
             **settings,
         }
@@ -122,6 +124,12 @@ class Scene:
         for value in values:
             self.run(producer.send(self.topic, value, partition=partition))
         self.run(producer.close())
+
+    def committed(self) -> int | None:
+        """Return the offset that the members' group committed in the first partition."""
+        place = (self.topic, 0)
+        told = self.run(self.member().committed([place]))[place]
+        return None if told is None else int(told.offset)
 
     def read(self, consumer: Any, count: int) -> list[bytes | None]:
         """Read until so many records have come."""
@@ -318,6 +326,45 @@ def test_the_next_member_goes_on_behind_the_last_record_that_was_finished(scene:
     assert [record.value for record in rest] == [b"2", b"3"]
 
 
+def test_a_record_whose_failure_was_caught_in_the_block_is_not_committed(scene: Scene) -> None:
+    scene.write(b"0", b"1", b"2", b"3")
+    member = scene.member()
+    scene.face.take(member, 3)
+    # The third has failed; the block went on, and ends well.
+    scene.face.leave(member)
+
+    assert scene.committed() == 2
+
+
+def test_a_close_commits_no_batch_that_is_in_hand(scene: Scene) -> None:
+    scene.write(b"0", b"1", b"2", b"3")
+    member = scene.member()
+    scene.face.take_batch(member, 3)
+    scene.run(member.close())
+
+    assert scene.committed() == 0
+
+
+def test_a_record_that_is_said_to_be_finished_is_committed_by_the_close(scene: Scene) -> None:
+    scene.write(b"0", b"1", b"2", b"3")
+    member = scene.member()
+    scene.face.take(member, 2)
+    member.finish()
+    scene.run(member.close())
+
+    assert scene.committed() == 2
+
+
+def test_a_close_does_not_go_back_behind_what_the_user_has_committed(scene: Scene) -> None:
+    scene.write(b"0", b"1", b"2", b"3")
+    member = scene.member()
+    (record,) = scene.face.take(member, 1)
+    scene.run(member.commit(scene.face.committed_by(record)))
+    scene.run(member.close())
+
+    assert scene.committed() == 1
+
+
 def test_records_that_an_iteration_did_not_yield_come_again(scene: Scene) -> None:
     scene.write(b"0", b"1", b"2", b"3")
     consumer = scene.member()
@@ -404,6 +451,111 @@ def test_a_member_commits_what_it_says(scene: Scene) -> None:
     assert [behind_one.leader_epoch, behind_all.leader_epoch] == [0, 0]
     with pytest.raises(CommitFailed):
         scene.run(consumer.commit({("another", 0): 1}))
+
+
+def test_places_are_pairs_in_every_call(scene: Scene) -> None:
+    scene.write(b"0", b"1", b"2")
+    place, other = (scene.topic, 0), (scene.topic, 1)
+    consumer = scene.consumer()
+    consumer.assign([place, other])
+    consumer.seek(place, 1)
+    consumer.pause([other])
+    (record,) = scene.face.take(consumer, 1)
+
+    assert (record.value, consumer.position(place)) == (b"1", 2)
+    assert (consumer.lag(place), consumer.is_at_end(place)) == (1, False)
+    assert consumer.paused() == [other]
+    # The older form.
+    consumer.seek(*place, 0)
+    assert consumer.position(*place) == 0
+    with pytest.raises(TypeError, match="seek takes a partition and an offset"):
+        consumer.seek(place)
+
+
+def test_a_consumer_that_reads_nothing_says_so_and_does_not_wait(scene: Scene) -> None:
+    consumer = scene.consumer()
+
+    assert "nothing is subscribed or assigned" in consumer.trouble
+    with pytest.raises(NotSubscribed, match="nothing is subscribed or assigned"):
+        scene.face.take(consumer, 1)
+    with pytest.raises(NotSubscribed, match="nothing is subscribed or assigned"):
+        scene.face.take_batch(consumer, 1)
+
+
+def test_an_iteration_that_is_unsubscribed_says_so_when_all_is_given_back(scene: Scene) -> None:
+    scene.write(b"v", partition=0)
+    consumer = scene.member()
+    scene.face.take(consumer, 1)
+
+    consumer.unsubscribe()
+
+    with pytest.raises(NotSubscribed, match="nothing is subscribed or assigned"):
+        scene.face.take(consumer, 1)
+
+
+def test_a_list_of_servers_is_taken(scene: Scene) -> None:
+    servers = ["127.0.0.1:1", scene.broker.address]
+
+    producer = scene.keep(scene.face.Producer(bootstrap_servers=servers))
+
+    assert scene.face.outcome(scene.run(producer.send(scene.topic, b"v", partition=0))).offset == 0
+
+
+@by_record
+def test_a_record_is_sent_and_waited_for_in_one_call(scene: Scene) -> None:
+    producer = scene.producer()
+
+    receipt = scene.run(producer.send_and_wait(scene.topic, b"v", partition=1))
+
+    assert (receipt.is_done, receipt.partition, receipt.offset) == (True, 1, 0)
+    with pytest.raises(RecordTooLarge):
+        scene.run(scene.producer().send_and_wait(scene.topic, b"v" * 2_000_000))
+
+
+@pytest.mark.parametrize("face", ["arrow"], indirect=True)
+def test_a_table_is_sent_and_waited_for_in_one_call(scene: Scene) -> None:
+    import pyarrow as pa
+
+    from tarry.client.arrow import ArrowProducer
+
+    table = pa.table({"value": [b"a", b"b"], "partition": [0, 1]})
+    producer = scene.keep(ArrowProducer(bootstrap_servers=scene.broker.address))
+
+    receipt = producer.send_and_wait(scene.topic, table)
+
+    assert receipt.is_done
+    assert [(one.partition, one.offset) for one in receipt.batches] == [(0, 0), (1, 0)]
+    with pytest.raises(RecordTooLarge):
+        producer.send_and_wait(scene.topic, pa.table({"value": [b"v" * 2_000_000]}))
+
+
+@by_record
+def test_a_receipt_has_the_time_of_the_append_where_the_broker_stamps(scene: Scene) -> None:
+    topic = f"{scene.topic}-stamped"
+    stamped = NewTopic(topic, 1, configs={"message.timestamp.type": "LogAppendTime"})
+    scene.run(scene.admin.create_topics([stamped]))
+    receipt = scene.run(scene.producer().send_and_wait(topic, b"v", timestamp=7))
+    consumer = scene.consumer()
+    consumer.assign([(topic, 0)])
+
+    (record,) = scene.face.take(consumer, 1)
+
+    assert receipt.timestamp == record.timestamp != 7
+
+
+@by_record
+def test_a_group_of_records_is_a_sequence_of_them(scene: Scene) -> None:
+    scene.write(b"0", b"1", b"2", b"3", partition=1)
+    consumer = scene.consumer()
+    consumer.assign([(scene.topic, 1)])
+
+    (group,) = scene.run(consumer.poll(PATIENCE_S, max_records=4))
+
+    assert (group.topic, group.partition, group.next_offset) == (scene.topic, 1, len(group))
+    assert [record.offset for record in group] == list(range(len(group)))
+    assert {(record.topic, record.partition) for record in group} == {(scene.topic, 1)}
+    assert list(group) == group.records == group[:]
+    assert group[0] is group.records[0]
 
 
 def test_a_reader_moves_stops_and_says_where_it_is(scene: Scene) -> None:
@@ -547,12 +699,13 @@ def test_an_administrator_elects_and_reassigns(scene: Scene) -> None:
 
     elected = run(admin.elect_leaders([place]))
     unclean = run(admin.elect_leaders([place], unclean=True))
-    moved = run(admin.alter_partition_reassignments({place: [77], (scene.topic, 9): None}))
-    cancelled = run(admin.alter_partition_reassignments({place: None}))
+    targets = {place: [77], (scene.topic, 9): None}
+    moved = run(admin.alter_partition_reassignments(targets, outcomes=True))
+    cancelled = run(admin.alter_partition_reassignments({place: None}, outcomes=True))
 
     assert elected[place].code == unclean[place].code == errors.ELECTION_NOT_NEEDED
     assert moved[place].code == errors.INVALID_REPLICA_ASSIGNMENT
-    assert moved[scene.topic, 9].code == errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert isinstance(moved[scene.topic, 9], UnknownTopic)
     assert cancelled[place].code == errors.NO_REASSIGNMENT_IN_PROGRESS
     assert run(admin.elect_leaders()) == {}
     assert run(admin.list_partition_reassignments()) == {}
@@ -560,6 +713,77 @@ def test_an_administrator_elects_and_reassigns(scene: Scene) -> None:
     with pytest.raises(BrokerError) as refused:
         run(admin.unregister_broker(77))
     assert refused.value.code == errors.BROKER_ID_NOT_REGISTERED
+
+
+def test_an_administrator_is_told_of_levels_of_features_and_asks_for_others(scene: Scene) -> None:
+    admin, run = scene.admin, scene.run
+    feature = "group.version"
+
+    (found,) = [one for one in run(admin.describe_features()) if one.name == feature]
+    run(admin.update_features({feature: found.level}, validate_only=True))
+    with pytest.raises(BrokerError) as refused:
+        run(admin.update_features({feature: found.level_max + 1}, validate_only=True))
+
+    assert 0 <= found.level_min <= found.level <= found.level_max
+    assert refused.value.code == errors.INVALID_UPDATE_VERSION
+    assert feature in str(refused.value)
+
+
+def test_a_change_that_is_refused_is_raised(scene: Scene) -> None:
+    admin, run, topic = scene.admin, scene.run, scene.topic
+    nowhere = ("nowhere", 0)
+    changes: list[tuple[Callable[..., Any], int]] = [
+        (partial(admin.create_topics, [NewTopic(topic, 1)]), errors.TOPIC_ALREADY_EXISTS),
+        (partial(admin.delete_topics, ["nowhere"]), errors.UNKNOWN_TOPIC_OR_PARTITION),
+        (partial(admin.create_partitions, topic, 1), errors.INVALID_PARTITIONS),
+        (partial(admin.delete_records, {nowhere: 1}), errors.UNKNOWN_TOPIC_OR_PARTITION),
+        (partial(admin.commit_group_offsets, topic, {nowhere: 1}), 3),
+        (partial(admin.delete_groups, ["nobody"]), errors.GROUP_ID_NOT_FOUND),
+        (partial(admin.elect_leaders, [nowhere]), errors.UNKNOWN_TOPIC_OR_PARTITION),
+        (partial(admin.alter_partition_reassignments, {nowhere: [1]}), 3),
+    ]
+    for change, code in changes:
+        with pytest.raises(BrokerError) as refused:
+            run(change())
+        told = run(change(outcomes=True))
+
+        assert refused.value.code == code
+        assert isinstance(refused.value, UnknownTopic) == (code == 3)
+        assert str(refused.value) in str(told)
+
+
+def test_the_first_refusal_of_several_is_raised_with_the_others_in_its_notes(scene: Scene) -> None:
+    topics = [NewTopic(scene.topic, 1), NewTopic(f"{scene.topic}-2", 1), NewTopic("no name", 1)]
+
+    with pytest.raises(BrokerError, match=re.escape(scene.topic)) as refused:
+        scene.run(scene.admin.create_topics(topics))
+
+    other, count = refused.value.__notes__
+    assert "also: " in other and "no name" in other
+    assert count == "1 of 3 were done; outcomes=True returns them all"
+
+
+def test_what_is_not_there_is_an_error_at_once_and_holds_nothing_up(scene: Scene) -> None:
+    run, admin, place = scene.run, scene.admin, (scene.topic, 0)
+    consumer = scene.consumer()
+    # None of them is an error of time, though each has a minute.
+    told = run(admin.offsets({("nowhere", 0): LATEST, (scene.topic, 9): LATEST, place: LATEST}))
+    epochs = run(admin.epoch_ends({("nowhere", 0): 0}))
+    with pytest.raises(UnknownTopic, match="nowhere"):
+        run(consumer.end_offsets([("nowhere", 0), place]))
+    with pytest.raises(UnknownTopic, match="partitions 0 to 1, not 9"):
+        run(consumer.beginning_offsets([(scene.topic, 9)]))
+    with pytest.raises(BrokerUnreachable, match="there is no broker 77"):
+        run(admin.describe_broker_configs(77))
+    with pytest.raises(BrokerUnreachable, match="there is no broker 77"):
+        run(admin.api_versions(77))
+    with pytest.raises(UnknownTopic):
+        run(admin.describe_topic_configs("nowhere"))
+
+    assert isinstance(told["nowhere", 0], UnknownTopic)
+    assert isinstance(told[scene.topic, 9], UnknownTopic)
+    assert told[place].offset == 0
+    assert isinstance(epochs["nowhere", 0], UnknownTopic)
 
 
 def test_an_administrator_makes_grows_describes_and_deletes(scene: Scene) -> None:

@@ -26,6 +26,8 @@ from tarry.base.etcd import (
     StatusRead,
     TransactionEnded,
 )
+from tarry.runtime.etcd import etcd_pb2 as pb
+from tarry.runtime.etcd.watching import Watching
 
 
 @pytest.fixture(scope="module", params=["simulated", "real", "real 3.5"])
@@ -89,6 +91,28 @@ def test_a_transaction_is_done_as_a_whole_if_all_compares_hold(
         Row(first, b"a", made.revision, made.revision),
         Row(second, b"b", made.revision, made.revision),
     ]
+
+
+def test_a_compare_of_a_prefix_holds_while_nothing_below_it_is_newer(
+    store: EtcdSubject, prefix: bytes
+) -> None:
+    below, beside = prefix + b"a/", prefix + b"b"
+    transacted: list[bool] = []
+
+    def holds(revision: int) -> bool:
+        answer = transact(store, [Compare(below, "newest", revision)], [Put(beside, b"")])
+        assert isinstance(answer, TransactionEnded)
+        return answer.is_done
+
+    transacted.append(holds(0))
+    first = put(store, Put(below + b"1", b""))
+    transacted += [holds(first - 1), holds(first)]
+    second = put(store, Put(below + b"2", b""))
+    transacted += [holds(first), holds(second)]
+    put(store, Remove(below + b"2"))
+    transacted.append(holds(first))
+
+    assert transacted == [True, False, True, False, True, True]
 
 
 def test_compares_are_of_creation_and_of_the_newest_value(
@@ -328,16 +352,28 @@ def test_a_watch_goes_on_where_another_one_ended(store: EtcdSubject, prefix: byt
     store.door.cancel(again)
 
 
-def test_a_large_revision_comes_whole(store: EtcdSubject, prefix: bytes) -> None:
-    """etcd sends more than 1.5 MiB in fragments."""
-    watch = store.door.watch(prefix, put(store, Put(prefix + b"k", b"0")) + 1)
+def test_a_large_revision_comes_whole(
+    store: EtcdSubject, prefix: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """etcd sends in fragments what a watch has missed, if it is more than 2 MiB."""
+    fragments = []
+    honest = Watching.read
+
+    def read(self: Watching, data: bytes) -> list[EtcdAnswer]:
+        fragments.append(pb.WatchResponse.FromString(data).fragment)
+        return honest(self, data)
+
+    monkeypatch.setattr(Watching, "read", read)
+    first = put(store, Put(prefix + b"k", b"0")) + 1
     keys = [b"%s%02d" % (prefix, number) for number in range(20)]
     revisions = [put(store, *[Put(key, b"x" * 60_000) for key in keys]) for _ in range(4)]
 
+    watch = store.door.watch(prefix, first)
     seen = store.seen_until(watch, revisions[-1])
 
     assert [each.revision for each in seen] == revisions
     assert [[change.key for change in each.changes] for each in seen] == [keys] * 4
+    assert any(fragments) or isinstance(store, SimulatedSubject)
     store.door.cancel(watch)
 
 

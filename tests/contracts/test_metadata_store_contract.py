@@ -10,27 +10,30 @@ from msgspec.structs import replace
 from tests.support.metadata_stores import EmbeddedSubject, EtcdSubject, SharedSubject, Subject
 
 from tarry.base import errors
+from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
-from tarry.cluster.change import Change
-from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
-from tarry.cluster.producer_ids import NONE_LEFT, ProducerIds, ReserveProducerIds
-from tarry.cluster.records import (
-    BrokerConfigChanged,
-    ConfigChanged,
-    MetadataRecord,
-    PartitionRow,
-    ProducerIdsReserved,
-    TopicCreated,
-    TopicDeleted,
-)
-from tarry.cluster.state import ClusterState
-from tarry.cluster.topic_decisions import (
+from tarry.cluster.decisions.partition_decisions import GrowthWanted, decide_create_partitions
+from tarry.cluster.decisions.producer_ids import NONE_LEFT, ProducerIds, ReserveProducerIds
+from tarry.cluster.decisions.topic_decisions import (
     TopicChange,
     TopicIds,
     TopicWanted,
     decide_create_topics,
     decide_delete_topics,
 )
+from tarry.cluster.state.levels import GROUP_CONFIGS
+from tarry.cluster.state.records import (
+    BrokerConfigChanged,
+    ConfigChanged,
+    FeatureLevelChanged,
+    GroupConfigChanged,
+    MetadataRecord,
+    ProducerIdsReserved,
+    TopicCreated,
+    TopicDeleted,
+)
+from tarry.cluster.state.state import ClusterState
+from tarry.cluster.store.change import Change
 
 SETTINGS = Settings({})
 CHANCE = random.Random(7)
@@ -51,7 +54,7 @@ def shared() -> SharedSubject:
 
 
 def topic(name: str) -> TopicCreated:
-    row = PartitionRow(1, 0, 0, [1], [1])
+    row = PartitionRow(1, 0, -1, 0, [1], [1])
     return TopicCreated(
         topic_id=name.encode().ljust(16, b"."), name=name, partitions=[row], configs={}
     )
@@ -116,6 +119,33 @@ def test_a_change_counts_when_it_is_durable_and_not_before(subject: Subject) -> 
     assert [applied] == subject.ends.applied
     assert (applied[0], applied[2]) == (subject.store.version, change)
     assert [without_life(record) for record in applied[1]] == change.records
+
+
+def test_feature_levels_and_settings_of_groups_are_kept(subject: Subject) -> None:
+    subject.change(
+        FeatureLevelChanged(name=GROUP_CONFIGS, level=1),
+        GroupConfigChanged(group_id="a/b ü", configs={"k": "1"}),
+        GroupConfigChanged(group_id="gone", configs={"k": "1"}),
+    )
+    subject.settle()
+    subject.change(GroupConfigChanged(group_id="gone", configs={}))
+    subject.settle()
+    kept = (dict(subject.store.state.feature_levels), dict(subject.store.state.group_configs))
+    subject.restart()
+
+    assert kept == ({GROUP_CONFIGS: 1}, {"a/b ü": {"k": "1"}})
+    assert dict(subject.store.state.feature_levels) == kept[0]
+    assert dict(subject.store.state.group_configs) == kept[1]
+
+
+def test_a_level_may_be_lowered_to_nothing(subject: Subject) -> None:
+    subject.change(FeatureLevelChanged(name=GROUP_CONFIGS, level=1))
+    subject.settle()
+    subject.change(FeatureLevelChanged(name=GROUP_CONFIGS, level=0))
+    subject.settle()
+    subject.restart()
+
+    assert dict(subject.store.state.feature_levels) == {}
 
 
 def test_a_change_that_is_told_is_in_the_state_already(subject: Subject) -> None:

@@ -149,6 +149,50 @@ def test_an_entry_due_one_tick_from_now_is_not_due_now(make: Maker) -> None:
     assert deadlines(timer.advance(1001)) == [1001]
 
 
+def test_entries_added_at_once_come_like_those_added_one_by_one(timer: AnyTimer) -> None:
+    timer.advance(10)
+    entries = [TimerEntry(deadline_ms) for deadline_ms in (30, 10, 445, 11, 3, 30)]
+
+    due = timer.add_all(entries)
+
+    assert due == [entries[1], entries[4]]
+    assert [entry.is_pending for entry in entries] == [True, False, True, True, False, True]
+    assert len(timer) == 4
+    assert timer.advance(1000) == [entries[3], entries[0], entries[5], entries[2]]
+
+
+def test_no_entry_is_added_if_one_of_the_list_is_pending_already(timer: AnyTimer) -> None:
+    pending = added(timer, 7)
+    entries = [TimerEntry(5), TimerEntry(0), pending[0], TimerEntry(9)]
+
+    with pytest.raises(ValueError, match="pending already"):
+        timer.add_all(entries)
+
+    assert not any(entry.is_pending for entry in (entries[0], entries[1], entries[3]))
+    assert_untouched(timer, pending, current_ms=0)
+
+
+def test_no_entry_is_added_if_one_stands_twice_in_the_list(timer: AnyTimer) -> None:
+    pending = added(timer, 7)
+    twice = TimerEntry(5)
+
+    with pytest.raises(ValueError, match="pending already"):
+        timer.add_all([twice, TimerEntry(6), twice])
+
+    assert_untouched(timer, pending, current_ms=0)
+
+
+def test_no_entry_is_added_if_one_belongs_to_another_timer(make: Maker, timer: AnyTimer) -> None:
+    other = make(0)
+    (foreign,) = added(other, 8)
+
+    with pytest.raises(ValueError, match="another timer"):
+        timer.add_all([TimerEntry(5), foreign])
+
+    assert_untouched(timer, [], current_ms=0)
+    assert_untouched(other, [foreign], current_ms=0)
+
+
 def test_a_deadline_rounds_up_to_the_tick_so_that_nothing_is_early(make: Maker) -> None:
     timer = make(0, 10)
 

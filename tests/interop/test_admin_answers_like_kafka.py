@@ -1,4 +1,4 @@
-"""The same admin requests to Apache Kafka 4.1 and to Tarry: the answers must agree.
+"""The same admin requests to Apache Kafka 4.4 and to Tarry: the answers must agree.
 
 Error codes, order and numbers are compared; sentences are our own.
 """

@@ -24,6 +24,7 @@ async def produce_and_consume(address: str) -> tuple[list[int], list[bytes | Non
             async for record in consumer:
                 found.append(record.value)
                 if len(found) == 5:
+                    consumer.finish()
                     break
         committed = await admin.group_offsets([TOPIC])
         places = committed[TOPIC]

@@ -51,7 +51,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-# What came of each client; one that cannot run here says why.
+# The outcome of each client; one that cannot run here says why.
 Ridden = dict[str, Rider | ClientMissing]
 
 

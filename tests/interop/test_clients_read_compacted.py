@@ -60,7 +60,7 @@ def compacted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProces
     broker.start(TEXTS)
     fill(broker.address)
     broker.wait_for_log(f"{TOPIC}-0 is compacted below offset {KEYS * BATCHES - 4}")
-    # What was replaced is removed by a thread.
+    # A thread removes the records that were replaced.
     wait_until(lambda: "yes" if len(segments(broker)) == 2 else "", "two segments")
     yield broker
     broker.close()

@@ -15,6 +15,8 @@ from tests.support.cluster.broker_cluster import BrokerCluster
 from tests.support.interop.kafka_server import TOOLS_POM, KafkaUnavailable, java_command
 from tests.support.patience import PATIENCE_S
 
+from tarry.cluster.state.levels import GROUP_CONFIGS
+
 pytestmark = pytest.mark.slow
 
 RunTool = Callable[..., str]
@@ -23,6 +25,8 @@ TOOLS = "org.apache.kafka.tools"
 TOPICS = f"{TOOLS}.TopicCommand"
 REASSIGN = f"{TOOLS}.reassign.ReassignPartitionsCommand"
 ELECT = f"{TOOLS}.LeaderElectionCommand"
+FEATURES = f"{TOOLS}.FeatureCommand"
+CONFIGS = "kafka.admin.ConfigCommand"
 SETTINGS = {
     "default.replication.factor": "3",
     "offsets.topic.replication.factor": "3",
@@ -42,10 +46,11 @@ def run_tool(cluster: BrokerCluster) -> RunTool:
 
     def run(tool: str, *words: str) -> str:
         try:
-            command = java_command(tool, *words, pom=TOOLS_POM)
+            # kafka-features takes it before its own words only.
+            given = ("--bootstrap-server", cluster.addresses, *words)
+            command = java_command(tool, *given, pom=TOOLS_POM)
         except KafkaUnavailable as reason:
             pytest.skip(f"Kafka's tools cannot run here: {reason}")
-        command += ["--bootstrap-server", cluster.addresses]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
@@ -116,7 +121,7 @@ def test_a_preferred_leader_leads_again_when_it_is_elected(
     run_tool: RunTool, cluster: BrokerCluster
 ) -> None:
     create(run_tool, "led-again", "3:1:2")
-    assert cluster.brokers[3].stop() == 0
+    cluster.brokers[3].stop_cleanly()
     without = told(run_tool, "led-again")
     cluster.start_broker(3)
     wait_until(
@@ -129,6 +134,49 @@ def test_a_preferred_leader_leads_again_when_it_is_elected(
     assert "3" not in without[0][1]
     assert "led-again-0" in elected
     assert told(run_tool, "led-again")[0][0] == "3"
+
+
+def features(run_tool: RunTool) -> dict[str, tuple[str, str, str]]:
+    """Lowest and highest level that is known, and the level in force, as kafka-features tells."""
+    rows = re.findall(
+        r"Feature: (\S+)\s+SupportedMinVersion: (\S+)\s+SupportedMaxVersion: (\S+)\s+"
+        r"FinalizedVersionLevel: (\S+)",
+        run_tool(FEATURES, "describe"),
+    )
+    return {name: (low, high, level) for name, low, high, level in rows}
+
+
+def test_kafka_features_tells_levels_and_brings_them_into_force(run_tool: RunTool) -> None:
+    before = features(run_tool)
+    feature = f"{GROUP_CONFIGS}=1"
+
+    run_tool(FEATURES, "upgrade", "--feature", feature, "--dry-run")
+    only_told = features(run_tool)
+    run_tool(FEATURES, "upgrade", "--feature", feature)
+    after = features(run_tool)
+    run_tool(FEATURES, "downgrade", "--feature", f"{GROUP_CONFIGS}=0")
+    lowered = features(run_tool)
+
+    assert before[GROUP_CONFIGS] == only_told[GROUP_CONFIGS] == ("0", "1", "0")
+    assert before["group.version"] == ("0", "0", "0")
+    assert after[GROUP_CONFIGS] == ("0", "1", "1")
+    assert lowered[GROUP_CONFIGS] == ("0", "1", "0")
+
+
+def test_kafka_configs_keeps_settings_of_a_group(run_tool: RunTool) -> None:
+    group = ("--entity-type", "groups", "--entity-name", "billing")
+    change = "consumer.session.timeout.ms=50000"
+
+    run_tool(CONFIGS, "--alter", *group, "--add-config", change)
+    told_by_tool = run_tool(CONFIGS, "--describe", *group)
+    in_force = features(run_tool)[GROUP_CONFIGS][2]
+    run_tool(CONFIGS, "--alter", *group, "--delete-config", change.partition("=")[0])
+    unset = run_tool(CONFIGS, "--describe", *group)
+
+    assert change in told_by_tool
+    assert "DYNAMIC_GROUP_CONFIG:consumer.session.timeout.ms=50000" in told_by_tool
+    assert in_force == "1"
+    assert change not in unset
 
 
 def test_kcat_lists_leaders_and_replicas(run_tool: RunTool, cluster: BrokerCluster) -> None:

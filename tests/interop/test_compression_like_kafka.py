@@ -298,3 +298,21 @@ def test_a_topics_setting_is_taken_and_refused_alike(both: Both, number: int) ->
     kafka, tarry = codes_of_creation(both, f"setting-{number}", **{key: value})
 
     assert tarry == kafka
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP, ZSTD])
+def test_a_record_is_too_large_for_the_same_topics_as_in_kafka(both: Both, codec: int) -> None:
+    name = f"sizes-{codec}"
+    limit = {"max_decompressed_message_bytes": "1007", "retention_ms": "-1"}
+    assert codes_of_creation(both, name, **limit) == [0, 0]
+
+    def codes(value_bytes: int) -> list[int]:
+        builder = BatchBuilder()
+        builder.append(TIME_MS, None, b"a")
+        builder.append(TIME_MS, None, b"x" * value_bytes)
+        batch = builder.build(codec)
+        return [produce(ask, name, batch).error_code for ask in (both.kafka, both.tarry)]
+
+    for value_bytes in (1_000, 1_001, 2_000):
+        kafka, tarry = codes(value_bytes)
+        assert kafka == tarry, value_bytes

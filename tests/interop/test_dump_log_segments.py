@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.support.interop.kafka_server import KafkaUnavailable, java_command
+from tests.support.interop.kafka_server import TOOLS_POM, KafkaUnavailable, java_command
 from tests.support.patience import PATIENCE_S
 
 from tarry.cli.log_dump import dump_command
@@ -23,16 +23,17 @@ from tarry.records.builder import BatchBuilder
 from tarry.simulation.disk import SimulatedDisk
 
 DIRECTORY = "orders-0"
-# What DumpLogSegments prints when anything is not as it wants it.
+DUMP = "org.apache.kafka.tools.DumpLogSegments"
+
+# Words that DumpLogSegments prints when it finds a flaw.
 COMPLAINTS = ("ismatch", "Found", "Exception", "isvalid: false", "Could not")
 
 
 def dump(files: list[Path], *options: str) -> str:
     """The output of Kafka's tool; the test is skipped where it cannot run."""
     try:
-        command = java_command(
-            "kafka.tools.DumpLogSegments", "--files", ",".join(map(str, files)), *options
-        )
+        named = ("--files", ",".join(map(str, files)))
+        command = java_command(DUMP, *named, *options, pom=TOOLS_POM)
     except KafkaUnavailable as reason:
         pytest.skip(f"DumpLogSegments cannot run here: {reason}")
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)

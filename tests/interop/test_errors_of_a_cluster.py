@@ -261,7 +261,7 @@ def test_readers_of_records_that_are_lost_hear_of_it_by_the_epoch(
     kept, lost, new = ([word + b"-%d" % n for n in range(3)] for word in (b"kept", b"lost", b"new"))
     cluster.create("cut-off", [1, 2], min_insync_replicas="1")
     cluster.write(1, "cut-off", *kept)
-    assert cluster.brokers[2].stop() == 0
+    cluster.brokers[2].stop_cleanly()
     cluster.write(1, "cut-off", *lost)
     reading = pool.submit(java_read, cluster, java_program, "java-cut", "cut-off", 9)
     reader = reader_of(cluster, "c-cut", "cut-off", auto_offset_reset="error")
@@ -271,7 +271,7 @@ def test_readers_of_records_that_are_lost_hear_of_it_by_the_epoch(
     # The other one comes back without what it has missed, and has to lead.
     cluster.peers[1].cut()
     cluster.start_broker(2)
-    assert cluster.brokers[1].stop() == 0
+    cluster.brokers[1].stop_cleanly()
     cluster.elect(2, "cut-off", 2, unclean=True)
     cluster.peers[1].heal()
     with pytest.raises(confluent_kafka.KafkaException) as told:
@@ -362,8 +362,8 @@ def test_while_a_broker_is_away_producers_wait_and_nothing_is_appended(
 ) -> None:
     cluster.create("led-by-nobody", [3])
     cluster.create("too-few", [1, 3], min_insync_replicas="2")
-    assert cluster.brokers[3].stop() == 0
-    # What is appended before the leader hears of it is not refused but waits.
+    cluster.brokers[3].stop_cleanly()
+    # A batch that is appended before the leader learns of it is not refused but waits.
     wait_until(lambda: is_refused(cluster, 1, "too-few"), "a refusal before the append")
     producer = confluent_kafka.Producer(of_librdkafka(cluster, "c-few"))
     one = JavaProducer(java_program, cluster.watched, {"client.id": "java-few", **NEVER})

@@ -11,6 +11,7 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ PAGES = {
     "docs/how-to/compacted-topics.md": 5,
     "docs/how-to/consume-in-a-group.md": 7,
     "docs/how-to/consumer-groups.md": 5,
+    "docs/how-to/delay-a-record.md": 5,
     "docs/how-to/fork-and-workers.md": 6,
     "docs/how-to/look-at-waits-and-rebalances.md": 15,
     "docs/how-to/moving-from-other-clients.md": 6,
@@ -40,7 +42,7 @@ PAGES = {
     "docs/how-to/replay-after-a-bug.md": 7,
     "docs/tutorial.md": 15,
 }
-# What a page's broker needs besides.
+# Settings that a page's broker needs besides.
 SETTINGS = {
     "docs/how-to/look-at-waits-and-rebalances.md": {
         "events.enable": "true",
@@ -62,7 +64,7 @@ def run_command(line: str, address: str, directory: Path) -> str:
         "TARRY_BOOTSTRAP_SERVERS": address,
     }
     done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", line],
+        ["bash", "-o", "pipefail", "-c", line.replace("127.0.0.1:9092", address)],
         env=environment,
         # Some of them write files.
         cwd=directory,
@@ -104,6 +106,8 @@ def test_commands_and_examples_do_what_the_page_says(
         pytest.importorskip(
             "pyarrow", reason="pyarrow is not installed: pip install 'tarry[arrow]'"
         )
+    if "delay" in page and shutil.which("kcat") is None:
+        pytest.skip("kcat is not installed (apt install kcat)")
     if "archive" in page:
         pytest.importorskip(
             "deltalake", reason="deltalake is not installed: pip install 'tarry[delta]'"
@@ -131,7 +135,7 @@ def test_commands_and_examples_do_what_the_page_says(
                     continue
                 if not needs_spark(line):
                     told = run_command(line, broker.address, tmp_path)
-                    # What sums something up has found something.
+                    # A line that sums something up has found something.
                     assert told or not line.startswith("tarry spark"), line
                     for name in REPORT.findall(line):
                         assert "<html" in (tmp_path / name).read_text(encoding="utf-8")

@@ -160,7 +160,9 @@ def test_dump_log_segments_decodes_the_offsets_topic(scene, group_broker, java_g
     directory = group_broker.data / f"{OFFSETS_TOPIC}-{partition_of(scene.group)}"
     files = ",".join(str(path) for path in sorted(directory.glob("*.log")))
 
-    printed = java_groups.tool("kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", files)
+    printed = java_groups.tool(
+        "org.apache.kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", files
+    )
 
     key = f'{{"type":"1","data":{{"group":"{scene.group}","topic":"{scene.topic}","partition":1}}}}'
     of_partition = [line for line in printed.splitlines() if f"key: {key}" in line]

@@ -1,4 +1,4 @@
-"""The same requests about groups to Apache Kafka 4.1 and to Tarry: the answers must agree.
+"""The same requests about groups to Apache Kafka 4.4 and to Tarry: the answers must agree.
 
 Every field is compared, in every version; left out are sentences, addresses, orders that Kafka
 leaves to its hashing, and what members were assigned in a generation that is over, which Kafka
@@ -21,7 +21,7 @@ from tests.support.raw_client import RawClient
 
 from tarry.base import errors
 from tarry.protocol import api_keys
-from tarry.protocol.message import Message
+from tarry.protocol.message import ZERO_UUID, Message
 from tarry.protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
@@ -61,6 +61,7 @@ from tarry.protocol.messages.sync_group import SyncGroupRequest, SyncGroupReques
 from tarry.simulation.by_hand import BrokerByHand, ClientByHand
 
 ORDERS = f"{RUN}-orders-of-groups"
+NOBODYS_ID = b"\x07" * 16
 IDENTITY = re.compile(r".*-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LEFT_OUT = (
     "throttle_time_ms",
@@ -75,6 +76,7 @@ class KafkaPeer:
     """A connection for every request, so that none waits behind another."""
 
     def __init__(self, address: str) -> None:
+        self.topic_id = ZERO_UUID
         self.port = int(address.rpartition(":")[2])
 
     def send(self, key: int, version: int, request: Message) -> Callable[[], Message]:
@@ -93,6 +95,7 @@ class TarryPeer:
     """The same over a broker by hand."""
 
     def __init__(self) -> None:
+        self.topic_id = ZERO_UUID
         self.hand = BrokerByHand({"group.initial.rebalance.delay.ms": "0"})
 
     def send(self, key: int, version: int, request: Message) -> Callable[[], Message]:
@@ -134,6 +137,8 @@ class Script:
         fields = {name: getattr(value, name) for name in names_of(value) if name not in LEFT_OUT}
         if fields.get("group_state") not in (None, "Stable"):
             fields["members"] = [each.member_id for each in value.members]
+        if fields.get("topic_id") == self.peer.topic_id:
+            fields["topic_id"] = "the topic's"
         if "error_code" in fields:
             fields["error_code"] = errors.error_name(fields["error_code"])
         return {name: self._plain(each) for name, each in fields.items()}
@@ -236,6 +241,26 @@ class Script:
                     for name, indexes in topics.items()
                 ]
         self.ask("fetch", api_keys.OFFSET_FETCH, version, request)
+
+    def commit_by_ids(self, group: str, generation_id: int, member_id: str) -> None:
+        """Commit for the topic, for an id of no topic, and for no id."""
+        rows = [OffsetCommitRequestPartition(index, 5) for index in (0, 9)]
+        ids = (self.peer.topic_id, NOBODYS_ID, ZERO_UUID)
+        request = OffsetCommitRequest(
+            group_id=f"{RUN}-{group}",
+            generation_id_or_member_epoch=generation_id,
+            member_id=member_id,
+            topics=[OffsetCommitRequestTopic(topic_id=each, partitions=rows) for each in ids],
+        )
+        self.ask("commit", api_keys.OFFSET_COMMIT, 10, request)
+
+    def fetch_by_ids(self, group: str, indexes: list[int] | None) -> None:
+        """Fetch likewise; None: all topics."""
+        asked = OffsetFetchRequestGroup(group_id=f"{RUN}-{group}", topics=None)
+        if indexes is not None:
+            ids = (self.peer.topic_id, NOBODYS_ID, ZERO_UUID)
+            asked.topics = [OffsetFetchRequestTopics("", each, indexes) for each in ids]
+        self.ask("fetch", api_keys.OFFSET_FETCH, 10, OffsetFetchRequest(groups=[asked]))
 
     def delete_offsets(self, group: str, topics: dict[str, list[int]]) -> None:
         request = OffsetDeleteRequest(
@@ -428,6 +453,21 @@ def a_second_member(script: Script) -> None:
     script.leave("two", (pending, None))
 
 
+def offsets_by_topic_id(script: Script) -> None:
+    """Commits and fetches of version 10: ids of a topic, of none, and the id of zeros."""
+    for generation_id, member_id in ((-1, ""), (3, "stranger")):
+        script.commit_by_ids("by-id", generation_id, member_id)
+        script.fetch_by_ids("by-id", [0, 1, 9])
+        script.fetch_by_ids("by-id", None)
+        script.fetch_by_ids("nobody", [0])
+        script.fetch_by_ids("nobody", None)
+        script.fetch("by-id", 9, None)
+    script.fetch_by_ids("by-id", [])
+    script.commit("by-name", -1, "")
+    script.fetch_by_ids("by-name", None)
+    script.fetch_by_ids("by-name", [0, 1])
+
+
 def offsets(script: Script) -> None:
     """Commits without members, and every way to fetch them."""
     for version in range(2, 10):
@@ -470,6 +510,7 @@ def prepare(peer: KafkaPeer | TarryPeer) -> None:
     answer = peer.send(api_keys.CREATE_TOPICS, 7, request)()
     assert isinstance(answer, CreateTopicsResponse)
     assert answer.topics[0].error_code == errors.NONE
+    peer.topic_id = answer.topics[0].topic_id
     wait_until_led(lambda key, version, request: peer.send(key, version, request)(), ORDERS)
 
     def look() -> str:
@@ -487,7 +528,16 @@ def prepare(peer: KafkaPeer | TarryPeer) -> None:
 
 
 @pytest.mark.parametrize(
-    "scene", [whole_lives, strangers, wrong_words, static_members, a_second_member, offsets]
+    "scene",
+    [
+        whole_lives,
+        strangers,
+        wrong_words,
+        static_members,
+        a_second_member,
+        offsets,
+        offsets_by_topic_id,
+    ],
 )
 def test_both_say_the_same(
     kafka: KafkaPeer, tarry: TarryPeer, scene: Callable[[Script], None]

@@ -113,7 +113,7 @@ def cluster(
         yield GroupCli(request.getfixturevalue("apache_kafka"), is_tarry=False)
         return
     broker = BrokerProcess(tmp_path_factory.mktemp("broker"))
-    # As the tests' Kafka has it: nobody is waited for before the first generation.
+    # The tests' Kafka is set so too: the first generation waits for no further member.
     broker.start({"group.initial.rebalance.delay.ms": "0"})
     yield GroupCli(broker.address, is_tarry=True)
     broker.close()

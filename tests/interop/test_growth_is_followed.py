@@ -18,7 +18,7 @@ from tarry.client.sync.consumer import Consumer
 
 pytestmark = [
     pytest.mark.skipif(confluent_kafka is None, reason=f"confluent-kafka: {missing}"),
-    # What kafka-python calls of old importlib, and sockets that it leaves to the collector.
+    # Calls of kafka-python to old importlib, and sockets that it leaves to the collector.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

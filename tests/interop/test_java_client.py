@@ -13,13 +13,13 @@ from tests.support.interop.request_recorder import RequestRecorder
 
 from tarry.protocol import api_keys
 
-# The newest that the client of Kafka 4.1 has and we serve.
-VERSIONS_OF_4_1 = {
+# The newest that this client has and we serve.
+NEWEST_VERSIONS = {
     api_keys.PRODUCE: 13,
     api_keys.FETCH: 18,
-    api_keys.LIST_OFFSETS: 10,
+    api_keys.LIST_OFFSETS: 11,
     api_keys.METADATA: 13,
-    api_keys.API_VERSIONS: 4,
+    api_keys.API_VERSIONS: 5,
     api_keys.CREATE_TOPICS: 7,
     api_keys.DELETE_TOPICS: 6,
     api_keys.INIT_PRODUCER_ID: 5,
@@ -159,4 +159,4 @@ def test_the_newest_versions_are_used_and_topics_go_by_their_ids(recorder, tmp_p
     broker.close()
 
     assert [one.record.value for one in found] == [b"%d" % number for number in range(10)]
-    assert {key: max(versions) for key, versions in recorder.versions.items()} == VERSIONS_OF_4_1
+    assert {key: max(versions) for key, versions in recorder.versions.items()} == NEWEST_VERSIONS

@@ -22,8 +22,8 @@ from tarry.protocol import api_keys
 
 pytestmark = pytest.mark.skipif(confluent_kafka is None, reason=f"confluent-kafka: {missing}")
 
-# The newest that the client of Kafka 4.1 has and we serve.
-VERSIONS_OF_4_1 = {
+# The newest that this client has and we serve.
+NEWEST_VERSIONS = {
     api_keys.OFFSET_COMMIT: 9,
     api_keys.OFFSET_FETCH: 9,
     api_keys.FIND_COORDINATOR: 6,
@@ -34,7 +34,7 @@ VERSIONS_OF_4_1 = {
     api_keys.DESCRIBE_GROUPS: 6,
     api_keys.LIST_GROUPS: 5,
     api_keys.DELETE_RECORDS: 2,
-    api_keys.DESCRIBE_LOG_DIRS: 4,
+    api_keys.DESCRIBE_LOG_DIRS: 5,
     api_keys.CREATE_PARTITIONS: 3,
     api_keys.DELETE_GROUPS: 2,
     api_keys.INCREMENTAL_ALTER_CONFIGS: 1,
@@ -223,4 +223,4 @@ def test_the_newest_versions_are_used(tmp_path, make_scene, java_groups):
     broker.close()
 
     used = {key: max(versions) for key, versions in recorder.versions.items()}
-    assert {key: used[key] for key in VERSIONS_OF_4_1} == VERSIONS_OF_4_1
+    assert {key: used[key] for key in NEWEST_VERSIONS} == NEWEST_VERSIONS

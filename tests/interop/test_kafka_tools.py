@@ -19,20 +19,23 @@ TOOLS = "org.apache.kafka.tools"
 
 @pytest.fixture
 def run_tool(shared_broker: BrokerProcess) -> RunTool:
-    """Runs a tool to its end and returns what it printed."""
+    """Runs a tool to its end and returns what it printed, one that `fails` its errors too."""
 
-    def run(tool: str, *words: str) -> str:
+    def run(tool: str, *words: str, fails: bool = False) -> str:
+        where = ["--bootstrap-server", shared_broker.address]
+        if tool == f"{TOOLS}.ProducerPerformance":
+            where = []
         try:
-            command = java_command(tool, *words, pom=TOOLS_POM)
+            command = java_command(tool, *where, *words, pom=TOOLS_POM)
         except KafkaUnavailable as reason:
             pytest.skip(f"Kafka's tools cannot run here: {reason}")
-        if tool != f"{TOOLS}.ProducerPerformance":
-            command += ["--bootstrap-server", shared_broker.address]
         # Tools live for a second: compiling them well is not worth the while.
         command.insert(1, "-XX:TieredStopAtLevel=1")
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
+        if fails:
+            return done.stdout + done.stderr
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -133,3 +136,23 @@ def test_kafkas_tools_grow_a_topic_delete_its_records_and_tell_its_size(
     assert sorted(sizes) == ["shrunk-0", "shrunk-1", "shrunk-2"]
     assert sizes["shrunk-0"] > 0 == sizes["shrunk-1"]
     assert directory["error"] is None
+
+
+def test_kafkas_tools_say_what_tarry_does_not_have(run_tool, shared_broker):
+    features = run_tool(f"{TOOLS}.FeatureCommand", "describe")
+    users = run_tool("kafka.admin.ConfigCommand", "--describe", "--entity-type", "users")
+    transactions = run_tool(f"{TOOLS}.TransactionsCommand", "list")
+    acls = run_tool(f"{TOOLS}.AclCommand", "--list", fails=True)
+    quorum = run_tool(f"{TOOLS}.MetadataQuorumCommand", "describe", "--status", fails=True)
+    words = ["--entity-type", "users", "--entity-name", "anna", "--alter", "--add-config"]
+    quota = run_tool("kafka.admin.ConfigCommand", *words, "producer_byte_rate=5", fails=True)
+    login = run_tool("kafka.admin.ConfigCommand", *words, "SCRAM-SHA-256=[password=x]", fails=True)
+
+    assert "Feature: transaction.version" in features
+    assert features.count("FinalizedVersionLevel: 0 ") == 6
+    assert users.strip() == ""
+    assert transactions.splitlines()[1:] == []
+    assert "SecurityDisabledException: No Authorizer is configured on the broker" in acls
+    assert "there is no KRaft quorum: this broker keeps its metadata itself" in quorum
+    assert "this broker has no quotas yet" in quota
+    assert "this broker has no logins yet" in login

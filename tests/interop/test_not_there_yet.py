@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.broker_process import BrokerProcess
 from tests.support.interop.confluent_face import confluent_kafka
 from tests.support.interop.java_face import JavaError, JavaFace, JavaProgram
+from tests.support.interop.kafka_server import KafkaUnavailable, java_command
 from tests.support.patience import PATIENCE_S
 
 NO_TRANSACTIONS = "this broker has no transactions yet"
+NO_SHARE_GROUPS = "this broker has no share groups (KIP-932) yet"
+
+SHARE_CONSUMER = Path(__file__).parent / "java" / "ShareConsumer.java"
 
 # Longer than any of them needs; a client that is not told to stop would still be asking.
 STEP_S = PATIENCE_S
@@ -28,7 +34,10 @@ pytestmark = [
 def the_broker_says_so(shared_broker: BrokerProcess, request: pytest.FixtureRequest) -> Any:
     """Whatever the client makes of it, the broker's log has the reason."""
     yield
-    words = "group.protocol=classic" if "protocol" in request.node.name else NO_TRANSACTIONS
+    name = request.node.name
+    words = NO_SHARE_GROUPS if "share" in name else NO_TRANSACTIONS
+    if "protocol" in name:
+        words = "group.protocol=classic"
     shared_broker.wait_for_log(words)
 
 
@@ -108,3 +117,33 @@ def test_java_gives_up_the_new_consumer_protocol(
 
     with pytest.raises(JavaError, match="UnsupportedVersionException"):
         java.ask("subscribe", topic="any", settings=settings)
+
+
+# -- Share groups
+
+
+def test_librdkafka_gives_up_a_share_group(shared_broker):
+    if confluent_kafka is None or not hasattr(confluent_kafka, "ShareConsumer"):
+        pytest.skip("confluent-kafka is missing or older than share consumers")
+    settings = {"bootstrap.servers": shared_broker.address, "group.id": "shared", "log_level": 0}
+    consumer = confluent_kafka.ShareConsumer(settings)
+    consumer.subscribe(["any"])
+    end = time.monotonic() + STEP_S
+
+    with pytest.raises(confluent_kafka.KafkaException, match="ShareGroupHeartbeat") as told:
+        while time.monotonic() < end:
+            consumer.poll(1)
+
+    assert told.value.args[0].fatal()
+
+
+def test_java_gives_up_a_share_group(shared_broker: BrokerProcess) -> None:
+    try:
+        command = java_command(str(SHARE_CONSUMER), shared_broker.address, "shared-java", "60")
+    except KafkaUnavailable as reason:
+        pytest.skip(str(reason))
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+
+    assert "UnsupportedVersionException" in done.stdout
+    assert "share group" in done.stdout

@@ -1,5 +1,5 @@
 """DescribeProducers, ListConfigResources, settings with their synonyms, and what Kafka answers
-without the new consumer protocol: the same to Apache Kafka 4.1 and to Tarry, field by field.
+without the new consumer protocol: the same to Apache Kafka 4.4 and to Tarry, field by field.
 
 Error codes, order and numbers are compared; sentences are our own.
 """

@@ -10,7 +10,9 @@ from tests.support.interop.kafka_server import KafkaUnavailable, java_command
 from tests.support.patience import PATIENCE_S
 
 from tarry.base.setting import value_text
-from tarry.cluster.topic_settings import TOPIC_SETTINGS
+from tarry.cluster.configs.topic_settings import TOPIC_SETTINGS
+
+KAFKAS = {key: row for key, row in TOPIC_SETTINGS.items() if not row.is_ours}
 
 SOURCE = Path(__file__).parent / "java" / "TopicKeys.java"
 
@@ -45,11 +47,11 @@ def range_of(validator: str) -> str:
 
 
 def test_every_topic_key_of_kafka_is_known_and_no_other(kafkas_keys):
-    assert sorted(TOPIC_SETTINGS) == sorted(kafkas_keys)
+    assert sorted(KAFKAS) == sorted(kafkas_keys)
 
 
 def test_types_and_defaults_are_kafkas(kafkas_keys):
-    for key, row in TOPIC_SETTINGS.items():
+    for key, row in KAFKAS.items():
         type_, default, *_ = kafkas_keys[key]
 
         assert row.type == type_.lower(), key
@@ -57,12 +59,12 @@ def test_types_and_defaults_are_kafkas(kafkas_keys):
 
 
 def test_ranges_and_choices_are_kafkas(kafkas_keys):
-    for key, row in TOPIC_SETTINGS.items():
+    for key, row in KAFKAS.items():
         assert row.check == range_of(kafkas_keys[key][2]), key
 
 
 def test_the_brokers_keys_behind_a_topics_are_kafkas(kafkas_keys):
-    for key in TOPIC_SETTINGS:
+    for key, row in KAFKAS.items():
         theirs = kafkas_keys[key][3].replace(SYNONYMS_LEFT_OUT.get(key, "-"), "").split()
 
-        assert [behind for behind, _ in TOPIC_SETTINGS[key].behind] == theirs, key
+        assert [behind for behind, _ in row.behind] == theirs, key

@@ -157,7 +157,7 @@ OFFENCES = {
         "types",
         "log/planted_private.py",
         "from tarry.log.log import Log\n\n\n"
-        "def f(log: Log) -> int:\n    return len(log._tail_parts)",
+        "def f(log: Log) -> int:\n    return len(log.tail._chunks)",
         "planted_private.py:9: error: private to its module",
     ),
     "a hash in a result": (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import assert_type
+from typing import Any, assert_type
 
 from tarry.client import (
     EARLIEST,
@@ -35,6 +35,7 @@ from tarry.client import (
     TopicPartition,
     aio,
 )
+from tarry.client.arrow import ArrowConsumer, ArrowProducer, TableReceipt
 from tarry.client.errors import (
     BrokerError,
     ClientError,
@@ -133,9 +134,22 @@ def read_from_the_end() -> dict[TopicPartition, int]:
         return consumer.end_offsets([("orders", 0)], timeout=2.5)
 
 
+def columns(table: Any) -> None:
+    with ArrowProducer(bootstrap_servers="localhost:9092") as rows:
+        assert_type(rows.send("orders", table), TableReceipt)
+        assert_type(rows.send_and_wait("orders", table).row_count, int)
+    with ArrowConsumer("orders", group_id="lake", listener=Auditor()) as consumer:
+        for batch in consumer.batches(max_rows=1_000, columns=["offset", "value"]):
+            consumer.commit(batch)
+        for group in consumer.poll():
+            assert_type(group, RecordGroup[bytes, bytes])
+            consumer.commit(group)
+
+
 def administer() -> None:
     with Admin(bootstrap_servers="localhost:9092") as admin:
-        outcomes = admin.create_topics([NewTopic("orders", 3, configs={"retention.ms": "60000"})])
+        topic = NewTopic("orders", 3, configs={"retention.ms": "60000"})
+        outcomes = admin.create_topics([topic], outcomes=True)
         assert_type(outcomes, list[TopicOutcome])
         for outcome in outcomes:
             if isinstance(outcome.error, BrokerError):

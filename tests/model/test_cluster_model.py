@@ -14,10 +14,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.support.metadata_stores import EmbeddedSubject, GivenChange
 
 from tarry.base.settings import Settings
-from tarry.cluster.change import Change
-from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
-from tarry.cluster.producer_ids import ProducerIds
-from tarry.cluster.records import (
+from tarry.cluster.decisions.partition_decisions import GrowthWanted, decide_create_partitions
+from tarry.cluster.decisions.producer_ids import ProducerIds
+from tarry.cluster.decisions.topic_decisions import (
+    TopicChange,
+    TopicIds,
+    TopicWanted,
+    decide_create_topics,
+    decide_delete_topics,
+)
+from tarry.cluster.state.records import (
     EVERY_BROKER,
     BrokerConfigChanged,
     ConfigChanged,
@@ -25,14 +31,8 @@ from tarry.cluster.records import (
     TopicRemoved,
     decode_record,
 )
-from tarry.cluster.state import ClusterState
-from tarry.cluster.topic_decisions import (
-    TopicChange,
-    TopicIds,
-    TopicWanted,
-    decide_create_topics,
-    decide_delete_topics,
-)
+from tarry.cluster.state.state import ClusterState
+from tarry.cluster.store.change import Change
 from tarry.records.record import decode_records
 
 NAMES = ["a", "a.b", "a_b", ".."]
@@ -78,7 +78,7 @@ class ClusterHistory(RuleBasedStateMachine):
         self.store = self.subject.store
         self.store.snapshot_bytes_min = self.random.choice([500, 3_000, 1 << 30])
         self.ids = ProducerIds(self.store)
-        # What was asked for and has not ended.
+        # Requests that have not ended.
         self.pending: list[Change] = []
         self.records: dict[Change, list[MetadataRecord]] = {}
 

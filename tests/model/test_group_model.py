@@ -12,15 +12,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.support.group_scene import BOTH, RANGE, Scene, replayed
 
 from tarry.base import errors
-from tarry.group.appends import OffsetsAppend, TombstonesAppend
-from tarry.group.requests import (
-    CommitAnswer,
-    CommitPartition,
-    GroupSettings,
-    LeavingMember,
-    SyncAnswer,
+from tarry.group.classic.requests import LeavingMember, SyncAnswer
+from tarry.group.classic.round import (
+    COMPLETING_REBALANCE,
+    EMPTY,
+    STABLE,
 )
-from tarry.group.round import COMPLETING_REBALANCE, EMPTY, STABLE
+from tarry.group.offsets.appends import OffsetsAppend, TombstonesAppend
+from tarry.group.offsets.requests import CommitAnswer, CommitPartition
+from tarry.group.requests import GroupSettings
 
 ROUNDROBIN = BOTH[1:]
 CHANGED = (("range", b"changed"),)

@@ -34,7 +34,7 @@ TIMEOUT_MS = 5_000
 # Every wait, with the pauses between two looks at it.
 LIMIT_MS = 4 * TIMEOUT_MS
 
-# What an answer's number, text or bytes are set to.
+# Values that an answer's numbers, texts and bytes are set to.
 NUMBERS = [-(2**31), -2, -1, 0, 1, 2, 3, 15, 35, 2**15 - 1, 2**31 - 1]
 TEXTS = ["", "t", "u", "g", "x" * 300, None]
 BYTES = [b"", b"\xff" * 16, b"\0" * 16, b"\0\0\0\1\0\0\0\0"]
@@ -258,7 +258,7 @@ def test_a_member_survives_twisted_answers(steps: list[Attack]) -> None:
     core.subscribe(["t"])
     for _ in range(4):
         end_of(scene.cluster, core.begin_poll(500, 1_000, scene.cluster.now_ms))
-    closing = core.begin_close(TIMEOUT_MS, scene.cluster.now_ms, leave=None, is_finished=True)
+    closing = core.begin_close(TIMEOUT_MS, scene.cluster.now_ms, leave=None)
     end_of(scene.cluster, closing)
 
 

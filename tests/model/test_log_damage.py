@@ -174,7 +174,7 @@ def test_damaged_batches_are_never_taken_for_others(seed: int, flips: int, is_cl
     if is_clean:
         assert log.recovery_report.torn_bytes == 0
     else:
-        # What the recovery point covers is never cut.
+        # Bytes that the recovery point covers are never cut.
         assert log.log_end_offset > BATCHES // 2
 
 

@@ -18,7 +18,7 @@ from tarry.log.log import Log
 from tarry.log.logs import Logs
 from tarry.log.recovery.truncation import try_truncate
 from tarry.log.retention import delete_old_segments
-from tarry.log.state import LogListener
+from tarry.log.state import LOWERING, LogListener
 from tarry.records.batch import BatchHeader
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import decode_records
@@ -241,7 +241,7 @@ class LogMachine(RuleBasedStateMachine):
         first = max(self.log_start, self.log.coming_start_offset)
         offset = first + int(share * (self.end_offset - first))
         while not try_truncate(self.log, offset):
-            if self.log.recovery_point.limit_offset >= 0:
+            if self.log.cut.state == LOWERING:
                 self.begin_checkpoint()
                 while self.round_id >= 0:
                     self.end_checkpoint_step()

@@ -24,7 +24,7 @@ from tarry.records import BatchBuilder, decode_records
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand, ClientByHand
 from tarry.wire.reader import Window
 
-# What handling one frame may allocate at its peak, whatever the frame claims.
+# Largest peak of memory for one frame, whatever the frame claims.
 PEAK_BYTES_MAX = 8 << 20
 
 VERSIONS = [

@@ -59,6 +59,8 @@ class ProducerMachine(RuleBasedStateMachine):
         self.hidden: dict[int, int] = {}
         # The first batch of a producer that is not known because it could not be written.
         self.awaited: dict[int, Appended] = {}
+        # Those that a look for expired producers has seen since.
+        self.seen_awaited: dict[int, Appended] = {}
 
     # --- The model
 
@@ -174,7 +176,12 @@ class ProducerMachine(RuleBasedStateMachine):
     @rule(step_ms=st.sampled_from([1, 300, 1000]))
     def expire(self, step_ms: int) -> None:
         self.now_ms += step_ms
-        self.awaited.clear()
+        self.awaited = {
+            producer_id: one
+            for producer_id, one in self.awaited.items()
+            if self.seen_awaited.get(producer_id) is not one
+        }
+        self.seen_awaited = dict(self.awaited)
         self.states.expire(self.now_ms)
         unwritten = {one.producer_id for one in self.log[self.written :]}
         for producer_id in range(3):
@@ -199,7 +206,7 @@ class ProducerMachine(RuleBasedStateMachine):
                 before.update(header, one.offset, 0)
                 before.settle()
         assert restored.load_snapshot(before.encode_snapshot(offset))
-        # What had expired is known again if the log still holds it: that is safe.
+        # A producer that had expired is known again if the log still holds it: that is safe.
         for producer_id, start in self.hidden.items():
             self.hidden[producer_id] = min(start, middle) if start > middle else start
         for one in self.log[middle:]:

@@ -184,7 +184,7 @@ def test_a_broken_batch_is_refused_or_read_and_nothing_else(records, codec, edit
     assert check.error_code in ACCEPTED_OR_REFUSED
     assert (check.message is None) == (check.error_code == errors.NONE)
     if was_accepted and codec_of(check) == 0:
-        # What the walk lets through, every reader can read.
+        # Every reader can read a batch that the walk lets through.
         window = check.window
         assert has_valid_crc(window.data, window.start, check.header)
         read = decode_records(window.data, size_max=SIZE_MAX, position=window.start)

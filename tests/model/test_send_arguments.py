@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from tests.support.client.metadata_answers import as_read
 
 from tarry.base import errors
 from tarry.client.sync.producer import Producer
@@ -70,17 +71,15 @@ def producer() -> Iterator[Producer]:
     producer = Producer(bootstrap_servers="127.0.0.1:1", linger_ms=60_000, batch_size=1 << 20)
     core = producer._core
     core.metadata.track("t")
-    core.metadata.apply(
-        MetadataResponse(
-            brokers=[MetadataResponseBroker(1, "127.0.0.1", 1, None)],
-            topics=[
-                MetadataResponseTopic(
-                    errors.NONE, "t", partitions=[MetadataResponsePartition(errors.NONE, 0, 1)]
-                )
-            ],
-        ),
-        core.turned_ms,
+    answer = MetadataResponse(
+        brokers=[MetadataResponseBroker(1, "127.0.0.1", 1, None)],
+        topics=[
+            MetadataResponseTopic(
+                errors.NONE, "t", partitions=[MetadataResponsePartition(errors.NONE, 0, 1)]
+            )
+        ],
     )
+    core.metadata.apply(as_read(answer), core.turned_ms)
     yield producer
     producer.abort()
 

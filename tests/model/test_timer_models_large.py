@@ -33,7 +33,7 @@ COUNTS: dict[Callable[[int], AnyTimer], int] = {
     RoundsTimer: 1_000_000,
 }
 
-# What has come gets this deadline: coming again it would stand at the front, before its time.
+# An expired entry gets this deadline: a second expiry would stand at the front, too early.
 CAME_MS = -1
 
 

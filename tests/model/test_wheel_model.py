@@ -39,7 +39,7 @@ PICKS = st.integers(0, 1_000)
 # A deadline on or beside the edge of a level that is so many of its buckets away.
 EDGES = st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(-1, 1))
 
-# What an expiring task does to the timer.
+# Calls that an expiring task makes on the timer.
 TASKS = st.lists(
     st.tuples(
         st.sampled_from(["nothing", "add", "add itself", "cancel", "reschedule", "fail"]),

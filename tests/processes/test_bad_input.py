@@ -27,6 +27,7 @@ from tests.support.raw_client import (
 
 from tarry.base import errors
 from tarry.protocol import api_keys
+from tarry.protocol.api_names import api_name
 from tarry.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tarry.protocol.messages.create_topics import (
     CreatableTopic,
@@ -47,7 +48,7 @@ HOST = "127.0.0.1"
 # Linux has a whole network of addresses of its own; elsewhere each test has a broker of its own.
 HAS_HOSTS = sys.platform == "linux"
 
-# What a broker under attack may grow by.
+# Largest growth of a broker under attack.
 GROWTH_BYTES_MAX = 64 << 20
 
 
@@ -183,10 +184,21 @@ def test_tls_on_the_port_is_named_in_the_log(honest: Honest) -> None:
     assert len(honest.warnings()) == 1
 
 
-@pytest.mark.parametrize("api_key", [4, 24, 26, 71, 999, -1, 32_767])
-def test_an_api_key_that_is_not_served(honest: Honest, api_key: int) -> None:
+@pytest.mark.parametrize(
+    ("api_key", "name"),
+    [
+        (4, "LeaderAndIsr (API key 4)"),
+        (24, "AddPartitionsToTxn (API key 24)"),
+        (26, "EndTxn (API key 26)"),
+        (71, "GetTelemetrySubscriptions (API key 71)"),
+        (999, "API key 999"),
+        (-1, "API key -1"),
+        (32_767, "API key 32767"),
+    ],
+)
+def test_an_api_that_is_not_served(honest: Honest, api_key: int, name: str) -> None:
     assert_closed_with_one_line(
-        honest, framed(header(api_key, 0) + bytes(20)), f"API key {api_key} is not served here"
+        honest, framed(header(api_key, 0) + bytes(20)), f"{name} is not served here; "
     )
 
 
@@ -198,7 +210,7 @@ def test_a_version_that_is_not_served(honest: Honest, api_key: int, version: int
     assert_closed_with_one_line(
         honest,
         framed(header(api_key, version) + bytes(20)),
-        f"version {version} of API key {api_key} is not served",
+        f"version {version} of {api_name(api_key)} is not served",
     )
 
 

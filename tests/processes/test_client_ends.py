@@ -8,6 +8,8 @@ import gc
 import itertools
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -30,7 +32,7 @@ from tarry.client import (
     Receipt,
     TimedOut,
 )
-from tarry.client.sync.at_exit import calls_waiting
+from tarry.client.face.at_exit import calls_waiting
 
 TOPIC = "ends"
 
@@ -271,3 +273,100 @@ def test_a_face_that_was_closed_leaves_nothing(
     gc.collect()
     # A thread that looks a name up ends when the system has answered.
     wait_until(lambda: "" if held() - before else "no more", f"the end of all but {before}")
+
+
+def test_a_close_by_another_thread_commits_what_is_finished_and_leaves(place: Place) -> None:
+    group = f"ends-{next(GROUPS)}"
+    reader = Consumer(
+        TOPIC, bootstrap_servers=place.broker, group_id=group, auto_offset_reset="earliest"
+    )
+    read: list[int] = []
+    has_read = threading.Event()
+
+    def read_all() -> None:
+        for record in reader:
+            read.append(record.offset)
+            if len(read) == 10:
+                has_read.set()
+
+    thread = in_thread(read_all, ClientClosed)
+    assert has_read.wait(PATIENCE_S)
+    reader.close()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+
+    with Admin(bootstrap_servers=place.broker) as admin:
+        description = admin.describe_groups([group])[group]
+        committed = admin.group_offsets([group])[group]
+    assert not isinstance(description, ClientError) and not isinstance(committed, ClientError)
+    assert (description.state, description.members) == ("Empty", [])
+    # The record in hand is finished only if the poll for the next one had begun.
+    assert committed[TOPIC, 0].offset in (len(read) - 1, len(read))
+    with pytest.raises(ClientClosed):
+        reader.poll()
+
+
+def test_only_one_thread_calls_back_at_a_time_however_long_it_takes(place: Place) -> None:
+    callers: list[str] = []
+    other = threading.Thread(target=lambda: None)
+
+    def call(receipt: Receipt) -> None:
+        nonlocal other
+        callers.append(threading.current_thread().name)
+        if len(callers) == 1:
+            # A close that has waited long enough for this call does the same.
+            other = threading.Thread(target=producer._driver.tell_users, name="other")
+            other.start()
+            other.join(PATIENCE_S)
+
+    producer = Producer(bootstrap_servers=place.broker, on_delivery=call)
+    for number in range(3):
+        producer.send(TOPIC, b"%d" % number)
+    producer.close()
+
+    assert callers == ["tarry-sender"] * 3
+    assert not other.is_alive()
+
+
+FORGETFUL = """
+import asyncio, sys
+from tarry.client import aio
+
+kept = []
+
+async def main():
+    producer = aio.Producer(bootstrap_servers=sys.argv[1], linger_ms=60_000)
+    await producer.partition_count(sys.argv[2])
+    for number in range(1000):
+        await producer.send(sys.argv[2], b"x", partition=0)
+    if sys.argv[3] == "kept":
+        kept.append(producer)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("how", ["kept", "forgotten"])
+def test_an_asyncio_producer_that_is_not_closed_tells_what_is_lost(place: Place, how: str) -> None:
+    program = [sys.executable, "-W", "ignore", "-c", FORGETFUL, place.broker, TOPIC, how]
+    ended = subprocess.run(program, capture_output=True, timeout=PATIENCE_S, text=True, check=True)
+
+    assert ended.stderr.splitlines() == [
+        "tarry: an aio.Producer was not closed, and 1000 records were not delivered: "
+        "use `async with`, or await its close()"
+    ]
+
+
+def test_a_name_is_looked_up_where_no_thread_starts(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    port = place.broker.rpartition(":")[2]
+
+    with Admin(bootstrap_servers=f"localhost:{port}") as admin:
+        names = [topic.name for topic in admin.list_topics()]
+
+    assert TOPIC in names

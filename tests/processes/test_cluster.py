@@ -117,7 +117,7 @@ def test_brokers_killed_in_turn_lose_double_and_reorder_nothing(cluster: BrokerC
     writer.wait_for_more()
     for broker_id in cluster.brokers:
         writer.wait_for_more()
-        assert cluster.brokers[broker_id].stop() == 0
+        cluster.brokers[broker_id].stop_cleanly()
         cluster.start_broker(broker_id)
     writer.wait_for_more()
     writer.end()
@@ -172,7 +172,8 @@ def test_while_etcd_is_away_records_go_on_and_changes_are_refused(cluster: Broke
             for index in range(6):
                 producer.send("goes-on", b"x", partition=index).result(PATIENCE_S)
         with Admin(bootstrap_servers=cluster.addresses) as admin:
-            outcome = admin.create_topics([NewTopic("not-made", 1)], timeout=PATIENCE_S)[0]
+            wanted = [NewTopic("not-made", 1)]
+            outcome = admin.create_topics(wanted, outcomes=True, timeout=PATIENCE_S)[0]
     # All lives may end now, at once: a creation is asked for again until a broker serves.
     create(cluster, "made-again")
     for asked in cluster.brokers:
@@ -209,7 +210,8 @@ def test_a_deleted_topic_is_gone_everywhere_and_can_be_made_again(cluster: Broke
 
     def remake() -> str:
         with Admin(bootstrap_servers=cluster.brokers[2].address) as admin:
-            return "" if admin.create_topics([NewTopic("deleted", 6)])[0].error else "yes"
+            (made,) = admin.create_topics([NewTopic("deleted", 6)], outcomes=True)
+            return "" if made.error else "yes"
 
     wait_until(remake, "the topic again")
     with Producer(bootstrap_servers=cluster.addresses) as producer:

@@ -128,11 +128,28 @@ def test_kafkas_tools_elect_and_reassign(cluster: BrokerCluster, tmp_path: Path)
     assert "Partition: 0\tLeader: 2\tReplicas: 2,3" in described
 
 
+def test_levels_of_features_are_shown_and_brought_into_force(cluster: BrokerCluster) -> None:
+    def levels(*words: str) -> dict[str, int]:
+        told = json.loads(tarry(cluster, "cluster", "features", *words, "--json"))
+        return {one["name"]: one["level"] for one in told}
+
+    before = levels()
+    only_told = levels("tarry.group.configs=1", "--dry-run")
+    after = levels("tarry.group.configs=1")
+    rows = tarry(cluster, "cluster", "features").splitlines()
+    lowered = levels("--downgrade", "tarry.group.configs=0")
+
+    assert before["tarry.group.configs"] == 0
+    assert only_told == lowered == {"tarry.group.configs": 0}
+    assert after == {"tarry.group.configs": 1}
+    assert ["tarry.group.configs", "1", "0", "to", "1"] in [row.split() for row in rows]
+
+
 def test_a_drained_broker_is_taken_out(cluster: BrokerCluster) -> None:
     """The last one: the cluster has two brokers afterwards."""
     tarry(cluster, "brokers", "drain", "3", "--shrink")
     assert "--shrink" in PAGE.read_text(encoding="utf-8")
-    assert cluster.brokers[3].stop() == 0
+    cluster.brokers[3].stop_cleanly()
 
     assert "broker 3 is taken out" in tarry(cluster, "brokers", "remove", "3")
 

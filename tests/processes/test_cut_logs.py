@@ -212,7 +212,7 @@ def test_a_frozen_micro_batch_notices_that_its_log_was_cut_below_it(
             )
 
     die_with(0)
-    # What was kept is no reason to refuse.
+    # Records that were kept are no reason to refuse.
     broker.restart(is_clean=False)
     assert commit(options, "q", 0, []).record_count == 1
     die_with(1)

@@ -66,4 +66,4 @@ def test_a_broker_whose_log_nobody_reads_stops_cleanly(
     broker = make_broker()
     broker.start(stderr=pipe.writing)
 
-    assert broker.stop() == 0
+    broker.stop_cleanly()

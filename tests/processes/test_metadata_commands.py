@@ -131,7 +131,7 @@ def test_a_single_broker_becomes_the_first_of_three(move: Move) -> None:
             before = sequences(admin)
             epochs = epochs_of(admin)
         running = run("migrate", move.directory, "--store", move.store)
-        assert single.stop() == 0
+        single.stop_cleanly()
         assert "tarry metadata migrate /var/lib/tarry --store etcd://" in PAGE.read_text()
         moved = run("migrate", move.directory, "--store", move.store)
         assert moved.returncode == 0, moved.stderr
@@ -160,7 +160,7 @@ def test_a_single_broker_becomes_the_first_of_three(move: Move) -> None:
     assert [sorted(each.replicas) for each in description.partitions.values()] == [[1, 2, 3]] * 2
     with Producer(bootstrap_servers=single.address, acks="all") as producer:
         producer.send("threefold", b"x", partition=0).result(PATIENCE_S)
-    # As the page says: every topic gets its replicas.
+    # The page promises that every topic gets its replicas.
     as_the_page_says(move, "topics reassign '*' --internal -r 3 --wait")
     as_the_page_says(move, "cluster wait")
     with Admin(bootstrap_servers=single.address) as admin:
@@ -205,7 +205,7 @@ def test_a_directory_is_moved_once_and_only_into_an_empty_prefix(move: Move) -> 
     single, other = move.single, move.brokers[2]
     for broker in (single, other):
         broker.start({"node.id": "1"})
-        assert broker.stop() == 0
+        broker.stop_cleanly()
     empty = run("check", "--store", move.store)
     first = run("migrate", move.directory, "--store", move.store, "--node-id", "4", "--json")
     again = run("migrate", move.directory, "--store", move.store)

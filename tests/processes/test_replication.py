@@ -88,7 +88,7 @@ def test_a_rolling_restart_moves_the_leaders_first(cluster: BrokerCluster) -> No
     for broker_id in cluster.brokers:
         writer.wait_for_more()
         wait_until_in_sync(cluster, "rolled")
-        assert cluster.brokers[broker_id].stop() == 0
+        cluster.brokers[broker_id].stop_cleanly()
         other = broker_id % 3 + 1
         led = [leader_of(cluster, other, "rolled", index) for index in range(6)]
         cluster.start_broker(broker_id)

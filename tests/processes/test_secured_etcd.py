@@ -74,7 +74,7 @@ def produce(broker: BrokerProcess, topic: str) -> None:
 def test_a_broker_is_moved_and_lives_there(etcd: SecuredEtcd, broker: BrokerProcess) -> None:
     broker.start({"node.id": "1"})
     produce(broker, "before")
-    assert broker.stop() == 0
+    broker.stop_cleanly()
     moved = run("migrate", broker.texts["log.dirs"], *words(etcd))
     broker.start(settings(etcd))
     produce(broker, "after")

@@ -48,7 +48,7 @@ def test_hang_up_reads_the_settings_again_and_applies_what_may_change(
         entries = {entry.name: entry.value for entry in admin.describe_broker_configs(1)}
     assert entries["log.retention.hours"] == "2"
     assert entries["num.partitions"] == "2"
-    assert broker.stop() == 0
+    broker.stop_cleanly()
 
 
 def test_a_settings_file_that_went_wrong_changes_nothing_and_is_told(
@@ -61,7 +61,7 @@ def test_a_settings_file_that_went_wrong_changes_nothing_and_is_told(
 
     log = broker.wait_for_log("settings cannot be read again, those of before stay")
     assert "log.retention.hours=many" in log
-    assert broker.stop() == 0
+    broker.stop_cleanly()
 
 
 def start_ignoring(number: signal.Signals, broker: BrokerProcess) -> subprocess.Popen[bytes]:

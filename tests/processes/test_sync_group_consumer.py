@@ -17,7 +17,7 @@ from tests.support.patience import PATIENCE_S
 
 from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.calls import NewTopic
-from tarry.client.core.consumer.handed_out import ConsumerRecord
+from tarry.client.core.consumer.record_group import ConsumerRecord
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.errors import (
     ClientClosed,
@@ -134,6 +134,7 @@ class Teller(Listener):
 def test_the_next_member_goes_on_where_the_last_one_was_closed(make: Any, topic: str) -> None:
     with make() as first:
         read = take(first, 4)
+        first.finish()
 
     with make() as second:
         rest = take(second, 2)
@@ -654,6 +655,7 @@ def test_a_close_tells_the_listener_and_commits_behind_it(make: Any, topic: str)
     teller = Teller()
     consumer = make(topic, listener=teller)
     take(consumer, 6)
+    consumer.finish()
     teller.action = look
     consumer.close()
 

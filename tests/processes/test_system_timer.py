@@ -199,7 +199,7 @@ def test_a_stopped_process_catches_up_with_all_that_was_due_once_and_in_order() 
         input()
         print(timer.now_ms() > last.deadline_ms)
         is_over.wait()
-        # What is due in the same millisecond has no order if the timer advanced between the adds.
+        # Entries due in the same millisecond have no order if the timer advanced between the adds.
         is_in_order = [deadlines[number] for number in ran] == sorted(deadlines)
         print(is_in_order and sorted(ran) == list(range(20_000)), sum(missed) > 10)
     """)

@@ -191,7 +191,7 @@ def guarded(scene: Scene, seed: int, operations: int) -> None:
 
 
 def test_eight_threads_end_every_operation_once_and_leave_nothing_in_memory() -> None:
-    run(Scene(), 2000)  # what is made once is made
+    run(Scene(), 2000)  # lazily built values are built
     gc.collect()
     before = sys.getallocatedblocks()
 

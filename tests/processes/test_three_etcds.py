@@ -50,7 +50,8 @@ def lives(cluster: BrokerCluster) -> list[int]:
 
 def creation_error(cluster: BrokerCluster, name: str) -> str:
     with Admin(bootstrap_servers=cluster.addresses) as admin:
-        error = admin.create_topics([NewTopic(name, 1)], timeout=PATIENCE_S)[0].error
+        wanted = [NewTopic(name, 1)]
+        error = admin.create_topics(wanted, outcomes=True, timeout=PATIENCE_S)[0].error
     return "" if error is None else str(error)
 
 
@@ -101,6 +102,6 @@ def test_the_leader_of_etcd_is_killed_and_then_its_majority(
 
     assert before == [1, 1, 1]
     assert second != first
-    # What was asked of a member that has lost the others may still be done.
+    # A request to a member that has lost the others may still be carried out.
     assert re.match("etcd (does not answer|did not answer in time)", refused)
     assert_replicas_are_alike(cluster, "served")

@@ -13,8 +13,8 @@ from tarry.base import errors
 from tarry.base.etcd import Put
 from tarry.base.limits import POLL_MS_MAX
 from tarry.broker.shutdown import PARTING_MS_MAX
-from tarry.cluster.elections import PREFERRED, UNCLEAN
-from tarry.cluster.rows import Keys
+from tarry.cluster.decisions.elections import PREFERRED, UNCLEAN
+from tarry.cluster.rows.rows import Keys
 from tarry.log.batch_walk import Flaw
 from tarry.log.log import Log
 from tarry.protocol import api_keys
@@ -342,7 +342,7 @@ def test_an_unclean_election_takes_records_of_a_replica_before_an_empty_disk(how
     assert [log.log_end_offset for log in logs(scene)] == [1, 1]
 
 
-def test_what_stood_still_at_the_start_is_left_when_it_is_mended() -> None:
+def test_what_was_frozen_before_a_broker_could_leave_is_left_when_it_is_mended() -> None:
     scene = LeaderScene(settings={"flush.policy": "os"})
     scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime"})
     scene.until(lambda: scene.leads(1), "a leader")
@@ -355,9 +355,12 @@ def test_what_stood_still_at_the_start_is_left_when_it_is_mended() -> None:
     etcd = scene.cluster.etcd_node.etcd
     key = Keys("/simulated/").topic(scene.broker().topics[TOPIC].topic_id)
     sound = etcd.rows(key)[0].value
+    scene.node(2).reconnect()
+    scene.until(lambda: scene.node(2).broker is not None, "a start on sound rows")
     assert etcd.transact([], [Put(key, b"[1,7]")])[0]
     scene.until(lambda: scene.leaders() == [], "nobody leads")
-    scene.restart(2)
+    scene.wait_until_ready(2)
+    assert scene.isrs() == []
     assert etcd.transact([], [Put(key, sound)])[0]
     scene.until(lambda: scene.isrs() == [[1], [1, 2]], "it leaves and is in sync again")
     scene.kill(1)
@@ -445,7 +448,7 @@ def test_a_replica_that_was_taken_away_while_its_broker_was_down_can_come_back(
 
     assert [log.flaw_offset for log in logs(scene)] == [-1, -1]
     assert [log.flushed_offset for log in logs(scene)] == [1, 1]
-    # What a recovery point says of the replica before is not asked of the new one.
+    # The recovery point of the replica before does not count for the new one.
     assert "damaged" not in caplog.text
     assert scene.violations() == []
 
@@ -475,7 +478,7 @@ def test_a_replica_that_comes_back_at_once_is_whole_after_a_loss_of_power(
     scene.restart(2)
     scene.until(lambda: sorted(scene.row().isr) == [1, 2], "both in sync once more", 15_000)
 
-    # What a recovery point says of the replica before is not asked of the new one.
+    # The recovery point of the replica before does not count for the new one.
     assert "damaged" not in caplog.text
     assert [log.flushed_offset for log in logs(scene)] == [2, 2]
     assert scene.violations() == []
@@ -555,7 +558,7 @@ def test_a_growth_and_a_deletion_whose_answers_were_lost_are_told_as_done() -> N
         (api_keys.DELETE_TOPICS, 6, DeleteTopicsRequest([DeleteTopicState(TOPIC)], [], 20_000)),
     ):
         door.lose_answers = 1
-        # What has come by the watch before would tell it all the same.
+        # Rows that came by the watch before would show it all the same.
         door.watch_limit = scene.cluster.etcd_node.etcd.revision
         user.begin(key, version, request)
         scene.until(lambda: door.lose_answers == 0, "a deed")
@@ -633,3 +636,52 @@ def test_a_write_that_succeeds_again_keeps_the_leader() -> None:
 
     assert broker.flushes.refused == {}
     assert scene.leaders() == [1]
+
+
+def test_a_leader_whose_disk_refuses_a_log_hands_over_and_the_rest_of_its_topic_is_served() -> None:
+    scene = LeaderScene()
+    scene.node(1).disk.refuse_directory("t-0")
+    scene.node(1).disk.refuse_directory("t-3")
+    scene.create([ALL, ALL, [2, 1, 3], [2, 1, 3]])
+    took_ms = scene.until(lambda: scene.leads(2) and scene.leads(1, 1), "leaders")
+    scene.until(lambda: scene.row().isr == [2, 3], "its leave")
+    scene.until(lambda: scene.row(3).isr == [2, 3], "its leave as a follower")
+    # Its other replicas are as they were made.
+    others = [scene.row(1).isr, scene.row(2).isr]
+
+    scene.node(1).disk.heal()
+    scene.until(lambda: sorted(scene.row().isr) == [1, 2, 3], "its return")
+    scene.until(lambda: sorted(scene.row(3).isr) == [1, 2, 3], "its return as a follower")
+
+    assert took_ms < 3_000
+    assert others == [ALL, [2, 1, 3]]
+    assert scene.violations() == []
+
+
+def test_a_refused_log_is_handed_on_until_a_replica_takes_it() -> None:
+    """The floor lets nobody leave: whoever gets it next is another one each time."""
+    scene = LeaderScene()
+    for number in (1, 2):
+        scene.node(number).disk.refuse_directory("t-0")
+    scene.create([ALL], {"min.insync.replicas": "3"})
+    took_ms = scene.until(lambda: scene.leads(3), "a leader")
+
+    assert took_ms < 5_000
+    assert scene.violations() == []
+
+
+def test_a_replica_that_is_refused_and_taken_away_leaves_nothing_behind() -> None:
+    scene = LeaderScene()
+    scene.node(1).disk.refuse_directory("t-0")
+    scene.create([[2, 1, 3]])
+    scene.until(lambda: scene.row().isr == [2, 3], "its leave")
+    reassign(scene, 2, [2, 3])
+    scene.until(lambda: scene.row().replicas == [2, 3], "the reassignment")
+    scene.node(1).disk.heal()
+    scene.pass_ms(3_000)
+
+    broker = scene.node(1).broker
+    assert broker is not None
+    assert broker.hosting.refused_places() == []
+    assert not scene.node(1).disk.exists("t-0")
+    assert scene.violations() == []

@@ -6,11 +6,11 @@ import pytest
 from tests.support.cluster.simulated_cluster import PARTITIONS, SimulatedCluster
 
 from tarry.broker.replication.followed import STANDING
-from tarry.broker.replication.follower import ReplicaFollower
-from tarry.partition.state import Partition
+from tarry.broker.replication.placement import Placement
+from tarry.partition.replicated_log import ReplicatedLog
 
 
-def content(partition: Partition) -> bytes:
+def content(partition: ReplicatedLog) -> bytes:
     log = partition.log
     parts: list[bytes] = []
     offset: int = log.log_start_offset
@@ -90,7 +90,7 @@ def test_copies_are_equal_after_kills_losses_of_power_and_cuts(
     cluster.play()
     cluster.run_until(lambda: are_equal(cluster), f"equal copies; {places(cluster)}")
     cluster.run_until(lambda: are_in_sync(cluster), f"replicas in sync; {places(cluster)}")
-    # What the watches have still to bring.
+    # Rows that the watches have still to bring.
     cluster.world.run_for(1_000)
 
     assert STANDING not in places(cluster)
@@ -102,8 +102,8 @@ def places(cluster: SimulatedCluster) -> str:
     """Where each broker stands with what it follows."""
     found: list[str] = []
     for broker in cluster.brokers():
-        assert isinstance(broker.follower, ReplicaFollower)
-        for one in broker.follower.placement.followed.values():
+        assert isinstance(broker.neighbours.following, Placement)
+        for one in broker.neighbours.following.followed.values():
             end = one.partition.log.log_end_offset
             found.append(f"{broker.broker_id}: {one.partition.name} {one.state} at {end}")
     return "; ".join(found)

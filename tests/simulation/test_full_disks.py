@@ -10,7 +10,8 @@ from tests.support.cluster.leader_scene import LeaderScene
 from tests.support.cluster.simulated_cluster import SimulatedCluster
 
 from tarry.base.etcd import Row
-from tarry.cluster.rows import Keys, PartRow, decode_row
+from tarry.base.partition_row import PartitionRow
+from tarry.cluster.rows.rows import Keys, decode_row
 
 # The disk refuses for a second before its broker gives anything away; who has handed over may come
 # in sync once more, until there is news.  By lag it would leave after 30 s.
@@ -26,7 +27,7 @@ def written_isrs(cluster: SimulatedCluster, topic_id: bytes, index: int = 0) -> 
         for change in changes:
             if isinstance(change, Row) and change.key == key:
                 row = decode_row("parts", key, change.value)
-                assert isinstance(row, PartRow)
+                assert isinstance(row, PartitionRow)
                 if not found or found[-1] != sorted(row.isr):
                     found.append(sorted(row.isr))
     return found

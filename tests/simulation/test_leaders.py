@@ -9,7 +9,7 @@ import pytest
 from tests.simulation.test_followers import are_equal, places
 from tests.support.cluster.simulated_cluster import SimulatedCluster
 
-from tarry.broker.replication import replica_reads
+from tarry.broker import reads
 from tarry.partition.followers import Followers
 
 
@@ -48,8 +48,10 @@ def test_nothing_that_was_promised_is_lost_and_all_are_in_sync_again(seed: int) 
 @pytest.mark.parametrize("fault", ["the leader's end alone counts", "divergence is ignored"])
 def test_a_leader_that_breaks_a_rule_is_found(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     if fault == "divergence is ignored":
-        monkeypatch.setattr(replica_reads, "divergence", lambda log, asked: None)
+        monkeypatch.setattr(reads, "parting", lambda log, asked, reader: None)
     else:
-        monkeypatch.setattr(Followers, "high_watermark", lambda self, end, in_sync, floor: end)
+        monkeypatch.setattr(
+            Followers, "high_watermark", lambda self, which, end, in_sync, floor: end
+        )
 
     assert any(wrongs(seed) for seed in range(2, 30))

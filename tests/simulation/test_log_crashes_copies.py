@@ -13,6 +13,7 @@ import pytest
 from tests.support.simulation.log_life import LogLife
 
 from tarry.base.errors import StorageError
+from tarry.log.copying import append_copy
 from tarry.log.recovery import point_writer, truncation
 from tarry.log.recovery.truncation import try_restart, try_truncate
 from tarry.records.batch import decode_batch_header
@@ -48,7 +49,7 @@ class History:
         return [
             batch.data
             for batch in self.batches
-            if batch.end_offset > start and batch.base_offset < end
+            if start < end and batch.end_offset > start and batch.base_offset < end
         ]
 
 
@@ -58,7 +59,7 @@ class Follower(LogLife):
     def __init__(self, seed: int) -> None:
         super().__init__(seed, 3000)
         self.history = History(0, [])
-        # What a crash may bring back as well: the cut away from it is not durable.
+        # Records that a crash may bring back as well: their removal is not durable.
         self.earlier: list[History] = []
         # Told to the leader as durable, of the last history.
         self.told = 0
@@ -100,7 +101,7 @@ class Follower(LogLife):
         cut_short = answer + b"\0" * self.random.randrange(60)
         for window, header in check_copy(cut_short, 0, len(cut_short)):
             try:
-                log.append_copy(window, header, 1000 + self.made)
+                append_copy(log, window, header, 1000 + self.made)
             except StorageError:
                 # A gap so large that everything before has to be durable.
                 assert log.is_dirty or log.has_tail
@@ -180,6 +181,9 @@ class Follower(LogLife):
             copied = [
                 one for one in self.history.batches if one.end_offset <= self.log.log_end_offset
             ]
+            if self.log.has_undurable_cut:
+                # What a failed write left may come back, and is the last leader's.
+                self.earlier.append(self.history)
             self.history = History(self.history.start, copied)
             self.epoch = max(self.epoch, int(self.log.leader_epochs.latest_epoch)) + 1
             self.log.assign_epoch(self.epoch)

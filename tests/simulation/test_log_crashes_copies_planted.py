@@ -11,10 +11,10 @@ from tests.simulation import test_log_crashes_copies as lives
 from tarry.base.errors import TarryError
 from tarry.log.recovery import point_writer, truncation
 from tarry.log.recovery.listing import Listing
-from tarry.log.recovery.point_writer import RecoveryPointWriter
 from tarry.log.recovery.points import RecoveryPoint
 from tarry.log.recovery.recovery import _Recovery
 from tarry.log.segment import Segment
+from tarry.log.state import EMPTYING, GIVING_UP, Cut
 from tarry.simulation.disk import SimulatedDisk
 
 SEEDS = 300
@@ -71,23 +71,14 @@ def files_keep_their_names_until_they_are_gone(patch: pytest.MonkeyPatch) -> Non
         for path in segment.file_paths():
             if log.disk.exists(path):
                 log.disk.begin_remove(path)
-                log.note_name()
+                log.unflushed.note_name()
 
     patch.setattr(truncation, "_remove_files", under_their_names)
 
 
 def a_recovery_point_in_the_middle_of_a_cut(patch: pytest.MonkeyPatch) -> None:
-    save = RecoveryPointWriter._save
-
-    def careless(self, log, files, directories):
-        had_begun = log.cut.has_begun
-        log.cut.has_begun = False
-        try:
-            save(self, log, files, directories)
-        finally:
-            log.cut.has_begun = had_begun
-
-    patch.setattr(RecoveryPointWriter, "_save", careless)
+    patch.setattr(Cut, "has_begun", property(lambda self: False))
+    patch.setattr(Cut, "must_end", property(lambda self: False))
 
 
 def a_restart_looks_like_any_other_row(patch: pytest.MonkeyPatch) -> None:
@@ -96,8 +87,10 @@ def a_restart_looks_like_any_other_row(patch: pytest.MonkeyPatch) -> None:
 
 def a_restart_without_its_row(patch: pytest.MonkeyPatch) -> None:
     def at_once(log, offset):
-        log.recovery_point.is_restart = True
-        return truncation.try_restart(log, offset)
+        is_done = truncation.try_restart(log, offset)
+        if log.cut.state == GIVING_UP:
+            log.cut.enter(EMPTYING, log.cut.offset)
+        return is_done
 
     patch.setattr(lives, "try_restart", at_once)
 

@@ -32,7 +32,7 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.streaming.metricsEnabled": "false",
-    # What runs for seconds gains nothing from the slow compiler.
+    # A program that runs for seconds gains nothing from the slow compiler.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.session.timeZone": "UTC",
 }

@@ -11,19 +11,23 @@ from typing import TYPE_CHECKING
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
+from pyspark.sql import functions as of
 from tests.support.spark.audit import make_topic
 
 from tarry.client import Producer
 from tarry.spark.archive.archive import ArchiveOptions, archive
 from tarry.spark.archive.manifest import ArchiveRefused
 from tarry.spark.backfill.backfill import BackfillOptions, BackfillSummary, backfill
+from tarry.spark.backfill.plan import WindowSpan
+from tarry.spark.backfill.results import KIND, NEW, OLD_KEY, OLD_VALUE, compared, moment_of, within
 from tarry.spark.pipeline.file.reader import read_pipeline
 from tarry.spark.reading.bounds import TopicChoice
+from tarry.spark.steps.aggregation import WINDOW, result_columns
 from tarry.spark.writing.publishing import Publishing
 from tarry.testing import Tarry
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from tarry.spark.pipeline.file.sections import Pipeline
 
@@ -131,7 +135,7 @@ def test_a_killed_backfill_goes_on_and_every_event_is_in_its_window(
     def killed(*arguments: object) -> None:
         raise Killed
 
-    # What is frozen is published by the next start.
+    # The next start publishes a frozen batch.
     with monkeypatch.context() as patched:
         patched.setattr(Publishing, "_send", killed)
         with pytest.raises(Killed):
@@ -178,3 +182,59 @@ def test_sessions_that_a_late_event_joins_become_one(
         ("FR", 1, BEGIN_MS),
         ("FR", 1, BEGIN_MS + 50_000),
     ]
+
+
+@pytest.mark.parametrize(
+    ("from_ms", "until_ms", "closed_ms", "ends_min"),
+    [
+        # A window that ends at the watermark is closed, one that ends a millisecond later is not.
+        (None, None, 3 * MINUTE_MS, [1, 2, 3]),
+        (None, None, 3 * MINUTE_MS - 1, [1, 2]),
+        # A window has its begin and not its end.
+        (MINUTE_MS, None, 9 * MINUTE_MS, [2, 3, 4]),
+        (MINUTE_MS - 1, None, 9 * MINUTE_MS, [1, 2, 3, 4]),
+        (None, 2 * MINUTE_MS, 9 * MINUTE_MS, [1, 2]),
+        (None, 2 * MINUTE_MS + 1, 9 * MINUTE_MS, [1, 2, 3]),
+    ],
+)
+def test_windows_at_a_bound_are_in_or_out_to_the_millisecond(
+    spark: SparkSession,
+    from_ms: int | None,
+    until_ms: int | None,
+    closed_ms: int,
+    ends_min: list[int],
+) -> None:
+    times = spark.createDataFrame([(moment_of(minute * MINUTE_MS),) for minute in range(4)], ["at"])
+    windows = times.select(of.window("at", "1 minute").alias(WINDOW))
+
+    found = within(windows, WindowSpan(from_ms, until_ms, closed_ms)).select(f"{WINDOW}.end")
+
+    ends = found.select(of.unix_millis("end").alias("at_ms")).collect()
+    assert sorted(row.at_ms // MINUTE_MS for row in ends) == ends_min
+
+
+@pytest.mark.parametrize(("gap_s", "gone"), [(29, {"removed": 2}), (30, {}), (31, {})])
+def test_a_session_that_only_touches_the_new_one_stays(
+    spark: SparkSession, tmp_path: Path, gap_s: int, gone: dict[str, int]
+) -> None:
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+    (tmp_path / "pipeline.toml").write_text(FILE.format(name="touching", window='session = "30s"'))
+    (one,) = read_pipeline(tmp_path / "pipeline.toml", {}).aggregates
+
+    def sessions(*begins_s: int) -> DataFrame:
+        rows = [
+            (moment_of(begin * 1_000), moment_of(begin * 1_000 + 30_000), "DE", 1, begin)
+            for begin in begins_s
+        ]
+        names = ["begin", "finish", "country", "visits", "latest"]
+        ends = [of.col("begin").alias("start"), of.col("finish").alias("end")]
+        frame = spark.createDataFrame(rows, names)
+        return frame.select(of.struct(*ends).alias(WINDOW), *names[2:])
+
+    # One of before begins and another one ends so many seconds away from what is there now.
+    key, value = result_columns(one.by, one.values)
+    known = sessions(100 - gap_s, 100 + gap_s).select(key.alias(OLD_KEY), value.alias(OLD_VALUE))
+
+    kinds = [row[KIND] for row in compared(sessions(100), one, known).select(KIND).collect()]
+
+    assert Counter(kinds) == {NEW: 1, **gone}

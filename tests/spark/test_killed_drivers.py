@@ -33,7 +33,7 @@ STARTS_MAX = 10
 # and started again.  One that is well ends within 20 s.
 DRIVER_S_MAX = 100
 DRIVERS_LOG = "drivers.log"
-# What Python returns for an exception.
+# Exit code of Python after an exception.
 FAILED = 1
 
 TRAPS = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,6 +80,44 @@ def test_a_stream_goes_on_where_its_checkpoint_says(
         ("goes-on", 0): 2,
         ("goes-on", 1): 1,
     }
+
+
+def committed_of(checkpoint: str) -> dict[str, int]:
+    """Offsets of the newest micro-batch that the checkpoint calls done, by partition."""
+    done = max((int(one.name) for one in Path(checkpoint, "commits").glob("[0-9]*")), default=None)
+    if done is None:
+        return {}
+    told = json.loads(Path(checkpoint, "offsets", str(done)).read_text().splitlines()[2])
+    return {partition: at for partition, at in told["ahead"].items() if partition.isdigit()}
+
+
+def test_group_offsets_are_never_beyond_the_checkpoint(
+    stream: DataStreamReader, broker: Tarry, run: Run
+) -> None:
+    broker.topic("ahead", partitions=2)
+    for partition in (0, 1):
+        broker.send("ahead", *(b"%d" % number for number in range(3)), partition=partition)
+    reader = stream.option("subscribe", "ahead").option("groupId", "ahead-job")
+    seen: list[tuple[dict[str, int], dict[str, int]]] = []
+
+    def look(frame: DataFrame, number: int) -> None:
+        frame.count()
+        told = broker.admin.group_offsets(["ahead-job"])["ahead-job"]
+        assert isinstance(told, dict)
+        shown = {str(partition): one.offset for (_, partition), one in told.items()}
+        seen.append((shown, committed_of(run.checkpoint)))
+        if len(seen) == 2:
+            raise ValueError("the micro-batch fails")
+
+    run.keep = look  # type: ignore[method-assign]
+    failure(run, reader.option("maxOffsetsPerTrigger", "2"))
+    run.available_now(reader)
+
+    # While a micro-batch runs, and when one failed and comes again.
+    assert len(seen) == 4
+    for shown, committed in seen:
+        assert all(at <= committed.get(partition, 0) for partition, at in shown.items()), seen
+    assert any(committed for _, committed in seen)
 
 
 def test_available_now_ends_at_the_first_targets_in_batches_of_the_limit(

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_200)]
 JVM = "jvm"
 WORKERS = "Python workers"
 SLEEP = "sleep"
-# What the sleep is called where it is counted.
+# The name under which the sleep is counted.
 SLEPT = "driver sleeps behind SendRound"
 
 

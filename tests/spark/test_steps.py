@@ -501,6 +501,19 @@ def test_doubles_are_marked_and_nothing_is_dropped(spark, events, folder, rocksd
     }
 
 
+def test_a_double_exactly_within_is_one_on_a_stream_and_in_a_batch(events, rocksdb, tmp_path):
+    came = [("a", 0), ("a", 60), ("b", 0), ("b", 61), ("c", 60), ("c", 0), ("d", 61), ("d", 0)]
+    write_files(tmp_path / "in", [[(*one, "placed") for one in came]])
+
+    def doubles(rows):
+        return {row["_record"].offset for row in rows if row["_rule"] == "duplicate"}
+
+    frames = [events(stream=flag, directory=tmp_path / "in") for flag in (True, False)]
+    stream, batch = (deduplicate(frame, by=["id"], within="1h") for frame in frames)
+
+    assert doubles(run(stream, tmp_path)) == doubles(batch.collect()) == {1, 5}
+
+
 def test_an_event_that_a_rule_rejected_makes_no_other_one_late(events, rocksdb, tmp_path):
     batches = [
         [("a", 0, "placed")],
@@ -555,6 +568,17 @@ def test_each_wait_ends_once_and_says_how(events, rocksdb, tmp_path):
     assert re.sub(r"\d", "0", expired) == re.sub(r"\d", "0", same_key)
 
 
+def test_an_event_at_the_watermark_is_late_and_one_behind_it_is_not(events, rocksdb, tmp_path):
+    """Late is ten minutes: the watermark is at minute 50 when the last events come."""
+    at_limit = [("a", 50, "placed"), ("b", 51, "placed")]
+    more = [[("x", 60, "viewed")], [("x", 60, "viewed")], at_limit, [("x", 120, "viewed")]]
+    write_files(tmp_path / "in", more)
+
+    rows = run(unpaid(events(stream=True, directory=tmp_path / "in"), "id"), tmp_path)
+
+    assert [row.key for row in rows] == ["b"]
+
+
 def test_a_wait_expires_while_only_other_events_come(events, rocksdb, tmp_path):
     # The last event has no key, and begins and completes nothing.
     write_files(tmp_path / "in", [[("a", 0, "placed")], [(None, 120, "viewed")]])
@@ -566,19 +590,30 @@ def test_a_wait_expires_while_only_other_events_come(events, rocksdb, tmp_path):
     assert [(row.key, json.loads(row.value)["outcome"]) for row in rows] == [("a", "expired")]
 
 
-@pytest.mark.parametrize("span", [{"window": "1h", "slide": "30m"}, {"session": "10m"}])
-def test_results_of_windows_are_those_computed_in_one_go(events, span, tmp_path):
+@pytest.mark.parametrize(
+    ("span", "late", "watermark"),
+    [
+        ({"window": "1h", "slide": "30m"}, "10m", 290),
+        ({"session": "10m"}, "10m", 290),
+        # A window and a session end exactly at the watermark.
+        ({"window": "1h", "slide": "30m"}, "60m", 240),
+        ({"session": "10m"}, "90m", 210),
+    ],
+)
+def test_results_of_windows_are_those_computed_in_one_go(events, span, late, watermark, tmp_path):
     def results(rows):
         assert {row.topic for row in rows} == {"counts"}
         return {row.key: json.loads(row.value) for row in rows}
 
-    options = {"late": "10m", "by": ["kind"], "values": {"n": "count(*)"}, "topic": "counts"}
+    options = {"late": late, "by": ["kind"], "values": {"n": "count(*)"}, "topic": "counts"}
 
     streamed = run(aggregate(events(stream=True), **span, **options), tmp_path)
     at_once = results(aggregate(events(stream=False), **span, **options).collect())
 
-    # The watermark is ten minutes behind the newest event.
-    closed = {key: value for key, value in at_once.items() if value["end"] <= minute(290)}
+    # The watermark is so far behind the newest event.
+    closed = {key: value for key, value in at_once.items() if value["end"] <= minute(watermark)}
+    if watermark != 290:
+        assert minute(watermark) in {value["end"] for value in closed.values()}
     assert results(streamed) == closed
     assert len(streamed) == len(closed) < len(at_once)
     key, value = next(iter(closed.items()))

@@ -81,6 +81,11 @@ class BrokerProcess:
         self.send_signal(number)
         return self.wait()
 
+    def stop_cleanly(self) -> None:
+        """Ask for a clean stop, and show the end of the log if it was not clean."""
+        code = self.stop()
+        assert code == 0, f"exit code {code}; the end of its log:\n{self.log()[-4000:]}"
+
     def kill(self) -> None:
         """kill -9: what was not written is gone, what was written stays."""
         self.send_signal(signal.SIGKILL)

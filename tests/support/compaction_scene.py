@@ -17,7 +17,7 @@ from tarry.log.log import Log
 from tarry.log.logs import Logs
 from tarry.log.state import LogListener
 from tarry.partition.producers import ProducerStates
-from tarry.partition.state import ProducerListener
+from tarry.partition.replicated_log import ProducerListener
 from tarry.records.batch import BatchHeader, decode_batch_header
 from tarry.records.builder import BatchBuilder
 from tarry.records.rebuild import has_delete_horizon
@@ -109,12 +109,15 @@ class CompactionScene:
         self.producers.update(decode_batch_header(data, 0), base_offset, 0)
         return base_offset
 
-    def roll(self) -> None:
-        """Let a new segment begin, durable recovery point included, so that all before is ripe."""
+    def roll(self, timestamp: int = START_WALL_MS) -> None:
+        """Let a new segment begin, durable recovery point included, so that all before is ripe.
+
+        The new segment begins with a record of this timestamp.
+        """
         segment_bytes = self.config.segment_bytes
         self.flush()
         self.config.segment_bytes = 1
-        self.append((b"the last segment's", b"v"))
+        self.append((b"the last segment's", b"v"), timestamp=timestamp)
         self.config.segment_bytes = segment_bytes
         self.flush()
         self.save_recovery_point()
@@ -167,7 +170,7 @@ class CompactionScene:
         kept: dict[int, int] = {}
         for header, data in self.batches():
             if not has_delete_horizon(header):
-                # What cannot be opened or told anew stays as it is.
+                # A batch that cannot be opened or rebuilt stays as it is.
                 continue
             for record in decode_records(data, size_max=EVERYTHING):
                 if record.value is None and record.offset < self.log.compaction.cleaned_offset:

@@ -12,44 +12,50 @@ from collections import deque
 from collections.abc import Callable
 
 from tarry.base import errors
-from tarry.group import offsets
-from tarry.group.appends import Append
-from tarry.group.decision import Decision
-from tarry.group.joining import decide_join
-from tarry.group.membership import decide_heartbeat, decide_leave, decide_sync
-from tarry.group.notes import Note
-from tarry.group.outcomes import (
-    decide_append_failed,
-    decide_fresh_sessions,
-    decide_join_expired,
-    decide_load,
-    decide_recorded,
-    decide_session_expired,
-    decide_sync_expired,
-    decide_unload,
+from tarry.group.classic.joining import decide_join
+from tarry.group.classic.kind import CLASSIC
+from tarry.group.classic.membership import (
+    decide_heartbeat,
+    decide_leave,
+    decide_sync,
 )
-from tarry.group.records import NO_TOPIC_ID, GroupRecord, decode_record, encode_record
-from tarry.group.requests import (
-    Answer,
-    CommitPartition,
-    CommitRequest,
-    GroupSettings,
-    HeartbeatRequest,
+from tarry.group.classic.requests import (
     JoinAnswer,
     JoinRequest,
     LeaveRequest,
     LeavingMember,
     SyncRequest,
 )
-from tarry.group.round import (
+from tarry.group.classic.round import (
     COMPLETING_REBALANCE,
     PREPARING_REBALANCE,
     STABLE,
     GroupRound,
     Protocol,
 )
-from tarry.group.state import Groups, GroupState
-from tarry.group.transitions import Moment
+from tarry.group.classic.state import JOIN, SYNC, ClassicGroup
+from tarry.group.decision import Append, Decision, HeartbeatWait, Moment
+from tarry.group.notes import Note
+from tarry.group.offsets import decisions as offsets
+from tarry.group.offsets.records import NO_TOPIC_ID
+from tarry.group.offsets.requests import CommitPartition, CommitRequest
+from tarry.group.records import GroupRecord
+from tarry.group.requests import Answer, GroupSettings
+from tarry.group.state import (
+    Groups,
+    GroupState,
+    Kinds,
+    decide_append_failed,
+    decide_recorded,
+    sent_away,
+)
+
+KINDS = Kinds([CLASSIC])
+
+
+class HeartbeatAnswer(Answer, frozen=True):
+    """Code that a heartbeat is answered."""
+
 
 WALL_MS = 1_800_000_000_000
 RANGE = (("range", b"\x00\x00"),)
@@ -62,7 +68,7 @@ class Scene:
     def __init__(self, settings: GroupSettings | None = None, *, group_id: str = "g") -> None:
         self.settings = settings or GroupSettings()
         self.group_id = group_id
-        self.groups = Groups()
+        self.groups = Groups(KINDS)
         self.random = random.Random(1)
         self.now_ms = 0
         self.holds = False
@@ -83,8 +89,10 @@ class Scene:
         return Moment(self.now_ms, WALL_MS + self.now_ms, self.settings)
 
     @property
-    def group(self) -> GroupState:
-        return self.groups.group(self.group_id)
+    def group(self) -> ClassicGroup:
+        group = self.groups.group(self.group_id)
+        assert isinstance(group, ClassicGroup)
+        return group
 
     def take(self, decision: Decision, group: GroupState | None = None) -> None:
         """Carry a decision out, as the broker does."""
@@ -111,7 +119,7 @@ class Scene:
         while self.waiting and count != 0:
             group_id, append = self.waiting.popleft()
             for record in append.records:
-                self.durable.append(encode_record(record))
+                self.durable.append(record.encode())
                 self.groups.apply(record)
             group = self.groups.group(group_id)
             self.take(decide_recorded(group, append, self.moment), group)
@@ -149,30 +157,31 @@ class Scene:
         """An operation expired."""
         group = self.group
         if kind == "session":
-            self.take(decide_session_expired(group, member_id, self.moment))
+            self.take(CLASSIC.decide_session_expired(group, member_id, self.moment))
         elif kind == "join":
-            self.take(decide_join_expired(group, self.moment))
+            self.take(CLASSIC.decide_phase_expired(group, JOIN, self.moment))
         else:
-            generation_id = group.round.generation_id
-            self.take(decide_sync_expired(group, generation_id, self.moment))
+            self.take(CLASSIC.decide_phase_expired(group, SYNC, self.moment))
 
     def restart(self) -> None:
         """The broker dies and comes back: what was not durable is lost."""
         self.waiting.clear()
         self.groups = replayed(self.durable)
         for group in list(self.groups.by_id.values()):
-            self.take(decide_load(group, self.moment), group)
+            self.take(group.kind.decide_load(group, self.moment), group)
 
     def unload(self) -> None:
         """The partition is led elsewhere."""
         self.waiting.clear()
-        self.take(decide_unload(self.group, self.moment))
-        self.groups = Groups()
+        decision = Decision(self.now_ms)
+        decision.answers = sent_away(self.group, errors.NOT_COORDINATOR)
+        self.take(decision)
+        self.groups = Groups(KINDS)
 
     def stall(self, elapsed_ms: int) -> None:
         """The broker itself was stopped for so long."""
         self.now_ms += elapsed_ms
-        self.take(decide_fresh_sessions(self.group, self.moment))
+        self.take(CLASSIC.decide_fresh_sessions(self.group, self.moment))
 
     # -- requests
 
@@ -239,11 +248,17 @@ class Scene:
     ) -> int:
         if generation_id is None:
             generation_id = self.group.round.generation_id
-        request = HeartbeatRequest(
-            self.ticket(), member_id, instance_id, generation_id=generation_id
-        )
-        self.take(decide_heartbeat(self.group, request, self.moment))
-        return request.ticket
+        ticket = self.ticket()
+        code, member = decide_heartbeat(self.group, member_id, instance_id, generation_id)
+        answered = Decision(self.now_ms)
+        if member is not None:
+            deadline_ms = self.now_ms + member.session_timeout_ms
+            self.group.hear(member.member_id, deadline_ms, self.now_ms)
+            # For who writes down what was decided: it changes nothing more.
+            answered.heartbeats.append(HeartbeatWait(member.member_id, deadline_ms))
+        answered.answers.append(HeartbeatAnswer(ticket, code))
+        self.take(answered)
+        return ticket
 
     def leave(self, *members: LeavingMember) -> int:
         request = LeaveRequest(self.ticket(), members)
@@ -341,9 +356,9 @@ class Scene:
 
 def replayed(records: list[tuple[bytes, bytes | None]]) -> Groups:
     """The state that the log gives."""
-    groups = Groups()
+    groups = Groups(KINDS)
     for key, value in records:
-        record = decode_record(key, value)
+        record = KINDS.decode(key, value)
         assert record is not None
         groups.apply(record)
     return groups
@@ -375,6 +390,12 @@ def check_round(group: GroupState, now_ms: int) -> None:
         for name, _ in member.protocols:
             counts[name] = counts.get(name, 0) + 1
     assert now.protocol_counts == counts
+    assert now.members_size == sum(each.size for each in now.members.values())
+    assert now.assignments_size == sum(map(len, now.assignments.values()))
+    texts = [record.metadata for each in group.offsets.values() for record in each.values()]
+    waiting = sum(append.texts_size for append in group.appends)
+    texts_size = sum(map(len, texts)) + waiting
+    assert group.metadata_size == now.metadata_size + texts_size
     assert (now.join_deadline_ms is not None) == (now.phase == PREPARING_REBALANCE)
     if now.phase in (COMPLETING_REBALANCE, STABLE):
         assert now.leader_id in now.members

@@ -48,7 +48,7 @@ class HandLoop(asyncio.SelectorEventLoop):
             raise AssertionError("the loop would wait for ever")
         if timeout > 0:
             self.now = max(self.now, self._scheduled[0].when())
-        # What is due at `now` comes now, but nothing does that is due later, were it a moment.
+        # Entries due at `now` come now, but none that is due later, were it a moment.
         self._clock_resolution = self.coarse or math.ulp(self.now)
 
     def turn(self, count: int = 1) -> None:

@@ -14,19 +14,19 @@ from tarry.base.errors import StorageError
 from tarry.base.etcd import EtcdEvent, Put
 from tarry.base.settings import Settings
 from tarry.base.turn import Turn
-from tarry.cluster.change import Change
-from tarry.cluster.embedded import EmbeddedStore, open_store
-from tarry.cluster.etcd_store import EtcdStore
-from tarry.cluster.records import (
+from tarry.cluster.etcd.etcd_store import EtcdStore
+from tarry.cluster.etcd.transactions import Transaction
+from tarry.cluster.rows.row_records import KnownRows
+from tarry.cluster.rows.rows import ROW_FORMAT, BrokerRow, ClusterRow, Keys, LifeRow, encode_row
+from tarry.cluster.state.records import (
     BrokerRegistered,
     ClusterCreated,
     MetadataRecord,
 )
-from tarry.cluster.row_records import KnownRows
-from tarry.cluster.rows import ROW_FORMAT, BrokerRow, ClusterRow, Keys, LifeRow, encode_row
-from tarry.cluster.state import SERVING, ClusterState
-from tarry.cluster.store import MetadataStore
-from tarry.cluster.transactions import Transaction
+from tarry.cluster.state.state import SERVING, ClusterState
+from tarry.cluster.store.change import Change
+from tarry.cluster.store.embedded import EmbeddedStore, open_store
+from tarry.cluster.store.store import MetadataStore
 from tarry.log.logs import Logs
 from tarry.log.owner import LogOwner
 from tarry.simulation.disk import SimulatedDisk
@@ -60,7 +60,7 @@ class Ends:
         self.replica = ClusterState()
         for record in store.state.snapshot():
             self.replica.apply(record)
-        store.listener = self
+        store.listen(self)
 
     def on_applied(
         self, version: int, records: list[MetadataRecord], change: Change | None
@@ -123,7 +123,7 @@ class EmbeddedSubject(Subject):
             turn=Turn(0, WALL_MS),
             snapshot_bytes_min=self.snapshot_bytes_min,
         )
-        self.store.touch = self.touched.append
+        self.store.write_through(self.touched.append)
         self.ends = Ends(self.store)
 
     def write(self) -> None:

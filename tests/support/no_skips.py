@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-# What may be missing even there: shells that nobody needs for anything else, and in a container the
+# Things that may be missing even there: shells that nothing else needs, and in a container the
 # right to mount a disk.
 MAY_LACK: Final = re.compile(r"\b(zsh|fish) is not installed|no disk can be mounted here")
 

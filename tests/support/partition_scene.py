@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 
+from tarry.base.partition_row import PartitionRow
 from tarry.base.turn import Turn
 from tarry.log.config import LogConfig
 from tarry.log.logs import Logs
 from tarry.partition.leader import AppendResult, append_as_leader
+from tarry.partition.leadership import Leadership
 from tarry.partition.producers import ProducerStates
-from tarry.partition.role import Role
-from tarry.partition.state import Partition, ProducerListener
+from tarry.partition.replicated_log import ProducerListener, ReplicatedLog
 from tarry.records.builder import BatchBuilder
 from tarry.simulation.disk import SimulatedDisk
 from tarry.wire.reader import window_of
@@ -62,13 +63,15 @@ class PartitionScene:
         logs.load()
         log = logs.open("orders-0", bytes(16), self.config, ProducerListener(producers))
         logs.settle()
-        self.partition = Partition("orders", bytes(16), 0, log, producers, LEADER)
+        leadership = Leadership("orders", bytes(16), 0, LEADER)
+        self.partition = ReplicatedLog(leadership, log, producers)
         self.lead(0, [LEADER], [LEADER])
         self.partition.begin_after_recovery()
 
     def lead(self, epoch: int, replicas: list[int], isr: list[int]) -> None:
         """Have broker 1 lead the partition."""
-        self.partition.take_role(Role(LEADER, epoch, -1, 0, replicas, isr, -1, is_leader=True))
+        row = PartitionRow(LEADER, epoch, -1, 0, replicas, isr)
+        self.partition.leadership.take_row(row, True)
 
     def append(self, batch: bytes, *, acks: int = -1, version: int = 11) -> AppendResult:
         """Append a produced batch to the tail, or hear why not."""

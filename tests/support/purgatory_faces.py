@@ -23,6 +23,8 @@ class PureFace:
     """The purgatory of the broker, on a wheel."""
 
     name = "pure"
+    # How often an operation is tried that is handed in.
+    tries = 1
 
     def __init__(self, purge_interval: int = 1000) -> None:
         self.wheel = TimingWheel(0)
@@ -49,6 +51,7 @@ class ThreadedFace:
     """The purgatory for threads, on a timer that only the test turns."""
 
     name = "threaded"
+    tries = 2
 
     def __init__(self, purge_interval: int = 1000) -> None:
         self.now_ms = 0
@@ -80,6 +83,9 @@ class ThreadedFace:
 Face = PureFace | ThreadedFace
 FACES: tuple[type[PureFace], type[ThreadedFace]] = (PureFace, ThreadedFace)
 
+# Each try of an operation that is handed in.
+TRIES: tuple[tuple[type[Face], int], ...] = ((PureFace, 1), (ThreadedFace, 1), (ThreadedFace, 2))
+
 
 class Operation(DelayedOperation):
     """Completes once `is_ready`; writes down what happened to it."""
@@ -106,6 +112,20 @@ class Operation(DelayedOperation):
     def on_expiration(self) -> None:
         self.happened.append("expired")
         self.at_last()
+
+
+class Failing(Operation):
+    """Raises from the try with the given number on."""
+
+    def __init__(self, first: int, deadline_ms: int = 1000) -> None:
+        super().__init__(deadline_ms)
+        self.first = first
+
+    def try_complete(self) -> bool:
+        self.tries += 1
+        if self.tries >= self.first:
+            raise ValueError(f"try {self.tries}")
+        return False
 
 
 def watch(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.support.absent_requests import absent_request
+
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.alter_configs import (
@@ -98,6 +100,7 @@ from tarry.protocol.messages.produce import (
 )
 from tarry.protocol.messages.sync_group import SyncGroupRequest
 from tarry.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from tarry.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tarry.wire.reader import window_of
 
 TOPIC_RESOURCE = 2
@@ -200,15 +203,20 @@ def request_of(key: int, version: int, topic_id: bytes, batch: bytes) -> Message
             topics=[ListPartitionReassignmentsTopics("orders", [0])]
         ),
         api_keys.UNREGISTER_BROKER: lambda: UnregisterBrokerRequest(77),
+        api_keys.UPDATE_FEATURES: lambda: UpdateFeaturesRequest(
+            feature_updates=[FeatureUpdateKey("tarry.group.configs", 1)]
+        ),
         api_keys.DESCRIBE_TOPIC_PARTITIONS: lambda: DescribeTopicPartitionsRequest(
             topics=[TopicRequest(name="orders")], response_partition_limit=10
         ),
     }
     maker = makers.get(key)
-    return group_request(key, version) if maker is None else maker()
+    if maker is not None:
+        return maker()
+    return absent_request(key, version) or group_request(key, version, topic_id)
 
 
-def group_request(key: int, version: int) -> Message:
+def group_request(key: int, version: int, topic_id: bytes) -> Message:
     """Of the APIs of groups: `g` has its coordinator and nobody in it."""
     makers: dict[int, Callable[[], Message]] = {
         api_keys.FIND_COORDINATOR: lambda: (
@@ -235,20 +243,8 @@ def group_request(key: int, version: int) -> Message:
             if version >= 3
             else LeaveGroupRequest(group_id="g", member_id="m")
         ),
-        api_keys.OFFSET_COMMIT: lambda: OffsetCommitRequest(
-            group_id="g",
-            topics=[
-                OffsetCommitRequestTopic(
-                    name="orders",
-                    partitions=[
-                        OffsetCommitRequestPartition(
-                            partition_index=0, committed_offset=1, committed_metadata="x"
-                        )
-                    ],
-                )
-            ],
-        ),
-        api_keys.OFFSET_FETCH: lambda: offset_fetch_request(version),
+        api_keys.OFFSET_COMMIT: lambda: offset_commit_request(version, topic_id),
+        api_keys.OFFSET_FETCH: lambda: offset_fetch_request(version, topic_id),
         api_keys.DESCRIBE_GROUPS: lambda: DescribeGroupsRequest(groups=["g"]),
         api_keys.LIST_GROUPS: ListGroupsRequest,
         api_keys.CONSUMER_GROUP_HEARTBEAT: lambda: ConsumerGroupHeartbeatRequest("g", "m"),
@@ -266,9 +262,23 @@ def group_request(key: int, version: int) -> Message:
     return makers[key]()
 
 
-def offset_fetch_request(version: int) -> Message:
+def offset_commit_request(version: int, topic_id: bytes) -> Message:
+    partition = OffsetCommitRequestPartition(0, 1, committed_metadata="x")
+    topic = OffsetCommitRequestTopic(partitions=[partition])
+    if version >= 10:
+        topic.topic_id = topic_id
+    else:
+        topic.name = "orders"
+    return OffsetCommitRequest(group_id="g", topics=[topic])
+
+
+def offset_fetch_request(version: int, topic_id: bytes) -> Message:
     if version >= 8:
-        topics = [OffsetFetchRequestTopics(name="orders", partition_indexes=[0])]
-        return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)])
+        topics = OffsetFetchRequestTopics(partition_indexes=[0])
+        if version >= 10:
+            topics.topic_id = topic_id
+        else:
+            topics.name = "orders"
+        return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=[topics])])
     topic = OffsetFetchRequestTopic(name="orders", partition_indexes=[0])
     return OffsetFetchRequest(group_id="g", topics=[topic])

@@ -292,11 +292,14 @@ class Player:
     def do_sleep(self, words: list[str]) -> None:
         self.cluster.now_ms += int(words[0])
 
+    def do_finish(self, words: list[str]) -> None:
+        self.core.finish_handed_out()
+
     def do_close(self, words: list[str]) -> None:
         leave = True if "leave" in words else None
         timeout_ms = next((int(word) for word in words if word.isdigit()), 5_000)
         now_ms = self.cluster.now_ms
-        closing = self.core.begin_close(timeout_ms, now_ms, leave=leave, is_finished=True)
+        closing = self.core.begin_close(timeout_ms, now_ms, leave=leave)
         try:
             self.perform(closing)
         except ZeroDivisionError as error:

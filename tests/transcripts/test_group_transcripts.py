@@ -28,33 +28,35 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.support.group_scene import Scene
+from tests.support.group_scene import HeartbeatAnswer, Scene
 
 from tarry.base import errors
-from tarry.group.decision import Decision
-from tarry.group.notes import (
-    AppendFailed,
+from tarry.group.classic.notes import (
     AssignmentMissing,
     BecameEmpty,
     BecameStable,
     GenerationBegan,
-    MemberRemoved,
-    Note,
     RebalanceBegan,
     RoundChanged,
 )
-from tarry.group.records import GroupMetadata, GroupRecord, OffsetCommitted
-from tarry.group.requests import (
-    Answer,
-    CommitAnswer,
-    CommitPartition,
-    HeartbeatAnswer,
+from tarry.group.classic.records import GroupMetadata
+from tarry.group.classic.requests import (
     JoinAnswer,
     LeaveAnswer,
     LeavingMember,
     SyncAnswer,
 )
-from tarry.group.round import PHASE_NAMES, Protocol
+from tarry.group.classic.round import PHASE_NAMES, Protocol
+from tarry.group.decision import Decision
+from tarry.group.notes import (
+    AppendFailed,
+    MemberRemoved,
+    Note,
+)
+from tarry.group.offsets.records import OffsetCommitted
+from tarry.group.offsets.requests import CommitAnswer, CommitPartition
+from tarry.group.records import GroupRecord
+from tarry.group.requests import Answer
 
 FILES = sorted(Path(__file__).with_name("group").glob("*.txt"))
 REWRITES = os.environ.get("TARRY_REWRITE") == "1"
@@ -70,7 +72,7 @@ class Player:
         self.scene.on_decision = self.on_decision
         self.scene.on_answer = self.on_answer
         self.lines: list[str] = []
-        # What each client was last told its id is.
+        # The id that each client was given last.
         self.ids: dict[str, str] = {}
         # How each client joined.
         self.options: dict[str, dict[str, str]] = {}
@@ -217,9 +219,9 @@ class Player:
                 self.say(f"session of {wait.member_id} is not watched: it waits")
             else:
                 self.say(f"session of {wait.member_id} until {wait.deadline_ms}")
-        if decision.round is not None and now.join_deadline_ms is not None:
+        if decision.has_moved and now.join_deadline_ms is not None:
             self.say(f"join phase until {now.join_deadline_ms}")
-        if decision.round is not None and now.sync_deadline_ms is not None:
+        if decision.has_moved and now.sync_deadline_ms is not None:
             self.say(f"sync phase until {now.sync_deadline_ms}, without {', '.join(now.unsynced)}")
 
     def on_answer(self, answer: Answer) -> None:

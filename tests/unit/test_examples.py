@@ -32,6 +32,7 @@ BROKER_PAGES = (
     "docs/how-to/compacted-topics.md",
     "docs/how-to/consume-in-a-group.md",
     "docs/how-to/consumer-groups.md",
+    "docs/how-to/delay-a-record.md",
     "docs/how-to/fork-and-workers.md",
     "docs/how-to/look-at-waits-and-rebalances.md",
     "docs/how-to/moving-from-other-clients.md",

@@ -18,7 +18,7 @@ from tarry.protocol.schema import ApiSchema, Field, Versions, load_all
 from tarry.protocol.schema.notation import SCALARS, VERSION_LAST, parse_versions, snake_case
 
 # The release whose descriptors our schema follows; newer jars have more versions.
-RELEASE = "4.1"
+RELEASE = "4.4"
 
 TYPES = {
     "bool": "bool",

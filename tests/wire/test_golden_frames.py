@@ -102,6 +102,7 @@ def test_a_clients_batch_is_a_window_of_its_frame(client: str) -> None:
         ("aiokafka", compression.SNAPPY),
         ("confluent-kafka", compression.ZSTD),
         ("java", compression.LZ4),
+        ("java-4.1", compression.LZ4),
         ("kcat", compression.ZSTD),
     ],
 )
@@ -120,7 +121,7 @@ def test_java_names_itself_in_api_versions() -> None:
     request = request_of("java", "ApiVersions")
 
     assert request.client_software_name == "apache-kafka-java"
-    assert request.client_software_version == "4.1.0"
+    assert request.client_software_version == "4.4.0"
 
 
 def test_a_consumer_is_told_from_a_replica_by_an_absent_tag() -> None:

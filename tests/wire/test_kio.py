@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 from kio.index import load_payload_module
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
+from tests.support.kio_versions import kio_knows
 
 from tarry.protocol.api_keys import APIS
 from tarry.protocol.registry import MESSAGES
@@ -25,6 +26,7 @@ CASES = [
     for key, api in APIS.items()
     for kind in ("request", "response")
     for version in range(api.version_min, api.version_max + 1)
+    if kio_knows(key, version)
 ]
 
 

@@ -21,8 +21,8 @@ class DiskTrouble:
     `directory` is what an operator calls the disk's directory.
     """
 
-    def __init__(self, disk: Disk, logger: logging.Logger) -> None:
-        self.directory = "the log directory"
+    def __init__(self, disk: Disk, logger: logging.Logger, directory: str) -> None:
+        self.directory = directory
         self._disk = disk
         self._logger = logger
         # A full disk and a failing one end on their own.

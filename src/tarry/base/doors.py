@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from mypy_extensions import mypyc_attr
+
 
 class LogFile(Protocol):
     """A file that grows at its end.  `size` is what has been written, flushed or not."""
@@ -169,6 +171,7 @@ STOP_REQUESTED: Final = 6
 ETCD: Final = 7
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Event:
     """Event that a turn handles.  Which fields count depends on `kind`."""
 
@@ -176,11 +179,13 @@ class Event:
 
     def __init__(self, kind: int) -> None:
         self.kind = kind
+        # open: an event is data, which its maker fills
         self.connection_id = 0
         self.data = b""
         self.listener = ""
         self.peer = ""
         self.flush_id = 0
+        # open: an event is data, which its maker fills
         self.error = ""
 
     @property
@@ -228,6 +233,15 @@ def disconnected(connection_id: int, error: str = "") -> Event:
     event.connection_id = connection_id
     event.error = error
     return event
+
+
+def renumbered(event: Event, connection_id: int) -> Event:
+    """Return an event of a connection that was begun here, as one of another id."""
+    same = Event(event.kind)
+    same.connection_id = connection_id
+    same.data = event.data
+    same.error = event.error
+    return same
 
 
 def flushed(flush_id: int, error: str = "") -> Event:

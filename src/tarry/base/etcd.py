@@ -28,6 +28,7 @@ class Compare(msgspec.Struct, frozen=True):
     """Condition on a key's revision; 0 is that of a key which is not there.
 
     `of` names the revision: "create" when the key came into being, "mod" of its newest value.
+    "newest" is a condition on all keys that begin with `key`: no value is newer than `revision`.
     """
 
     key: bytes

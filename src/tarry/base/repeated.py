@@ -1,6 +1,7 @@
 """Repeated faults of one peer, summed up: at most one line a second, peer and kind of fault.
 
-A peer is its host: every connection of a broken client comes from another port.  The first fault
+A peer is its host, as `base/hosts` counts it: every connection of a broken client comes from
+another port.  The first fault
 is written at once; those of the following second are counted, and told with the next line or by
 `flush`.  What peers send is made printable, so that nobody writes lines of their own.
 """
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import logging
 from typing import Final
+
+from tarry.base.hosts import counted_host, host_of
 
 INTERVAL_MS: Final = 1_000
 
@@ -31,7 +34,8 @@ class RepeatedFaults:
 
     def report(self, peer: str, reason: str, now_ms: int, kind: str = "") -> None:
         """`peer` is "host:port" or a host.  What has a kind is not lost among other faults."""
-        name = f"{host_of(peer)} {kind}" if kind else host_of(peer)
+        counted = counted_host(host_of(peer))
+        name = f"{counted} {kind}" if kind else counted
         host = self._hosts.get(name)
         if host is not None and now_ms - host.written_ms < INTERVAL_MS:
             host.unwritten += 1
@@ -80,12 +84,6 @@ class _Host:
 
     def summary(self) -> str:
         return f" (and {self.unwritten} more since the last line)" if self.unwritten else ""
-
-
-def host_of(peer: str) -> str:
-    """Return the host of "host:port"; IPv6 hosts stand in brackets."""
-    host, colon, port = peer.rpartition(":")
-    return host if colon and port.isdigit() else peer
 
 
 def printable(text: str) -> str:

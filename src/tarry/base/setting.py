@@ -143,6 +143,9 @@ def value_text(value: Value) -> str | None:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ",".join(value)
+    if isinstance(value, float):
+        # Java writes 1.5E308.
+        return str(value).replace("e+", "E").replace("e-", "E-")
     return str(value)
 
 

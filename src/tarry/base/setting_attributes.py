@@ -35,18 +35,20 @@ class SettingAttributes:
     replica_fetch_backoff_ms: int
     replica_socket_timeout_ms: int
     follower_replication_throttled_rate: int
-    listeners: str
-    advertised_listeners: str | None
+    listeners: tuple[str, ...]
+    advertised_listeners: tuple[str, ...] | None
     listener_security_protocol_map: str
     inter_broker_listener_name: str | None
-    controller_listener_names: str | None
-    log_dirs: str | None
-    log_dir: str | None
+    controller_listener_names: tuple[str, ...] | None
+    log_dirs: tuple[str, ...] | None
+    log_dir: tuple[str, ...] | None
     socket_request_max_bytes: int
+    queued_max_request_bytes: int
     socket_send_buffer_bytes: int
     socket_receive_buffer_bytes: int
     socket_listen_backlog_size: int
     connections_max_idle_ms: int
+    max_connection_creation_rate: int
     max_connections: int
     max_connections_per_ip: int
     max_connections_per_ip_overrides: str
@@ -57,6 +59,7 @@ class SettingAttributes:
     min_insync_replicas: int
     replica_lag_time_max_ms: int
     message_max_bytes: int
+    max_decompressed_message_bytes: int
     compression_type: str
     compression_gzip_level: int
     compression_lz4_level: int

@@ -13,15 +13,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from tarry.base.errors import InvalidSetting
+from tarry.base.hosts import counted_host
+from tarry.base.limits import QUEUED_BYTES_MAX
 from tarry.base.listeners import BrokerListener, parse_listeners
 from tarry.base.setting import (
     DEFAULT_ONLY,
     GONE,
     HONOURED,
+    WITHOUT_EFFECT,
     Setting,
     Value,
     read_table,
@@ -29,6 +32,7 @@ from tarry.base.setting import (
     value_text,
 )
 from tarry.base.setting_attributes import SettingAttributes
+from tarry.base.settings_idle_table import IDLE_TABLE
 from tarry.base.settings_ignored import REASONS, reason_without_effect
 from tarry.base.settings_table import DEFAULT_ONLY_TABLE, GONE_TABLE, HONOURED_TABLE
 from tarry.base.spelling import Spelling
@@ -42,6 +46,15 @@ SETTINGS: Final[dict[str, Setting]] = {
         *read_table(GONE_TABLE, GONE),
     )
 }
+
+# Without effect, and yet a change is taken and described: Kafka takes it while a broker runs.
+IDLE_SETTINGS: Final[dict[str, Setting]] = {
+    row.key: row for row in read_table(IDLE_TABLE, WITHOUT_EFFECT)
+}
+for _row in IDLE_SETTINGS.values():
+    _row.sentence = f"No effect: {REASONS[_row.key]}."
+
+DESCRIBED_SETTINGS: Final[dict[str, Setting]] = {**SETTINGS, **IDLE_SETTINGS}
 
 # May be changed while the broker runs: Kafka's, but for the listeners, which stay as they were
 # opened.
@@ -65,6 +78,7 @@ _ADDRESS_KEYS: Final = (
 _REREAD_KEYS: Final = frozenset(
     (
         *DYNAMIC_KEYS,
+        *IDLE_SETTINGS,
         *(other for key in DYNAMIC_KEYS for other, _ in SETTINGS[key].behind),
         "logging.level",
     )
@@ -108,8 +122,8 @@ class Settings(SettingAttributes):
         self.open_listeners: list[BrokerListener]
         with self._blaming(*_ADDRESS_KEYS):
             self.open_listeners, self.closed_listeners = parse_listeners(
-                self.listeners,
-                self.advertised_listeners or "",
+                self.get_text("listeners"),
+                self.get_text("advertised.listeners"),
                 self.get_text("listener.security.protocol.map"),
                 self.get_text("controller.listener.names"),
             )
@@ -129,6 +143,12 @@ class Settings(SettingAttributes):
             )
         return name
 
+    def advertised_addresses(self) -> dict[str, tuple[str, int]]:
+        """Return the address that a client is told, by the listener that it came through."""
+        return {
+            each.name: (each.advertised_host, each.advertised_port) for each in self.open_listeners
+        }
+
     def _derive(self) -> None:
         """Derive every attribute from the layers."""
         for row in SETTINGS.values():
@@ -139,8 +159,22 @@ class Settings(SettingAttributes):
         elif self.log_retention_ms == 0:
             with self._blaming(*_RETENTION_KEYS):
                 raise InvalidSetting("log.retention.ms=0: it must be at least 1, or -1 for ever")
+        with self._blaming("queued.max.request.bytes", "socket.request.max.bytes"):
+            self.queued_bytes_max = self._queued_bytes_max()
         with self._blaming("max.connections.per.ip.overrides"):
             self.connections_max_by_ip = _by_ip(self.max_connections_per_ip_overrides)
+
+    def _queued_bytes_max(self) -> int:
+        """Return the bytes that requests of all connections may hold before they are handled."""
+        frame_bytes_max = self.socket_request_max_bytes
+        if self.queued_max_request_bytes <= 0:
+            return max(QUEUED_BYTES_MAX, 2 * frame_bytes_max)
+        if self.queued_max_request_bytes < frame_bytes_max:
+            raise InvalidSetting(
+                f"queued.max.request.bytes={self.queued_max_request_bytes}: it must be at least "
+                f"socket.request.max.bytes, which is {frame_bytes_max}"
+            )
+        return self.queued_max_request_bytes
 
     # -- what changes while the broker runs
 
@@ -199,7 +233,7 @@ class Settings(SettingAttributes):
         for values in (self._given_to_broker, self._given_to_cluster, self._given):
             if key in values:
                 return values[key]
-        return SETTINGS[key].default
+        return DESCRIBED_SETTINGS[key].default
 
     def get_int(self, key: str) -> int:
         value = self.effective(key)
@@ -215,7 +249,7 @@ class Settings(SettingAttributes):
         value = self.get(key)
         if value is not None:
             return value
-        for other, factor in SETTINGS[key].behind:
+        for other, factor in DESCRIBED_SETTINGS[key].behind:
             value = self.get(other)
             if isinstance(value, int):
                 return value * factor
@@ -245,6 +279,10 @@ class Settings(SettingAttributes):
             if reason is None:
                 raise InvalidSetting(_unknown(key))
             self.ignored.setdefault(reason, []).append(key)
+            if key in IDLE_SETTINGS:
+                # Any value loads; one that Kafka would refuse is not described.
+                with suppress(InvalidSetting):
+                    self._given[key] = IDLE_SETTINGS[key].parse(text)
             return
         if row.scope == GONE:
             raise InvalidSetting(f"{key} is not a setting any more: {row.sentence}")
@@ -283,13 +321,13 @@ class Settings(SettingAttributes):
 
 def keys_behind(key: str) -> tuple[str, ...]:
     """Return the key and those that count while it is not given, in their order."""
-    row = SETTINGS.get(key)
+    row = DESCRIBED_SETTINGS.get(key)
     return (key,) if row is None else (key, *[other for other, _ in row.behind])
 
 
 def why_not_dynamic(key: str) -> str:
     """Return why the key cannot be changed while the broker runs, as a sentence; "" if it can."""
-    if key in DYNAMIC_KEYS:
+    if key in DYNAMIC_KEYS or key in IDLE_SETTINGS:
         return ""
     row = SETTINGS.get(key)
     if row is not None and row.scope == GONE:
@@ -306,7 +344,7 @@ def _dynamic_value(key: str, text: str) -> Value:
     fault = why_not_dynamic(key)
     if fault:
         raise InvalidSetting(fault)
-    row = SETTINGS[key]
+    row = DESCRIBED_SETTINGS[key]
     value = row.parse(text)
     if row.scope == DEFAULT_ONLY and value != row.default:
         raise InvalidSetting(f"{key}={shown(text)} is not supported: {row.sentence}")
@@ -317,7 +355,9 @@ def _unknown(key: str) -> str:
     near = Spelling(sorted([*SETTINGS, *REASONS])).near(key)
     if near:
         return f"unknown setting {shown(key)}; did you mean {near}?"
-    return f"unknown setting {shown(key)}: Kafka and Tarry have none like it; leave it out"
+    return (
+        f"unknown setting {shown(key)}: Kafka (up to 4.4) and Tarry have none like it; leave it out"
+    )
 
 
 def _by_ip(text: str) -> dict[str, int]:
@@ -331,5 +371,5 @@ def _by_ip(text: str) -> dict[str, int]:
             raise InvalidSetting(
                 f"max.connections.per.ip.overrides={shown(text)}: write address:number"
             )
-        numbers[address.strip("[]")] = int(number)
+        numbers[counted_host(address)] = int(number)
     return numbers

@@ -76,9 +76,9 @@ follower.replication.throttled.rate long   9223372036854775807 0.. dynamic
     Only with etcd: bytes a second that replicas which are far behind, or not in sync, take from
     each leader.
 
-listeners                          string  PLAINTEXT://127.0.0.1:9092
+listeners                          list    PLAINTEXT://127.0.0.1:9092
     Addresses to listen on, NAME://host:port, separated by commas; port 0 takes a free one.
-advertised.listeners               string  -
+advertised.listeners               list    -
     Addresses told to clients, by listener name; without it, those of listeners.
 listener.security.protocol.map     string  PLAINTEXT:PLAINTEXT,SSL:SSL,\
 SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
@@ -86,16 +86,20 @@ SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
 inter.broker.listener.name         string  -
     Only with etcd: the listener through which brokers reach each other, the same name at all of
     them. Without it: the first of listeners.
-controller.listener.names          string  -
+controller.listener.names          list    -
     Listeners of KRaft's controller; they are not opened, since Tarry has none.
 
-log.dirs                           string  -
+log.dirs                           list    -
     Directory of all data; only one. If it is not set: log.dir; if that is not set: ./tarry-data.
-log.dir                            string  -
+log.dir                            list    -
     Older name of log.dirs.
 
 socket.request.max.bytes           int     104857600   1..
     A request frame larger than this closes its connection.
+queued.max.request.bytes           long    -1
+    Bytes of requests that may have arrived and not be handled yet, of all connections together.
+    Past half of it, connections that hold more than their share are read in turns. At least
+    socket.request.max.bytes; -1: 512 MiB, or twice socket.request.max.bytes if that is more.
 socket.send.buffer.bytes           int     102400      -1..
     The kernel's send buffer of a connection; -1 leaves it to the system.
 socket.receive.buffer.bytes        int     102400      -1..
@@ -104,10 +108,13 @@ socket.listen.backlog.size         int     50          1..
     Connections that the kernel holds before they are accepted.
 connections.max.idle.ms            long    600000
     A connection without a request for longer than this is closed; negative: never.
+max.connection.creation.rate       int     2147483647  0.. dynamic
+    New connections a second, of all listeners together; more wait to be accepted. The brokers'
+    own listener is not held up, if there are others.
 max.connections                    int     2147483647  0.. dynamic
     Connections at the same time; more are closed at once.
 max.connections.per.ip             int     2147483647  0.. dynamic
-    Connections at the same time from one address.
+    Connections at the same time from one address; addresses of one IPv6 /64 are one.
 max.connections.per.ip.overrides   string  "" dynamic
     Exceptions from max.connections.per.ip, address:number, separated by commas.
 
@@ -128,6 +135,9 @@ replica.lag.time.max.ms            long    30000
 
 message.max.bytes                  int     1048588     0.. dynamic
     Largest record batch that a topic accepts.
+max.decompressed.message.bytes     int     2147483639  1..2147483639 dynamic
+    Largest record that a topic accepts in a compressed batch, decompressed. Below the default the
+    broker decompresses every such batch, 16 MiB of it at most, and refuses one that is larger.
 compression.type                   string  producer    uncompressed|zstd|lz4|snappy|gzip|producer \
 dynamic
     How record batches are stored. producer: as the producer compressed them. Every other value:

@@ -18,7 +18,12 @@ _REPLICA_KEYS: Final = (
 
 def warnings(settings: Settings) -> list[str]:
     """Return a sentence for each thing that a user who wrote these settings may not expect."""
-    return [*_without_effect(settings), *_alone(settings), *_open_to_everybody(settings)]
+    return [
+        *_without_effect(settings),
+        *_alone(settings),
+        *_open_to_everybody(settings),
+        *_shared_with_clients(settings),
+    ]
 
 
 def _without_effect(settings: Settings) -> list[str]:
@@ -55,4 +60,19 @@ def _open_to_everybody(settings: Settings) -> list[str]:
     return [
         f"this broker is open to everybody who can reach {addresses}: Tarry has no TLS, "
         f"authentication or access control yet{useless}"
+    ]
+
+
+def _shared_with_clients(settings: Settings) -> list[str]:
+    """Warn of brokers that copy records through a listener that clients use as well."""
+    listeners = settings.open_listeners
+    if settings.store_address is None or all(one.is_loopback for one in listeners):
+        return []
+    name = settings.inter_broker_listener
+    if any(one.name != name for one in listeners):
+        return []
+    return [
+        f"clients and brokers share the listener {name}: whoever reads their traffic can pass for "
+        "a broker that copies, and have records count as copied that are not; give the brokers a "
+        "listener of their own (inter.broker.listener.name) in a network without clients"
     ]

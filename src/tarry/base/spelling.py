@@ -16,6 +16,12 @@ LETTERS_MAX: Final = 100
 # near "listeners" (0.67), while "database.url" has nothing above 0.25.
 SCORE_NEAR: Final = 0.6
 
+# A part between dots that is as long as this must look like one of the known word's parts: a key of
+# a newer Kafka differs from a known one by a whole word (assignment, heartbeat), a slip of the
+# finger by letters ("dris" shares 0.4 with "dirs").
+PART_LETTERS_MIN: Final = 4
+PART_SCORE_NEAR: Final = 0.3
+
 
 class Spelling:
     """A fixed list of words and what they are made of."""
@@ -30,11 +36,26 @@ class Spelling:
         wanted = _pairs(word[:LETTERS_MAX])
         best, best_score = "", SCORE_NEAR
         for known, pairs in self._pairs:
-            score = 2 * len(wanted & pairs) / (len(wanted) + len(pairs))
+            score = _score(wanted, pairs)
             # The first word may be just near enough; a later one must be nearer.
-            if score > best_score or (not best and score >= SCORE_NEAR):
+            is_best = score > best_score or (not best and score >= SCORE_NEAR)
+            if is_best and _is_like_by_parts(word[:LETTERS_MAX], known):
                 best, best_score = known, score
         return best
+
+
+def _is_like_by_parts(word: str, known: str) -> bool:
+    """Return true if each longer part of the word looks like a part of the known one."""
+    known_parts = [_pairs(part) for part in (*known.split("."), known)]
+    return all(
+        any(_score(_pairs(part), one) >= PART_SCORE_NEAR for one in known_parts)
+        for part in word.split(".")
+        if len(part) >= PART_LETTERS_MIN
+    )
+
+
+def _score(one: frozenset[str], other: frozenset[str]) -> float:
+    return 2 * len(one & other) / (len(one) + len(other))
 
 
 def _pairs(word: str) -> frozenset[str]:

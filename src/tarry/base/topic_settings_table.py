@@ -1,4 +1,4 @@
-"""Topic keys of Kafka 4.1, all of them: type, default and range, and what each means here.
+"""Topic keys of Kafka 4.4, all of them: type, default and range, and what each means here.
 
 The notation is that of `base/setting`.  A key is honoured, or kept without effect, so that topics
 can be copied from a Kafka with all their settings, or accepted at its default only, where any
@@ -38,6 +38,10 @@ index.interval.bytes               int     4096        0.. behind=log.index.inte
 max.compaction.lag.ms              long    9223372036854775807 1.. \
 behind=log.cleaner.max.compaction.lag.ms
     A record older than this is compacted, even if its log is not dirty enough.
+max.decompressed.message.bytes     int     2147483639  1..2147483639 \
+behind=max.decompressed.message.bytes
+    Largest record that the topic accepts in a compressed batch, decompressed. Below the default
+    the broker decompresses every such batch, 16 MiB of it at most, and refuses one that is larger.
 max.message.bytes                  int     1048588     0.. behind=message.max.bytes
     Largest record batch that the topic accepts.
 message.timestamp.after.max.ms     long    3600000     0.. behind=log.message.timestamp.after.max.ms
@@ -74,7 +78,27 @@ unclean.leader.election.enable     boolean false behind=unclean.leader.election.
     Acknowledged records may be lost by it. A broker that is alone never needs it.
 """
 
+# Keys that Kafka does not have.
+OURS_TABLE: Final = """
+delay.default.ms                   long    -1          -1.. tarry
+    For delay.enable: every record waits so long, counted from the broker's clock at its append,
+    until it appears; -1: delay.source says when records are due.
+delay.enable                       boolean false       tarry
+    Records that are due later are kept apart, and appear when they are due. delay.source or
+    delay.default.ms says when that is; exactly one of them must. false: nothing more is delayed,
+    and what is pending still appears when it is due.
+delay.max.ms                       long    9223372036854775807 0.. tarry
+    For delay.enable: a record that is due later than so long from now is refused.
+delay.min.ms                       long    0           0.. tarry
+    For delay.enable: a record that is due sooner than so long from now is not delayed.
+delay.source                       string  none        none|timestamp tarry
+    For delay.enable: what says when a record is due. timestamp: its timestamp, so that
+    message.timestamp.after.max.ms does not apply. none: delay.default.ms.
+"""
+
 WITHOUT_EFFECT_TABLE: Final = """
+errors.deadletterqueue.group.enable boolean false
+    No effect: there are no share groups yet.
 file.delete.delay.ms               long    60000       0.. behind=log.segment.delete.delay.ms
     No effect: a deleted segment's file goes at once, and a reader that is being sent it gets all.
 flush.ms                           long    9223372036854775807 0.. behind=log.flush.interval.ms
@@ -89,6 +113,10 @@ local.retention.ms                 long    -2          -2.. behind=log.local.ret
     No effect: there is no tiered storage.
 preallocate                        boolean false behind=log.preallocate
     No effect: segments grow as they are written.
+remote.copy.lag.bytes              long    -1          -1.. behind=log.remote.copy.lag.bytes
+    No effect: there is no tiered storage.
+remote.copy.lag.ms                 long    0           -1.. behind=log.remote.copy.lag.ms
+    No effect: there is no tiered storage.
 remote.log.copy.disable            boolean false
     No effect: there is no tiered storage.
 remote.log.delete.on.disable       boolean false

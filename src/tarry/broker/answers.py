@@ -8,37 +8,53 @@ on when its peer has taken enough.
 from __future__ import annotations
 
 import logging
+from collections import deque
 
 from mypy_extensions import i64
 
-from tarry.base.doors import Transport
+from tarry.base.doors import Chunk, Transport
+from tarry.base.errors import ProtocolViolation
 from tarry.base.probe import Probe
 from tarry.base.repeated import RepeatedFaults
+from tarry.base.settings import Settings
 from tarry.base.turn import Turn
-from tarry.broker.connection import Connection, Slot
+from tarry.broker.connection import Connection
+from tarry.broker.kafka_connection import KafkaConnection, Slot
+from tarry.broker.queued_requests import Closer, QueuedRequests
 from tarry.protocol.frames import encode_response
 from tarry.protocol.message import Message
+from tarry.protocol.pieced import PiecedResponse
 from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.broker")
 
 
-class Answers:
+class Answers(Closer):
     """The connections, and those of them that have answers to send or frames to go on with."""
 
-    def __init__(self, turn: Turn, transport: Transport, timer: TimingWheel, probe: Probe) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        transport: Transport,
+        timer: TimingWheel,
+        probe: Probe,
+        settings: Settings,
+    ) -> None:
         self.turn = turn
         self.transport = transport
         self.timer = timer
         self.probe = probe
+        self.queued = QueuedRequests(turn, transport, timer, self, settings.queued_bytes_max)
         self.faults = RepeatedFaults(logger)
         self.connections: dict[int, Connection] = {}
         self._to_send: list[Connection] = []
-        self._to_process: list[Connection] = []
+        self._to_process: deque[Connection] = deque()
+        # Connections whose next request is large and waits for a later turn.
+        self._put_off: deque[Connection] = deque()
 
     def has_work_left(self) -> bool:
         """Return whether a turn without an event would send or handle something."""
-        return len(self._to_send) > 0 or len(self._to_process) > 0
+        return len(self._to_send) > 0 or len(self._to_process) > 0 or len(self._put_off) > 0
 
     def is_any_waiting(self) -> bool:
         """Return whether a request has no answer yet, or an answer has not left."""
@@ -46,9 +62,16 @@ class Answers:
 
     # -- out
 
-    def put(self, connection: Connection, slot: Slot, response: Message) -> None:
+    def put(self, connection: KafkaConnection, slot: Slot, response: Message) -> None:
         """Encode the answer into its slot; it leaves when those before it have."""
         chunks = encode_response(slot.api_key, slot.api_version, slot.correlation_id, response)
+        self._put_chunks(connection, slot, chunks)
+
+    def put_pieces(self, connection: KafkaConnection, slot: Slot, response: PiecedResponse) -> None:
+        """Put an answer that was encoded in pieces into its slot."""
+        self._put_chunks(connection, slot, response.finish())
+
+    def _put_chunks(self, connection: KafkaConnection, slot: Slot, chunks: list[Chunk]) -> None:
         size: i64 = 0
         for chunk in chunks:
             size += len(chunk)
@@ -57,10 +80,14 @@ class Answers:
         connection.held += size
         self.put_nothing(connection, slot)
 
-    def put_nothing(self, connection: Connection, slot: Slot) -> None:
+    def put_nothing(self, connection: KafkaConnection, slot: Slot) -> None:
         """Free the slot: all of its answer is in it, which is nothing for what wants none."""
         slot.is_answered = True
         connection.waiting -= 1
+        self.send_later(connection)
+
+    def send_later(self, connection: Connection) -> None:
+        """Queue the connection, so that this turn sends the answers that it releases."""
         if not connection.is_queued_to_send:
             connection.is_queued_to_send = True
             self._to_send.append(connection)
@@ -83,7 +110,7 @@ class Answers:
                 self.regulate_reading(connection)
 
     def _take(self, connection: Connection) -> None:
-        connection.release_slots()
+        connection.release()
         chunks = connection.out
         if chunks:
             connection.out = []
@@ -91,33 +118,57 @@ class Answers:
 
     # -- in
 
+    def process(self, connection: Connection) -> None:
+        """Handle the bytes that a connection has received, then pause or resume its reading."""
+        try:
+            connection.process()
+        except ProtocolViolation as violation:
+            self.close(connection, str(violation))
+        if not connection.is_closed:
+            self.regulate_reading(connection)
+
     def process_later(self, connection: Connection) -> None:
-        """Have the frames that the connection holds handled in the next turn."""
+        """Queue the connection, so that the next turn handles the frames that it holds."""
         if connection.has_unhandled() and not connection.is_queued_to_process:
             connection.is_queued_to_process = True
             self._to_process.append(connection)
 
-    def take_to_process(self) -> list[Connection]:
-        """Return the connections whose frames wait for this turn."""
-        waiting = self._to_process
-        if waiting:
-            self._to_process = []
-            for connection in waiting:
-                connection.is_queued_to_process = False
-        return waiting
+    def put_off(self, connection: Connection) -> None:
+        """Queue the connection, so that a later turn handles the large request that comes next."""
+        if not connection.is_queued_to_process:
+            connection.is_queued_to_process = True
+            self._put_off.append(connection)
+
+    def count_to_process(self) -> int:
+        """Return how many connections have frames that this turn is to handle."""
+        return len(self._to_process)
+
+    def count_put_off(self) -> int:
+        """Return how many connections have a large request that waits for a later turn."""
+        return len(self._put_off)
+
+    def next_to_process(self) -> Connection:
+        """Return the connection whose frames have waited longest."""
+        return self._taken(self._to_process.popleft())
+
+    def next_put_off(self) -> Connection:
+        """Return the connection whose large request was looked at longest ago."""
+        return self._taken(self._put_off.popleft())
+
+    def _taken(self, connection: Connection) -> Connection:
+        connection.is_queued_to_process = False
+        return connection
 
     def regulate_reading(self, connection: Connection) -> None:
-        """Read nothing behind frames that wait, so that they do not become ever more."""
-        is_blocked = connection.is_blocked() or connection.has_unhandled()
-        if is_blocked != connection.is_reading_paused:
-            connection.is_reading_paused = is_blocked
-            if is_blocked:
-                self.transport.pause_reading(connection.id)
-            else:
-                connection.resume_frame(self.turn.now_ms)
-                self.transport.resume_reading(connection.id)
+        """Pause reading while requests wait, so that their bytes do not grow without end."""
+        self.queued.regulate(connection)
 
     # -- ends of connections
+
+    def send_all_away(self, reason: str) -> None:
+        """Close every connection of a peer: others serve it."""
+        for connection in list(self.connections.values()):
+            self.let_go(connection, reason)
 
     def report(self, connection: Connection, reason: str, kind: str = "") -> None:
         """Log that a peer did something bad; the same of many is summed up by kind."""
@@ -140,12 +191,8 @@ class Answers:
     def forget(self, connection: Connection) -> None:
         """Give up what waits for a peer that is gone."""
         self.connections.pop(connection.id, None)
-        waiting = connection.waiting_slots()
+        self.queued.forget(connection)
         connection.drop()
-        for slot in waiting:
-            operation = slot.operation
-            if operation is not None:
-                operation.force_complete()
         watch = connection.watch
         if watch is not None:
             self.timer.cancel(watch)

@@ -8,10 +8,8 @@ expires.  It never blocks, starts no thread, reads no clock.  Hot: every request
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-from mypy_extensions import i64
 
 from tarry.base.doors import (
     CONNECTED,
@@ -27,10 +25,11 @@ from tarry.base.doors import (
     Random,
     Transport,
 )
-from tarry.base.errors import ProtocolViolation, StorageError
+from tarry.base.errors import StorageError
 from tarry.base.limits import (
-    ANSWER_BYTES_PER_TURN_MAX,
     COMPLETIONS_PER_TURN_MAX,
+    ELEMENTS_PER_TURN_MAX,
+    LARGE_REQUESTS_LOOKED_AT,
     POLL_MS_MAX,
     STALL_MS,
     TIMER_MOVES_PER_TURN_MAX,
@@ -44,25 +43,34 @@ from tarry.broker.coordinator.coordinators import Coordinators
 from tarry.broker.coordinator.groups.context import GroupContext
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.delayed.fetch import Fetches
+from tarry.broker.delayed.long_answers import LongAnswers
 from tarry.broker.delayed.produce import Produces
 from tarry.broker.delayed.recompressions import Recompressions
-from tarry.broker.dispatch import handle_frame
+from tarry.broker.dispatch import Dispatch
 from tarry.broker.duties.peer_watch import PeerWatch
 from tarry.broker.duties.record_deletions import RecordDeletions
 from tarry.broker.flushes import Flushes
-from tarry.broker.membership import ClusterMembership, PeerConnections
+from tarry.broker.group_kinds import served_kinds
+from tarry.broker.kafka_connection import KafkaConnection
+from tarry.broker.membership.neighbours import Neighbours
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.metadata.cluster_view import ClusterView
 from tarry.broker.metadata.hosting import Hosting
+from tarry.broker.metadata.leader_hints import LeaderHints
 from tarry.broker.metadata.removals import Removals
 from tarry.broker.metadata.retries import Retries
-from tarry.broker.part import Part, Parts, WaitingPart
+from tarry.broker.part import Parts, WaitingPart
+from tarry.broker.peers.peers import Peers
+from tarry.broker.replication.cuts import Cuts
+from tarry.broker.replication.follower import ReplicaFollower
+from tarry.broker.replication.placement import Placement
 from tarry.broker.route import Route
+from tarry.broker.scheduling.scheduling import Scheduling
 from tarry.broker.shutdown import Shutdown
 from tarry.broker.topics import Topics
-from tarry.cluster.producer_ids import ProducerIds
-from tarry.cluster.state import ClusterState
-from tarry.cluster.store import MetadataStore
+from tarry.cluster.decisions.producer_ids import ProducerIds
+from tarry.cluster.state.state import ClusterState
+from tarry.cluster.store.store import MetadataStore
 from tarry.log.logs import Logs
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
@@ -88,12 +96,17 @@ class Doors:
         self.probe = probe if probe is not None else Probe()
 
 
-class Broker:
-    """Broker of one id.  Made by `lifecycle.start`, which recovers what the disk holds.
+# Part of a broker that answers requests: called once, it may add parts, and returns its routes.
+Service = Callable[["Broker"], list[Route[Any]]]
+# Constructor of a connection that speaks another protocol than Kafka's: id, listener and peer.
+MakeConnection = Callable[[Answers, int, str, str], Connection]
 
-    `endpoints` gives the address to tell a client by the listener that it came through.
-    `membership` and all of replication are begun by `cluster_start`, and None without a cluster;
-    `attend_leading` looks at the lease before anything else in a turn.
+
+class Broker:
+    """Broker of one id.  Made by `lifecycle.start_broker`, which recovers what the disk holds.
+
+    `protocols` gives the constructors of connections by the listeners that do not speak Kafka's.
+    A broker of a cluster joins its `neighbours` in `cluster_start`.
     """
 
     def __init__(
@@ -103,7 +116,11 @@ class Broker:
         logs: Logs,
         store: MetadataStore,
         turn: Turn,
-        timer: TimingWheel | None = None,
+        timer: TimingWheel,
+        *,
+        neighbours: Neighbours,
+        services: Sequence[Service],
+        protocols: Mapping[str, MakeConnection],
     ) -> None:
         self.disk: Disk = doors.disk
         self.transport: Transport = doors.transport
@@ -111,56 +128,65 @@ class Broker:
         self.levels: LogLevels = doors.levels
         self.probe: Probe = doors.probe
         self.settings = settings
-        self.logs = logs
-        self.store = store
+        self.logs, self.store = logs, store
         self.cluster: ClusterState = store.state
         self.broker_id: int = settings.node_id
-        self.endpoints: dict[str, tuple[str, int]] = {}
         self.this_turn = turn
         self._turn_due_ms = turn.now_ms + POLL_MS_MAX
-        self.timer = TimingWheel(turn.now_ms) if timer is None else timer
-        self.membership: ClusterMembership | None = None
-        self.peers: PeerConnections | None = None
-        self.follower: Part | None = None
-        self.replica_leader: Part | None = None
-        self.attend_leading: Callable[[], None] | None = None
-        self.answers = Answers(self.this_turn, self.transport, self.timer, self.probe)
+        self.timer = timer
+        self.neighbours = neighbours
+        self.answers = Answers(turn, self.transport, self.timer, self.probe, settings)
         self.topics = Topics()
-        # Filled by `lifecycle`: handlers are bound to parts of this broker.
-        self.routes: dict[int, Route[Any]] = {}
+        self._protocols = protocols
         self.flushes = Flushes(self.disk, logs.trouble, self.probe)
         self.parts = Parts()
         self.recompressions = self.parts.add(Recompressions(self.this_turn, self.answers))
-        self.groups = self.parts.add(
-            GroupCoordinator(
-                GroupContext(
-                    self.this_turn, self.timer, self.flushes, settings, self.probe, self.cluster
-                )
-            )
+        self.long_answers = self.parts.add(LongAnswers(self.this_turn, self.answers))
+        groups = GroupContext(
+            turn, self.timer, self.flushes, settings, self.probe, self.cluster, kinds=served_kinds()
         )
-        self.coordinators = Coordinators()
-        self.coordinators.register(self.groups)
-        self.record_deletions = self.parts.add(
-            RecordDeletions(self.this_turn, self.timer, self.parts)
+        self.groups = self.parts.add(GroupCoordinator(groups))
+        self.coordinators = Coordinators(self.groups)
+        self.record_deletions = self.parts.add(RecordDeletions(turn, self.timer, self.parts))
+        self.cluster_view = ClusterView(store.state, settings, self.topics, neighbours)
+        hints = LeaderHints(self.cluster_view)
+        self.produces = self.parts.add(Produces(self.timer, hints))
+        self.fetches = self.parts.add(Fetches(self.answers, hints))
+        self.scheduling = self.parts.add(Scheduling(turn, self.timer, self.flushes, logs.trouble))
+        self.shutdown = Shutdown(
+            self.answers, self.parts, self.flushes, self.topics, logs, neighbours
         )
-        self.produces = self.parts.add(Produces(self.timer))
-        self.fetches = self.parts.add(Fetches(self.answers))
-        self.shutdown = Shutdown(self.answers, self.parts, self.flushes, self.topics, logs)
-        self.hosting = self._make_hosting()
+        self.routes: dict[int, Route[Any]] = {}
+        self.dispatch = Dispatch(self.routes, self.long_answers, self.shutdown)
+        self.peers = self._make_peers()
+        self.hosting = self.parts.add(self._make_hosting())
         metadata = self.parts.add(WaitingPart(self.timer, "Metadata"))
-        self.changes = MetadataChanges(
-            self.this_turn, metadata, store, self.hosting, settings, self.random
-        )
-        self.cluster_view = ClusterView(store.state, settings, self.endpoints, self.topics)
+        self.changes = MetadataChanges(self.long_answers, metadata, store, settings, self.random)
         self.producer_ids = ProducerIds(store)
-        # Duties that go by the calendar, and last the one that finishes what they begin: who moves
-        # the calendar on by hand has them done.
+        # Duties by the calendar, in order: the last one finishes the work of the others.
         self.calendar_duties: list[TimerEntry] = []
+        if neighbours.is_member:
+            self._follow()
+        self._serve(services)
+
+    def _make_peers(self) -> Peers:
+        peers = Peers(
+            self.settings,
+            self.cluster,
+            self.this_turn,
+            self.timer,
+            self.transport,
+            self.random,
+            answers=self.answers,
+            dispatch=self.dispatch,
+        )
+        self.parts.add_listening(peers)
+        return peers
 
     def _make_hosting(self) -> Hosting:
         retries = Retries(self.this_turn, self.timer)
-        hosting = Hosting(
-            self.cluster,
+        return Hosting(
+            self.store,
             self.settings,
             self.topics,
             self.logs,
@@ -170,12 +196,25 @@ class Broker:
             ),
             retries=retries,
             random=self.random,
-            listener=self.coordinators,
+            neighbours=self.neighbours,
+            parts=self.parts,
             on_closed=self.record_deletions.on_start_moved,
+            on_companion=self.scheduling.begin,
             fail=self.shutdown.fail,
         )
-        hosting.role_listeners.append(self.coordinators)
-        return hosting
+
+    def _follow(self) -> None:
+        """Follow the partitions that other brokers lead."""
+        settings, turn, deletions = self.settings, self.this_turn, self.record_deletions
+        cuts = Cuts(turn, self.flushes, deletions.hasten, deletions.request)
+        placement = Placement(settings, self.cluster, turn, self.flushes, self.peers, cuts)
+        self.parts.add(ReplicaFollower(turn, self.flushes, placement))
+        self.neighbours.follow(placement)
+
+    def _serve(self, services: Sequence[Service]) -> None:
+        for service in services:
+            for route in service(self):
+                self.routes[route.api_key] = route
 
     # -- the turn
 
@@ -193,9 +232,7 @@ class Broker:
         self.probe.on_turn(len(events), now_ms)
         answers = self.answers
         parts = self.parts
-        for connection in answers.take_to_process():
-            if not connection.is_closed:
-                self._process(connection)
+        self._process_waiting()
         for event in events:
             self._handle(event)
             if self.shutdown.is_over:
@@ -244,8 +281,8 @@ class Broker:
             logger.warning("the process did not run for %d ms: no time-out counts it", late_ms)
         turn.now_ms = now_ms - turn.stalled_ms
         turn.now_wall_ms = now_wall_ms
-        if self.attend_leading is not None:
-            self.attend_leading()
+        self.timer.set_time(turn.now_ms)
+        self.neighbours.attend()
         if late_ms > STALL_MS:
             self.parts.on_stall()
 
@@ -255,8 +292,8 @@ class Broker:
             connection = self.answers.connections.get(event.connection_id)
             if connection is not None:
                 connection.feed(event.data)
-                self._process(connection)
-            elif self.peers is not None:
+                self.answers.process(connection)
+            else:
                 self.peers.on_event(event)
         elif kind == FLUSHED:
             self._on_flushed(event)
@@ -267,75 +304,68 @@ class Broker:
             if connection is not None:
                 connection.unsent = 0
                 connection.active_ms = self.this_turn.now_ms
-                self._process(connection)
+                self.answers.process(connection)
         elif kind == DISCONNECTED:
             connection = self.answers.connections.get(event.connection_id)
             if connection is not None:
                 self.answers.forget(connection)
-            elif self.peers is not None:
+            else:
                 self.peers.on_event(event)
         elif kind == STOP_REQUESTED:
-            if self.membership is None:
+            if self.neighbours.membership is None:
                 self.shutdown.begin()
             else:
-                self.membership.stop()
-        elif kind == ETCD and self.membership is not None:
-            self.membership.on_event(event)
+                self.neighbours.membership.stop()
+        elif kind == ETCD and self.neighbours.membership is not None:
+            self.neighbours.membership.on_event(event)
 
     # -- connections
 
+    def _process_waiting(self) -> None:
+        """Handle the frames that wait, until this turn may handle no more."""
+        answers = self.answers
+        left = answers.count_to_process()
+        while left > 0 and not self.this_turn.is_spent():
+            left -= 1
+            connection = answers.next_to_process()
+            if not connection.is_closed:
+                self.answers.process(connection)
+        left = min(answers.count_put_off(), LARGE_REQUESTS_LOOKED_AT)
+        while left > 0 and self.this_turn.elements_decoded < ELEMENTS_PER_TURN_MAX:
+            left -= 1
+            connection = answers.next_put_off()
+            if not connection.is_closed:
+                self.answers.process(connection)
+
     def _on_connected(self, event: Event) -> None:
         if event.is_outgoing:
-            if self.peers is not None:
-                self.peers.on_event(event)
+            self.peers.on_event(event)
             return
-        if self.shutdown.is_begun:
+        if self.shutdown.is_begun or self.neighbours.must_send_away():
             self.transport.close(event.connection_id)
             return
         settings = self.settings
-        connection = Connection(
-            event.connection_id, event.listener, event.peer, settings.socket_request_max_bytes
-        )
+        connection: Connection
+        other = self._protocols.get(event.listener)
+        if other is None:
+            connection = KafkaConnection(
+                self.dispatch,
+                event.connection_id,
+                event.listener,
+                event.peer,
+                settings.socket_request_max_bytes,
+            )
+        else:
+            connection = other(self.answers, event.connection_id, event.listener, event.peer)
         self.answers.connections[connection.id] = connection
         PeerWatch(self.answers, connection, settings.connections_max_idle_ms).watch()
-
-    def _process(self, connection: Connection) -> None:
-        """Handle the whole frames that have arrived, until the peer must take answers first.
-
-        What is left when the connection has had its share of the turn comes with the next one.
-        """
-        held_max: i64 = connection.held + ANSWER_BYTES_PER_TURN_MAX
-        try:
-            while not connection.is_blocked() and not self.shutdown.is_begun:
-                if connection.held >= held_max or connection.is_held:
-                    break
-                if self.recompressions.is_spent():
-                    self.answers.process_later(connection)
-                    break
-                position: i64 = connection.next_frame(self.this_turn.now_ms)
-                if position < 0:
-                    break
-                handle_frame(
-                    self.routes,
-                    self.answers,
-                    connection,
-                    connection.data,
-                    position,
-                    connection.position,
-                )
-                if connection.is_closed:
-                    return
-        except ProtocolViolation as violation:
-            self.answers.close(connection, str(violation))
-            return
-        self.answers.regulate_reading(connection)
 
     # -- logs
 
     def _write(self) -> None:
         self.flushes.write()
         if self.flushes.lacks_files:
-            self.flushes.give_files_back(self.topics.replicas())
+            self.flushes.give_files_back(self.topics.logs())
         self.parts.settle()
         try:
             self.flushes.maybe_begin()
@@ -353,7 +383,7 @@ class Broker:
     # -- the end
 
     def _go_on_parting(self, events: list[Event], now_ms: int) -> None:
-        membership = self.membership
+        membership = self.neighbours.membership
         assert membership is not None
         for event in events:
             if event.kind == ETCD:
@@ -363,7 +393,7 @@ class Broker:
     @property
     def is_ready(self) -> bool:
         """True once clients may come: in a cluster, when the others know that it serves."""
-        return self.membership is None or self.membership.is_serving
+        return self.neighbours.membership is None or self.neighbours.membership.is_serving
 
     @property
     def is_stopped(self) -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tarry.base.doors import Disk, LogLevels, Random, Transport
 from tarry.base.probe import Probe
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.lifecycle import StartMetadata, start_broker
-from tarry.broker.metadata.cluster_member import ClusterMember
-from tarry.broker.metadata.doubts import UnwholeLogs, find_doubts, find_older_rows
-from tarry.broker.metadata.elections import Elections
-from tarry.broker.metadata.reassigning import Reassigning
-from tarry.broker.replication.start import begin_following, begin_leading
-from tarry.cluster.joining import Joining
+from tarry.broker.membership.cluster_member import ClusterMember
+from tarry.broker.membership.doubts import UnwholeLogs, find_doubts, find_older_rows
+from tarry.broker.membership.elections import Elections
+from tarry.broker.membership.other_views import OtherViews
+from tarry.broker.membership.reassigning import Reassigning
+from tarry.broker.replication.start import begin_leading
+from tarry.cluster.etcd.joining import Joining
 
 
 def start_member(
@@ -44,22 +47,19 @@ def start_member(
         now_wall_ms,
         probe=probe,
         levels=levels,
-        shared=StartMetadata(
-            joining.store, joining.turn_state, joining.timer, prepare=begin_following
-        ),
+        shared=StartMetadata(joining.store, joining.turn_state, joining.timer),
     )
-    joining.store.fail = broker.shutdown.fail
+    joining.serve(broker.shutdown.fail)
     for record in find_older_rows(broker.topics, joining.store.state):
         joining.store.state.apply(record)
         broker.hosting.react(record)
-    broker.membership = _begin_membership(broker, joining, boot_id)
-    broker.shutdown.leave = broker.membership.leave
+    member = _begin_membership(broker, joining, boot_id)
+    broker.neighbours.join(member, _views_of(broker, member))
     life = joining.life
-    begin_leading(broker, joining.store.known, lambda: life.is_alive)
-    changes = broker.changes
-    changes.also = Reassigning(
-        settings.node_id, joining.store, broker.hosting.retries, changes.also
-    )
+    begin_leading(broker, joining.store.known, lambda: life.left_ms)
+    joining.store.listen(broker.peers)
+    joining.store.listen(Reassigning(settings.node_id, joining.store, broker.hosting.retries))
+    joining.store.listen(member)
     # Producers that come while etcd is away find ids.
     broker.producer_ids.reserve()
     return broker
@@ -78,8 +78,8 @@ def _begin_membership(broker: Broker, joining: Joining, boot_id: str) -> Cluster
         store.state,
         boot_id=boot_id,
         is_other_disk=joining.is_other_disk,
+        then=flushes.then,
     )
-    doubts.then = flushes.then
     unwhole = UnwholeLogs(doubts, broker.topics)
     return ClusterMember(
         settings,
@@ -91,7 +91,29 @@ def _begin_membership(broker: Broker, joining: Joining, boot_id: str) -> Cluster
         timer=timer,
         topics=broker.topics,
         shutdown=broker.shutdown,
-        elections=Elections(settings, store, flushes, unwhole, turn, timer),
+        elections=Elections(
+            settings,
+            store,
+            flushes,
+            unwhole=unwhole,
+            unmade=broker.hosting.refused_places,
+            turn=turn,
+            timer=timer,
+        ),
         doubts=doubts,
         unwhole=unwhole,
+    )
+
+
+def _views_of(broker: Broker, member: ClusterMember) -> OtherViews:
+    """Have a broker ask others how they see it once its lease is over."""
+    reason = "this broker counts as dead to the others"
+    return OtherViews(
+        broker.settings,
+        broker.cluster,
+        member,
+        broker.peers,
+        broker.this_turn,
+        broker.timer,
+        send_away=partial(broker.answers.send_all_away, reason),
     )

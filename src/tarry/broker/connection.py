@@ -1,288 +1,119 @@
-"""A client's connection: frames out of bytes, answers in the order of the requests.
+"""Connection of one peer, in any protocol: the bytes out, and the reasons not to read it.
 
-Bytes come in any cut; a frame's memory grows with what has arrived, never with the length that
-it claims.  Each request takes a slot; an answer leaves when all slots before it are answered
-(docs/explanation/protocol-traps.md, 16).  A request is handled when those before it are answered,
-so that it sees what they did (19); `must_next_wait` has the exceptions.  A connection handles no
-further request while too much waits for its peer either: `is_blocked`.  Hot: every request passes
-here.
+A connection is read while there is no reason to pause.  A subclass makes requests of the bytes that
+arrive, and encodes its own answers.  Hot.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import read_i16_be, read_i32_be
 from mypy_extensions import i64, mypyc_attr
 
 from tarry.base.doors import Chunk
-from tarry.base.errors import ProtocolViolation
-from tarry.base.limits import (
-    FRAME_AGE_MS_MAX,
-    FRAME_PIECES_MAX,
-    REQUESTS_IN_FLIGHT_MAX,
-    UNSENT_BYTES_MAX,
-)
-from tarry.protocol import api_keys
-from tarry.purgatory.operation import DelayedOperation
+from tarry.base.limits import FRAME_AGE_MS_MAX, UNSENT_BYTES_MAX
 from tarry.timer.entry import TimerEntry
 
-# The longest of the beginnings by which foreign protocols are known, and the shortest header.
-HEADER_BYTES_MIN: Final = 8
-
-# Behind the first bytes of a frame: the length, then the API key.
-API_KEY_END: Final = 6
-
-# Below it a part of a frame is a piece: its object weighs as much as its bytes.
-SMALL_PIECE_BYTES: Final = 1_024
-
-_FOREIGN: Final = (
-    (b"GET ", "HTTP"),
-    (b"POST", "HTTP"),
-    (b"HEAD", "HTTP"),
-    (b"PUT ", "HTTP"),
-    (b"OPTI", "HTTP"),
-    (b"PRI ", "HTTP/2"),
-    (b"\x16\x03\x01", "TLS"),
-    (b"\x16\x03\x02", "TLS"),
-    (b"\x16\x03\x03", "TLS"),
-    (b"SSH-", "SSH"),
-)
-
-
-def foreign_protocol(start: bytes) -> str:
-    """Return the name of the protocol that a frame's first four bytes betray, or ""."""
-    for prefix, name in _FOREIGN:
-        if start.startswith(prefix):
-            return name
-    return ""
+# Reasons to pause reading, one bit each.  BEHIND: bytes that have arrived wait for a later turn, or
+# the peer has to take answers first.
+BEHIND: Final = 1
+# SHORT_OF_ROOM: the requests of all connections together hold too many bytes.
+SHORT_OF_ROOM: Final = 2
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Slot:
-    """The place of one answer among the answers of a connection."""
-
-    def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
-        self.api_key = api_key
-        self.api_version = api_version
-        self.correlation_id = correlation_id
-        # What waits to answer it, so that it can be given up when the peer goes away.
-        self.operation: DelayedOperation | None = None
-        self.is_answered = False
-        self.chunks: list[Chunk] | None = None
-        self.size: i64 = 0
-
-
 class Connection:
-    """Connection of one peer.  `data[position:end]` is what has arrived and is not handled yet."""
+    """Connection of one peer.  A subclass defines `feed`, and overrides the rest where needed."""
 
-    def __init__(self, connection_id: int, listener: str, peer: str, frame_bytes_max: int) -> None:
+    def __init__(self, connection_id: int, listener: str, peer: str) -> None:
         self.id = connection_id
         self.listener = listener
         self.peer = peer
-        self.frame_bytes_max = frame_bytes_max
-        self.client_software = ""
         self.is_closed = False
+        # The reasons not to read, and whether the transport was told to pause.
+        self.pauses: i64 = 0
         self.is_reading_paused = False
-        # Arrived and not yet handled: a whole buffer, or the parts of one unfinished frame.
-        self.data: bytes = b""
-        self.position: i64 = 0
-        self.parts: list[bytes] = []
-        # How many parts at the front are as large as they get.
-        self.parts_joined: i64 = 0
-        self.parts_size: i64 = 0
-        self.parts_needed: i64 = 0
-        self.frame_begun_ms = -1
+        # Time at which an unfinished request began (-1: there is none), and how long it may take.
+        self.begun_ms = -1
+        self.age_ms_max = FRAME_AGE_MS_MAX
+        # open: whoever takes or hands over bytes of the peer
         self.active_ms = 0
+        # open: the duty that watches the peer
         self.watch: TimerEntry | None = None
-        self.slots: list[Slot] = []
-        self.first_slot: i64 = 0
-        # Requests that are handled and have no answer yet: one, or several of one API.
-        self.waiting: i64 = 0
-        # Answered but not taken by the transport yet, and what it has not passed on.
-        self.unsent: i64 = 0
-        self.held: i64 = 0
+        # Chunks for the next send, and the bytes that were sent and that the peer has not taken
+        # yet.
         self.out: list[Chunk] = []
+        self.unsent: i64 = 0
         self.is_queued_to_send = False
         self.is_queued_to_process = False
-        # A request is made ready in steps: nothing behind it is handled before it is done.
-        self.is_held = False
+        # Bytes that `QueuedRequests` has counted for this connection.
+        self.queued_bytes: i64 = 0
 
     # -- bytes in
 
     def feed(self, data: bytes) -> None:
-        """Take bytes that arrived.  Whole frames are then got by `next_frame`."""
-        if self.parts_size == 0 and self.position >= len(self.data):
-            self.data = data
-            self.position = 0
-            return
-        if self.parts_size == 0:
-            # Whole frames wait here because the connection is blocked.
-            self._begin_parts()
-        self.parts.append(data)
-        self.parts_size += len(data)
-        if self.parts_size >= self.parts_needed:
-            self._join_parts()
-        elif (
-            len(data) < SMALL_PIECE_BYTES and len(self.parts) - self.parts_joined > FRAME_PIECES_MAX
-        ):
-            self._join_pieces()
+        """Take bytes that arrived."""
+        raise NotImplementedError
 
-    def _begin_parts(self) -> None:
-        rest = self.data[self.position :]
-        self.parts.append(rest)
-        self.parts_size = len(rest)
-        self.parts_needed = 0
-        self.data = b""
-        self.position = 0
+    def process(self) -> None:
+        """Handle the bytes that have arrived; `ProtocolViolation` closes the connection."""
 
-    def _join_pieces(self) -> None:
-        joined = b"".join(self.parts[self.parts_joined :])
-        del self.parts[self.parts_joined :]
-        self.parts.append(joined)
-        self.parts_joined += 1
+    def trim(self) -> i64:
+        """Return how many bytes have arrived and are not handled; free the memory of the others."""
+        return 0
 
-    def _join_parts(self) -> None:
-        joined = b"".join(self.parts) if len(self.parts) > 1 else self.parts[0]
-        self.parts = []
-        self.parts_joined = 0
-        self.parts_size = 0
-        self.data = joined
-        self.position = 0
-
-    def next_frame(self, now_ms: int) -> i64:
-        """Position behind the next whole frame's length field, or -1 if none is whole.
-
-        The frame then is `data[position:frame_end(position)]`.  Raises `ProtocolViolation` for
-        a length that no request has.
-        """
-        if self.parts_size > 0:
-            return -1
-        available: i64 = len(self.data) - self.position
-        if available < 4:
-            if available > 0:
-                self._wait_for(4, now_ms)
-            return -1
-        size: i64 = i64(read_i32_be(self.data, self.position))
-        if size < HEADER_BYTES_MIN or size > self.frame_bytes_max:
-            raise ProtocolViolation(self._bad_length(size))
-        if available < size + 4:
-            # No more of it than its key: until that is known it may have to wait.
-            self._wait_for(size + 4 if available >= API_KEY_END else API_KEY_END, now_ms)
-            return -1
-        position = self.position + 4
-        self.position = position + size
-        self.frame_begun_ms = -1
-        self.active_ms = now_ms
-        return position
-
-    def must_next_wait(self) -> bool:
-        """True if the next frame, whole or not, is to be handled after what waits is answered.
-
-        A produce behind a produce need not, nor a commit of offsets behind another: what they do
-        is done in the order of the log, nothing that is decided about the second depends on
-        whether the first is durable, and their answers tell of themselves alone.
-        """
-        if len(self.data) - self.position < API_KEY_END:
-            return False
-        key: int = read_i16_be(self.data, self.position + 4)
-        if key == self.slots[-1].api_key and key in (api_keys.PRODUCE, api_keys.OFFSET_COMMIT):
-            return False
-        # What cannot be a request closes the connection, and at once.
-        size: i64 = i64(read_i32_be(self.data, self.position))
-        return HEADER_BYTES_MIN <= size <= self.frame_bytes_max
-
-    def _wait_for(self, needed: i64, now_ms: int) -> None:
-        self._begin_parts()
-        self.parts_needed = needed
-        if self.frame_begun_ms < 0:
-            self.frame_begun_ms = now_ms
-
-    def _bad_length(self, size: i64) -> str:
-        start = self.data[self.position : self.position + 4]
-        name = foreign_protocol(start)
-        if name:
-            return f"these are {name} bytes on a Kafka port"
-        if size < HEADER_BYTES_MIN:
-            return f"a frame of {size} bytes is no request"
-        return (
-            f"a frame of {size} bytes is over socket.request.max.bytes ({self.frame_bytes_max}); "
-            "raise that setting if such requests are meant"
-        )
-
-    def is_frame_late(self, now_ms: int) -> bool:
-        """True if an unfinished frame began too long ago: a peer that trickles."""
-        return self.frame_begun_ms >= 0 and now_ms - self.frame_begun_ms >= FRAME_AGE_MS_MAX
-
-    def resume_frame(self, now_ms: int) -> None:
-        """Reading goes on: an unfinished frame's age counts from now, the pause was ours."""
-        if self.frame_begun_ms >= 0:
-            self.frame_begun_ms = now_ms
-
-    # -- answers out
-
-    def is_blocked(self) -> bool:
-        """True while nothing more of this peer is handled: answers must be made or taken first."""
-        return (
-            self.unsent + self.held >= UNSENT_BYTES_MAX
-            or len(self.slots) - self.first_slot >= REQUESTS_IN_FLIGHT_MAX
-            or (self.waiting > 0 and self.must_next_wait())
-        )
+    def has_part(self) -> bool:
+        """Return whether only the first part of a request has arrived."""
+        return False
 
     def has_unhandled(self) -> bool:
-        """True if bytes wait that `next_frame` has not looked at since a slot came free."""
-        return self.parts_size == 0 and self.position < len(self.data)
+        """Return whether there are bytes that `process` might handle now."""
+        return False
 
-    def open_slot(self, slot: Slot) -> None:
-        """Give an answer its place behind those that were asked for before it."""
-        self.slots.append(slot)
-        self.waiting += 1
+    def is_late(self, now_ms: int) -> bool:
+        """Return whether an unfinished request takes too long, as that of a peer that trickles
+        bytes.
+        """
+        return self.begun_ms >= 0 and now_ms - self.begun_ms >= self.age_ms_max
 
-    def release_slots(self) -> None:
+    def resume_request(self, now_ms: int) -> None:
+        """Restart the age of an unfinished request: the broker paused reading, not the peer."""
+        if self.begun_ms >= 0:
+            self.begun_ms = now_ms
+
+    # -- whether it is read
+
+    def pause(self, reason: i64) -> None:
+        """Add a reason not to read; `Answers.regulate_reading` puts it into effect."""
+        self.pauses |= reason
+
+    def resume(self, reason: i64) -> None:
+        """Take a reason away; reading goes on when none is left."""
+        self.pauses &= ~reason
+
+    def is_short_of_room(self) -> bool:
+        """Return whether reading waits until other connections hold fewer bytes."""
+        return self.pauses & SHORT_OF_ROOM != 0
+
+    def is_blocked(self) -> bool:
+        """Return whether answers must be made or taken before the next request is handled."""
+        return self.unsent >= UNSENT_BYTES_MAX
+
+    # -- bytes out
+
+    def release(self) -> None:
         """Move what is answered, in order, to what the next send takes."""
-        slots = self.slots
-        first: i64 = self.first_slot
-        count: i64 = len(slots)
-        while first < count:
-            slot = slots[first]
-            if not slot.is_answered:
-                break
-            if slot.chunks is not None:
-                self.out.extend(slot.chunks)
-                self.held -= slot.size
-                self.unsent += slot.size
-                slot.chunks = None
-            first += 1
-        if first == count:
-            slots.clear()
-            first = 0
-        elif first >= 64:
-            del slots[:first]
-            first = 0
-        self.first_slot = first
 
     def has_unanswered(self) -> bool:
-        """True while a request has no answer yet."""
-        return len(self.slots) > self.first_slot
+        """Return whether a request has no answer yet."""
+        return False
 
     def has_waiting(self) -> bool:
-        """True while a request has no answer yet, or an answer has not left."""
+        """Return whether a request has no answer yet, or an answer is not sent."""
         return self.has_unanswered() or self.unsent > 0
 
-    def waiting_slots(self) -> list[Slot]:
-        """Return the slots without an answer, oldest first."""
-        return [slot for slot in self.slots[self.first_slot :] if not slot.is_answered]
-
     def drop(self) -> None:
-        """Forget everything: the peer is gone or was closed."""
+        """Drop all bytes, and cancel the requests that wait: the peer is gone."""
         self.is_closed = True
-        self.data = b""
-        self.position = 0
-        self.parts = []
-        self.parts_joined = 0
-        self.parts_size = 0
-        self.slots = []
-        self.first_slot = 0
-        self.waiting = 0
         self.out = []
-        self.frame_begun_ms = -1
+        self.begun_ms = -1

@@ -1,9 +1,9 @@
 """Flushes: one gathered write per touched log and turn, one flush round at a time.
 
-A round covers every log that was written since the last one; what is appended while it is under
-way shares the next (ARCHITECTURE.md, "Durability").  Beside the rounds there are single flushes,
-each with a step that follows it.  A failed round is never tried again: the
-kernel may have dropped the dirty pages, so a second success would prove nothing.
+A round covers every log that was written since the last one, up to a thousand; what is appended
+while it is under way shares the next (ARCHITECTURE.md, "Durability").  Beside the rounds there are
+single flushes, each with a step that follows it.  A failed round is never tried again: the kernel
+may have dropped the dirty pages, so a second success would prove nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable
 from tarry.base.disk_trouble import DiskTrouble
 from tarry.base.doors import Disk, LogFile
 from tarry.base.errors import StorageError, TooManyOpenFiles
+from tarry.base.limits import FLUSHED_LOGS_PER_ROUND_MAX
 from tarry.base.probe import Probe
 from tarry.broker.part import Parts
 from tarry.log.owner import LogOwner
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 
 
 class Flushes:
@@ -103,11 +104,7 @@ class Flushes:
         """
         if self.flush_id >= 0 or not self.dirty:
             return
-        owners: list[LogOwner] = []
-        for owner in self.dirty:
-            if not owner.is_closed:
-                owners.append(owner)
-        self.dirty = {}
+        owners = self._first_dirty()
         left: list[LogOwner] = []
         while True:
             try:
@@ -121,8 +118,23 @@ class Flushes:
                     self.trouble.report("no flush can begin", error)
                     self.lacks_files = True
                     break
-        for owner in left:
-            self.dirty[owner] = None
+        if left:
+            # In front of those that the round had no room for.
+            self.dirty = dict.fromkeys([*left, *self.dirty])
+
+    def _first_dirty(self) -> list[LogOwner]:
+        """Take the logs of the next round, those that have waited longest."""
+        owners: list[LogOwner] = []
+        rest: dict[LogOwner, None] = {}
+        for owner in self.dirty:
+            if owner.is_closed:
+                continue
+            if len(owners) < FLUSHED_LOGS_PER_ROUND_MAX:
+                owners.append(owner)
+            else:
+                rest[owner] = None
+        self.dirty = rest
+        return owners
 
     def _begin(self, owners: list[LogOwner]) -> None:
         """Begin a round of these owners; `TooManyOpenFiles` leaves them as they were."""
@@ -162,7 +174,7 @@ class Flushes:
             return
         self._moved = []
         for owner in moved:
-            assert isinstance(owner, Partition)
+            assert isinstance(owner, ReplicatedLog)
             parts.on_moved(owner)
 
     def _end_round(self) -> None:

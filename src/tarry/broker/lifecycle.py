@@ -6,8 +6,9 @@ Like `shutdown` it may wait for the disk: nobody is served meanwhile.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from tarry.base.disk_trouble import INTERVAL_MS
@@ -15,7 +16,7 @@ from tarry.base.doors import Disk, LogLevels, Random, Transport
 from tarry.base.probe import Probe
 from tarry.base.settings import Settings
 from tarry.base.turn import Turn
-from tarry.broker.broker import Broker, Doors
+from tarry.broker.broker import Broker, Doors, MakeConnection, Service
 from tarry.broker.duties.compactions import Compactions
 from tarry.broker.duties.housekeeping import (
     Counters,
@@ -27,11 +28,12 @@ from tarry.broker.duties.housekeeping import (
 )
 from tarry.broker.events.event_log import EventLog
 from tarry.broker.loggers import KeptLevels
+from tarry.broker.membership.neighbours import Neighbours
 from tarry.broker.routes import make_routes
-from tarry.cluster.dynamic_settings import take_over_changes
-from tarry.cluster.embedded import open_store
-from tarry.cluster.identity import refuse_members_directory
-from tarry.cluster.store import MetadataStore
+from tarry.cluster.configs.dynamic_settings import take_over_changes
+from tarry.cluster.lives.identity import refuse_members_directory
+from tarry.cluster.store.embedded import open_store
+from tarry.cluster.store.store import MetadataStore
 from tarry.log.logs import Logs
 from tarry.log.recovery.point_writer import RECOVERY_POINT_BYTES, RECOVERY_POINT_BYTES_LAZY
 from tarry.timer.wheel import TimingWheel
@@ -41,16 +43,21 @@ logger = logging.getLogger("tarry.broker")
 RECOVERY_POINT_INTERVAL_MS: Final = 5_000
 
 
-class StartMetadata(NamedTuple):
-    """A store of metadata, with the turn and the timer by which it was read and goes on.
+# Services of every broker: a line for each, called with the broker that is being made.
+SERVICES: Final[Sequence[Service]] = (
+    make_routes,
+)  # fmt: skip
 
-    `prepare` is called with the broker before anything is hosted.
-    """
+# Start of a broker whose other terms are settled.
+StartBroker = Callable[[Disk, Transport, Random, Settings, int, int], Broker]
+
+
+class StartMetadata(NamedTuple):
+    """A store of metadata, with the turn and the timer by which it was read and goes on."""
 
     store: MetadataStore
     turn: Turn
     timer: TimingWheel
-    prepare: Callable[[Broker], None]
 
 
 def start_broker(
@@ -64,6 +71,8 @@ def start_broker(
     probe: Probe | None = None,
     levels: LogLevels | None = None,
     shared: StartMetadata | None = None,
+    services: Sequence[Service] = SERVICES,
+    protocols: Mapping[str, MakeConnection] = MappingProxyType({}),
 ) -> Broker:
     """Recover what the disk holds and return a broker that is ready for its first turn.
 
@@ -74,38 +83,41 @@ def start_broker(
     """
     is_lazy = settings.flush_policy == "os"
     logs = Logs(
-        disk, recovery_point_bytes=RECOVERY_POINT_BYTES_LAZY if is_lazy else RECOVERY_POINT_BYTES
+        disk,
+        recovery_point_bytes=RECOVERY_POINT_BYTES_LAZY if is_lazy else RECOVERY_POINT_BYTES,
+        directory=settings.log_directory,
     )
-    logs.trouble.directory = settings.log_directory
     logs.load()
     if shared is None:
         refuse_members_directory(disk)
         turn = Turn(now_ms, now_wall_ms)
         own = open_store(logs, broker_id=settings.node_id, random=random, turn=turn)
-        metadata = StartMetadata(own, turn, TimingWheel(now_ms), prepare=_ignore)
+        metadata = StartMetadata(own, turn, TimingWheel(now_ms))
     else:
         metadata = shared
     store, turn = metadata.store, metadata.turn
     take_over_changes(settings, store.state)
     doors = Doors(disk, transport, random, KeptLevels() if levels is None else levels, probe)
-    broker = Broker(doors, settings, logs, store, turn, metadata.timer)
+    neighbours = Neighbours(is_member=shared is not None)
+    broker = Broker(
+        doors,
+        settings,
+        logs,
+        store,
+        turn,
+        metadata.timer,
+        neighbours=neighbours,
+        services=services,
+        protocols=protocols,
+    )
     if shared is None:
-        own.touch = broker.flushes.touch
-    broker.routes.update(make_routes(broker))
-    for listener in settings.open_listeners:
-        broker.endpoints[listener.name] = (listener.advertised_host, listener.advertised_port)
-    broker.hosting.is_member = shared is not None
-    metadata.prepare(broker)
+        own.write_through(broker.flushes.touch)
     broker.hosting.begin()
     _begin_duties(broker)
     if settings.events_enable:
         _begin_event_log(broker)
     _tell_recovery(logs)
     return broker
-
-
-def _ignore(_: Broker) -> None:
-    """Prepare nothing: a broker that is alone follows nobody."""
 
 
 def _begin_duties(broker: Broker) -> None:
@@ -122,7 +134,8 @@ def _begin_duties(broker: Broker) -> None:
     Duty(turn, timer, expiry_ms, partial(expire_producers, turn, topics))
     deletions = broker.record_deletions
     rounds = RecoveryPointRounds(turn, broker.logs, broker.flushes, deletions)
-    deletions.rounds = Duty(turn, timer, RECOVERY_POINT_INTERVAL_MS, rounds.begin)
+    begins_rounds = Duty(turn, timer, RECOVERY_POINT_INTERVAL_MS, rounds.begin)
+    deletions.wait_for(begins_rounds)
     expiry = DutyByCalendar(
         turn,
         timer,
@@ -130,7 +143,7 @@ def _begin_duties(broker: Broker) -> None:
         broker.groups.expire_offsets,
         "the expiry of offsets",
     )
-    broker.calendar_duties += [retention, expiry, deletions.rounds]
+    broker.calendar_duties += [broker.scheduling.alarm, retention, expiry, begins_rounds]
     counters = Counters(broker.answers, broker.parts, broker.logs)
     Duty(turn, timer, INTERVAL_MS, counters.tell)
     Compactions(

@@ -13,9 +13,9 @@ from tarry.base import errors
 from tarry.base.doors import LogLevels
 from tarry.base.setting import shown
 from tarry.base.settings import Settings
-from tarry.cluster.config_changes import DELETE, SET, ConfigRefusal, KeyChange
-from tarry.cluster.config_decisions import broker_named
-from tarry.cluster.records import EVERY_BROKER
+from tarry.cluster.configs.config_changes import DELETE, SET, ConfigRefusal, KeyChange
+from tarry.cluster.configs.config_decisions import broker_named
+from tarry.cluster.state.records import EVERY_BROKER
 
 ROOT: Final = "root"
 NAMES: Final = (
@@ -39,6 +39,9 @@ _LEVELS: Final = {
     "TRACE": logging.DEBUG,
 }
 
+# Any client of a listener may set levels.  Warnings about hostile peers must stay audible.
+LEVEL_MAX: Final = logging.WARNING
+
 
 def check(name: str, changes: list[KeyChange], settings: Settings) -> None:
     """`ConfigRefusal` unless this broker has these loggers and levels."""
@@ -56,6 +59,11 @@ def check(name: str, changes: list[KeyChange], settings: Settings) -> None:
             raise ConfigRefusal(
                 errors.INVALID_CONFIG,
                 f"{key}={shown(value or '')}: a level is one of {', '.join(_LEVELS)}",
+            )
+        if operation == SET and _LEVELS[value or ""] > LEVEL_MAX:
+            raise ConfigRefusal(
+                errors.INVALID_CONFIG,
+                f"{key}={value} would silence warnings for everybody: WARN is the highest level",
             )
 
 

@@ -12,7 +12,10 @@ from typing import TypeVar
 
 from mypy_extensions import mypyc_attr
 
-from tarry.partition.state import Partition
+from tarry.base.partition_row import PartitionRow
+from tarry.partition.leadership import Leadership
+from tarry.partition.replicated_log import ReplicatedLog
+from tarry.partition.topic import HostedTopic
 from tarry.purgatory.operation import DelayedOperation
 from tarry.purgatory.purgatory import Purgatory
 from tarry.timer.wheel import TimingWheel
@@ -28,8 +31,23 @@ class Part:
     def settle(self) -> None:
         """Go on with what this turn's write has taken, or failed to take."""
 
-    def on_moved(self, partition: Partition) -> None:
+    def on_moved(self, partition: ReplicatedLog) -> None:
         """React to a moved end or start of the partition's log, or to a partition given up."""
+
+    def on_role(
+        self, leadership: Leadership, before: PartitionRow | None, was_leader: bool
+    ) -> None:
+        """React to a replica's new row or life, which `leadership` has taken already.
+
+        `before` is the row before, None for a new replica; `was_leader` tells whether this broker
+        led by it.
+        """
+
+    def on_hosted(self, hosted: HostedTopic) -> None:
+        """React to a topic that has its logs, or more of them than before."""
+
+    def on_given_up(self, hosted: HostedTopic) -> None:
+        """React to the deletion of a topic, whose logs are closed."""
 
     def complete(self, budget: int) -> int:
         """Complete at most `budget` operations; return the rest of the budget."""
@@ -55,16 +73,24 @@ class WaitingPart(Part):
     """A part whose operations wait in one purgatory.
 
     A key that is touched is checked once, in this turn's step of completions or, when the budget
-    is spent, in the next turn's.
+    is spent, in the next turn's.  `completions_wake_nobody`: no completion makes another operation
+    ready, so that each is tried once in a step, however many of its keys were touched.
     """
+
+    completions_wake_nobody = False
 
     def __init__(self, timer: TimingWheel, name: str) -> None:
         self.purgatory = Purgatory(timer, name)
+        self._walk = 0
         self.touched: dict[Hashable, None] = {}
 
-    def watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
-        """Complete the operation now, and return True, or let it wait under its keys."""
-        return self.purgatory.try_complete_else_watch(operation, keys)
+    def try_or_watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> None:
+        """Complete the operation now, or let it wait under its keys."""
+        self.purgatory.try_complete_else_watch(operation, keys)
+
+    def watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> None:
+        """Let an operation wait under its keys; the caller has tried it already."""
+        self.purgatory.watch(operation, keys)
 
     def touch(self, key: Hashable) -> None:
         """Have the operations under `key` tried in the next step of completions."""
@@ -75,10 +101,12 @@ class WaitingPart(Part):
         if not touched:
             return budget
         purgatory = self.purgatory
+        if self.completions_wake_nobody:
+            self._walk += 1
         for key in list(touched):
             if budget <= 0:
                 return 0
-            budget -= purgatory.check_and_complete(key, budget)
+            budget -= purgatory.check_and_complete(key, budget, walk=self._walk)
             if budget > 0:
                 del touched[key]
         return budget
@@ -119,10 +147,27 @@ class Parts:
         for part in self._parts:
             part.settle()
 
-    def on_moved(self, partition: Partition) -> None:
+    def on_moved(self, partition: ReplicatedLog) -> None:
         """Tell every part that a partition's log has moved, or that the partition is given up."""
         for part in self._parts:
             part.on_moved(partition)
+
+    def on_role(
+        self, leadership: Leadership, before: PartitionRow | None, was_leader: bool
+    ) -> None:
+        """Report a replica's new row or life to every part."""
+        for part in self._parts:
+            part.on_role(leadership, before, was_leader)
+
+    def on_hosted(self, hosted: HostedTopic) -> None:
+        """Report to every part that a topic has its logs, or more of them than before."""
+        for part in self._parts:
+            part.on_hosted(hosted)
+
+    def on_given_up(self, hosted: HostedTopic) -> None:
+        """Report to every part that a topic was deleted."""
+        for part in self._parts:
+            part.on_given_up(hosted)
 
     def complete(self, budget: int) -> None:
         """Complete at most `budget` operations, but at least one of each part that has any."""

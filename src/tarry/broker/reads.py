@@ -1,22 +1,25 @@
-"""Reading partitions for a fetch: what it asks for, on which terms, and what is there.
+"""Reading logs for a fetch, of a consumer or a replica: on which terms, and what is there.
 
-`FetchStatus.look` says of one partition why it is refused or how many bytes it adds.  The first
-look at a fetch and the condition of one that waits go by it, and the answer by the same refusals.
-The answer is built once, when the fetch ends.  Hot.
+`FetchStatus.look` says of one log why it is refused, where the reader's log parts from it, or how
+many bytes it adds.  The first look at a fetch and the condition of one that waits go by it, and the
+answer by the same refusals.  The answer is built once, when the fetch ends.  Hot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import i64
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
+from tarry.base.limits import FETCHED_LOGS_MAX
+from tarry.broker.metadata.leader_hints import LeaderHints
 from tarry.broker.request import RequestContext
+from tarry.log.log import Log
 from tarry.log.segments import LogPosition
-from tarry.partition.state import COMMITTED_CONSUMER, CONSUMER, Partition, PartitionKey, ReaderKind
+from tarry.partition.reader import COMMITTED_CONSUMER, CONSUMER, LogReader
+from tarry.partition.replicated_log import ReplicatedLog, WatchKey
 from tarry.protocol.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -42,17 +45,55 @@ REFUSED: Final = -1
 COMPLETE: Final = -2
 
 
-def reader_of(isolation_level: int) -> ReaderKind:
+def reader_of(isolation_level: int) -> LogReader:
     """Return the kind of consumer that asks with this isolation level."""
     return COMMITTED_CONSUMER if isolation_level == READ_COMMITTED else CONSUMER
+
+
+def refusal(
+    partition: ReplicatedLog | None, known_epoch: int, gone_code: int, reader: LogReader
+) -> int:
+    """Return why a reader with this leader epoch is refused, or NONE.
+
+    `gone_code` is the answer if the partition is not here, or no longer.
+    """
+    if partition is None or partition.is_closed:
+        return gone_code
+    leadership = partition.leadership
+    if leadership.gone_code != errors.NONE:
+        return leadership.gone_code
+    if reader.is_replica:
+        if known_epoch < 0:
+            # A replica that knows no leader epoch may follow another leader.
+            return errors.UNKNOWN_LEADER_EPOCH
+    elif leadership.rests():
+        return errors.NOT_LEADER_OR_FOLLOWER
+    return leadership.epoch_error(known_epoch)
+
+
+def parting(log: Log, asked: FetchPartition, reader: LogReader) -> EpochEndOffset | None:
+    """Return where the log diverges from the reader's, by epochs; None if it does not (KIP-595).
+
+    Found is the largest epoch here that is not above the reader's last one, and where it ended.
+    The logs diverge if that epoch is smaller, or ended before the reader's offset.  A reader with
+    epoch -1 knows none: a consumer can only start again.
+    """
+    last_epoch = asked.last_fetched_epoch
+    if last_epoch < 0:
+        return None
+    epoch, end_offset = log.end_offset_for_epoch(last_epoch)
+    latest: int = log.leader_epochs.latest_epoch
+    if last_epoch > latest and reader.is_replica:
+        epoch, end_offset = max(latest, 0), log.log_end_offset
+    if epoch == last_epoch and end_offset >= asked.fetch_offset:
+        return None
+    return EpochEndOffset(epoch=epoch, end_offset=end_offset)
 
 
 class FetchLimits:
     """Terms of a fetch: for which reader, and how little and how much it may return."""
 
-    def __init__(
-        self, reader: ReaderKind, min_bytes: int, max_bytes: int, api_version: int
-    ) -> None:
+    def __init__(self, reader: LogReader, min_bytes: int, max_bytes: int, api_version: int) -> None:
         self.reader = reader
         self.min_bytes = min_bytes
         self.max_bytes = max_bytes
@@ -60,13 +101,23 @@ class FetchLimits:
 
 
 class FetchStatus:
-    """Status of one partition that a fetch asks for."""
+    """Status of one log that a fetch asks for.
 
-    def __init__(self, partition: Partition | None, asked: FetchPartition, gone_code: int) -> None:
+    `own_code` refuses this reader although its leader epoch is right; NONE if it may read.
+    """
+
+    def __init__(
+        self,
+        partition: ReplicatedLog | None,
+        asked: FetchPartition,
+        gone_code: int,
+        own_code: int = errors.NONE,
+    ) -> None:
         self.partition = partition
         self.asked = asked
         # What is answered if the partition is not here, or no longer.
         self.gone_code = gone_code
+        self._own_code = own_code
         # Why the last look found it refused: an error, or where the reader's last epoch ended.
         self.error_code: int = errors.NONE
         self.diverging: EpochEndOffset | None = None
@@ -80,7 +131,7 @@ class FetchStatus:
         `is_first`: no partition before it has any, so its first batch is returned whatever its
         size.
         """
-        if self.is_refused():
+        if self.is_refused(limits.reader):
             return REFUSED
         partition = self.partition
         assert partition is not None
@@ -110,42 +161,46 @@ class FetchStatus:
             return REFUSED
         return min(size, limit)
 
-    def is_refused(self) -> bool:
-        """Return whether the partition is refused to this fetch now; say why in the attributes."""
-        self.error_code = self._error()
+    @property
+    def has_refused(self) -> bool:
+        """Return whether the last look refused the log."""
         return self.error_code != errors.NONE or self.diverging is not None
 
-    def _error(self) -> int:
+    def is_refused(self, reader: LogReader) -> bool:
+        """Return whether this reader is refused now; the attributes say why."""
+        self.error_code = self._error(reader)
+        return self.has_refused
+
+    def _error(self, reader: LogReader) -> int:
         """Return the error for this fetch; without one, `diverging` may have been set."""
         # Not in `is_refused`: compiled, that would believe its own None after this call.
         self.diverging = None
-        partition = self.partition
-        if partition is None or partition.is_closed:
-            return self.gone_code
-        if partition.gone_code != errors.NONE:
-            return partition.gone_code
-        if partition.door.is_lease_over and not partition.may_act():
-            return errors.NOT_LEADER_OR_FOLLOWER
         asked = self.asked
-        error_code = partition.epoch_error(asked.current_leader_epoch)
+        partition = self.partition
+        error_code = refusal(partition, asked.current_leader_epoch, self.gone_code, reader)
         if error_code != errors.NONE:
             return error_code
-        offset = asked.fetch_offset
+        if self._own_code != errors.NONE:
+            return self._own_code
+        assert partition is not None
         log = partition.log
-        if offset < log.log_start_offset or offset > log.log_end_offset:
+        offset = asked.fetch_offset
+        if offset < 0:
+            return errors.OFFSET_OUT_OF_RANGE
+        # Divergence is checked first, as in Kafka: it tells a reader more than "offset out of
+        # range".
+        found = parting(log, asked, reader)
+        if found is not None:
+            if found.epoch < 0 and not reader.is_replica:
+                return errors.OFFSET_OUT_OF_RANGE
+            self.diverging = found
+            return errors.NONE
+        end_offset = log.written_end_offset if reader.is_replica else log.log_end_offset
+        if offset < log.log_start_offset or offset > end_offset:
             return errors.OFFSET_OUT_OF_RANGE
         if log.has_flaw_before(offset):
             # Also at the end, where nothing is missing yet: nothing will ever come there.
             return errors.KAFKA_STORAGE_ERROR
-        last_epoch = asked.last_fetched_epoch
-        if last_epoch < 0:
-            return errors.NONE
-        # KIP-595: a reader whose last epoch ended before its offset read what is no more.
-        epoch, end_offset = log.end_offset_for_epoch(last_epoch)
-        if epoch < 0:
-            return errors.OFFSET_OUT_OF_RANGE
-        if epoch != last_epoch or end_offset < offset:
-            self.diverging = EpochEndOffset(epoch=epoch, end_offset=end_offset)
         return errors.NONE
 
 
@@ -162,22 +217,25 @@ class Fetch:
     """Fetch request: by whom, of what, on which terms."""
 
     def __init__(
-        self, context: RequestContext, topics: list[FetchTopic], limits: FetchLimits
+        self,
+        context: RequestContext,
+        topics: list[FetchTopic],
+        limits: FetchLimits,
+        hints: LeaderHints,
     ) -> None:
         self.context = context
         self.topics = topics
         self.limits = limits
-        # Names leaders in an answer that refuses; None where there is one broker.
-        self.add_hints: Callable[[RequestContext, FetchResponse], None] | None = None
+        self._hints = hints
 
-    def keys(self) -> list[PartitionKey]:
+    def keys(self) -> list[WatchKey]:
         """Return the partitions that the fetch may wait for."""
-        keys: list[PartitionKey] = []
+        keys: list[WatchKey] = []
         for topic in self.topics:
             for status in topic.statuses:
                 partition = status.partition
                 if partition is not None:
-                    keys.append(partition.key)
+                    keys.append(partition.watch_key)
         return keys
 
     def is_enough(self) -> bool:
@@ -214,19 +272,57 @@ class Fetch:
                 answer = PartitionData(partition_index=status.asked.partition)
                 answers.append(answer)
                 left: i64 = max(limits.max_bytes - total, 0)
-                total += _read_status(status, answer, left, limits, at_least_one=total == 0)
+                total += read_status(status, answer, left, limits, at_least_one=total == 0)
                 is_any_refused = is_any_refused or answer.error_code != errors.NONE
             response.responses.append(
                 FetchableTopicResponse(
                     topic=topic.topic, topic_id=topic.topic_id, partitions=answers
                 )
             )
-        if is_any_refused and self.add_hints is not None:
-            self.add_hints(self.context, response)
+        if is_any_refused:
+            self._hints.add_to_fetch(self.context, response)
         return response
 
 
-def _read_status(
+class PartialRead:
+    """Read of a fetch some partitions at a time, in the order asked.
+
+    After the most partitions with records that one answer has, the others are told their ends alone
+    and come the next time, as after the most bytes.
+    """
+
+    def __init__(self, context: RequestContext, limits: FetchLimits, hints: LeaderHints) -> None:
+        self._context = context
+        self._limits = limits
+        self._hints = hints
+        self._total: i64 = 0
+        self._regions: i64 = 0
+
+    def read(self, topic: FetchTopic, start: int, end: int) -> FetchResponse:
+        """Read the partitions of a topic from one place to another; return them as an answer."""
+        limits = self._limits
+        answers: list[PartitionData] = []
+        is_any_refused = False
+        for status in topic.statuses[start:end]:
+            answer = PartitionData(partition_index=status.asked.partition)
+            answers.append(answer)
+            left: i64 = max(limits.max_bytes - self._total, 0)
+            if self._regions >= FETCHED_LOGS_MAX:
+                left = 0
+            size = read_status(status, answer, left, limits, at_least_one=self._total == 0)
+            self._total += size
+            self._regions += 1 if size > 0 else 0
+            is_any_refused = is_any_refused or answer.error_code != errors.NONE
+        part = FetchableTopicResponse(
+            topic=topic.topic, topic_id=topic.topic_id, partitions=answers
+        )
+        response = FetchResponse(responses=[part])
+        if is_any_refused:
+            self._hints.add_to_fetch(self._context, response)
+        return response
+
+
+def read_status(
     status: FetchStatus,
     answer: PartitionData,
     left: i64,
@@ -234,25 +330,14 @@ def _read_status(
     *,
     at_least_one: bool,
 ) -> i64:
-    """Fill in one partition's answer; return the bytes of its records."""
-    is_refused = status.is_refused()
+    """Fill in one log's answer; return the bytes of its records."""
+    is_refused = status.is_refused(limits.reader)
     partition = status.partition
     if status.error_code != errors.NONE:
-        _refuse(answer, status.error_code, partition, limits.api_version)
+        refuse(answer, status.error_code, partition, limits)
         return 0
     assert partition is not None
-    answer.high_watermark = partition.high_watermark
-    answer.last_stable_offset = partition.last_stable_end().offset
-    if partition.is_behind_epoch():
-        # An earlier leader may have acknowledged all that is there, and nothing of it goes any more
-        # while this one leads.  A client that was told less would take its offset for the end.
-        answer.high_watermark = answer.last_stable_offset = partition.epoch_start
-    answer.log_start_offset = partition.log.log_start_offset
-    answer.preferred_read_replica = -1
-    answer.aborted_transactions = [] if limits.reader.is_committed else None
-    # An empty record set is zero bytes, never null: librdkafka refuses null
-    # (docs/explanation/protocol-traps.md, 9).
-    answer.records = EMPTY
+    put_ends(answer, partition, limits.reader)
     if is_refused:
         answer.diverging_epoch = status.diverging
         return 0
@@ -271,18 +356,35 @@ def _read_status(
         if limits.api_version < FETCH_VERSION_OF_ZSTD and _holds_zstd(
             region.file.read(region.position, region.size)
         ):
-            _refuse(answer, errors.UNSUPPORTED_COMPRESSION_TYPE, partition, limits.api_version)
+            refuse(answer, errors.UNSUPPORTED_COMPRESSION_TYPE, partition, limits)
             return 0
     except (StorageError, CorruptData):
-        _refuse(answer, errors.KAFKA_STORAGE_ERROR, partition, limits.api_version)
+        refuse(answer, errors.KAFKA_STORAGE_ERROR, partition, limits)
         return 0
     answer.records = ChunkList([region], region.size)
     return region.size
 
 
-def _refuse(
-    answer: PartitionData, error_code: int, partition: Partition | None, api_version: int
+def put_ends(answer: PartitionData, partition: ReplicatedLog, reader: LogReader) -> None:
+    """Fill in the ends of a log, without records."""
+    answer.high_watermark = partition.high_watermark
+    answer.last_stable_offset = partition.last_stable_end().offset
+    if partition.is_behind_epoch() and not reader.is_replica:
+        # An earlier leader may have acknowledged all that is there, and nothing of it goes any more
+        # while this one leads.  A client that was told less would take its offset for the end.
+        answer.high_watermark = answer.last_stable_offset = partition.epoch_start
+    answer.log_start_offset = partition.log.log_start_offset
+    answer.preferred_read_replica = -1
+    answer.aborted_transactions = [] if reader.is_committed else None
+    # An empty record set is zero bytes, never null: librdkafka refuses null
+    # (docs/explanation/protocol-traps.md, 9).
+    answer.records = EMPTY
+
+
+def refuse(
+    answer: PartitionData, error_code: int, partition: ReplicatedLog | None, limits: FetchLimits
 ) -> None:
+    """Fill in a refusal, with the leader that a client should know."""
     answer.error_code = error_code
     answer.high_watermark = -1
     answer.last_stable_offset = -1
@@ -291,10 +393,13 @@ def _refuse(
     answer.aborted_transactions = None
     answer.records = EMPTY
     is_epoch_error = error_code in (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
-    if is_epoch_error and partition is not None and api_version >= VERSION_OF_LEADERS:
+    if limits.reader.is_replica and error_code == errors.NOT_LEADER_OR_FOLLOWER:
+        is_epoch_error = True
+    if is_epoch_error and partition is not None and limits.api_version >= VERSION_OF_LEADERS:
         # KIP-951: tell the client the leader that it should know.
+        leadership = partition.leadership
         answer.current_leader = LeaderIdAndEpoch(
-            leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
+            leader_id=leadership.leader_id, leader_epoch=leadership.leader_epoch
         )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 from tarry.broker.answers import Answers
-from tarry.broker.connection import Connection, Slot
+from tarry.broker.kafka_connection import KafkaConnection, Slot
 from tarry.protocol.message import Message
+from tarry.protocol.pieced import PiecedResponse
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -16,7 +17,7 @@ class RequestContext(Slot):
     def __init__(
         self,
         answers: Answers,
-        connection: Connection,
+        connection: KafkaConnection,
         api_key: int,
         api_version: int,
         correlation_id: int,
@@ -25,6 +26,8 @@ class RequestContext(Slot):
         self.answers = answers
         self.connection = connection
         self.client_id: str | None = None
+        # How many array elements the request has.
+        self.elements: i64 = 0
 
     @property
     def now_ms(self) -> int:
@@ -36,6 +39,12 @@ class RequestContext(Slot):
         connection = self.connection
         if not connection.is_closed:
             self.answers.put(connection, self, response)
+
+    def respond_in_pieces(self, response: PiecedResponse) -> None:
+        """Give the answer: a response of this request's API, encoded already."""
+        connection = self.connection
+        if not connection.is_closed:
+            self.answers.put_pieces(connection, self, response)
 
     def respond_nothing(self) -> None:
         """End a request that wants no answer (produce with acks=0)."""

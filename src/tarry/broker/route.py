@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from tarry.broker.access import Access
 from tarry.broker.request import RequestContext
 from tarry.protocol.message import Message
 from tarry.wire.reader import Reader
@@ -13,9 +14,9 @@ Q = TypeVar("Q", bound=Message)
 
 
 class Route(Generic[Q]):
-    """Handler, decoder and versions of one API, typed by its request.
+    """Handler, decoder, versions and access of one API, typed by its request.
 
-    `version_advertised_min` differs from `version_min` for Produce.
+    `version_advertised_min` is -1 where it is the same as `version_min`.
     """
 
     def __init__(
@@ -23,12 +24,18 @@ class Route(Generic[Q]):
         api_key: int,
         version_min: int,
         version_max: int,
+        access: Access,
         decode: Callable[[Reader, int], Q],
         handle: Callable[[RequestContext, Q], Message | None],
+        *,
+        version_advertised_min: int = -1,
     ) -> None:
         self.api_key = api_key
+        self.access = access
         self.decode = decode
         self.handle = handle
         self.version_min = version_min
         self.version_max = version_max
-        self.version_advertised_min = version_min
+        self.version_advertised_min = (
+            version_min if version_advertised_min < 0 else version_advertised_min
+        )

@@ -8,21 +8,24 @@ Hot.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Final
 
 from tarry.base.errors import StorageError
 from tarry.broker.answers import Answers
 from tarry.broker.flushes import Flushes
+from tarry.broker.membership.neighbours import Neighbours
 from tarry.broker.part import Parts
 from tarry.broker.topics import Topics
 from tarry.log.logs import Logs
 
 logger = logging.getLogger("tarry.broker")
 
-# A stopping broker waits so long for flushes and for peers that take their answers.  Closing their
-# connections takes the runtime a second more, and all of it is to be done in five.
+# Time that a stopping broker gives its peers to take answers, and etcd to answer.
 STOP_MS_MAX: Final = 3_500
+
+# Time that a stopping broker gives the disk to finish a flush.  A less patient supervisor kills the
+# broker, which costs no more than giving up: either way the next start scans the logs.
+FLUSH_MS_MAX: Final = 20_000
 
 # A broker that has failed waits so long until the others can know it.
 PARTING_MS_MAX: Final = 1_000
@@ -32,16 +35,22 @@ class Shutdown:
     """Shutdown of the broker, under way or done.  `reason` is "" after a clean end."""
 
     def __init__(
-        self, answers: Answers, parts: Parts, flushes: Flushes, topics: Topics, logs: Logs
+        self,
+        answers: Answers,
+        parts: Parts,
+        flushes: Flushes,
+        topics: Topics,
+        logs: Logs,
+        neighbours: Neighbours,
     ) -> None:
+        self._neighbours = neighbours
         self._answers = answers
         self._parts = parts
         self._flushes = flushes
         self._topics = topics
         self._logs = logs
         self._deadline_ms = 0
-        # In a cluster: tells the others, and whether they know it.
-        self.leave: Callable[[], bool] = _is_alone
+        self._is_waiting_for_flush = False
         self.is_begun = False
         self.is_over = False
         # It was not asked for.
@@ -77,7 +86,7 @@ class Shutdown:
         """
         if not self.is_parting:
             self.parting_due_ms = now_ms + PARTING_MS_MAX
-        is_waiting = not self.leave() and self._has_failed
+        is_waiting = not self._neighbours.leave() and self._has_failed
         self.is_parting = is_waiting and now_ms < self.parting_due_ms
 
     def fail_flush(self, error: str) -> None:
@@ -96,13 +105,13 @@ class Shutdown:
         if not self.is_begun or self.is_over:
             return
         is_late = self._answers.turn.now_ms >= self._deadline_ms
-        if not is_late and not (self._is_at_rest() and self.leave()):
+        if not is_late and not (self._is_at_rest() and self._neighbours.leave()):
             return
         if not self._flushes.is_idle():
-            self._end("the disk did not finish a flush in time; the next start scans what it left")
+            self._wait_for_flush()
             return
-        for partition in self._topics.replicas():
-            partition.producers.settle()
+        for log in self._topics.logs():
+            log.producers.settle()
         try:
             self._logs.close_cleanly()
         except StorageError as error:
@@ -112,6 +121,23 @@ class Shutdown:
             return
         self._end("")
 
+    def _wait_for_flush(self) -> None:
+        """Wait for the flush under way; give up after the time in which a slow disk would have
+        finished.
+        """
+        if self._answers.turn.now_ms >= self._deadline_ms + FLUSH_MS_MAX:
+            self._end("the disk did not finish a flush in time; the next start scans what it left")
+        elif not self._is_waiting_for_flush:
+            self._is_waiting_for_flush = True
+            # It copies nothing any more: the others need not keep it in sync until its life ends.
+            self._neighbours.leave()
+            logger.warning(
+                "stopping: the disk has not finished a flush for %.1f s; waiting for it, at most "
+                "%d s more",
+                STOP_MS_MAX / 1000,
+                FLUSH_MS_MAX // 1000,
+            )
+
     def _is_at_rest(self) -> bool:
         if not self._flushes.is_idle() or self._parts.has_work_left():
             return False
@@ -120,7 +146,3 @@ class Shutdown:
     def _end(self, reason: str) -> None:
         self.reason = reason
         self.is_over = True
-
-
-def _is_alone() -> bool:
-    return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tarry.base import errors
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.partition.topic import HostedTopic
 
 
@@ -38,12 +38,12 @@ class Topics:
         """Return the topic with this id, or None."""
         return self._by_id.get(topic_id)
 
-    def partition(self, name: str, index: int) -> Partition | None:
+    def partition(self, name: str, index: int) -> ReplicatedLog | None:
         """Return the partition with this index of the topic with this name, if it is led here."""
         hosted = self._by_name.get(name)
         return None if hosted is None else hosted.partition(index)
 
-    def replica(self, name: str, index: int) -> Partition | None:
+    def replica(self, name: str, index: int) -> ReplicatedLog | None:
         """Return this broker's replica of a partition, whoever leads it, or None."""
         hosted = self._by_name.get(name)
         return None if hosted is None else hosted.replica(index)
@@ -56,15 +56,19 @@ class Topics:
         """Return every topic."""
         return list(self._by_id.values())
 
-    def partitions(self) -> list[Partition]:
+    def partitions(self) -> list[ReplicatedLog]:
         """Return every partition that is led here, topic by topic."""
         return [
             partition for hosted in self._by_id.values() for partition in hosted.partitions.values()
         ]
 
-    def replicas(self) -> list[Partition]:
+    def replicas(self) -> list[ReplicatedLog]:
         """Return every partition that has a log here, topic by topic."""
         return [partition for hosted in self._by_id.values() for partition in hosted.replicas()]
+
+    def logs(self) -> list[ReplicatedLog]:
+        """Return every log on this broker, topic by topic."""
+        return [log for hosted in self._by_id.values() for log in hosted.logs()]
 
     def add(self, hosted: HostedTopic) -> None:
         """Take up a topic, in place of an earlier one of the same name."""

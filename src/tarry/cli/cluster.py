@@ -23,6 +23,7 @@ EXAMPLES: Final = """
 Examples:
   tarry cluster status             brokers, and partitions that lack something
   tarry cluster wait               until every broker lives and every replica is in sync
+  tarry cluster features           what all brokers agree on, and what this one knows
 """
 
 # More brokers nobody waits for.
@@ -166,3 +167,69 @@ def wait_command(
         complain(sentence)
     if missing:
         sys.exit(EXIT_FAILED)
+
+
+# --- features
+
+FEATURES_EXAMPLES: Final = """
+\b
+Examples:
+  tarry cluster features
+  tarry cluster features tarry.group.configs=1               once every broker is upgraded
+  tarry cluster features --downgrade tarry.group.configs=0   before an older release is started
+
+\b
+A level comes into force with the first use of a feature, or by this command, and only while every
+registered broker knows it; those that do not are named. An older release that does not know a level
+in force is refused at its start. kafka-features of Apache Kafka does the same.
+"""
+
+
+class FeatureLevel(click.ParamType[tuple[str, int]]):
+    """A feature and a level of it."""
+
+    name = "NAME=LEVEL"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        name, _, level = str(value).partition("=")
+        if not name or not (level.isascii() and level.isdigit() and len(level) < 6):
+            self.fail(f"{value}: write a feature and a level, as tarry.group.configs=1", param, ctx)
+        return name, int(level)
+
+
+@cluster.command("features", epilog=FEATURES_EXAMPLES)
+@click.argument("levels", nargs=-1, type=FeatureLevel(), metavar="[NAME=LEVEL]...")
+@cluster_options
+@click.option("--downgrade", is_flag=True, help="Allow lower levels than those in force.")
+@click.option("--dry-run", is_flag=True, help="Only tell whether it could be done.")
+@json_option
+@quietly
+def features_command(
+    levels: tuple[tuple[str, int], ...],
+    *,
+    cluster: Cluster,
+    downgrade: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Show the features that brokers agree on, or bring levels of them into force."""
+    with cluster.admin() as admin:
+        if levels:
+            admin.update_features(
+                dict(levels),
+                cluster.timeout,
+                may_downgrade=downgrade,
+                validate_only=dry_run,
+            )
+        features = admin.describe_features(timeout=cluster.timeout)
+    wanted = dict(levels)
+    told = [one for one in features if not wanted or one.name in wanted]
+    if as_json:
+        print_json([one._asdict() for one in told])
+    else:
+        print_table(
+            ["feature", "level", "known"],
+            [[one.name, one.level or "-", f"{one.level_min} to {one.level_max}"] for one in told],
+        )

@@ -113,7 +113,7 @@ class Reset:
     def execute(self, moves: list[OffsetMove]) -> dict[TopicPartition, str]:
         """Commit; the sentences about those that were refused."""
         offsets = {move.place: move.after for move in moves}
-        outcomes = self.admin.commit_group_offsets(self.name, offsets, self.timeout)
+        outcomes = self.admin.commit_group_offsets(self.name, offsets, self.timeout, outcomes=True)
         return {place: str(error) for place, error in outcomes.items() if error is not None}
 
 

@@ -144,7 +144,7 @@ class GroupReading(Listener):
 
     def _is_done(self, place: TopicPartition) -> bool:
         bound = self._bounds.get(place)
-        return bound is not None and self.consumer.position(*place) >= bound
+        return bound is not None and self.consumer.position(place) >= bound
 
     def _close_done(self) -> None:
         """Find out where new partitions end, and read no further than that."""
@@ -244,7 +244,7 @@ class GroupReading(Listener):
         offsets = dict(self._written)
         for place in self.consumer.assignment():
             if place not in self._handed_out:
-                begin = self.consumer.position(*place)
+                begin = self.consumer.position(place)
                 if begin >= 0:
                     offsets[place] = begin
         return offsets

@@ -307,7 +307,7 @@ def delete_command(
                 explained_group(admin, one.error, one.group_id, cluster.timeout),
                 "deleted",
             )
-            for one in admin.delete_groups(names, cluster.timeout)
+            for one in admin.delete_groups(names, cluster.timeout, outcomes=True)
         ]
     forgiven = {GROUP_ID_NOT_FOUND: "does not exist, nothing deleted"} if if_exists else {}
     print_outcomes("group", outcomes, forgiven=forgiven, as_json=as_json)
@@ -363,7 +363,7 @@ def delete_offsets_command(
             check_group_there(admin, name, cluster.timeout)
             fail(f"group {name!r} has committed nothing for {', '.join(topics)}", EXIT_FAILED)
         confirm(question, yes=yes)
-        outcomes = admin.delete_group_offsets(name, places, cluster.timeout)
+        outcomes = admin.delete_group_offsets(name, places, cluster.timeout, outcomes=True)
     print_outcomes(
         "partition",
         [(f"{topic} [{index}]", error, "deleted") for (topic, index), error in outcomes.items()],

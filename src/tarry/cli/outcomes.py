@@ -48,9 +48,7 @@ def print_outcomes(
 
 
 def _code_of(error: ClientError | None) -> int:
-    from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
-    from tarry.client.errors import BrokerError, UnknownTopic
+    from tarry.base.errors import NONE
+    from tarry.client.errors import BrokerError
 
-    if isinstance(error, UnknownTopic):
-        return UNKNOWN_TOPIC_OR_PARTITION
     return error.code if isinstance(error, BrokerError) else NONE

@@ -168,7 +168,7 @@ class ConsumeRun(Run):
         places = [place for place in places if begins[place] < ends[place]]
         consumer.assign(places)
         for place in places:
-            consumer.seek(*place, begins[place])
+            consumer.seek(place, begins[place])
         patience_ends = time.monotonic() + timeout
         self.begin()
         try:
@@ -183,7 +183,7 @@ class ConsumeRun(Run):
                 elif time.monotonic() > patience_ends:
                     trouble = consumer.trouble or "the brokers sent no records"
                     raise NothingCame(f"no record came for {timeout:g} s: {trouble}")
-                places = [one for one in places if consumer.position(*one) < ends[one]]
+                places = [one for one in places if consumer.position(one) < ends[one]]
                 self.show()
         except KeyboardInterrupt:
             self.is_interrupted = True
@@ -203,7 +203,7 @@ class LatencyRun(Run):
         consumer = self._consumer
         place = (self.topic, partition)
         consumer.assign([place])
-        consumer.seek(*place, consumer.end_offsets([place], timeout)[place])
+        consumer.seek(place, consumer.end_offsets([place], timeout)[place])
         # Records of others may come in between: ours have a key of this run.
         run_id = os.urandom(8)
         # The first one pays for the connections.

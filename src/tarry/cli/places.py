@@ -118,11 +118,12 @@ def parse_topic_partitions(text: str) -> tuple[str, list[int] | None]:
 
 
 def parse_time_ms(text: str, now_wall_ms: int) -> int:
-    """Milliseconds since 1970 of an epoch number, an ISO time, or of `-10m` (ago)."""
+    """Milliseconds since 1970 of an epoch number, an ISO time, `-10m` (ago), `+10m` (from now)."""
     time_ms = whole_number(text, OFFSET_MAX)
-    if time_ms is None and text.startswith("-"):
+    if time_ms is None and text[:1] in ("-", "+"):
         with contextlib.suppress(BadUnit):
-            time_ms = now_wall_ms - parse_time_length_ms(text[1:])
+            length_ms = parse_time_length_ms(text[1:])
+            time_ms = now_wall_ms + (length_ms if text[0] == "+" else -length_ms)
     if time_ms is None:
         with contextlib.suppress(ValueError, OverflowError):
             # A time without a zone is the user's own.
@@ -131,7 +132,7 @@ def parse_time_ms(text: str, now_wall_ms: int) -> int:
         units = ", ".join(TIMES_MS)
         raise BadPlace(
             f"invalid time {text!r}: write 2026-11-21T08:00, 2026-11-21T08:00Z, milliseconds "
-            f"since 1970, or -10m for ten minutes ago (units: {units})"
+            f"since 1970, -10m for ten minutes ago, or +10m for in ten minutes (units: {units})"
         )
     if time_ms < 0:
         raise BadPlace(
@@ -147,7 +148,7 @@ def parse_fixed_time_ms(option: str, text: str) -> int:
     with contextlib.suppress(ValueError):
         is_naive = datetime.fromisoformat(text).tzinfo is None
     # A number alone may look like a date without dashes, and is milliseconds.
-    if text.startswith("-") or (is_naive and whole_number(text, OFFSET_MAX) is None):
+    if text[:1] in ("-", "+") or (is_naive and whole_number(text, OFFSET_MAX) is None):
         what = "with its zone" if is_naive else "itself"
         raise BadPlace(
             f"invalid {option} {text!r}: write the time {what}, such as 2026-11-22T08:00Z, so that "

@@ -126,7 +126,7 @@ class _Input(NamedTuple):
     "--timestamp",
     metavar="TIME",
     help="Time of every record that has none of its own: an ISO "
-    "time, milliseconds since 1970, or -10m (ten minutes ago).",
+    "time, milliseconds since 1970, -10m (ten minutes ago) or +10s (in ten seconds).",
 )
 @click.option("-f", "--format", "layout", type=RawText(), help="What a line is; see below.")
 @click.option(

@@ -69,6 +69,8 @@ class Reading:
         self._bounds: dict[TopicPartition, int] = {}
         self._begins: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
+        # The time at which whoever follows stops, until it has come.
+        self._until_ms: int | None = None
         # Ends that the user gave.
         self._own_ends: dict[TopicPartition, int] = {}
 
@@ -107,7 +109,7 @@ class Reading:
                 raise NotThere(f"{place[0]} [{place[1]}] has offsets {begin} to {end}, not {start}")
         self.consumer.assign(self.places)
         for place, start in starts.items():
-            self.consumer.seek(*place, start)
+            self.consumer.seek(place, start)
         self._begins = starts
 
     def _offsets(self, wanted: dict[TopicPartition, Place]) -> dict[TopicPartition, int]:
@@ -128,9 +130,13 @@ class Reading:
         patience_ends = time.monotonic() + self.timeout
         try:
             while open_places and (limits.count_max is None or self.printed < limits.count_max):
+                # Looked at first: what was written before that time is there for this poll.
+                is_time_over = self._is_time_over()
                 groups = self.consumer.poll(POLL_SECONDS, POLL_RECORDS_MAX)
                 for group in groups:
                     self._print(group, limits.count_max)
+                if is_time_over:
+                    self._end_at_time()
                 if groups:
                     self.output.stream.flush()
                 before = len(open_places)
@@ -158,7 +164,7 @@ class Reading:
             return None
         whole = sum(max(self._bounds[place] - self._begins[place], 0) for place in self.places)
         done = sum(
-            max(min(self.consumer.position(*place), self._bounds[place]) - self._begins[place], 0)
+            max(min(self.consumer.position(place), self._bounds[place]) - self._begins[place], 0)
             for place in self.places
         )
         return done / whole if whole else None
@@ -170,24 +176,40 @@ class Reading:
             # Whoever does not follow ends at the end of now, whatever else was said.
             self._bounds[place] = min(offset, self._bounds.get(place, offset))
         if limits.until_ms is not None:
+            self._until_ms = limits.until_ms
             times = dict.fromkeys(self.places, limits.until_ms)
             for place, offset in self.consumer.offsets_for_times(times, self.timeout).items():
                 if offset >= 0:
                     self._bounds[place] = offset
+
+    def _is_time_over(self) -> bool:
+        return self._until_ms is not None and time.time() * 1000 >= self._until_ms
+
+    def _end_at_time(self) -> None:
+        """End where the records of the time begin that was to come, and has come."""
+        assert self._until_ms is not None
+        left = [place for place in self.places if place not in self._bounds]
+        times = dict.fromkeys(left, self._until_ms)
+        self._until_ms = None
+        if not left:
+            return
+        ends = self.consumer.end_offsets(left, self.timeout)
+        for place, offset in self.consumer.offsets_for_times(times, self.timeout).items():
+            self._bounds[place] = offset if offset >= 0 else ends[place]
 
     def _close_done(self, places: list[TopicPartition]) -> list[TopicPartition]:
         """Stop reading the partitions that are done; those that are left."""
         done = [
             place
             for place in places
-            if place in self._bounds and self.consumer.position(*place) >= self._bounds[place]
+            if place in self._bounds and self.consumer.position(place) >= self._bounds[place]
         ]
         self.consumer.pause(done)
         return [place for place in places if place not in done]
 
     def _stuck(self, places: list[TopicPartition]) -> str:
         topic, partition = places[0]
-        position = self.consumer.position(topic, partition)
+        position = self.consumer.position(places[0])
         bound = self._bounds.get(places[0], -1)
         trouble = self.consumer.trouble
         because = f": {trouble}" if trouble else ""
@@ -199,7 +221,13 @@ class Reading:
     # --- Out
 
     def _print(self, group: RecordGroup, count_max: int | None) -> None:
-        bound = self._bounds.get((group.topic, group.partition))
+        place = (group.topic, group.partition)
+        bound = self._bounds.get(place)
+        if bound is None and self._until_ms is not None:
+            late = (one.offset for one in group if one.timestamp >= self._until_ms)
+            bound = next(late, None)
+            if bound is not None:
+                self._bounds[place] = bound
         left = None if count_max is None else count_max - self.printed
         chosen = chosen_records(group.records, bound, left, self.output.search)
         self.seen += chosen.seen

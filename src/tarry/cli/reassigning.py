@@ -41,7 +41,7 @@ class Moves:
                 place: self.targets[place]
                 for place in places[first : first + PARTITIONS_PER_REQUEST]
             }
-            outcomes = admin.alter_partition_reassignments(asked, timeout)
+            outcomes = admin.alter_partition_reassignments(asked, timeout, outcomes=True)
             for place, error in outcomes.items():
                 if error is not None:
                     self.errors[place] = error

@@ -116,7 +116,11 @@ def announce(settings: Settings, *, with_hints: bool) -> None:
     hints = (
         "; try tarry produce and tarry consume in another terminal:\n"
         f"  echo hello | tarry produce{server} greetings\n"
-        f"  tarry consume{server} greetings"
+        f"  tarry consume{server} greetings\n"
+        "or let a record appear in ten seconds:\n"
+        f"  tarry topics create{server} later -c delay.enable=true -c delay.source=timestamp\n"
+        f"  echo hello | tarry produce{server} later --timestamp +10s\n"
+        f"  tarry consume{server} later --follow"
     )
     # In one write: whoever waits for the first line may read no further.
     click.echo(f"Tarry is ready at {address}{hints if with_hints else ''}")

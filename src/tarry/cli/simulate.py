@@ -25,8 +25,23 @@ Examples:
   tarry simulate --workload cluster-groups --seeds 1..300 --jobs 2
 """
 
-# The keys of WORKLOADS in tarry.simulation.run, which is not loaded before it is needed.
-WORKLOADS = ("records", "groups", "clients", "members", "replicas", "cluster", "cluster-groups")
+# The keys of WORKLOADS and SETTINGS in tarry.simulation.run, which is not loaded before it is
+# needed.
+WORKLOADS = (
+    "records",
+    "schedule",
+    "groups",
+    "clients",
+    "members",
+    "replicas",
+    "cluster",
+    "cluster-groups",
+    "cluster-disks",
+    "cluster-hour",
+    "cluster-short-fetches",
+    "cluster-groups-disks",
+    "cluster-groups-isolated",
+)
 
 # A seed, what went wrong with it, and how often each kind of fault came.
 _Outcome = tuple[int, str, dict[str, int]]
@@ -61,11 +76,13 @@ class SeedRange(click.ParamType[range]):
 @click.option(
     "--workload",
     type=click.Choice(WORKLOADS),
+    metavar="NAME",
     default="records",
     show_default=True,
     help="Clients written for the test: records, groups. Tarry's own: clients, members of groups, "
     "readers of transactions beside replicas. Three brokers and an etcd: cluster with records, "
-    "cluster-groups with groups whose coordinators move.",
+    "cluster-groups with groups whose coordinators move; with one kind of trouble each: "
+    f"{', '.join(each for each in WORKLOADS if each.count('-') and each != 'cluster-groups')}.",
 )
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
 def simulate(seeds: range, replay: int | None, workload: str, jobs: int) -> None:

@@ -157,6 +157,7 @@ def add_partitions_command(
                 partitions,
                 assignment=brokers,
                 validate_only=validate_only,
+                outcomes=True,
                 timeout=cluster.timeout,
             )
             error = outcome.error
@@ -275,7 +276,7 @@ class _Deletion:
             at: place.offset(self.begins[at], ends[at], found.get(at, -1))
             for at, place in places.items()
         }
-        self.outcomes = self.admin.delete_records(offsets, self.timeout)
+        self.outcomes = self.admin.delete_records(offsets, self.timeout, outcomes=True)
 
     def print(self, *, as_json: bool) -> None:
         done = {at: one for at, one in self.outcomes.items() if isinstance(one, int)}

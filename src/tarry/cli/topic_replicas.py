@@ -258,9 +258,11 @@ def elect_command(
             ]
             if unclean:
                 confirm(question, yes=yes)
-            outcomes = admin.elect_leaders(places, unclean=unclean, timeout=cluster.timeout)
+            outcomes = admin.elect_leaders(
+                places, unclean=unclean, outcomes=True, timeout=cluster.timeout
+            )
         else:
-            outcomes = admin.elect_leaders(timeout=cluster.timeout)
+            outcomes = admin.elect_leaders(outcomes=True, timeout=cluster.timeout)
     kept = "is led already" if unclean else "is led by its first replica already"
     print_outcomes(
         "partition",

@@ -241,7 +241,9 @@ def create_command(
         for name in names
     ]
     with cluster.admin() as admin:
-        outcomes = admin.create_topics(wanted, validate_only=validate_only, timeout=cluster.timeout)
+        outcomes = admin.create_topics(
+            wanted, validate_only=validate_only, outcomes=True, timeout=cluster.timeout
+        )
     done = "could be created" if validate_only else "created"
     print_outcomes(
         "topic",
@@ -361,7 +363,7 @@ def delete_command(
         if there:
             confirm(_with_sizes(admin, there, cluster.timeout) if not yes else question, yes=yes)
         found = [one.name for one in there]
-        outcomes = admin.delete_topics(found, cluster.timeout) if found else []
+        outcomes = admin.delete_topics(found, cluster.timeout, outcomes=True) if found else []
     told: list[Outcome] = [(one.name, one.error, "deleted") for one in outcomes]
     for name in names:
         if name not in known:

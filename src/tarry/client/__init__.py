@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 # For type checkers; a test compares it with the table below.
 if TYPE_CHECKING:
-    from tarry.base.ids import TopicPartition as TopicPartition
     from tarry.client.codecs import Codec as Codec, Json as Json, Text as Text
     from tarry.client.core.admin.calls import (
         ClusterDescription as ClusterDescription,
         ConfigEntry as ConfigEntry,
         ConfigSynonym as ConfigSynonym,
+        FeatureDescription as FeatureDescription,
         NewTopic as NewTopic,
         TopicOutcome as TopicOutcome,
     )
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
         DescribedProducers as DescribedProducers,
     )
     from tarry.client.core.admin.replicas import Reassignment as Reassignment
-    from tarry.client.core.consumer.handed_out import ConsumerRecord as ConsumerRecord
     from tarry.client.core.consumer.lookup import (
         EARLIEST as EARLIEST,
         LATEST as LATEST,
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
     )
     from tarry.client.core.consumer.position import PartitionPosition as PartitionPosition
     from tarry.client.core.consumer.record_group import (
+        ConsumerRecord as ConsumerRecord,
         RecordGroup as RecordGroup,
         TypedRecord as TypedRecord,
     )
@@ -76,16 +76,16 @@ if TYPE_CHECKING:
         SubscribedMember as SubscribedMember,
         Subscription as Subscription,
     )
-    from tarry.client.core.group.consumer import GroupView as GroupView
+    from tarry.client.core.group.identity import GroupView as GroupView
     from tarry.client.core.group.offsets.commit import CommitCallback as CommitCallback
     from tarry.client.core.group.offsets.requests import CommittedOffset as CommittedOffset
     from tarry.client.core.group.offsets.what import CommitWhat as CommitWhat
-    from tarry.client.core.metadata import (
+    from tarry.client.core.outgoing import Content as Content, HeadersGiven as HeadersGiven
+    from tarry.client.core.topic import (
         BrokerMetadata as BrokerMetadata,
         PartitionMetadata as PartitionMetadata,
         Topic as Topic,
     )
-    from tarry.client.core.outgoing import Content as Content, HeadersGiven as HeadersGiven
     from tarry.client.errors import (
         AssignorFailed as AssignorFailed,
         BrokerError as BrokerError,
@@ -123,6 +123,7 @@ if TYPE_CHECKING:
         PlaceMetrics as PlaceMetrics,
         ProducerMetrics as ProducerMetrics,
     )
+    from tarry.client.places import TopicPartition as TopicPartition
     from tarry.client.settings import (
         PartitionFunction as PartitionFunction,
         ProducerValue as ProducerValue,
@@ -142,10 +143,9 @@ if TYPE_CHECKING:
 
 # Where each public name is: the module, then its names.
 _TABLE: Final = """
-tarry.base.ids                           TopicPartition
 tarry.client.codecs                      Codec Json Text
-tarry.client.core.admin.calls            ClusterDescription ConfigEntry ConfigSynonym NewTopic
-                                         TopicOutcome
+tarry.client.core.admin.calls            ClusterDescription ConfigEntry ConfigSynonym
+                                         FeatureDescription NewTopic TopicOutcome
 tarry.client.core.admin.configs          APPEND ConfigChange DELETE SET SUBTRACT
 tarry.client.core.admin.epochs           FoundEpoch FoundEpochs
 tarry.client.core.admin.groups           GroupDescription GroupMember GroupOutcome ListedGroup
@@ -155,18 +155,17 @@ tarry.client.core.admin.offsets          PartitionErrors
 tarry.client.core.admin.partitions       DeletedRecords TO_THE_END
 tarry.client.core.admin.producers        ActiveProducer DescribedProducers
 tarry.client.core.admin.replicas         Reassignment
-tarry.client.core.consumer.handed_out    ConsumerRecord
 tarry.client.core.consumer.lookup        EARLIEST FoundOffset LATEST MAX_TIMESTAMP
 tarry.client.core.consumer.position      PartitionPosition
-tarry.client.core.consumer.record_group  RecordGroup TypedRecord
+tarry.client.core.consumer.record_group  ConsumerRecord RecordGroup TypedRecord
 tarry.client.core.group.assignment.assignor AssignFunction Assignor PreviousAssignment
 tarry.client.core.group.assignment.consumer_protocol SubscribedMember Subscription
-tarry.client.core.group.consumer         GroupView
+tarry.client.core.group.identity         GroupView
 tarry.client.core.group.offsets.commit   CommitCallback
 tarry.client.core.group.offsets.requests CommittedOffset
 tarry.client.core.group.offsets.what     CommitWhat
-tarry.client.core.metadata               BrokerMetadata PartitionMetadata Topic
 tarry.client.core.outgoing               Content HeadersGiven
+tarry.client.core.topic                  BrokerMetadata PartitionMetadata Topic
 tarry.client.errors                      AssignorFailed BrokerError BrokerUnreachable BufferFull
                                          ClientClosed ClientError ClientForked CommitFailed
                                          ConcurrentUse ConnectionLost CorruptRecords DecodeError
@@ -178,6 +177,7 @@ tarry.client.errors                      AssignorFailed BrokerError BrokerUnreac
                                          UnsupportedVersion
 tarry.client.metrics                     ConnectionMetrics ConsumerMetrics LatencyMetrics
                                          PlaceMetrics ProducerMetrics
+tarry.client.places                      TopicPartition
 tarry.client.settings                    PartitionFunction ProducerValue SettingValue
 tarry.client.sync.admin                  Admin
 tarry.client.sync.consumer               Consumer
@@ -210,6 +210,10 @@ def __getattr__(name: str) -> object:
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(module), name)
+
+
+# The names that `from tarry.client import *` brings.
+__all__ = sorted(MODULES)  # noqa: PLE0605  # a test compares it with the names for type checkers
 
 
 def __dir__() -> list[str]:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     Key = TypeVar("Key", default=bytes)
     Value = TypeVar("Value", default=bytes)
+    # Of records, which only give what a codec decodes.
+    KeyOut_co = TypeVar("KeyOut_co", default=bytes, covariant=True)
+    ValueOut_co = TypeVar("ValueOut_co", default=bytes, covariant=True)
     # Of producers, which take what a codec encodes and give nothing back.
     KeyIn_contra = TypeVar("KeyIn_contra", default=bytes, contravariant=True)
     ValueIn_contra = TypeVar("ValueIn_contra", default=bytes, contravariant=True)
@@ -24,6 +27,8 @@ else:
 
     Key = TypeVar("Key")
     Value = TypeVar("Value")
+    KeyOut_co = TypeVar("KeyOut_co", covariant=True)
+    ValueOut_co = TypeVar("ValueOut_co", covariant=True)
     KeyIn_contra = TypeVar("KeyIn_contra", contravariant=True)
     ValueIn_contra = TypeVar("ValueIn_contra", contravariant=True)
 

@@ -8,9 +8,14 @@ tried until its deadline already.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from tarry.base.errors import ERRORS, InvalidSetting as InvalidSetting, error_name
+from tarry.base.errors import (
+    ERRORS,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    InvalidSetting as InvalidSetting,
+    error_name,
+)
 from tarry.link.errors import (
     BrokerUnreachable as BrokerUnreachable,
     ClientError as ClientError,
@@ -22,7 +27,12 @@ from tarry.link.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tarry.records.record import Record
+
+# Further errors of a request that an error tells in its notes.
+NOTES_MAX: Final = 10
 
 
 class BrokerError(ClientError):
@@ -36,10 +46,37 @@ class BrokerError(ClientError):
         self.is_retriable = known is not None and known.retriable
 
 
-class UnknownTopic(ClientError):
-    """The topic is not there, and was not created while the call waited."""
+class UnknownTopic(BrokerError):
+    """The topic, or the partition, is not there; `code` is Kafka's UNKNOWN_TOPIC_OR_PARTITION, also
+    where the client has found it out by itself."""
 
-    is_retriable = True
+    def __init__(self, sentence: str) -> None:
+        ClientError.__init__(self, sentence)
+        self.code = UNKNOWN_TOPIC_OR_PARTITION
+        self.is_retriable = True
+
+
+def broker_error(code: int, sentence: str) -> BrokerError:
+    """Make the error of a code: UnknownTopic for a topic or partition that is not there."""
+    if code == UNKNOWN_TOPIC_OR_PARTITION:
+        return UnknownTopic(sentence)
+    return BrokerError(code, sentence)
+
+
+def raise_first(errors: Iterable[ClientError | None]) -> None:
+    """Raise the first error of several outcomes, if there is one; its notes tell the others."""
+    outcomes = list(errors)
+    failed = list(dict.fromkeys(error for error in outcomes if error is not None))
+    if not failed:
+        return
+    first = failed[0]
+    for other in failed[1:NOTES_MAX]:
+        first.add_note(f"also: {other}")
+    if len(outcomes) > 1:
+        first.add_note(
+            f"{outcomes.count(None)} of {len(outcomes)} were done; outcomes=True returns them all"
+        )
+    raise first
 
 
 class TopicRecreated(ClientError):

@@ -13,7 +13,7 @@ from tarry.client.settings import PartitionFunction
 class ClientArguments(TypedDict, total=False):
     """Settings of every client."""
 
-    bootstrap_servers: str
+    bootstrap_servers: str | list[str] | tuple[str, ...]
     client_id: str
     security_protocol: str
     request_timeout_ms: int | str

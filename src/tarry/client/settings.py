@@ -17,7 +17,7 @@ from tarry.link.events import Address
 from tarry.link.links import LinkSettings
 
 # Value of a setting: text such as "30s" is taken for numbers too.
-SettingValue = str | int | bool
+SettingValue = str | int | bool | list[str] | tuple[str, ...]
 
 # Function that chooses a partition, given topic, key and the number of partitions.
 PartitionFunction = Callable[[str, bytes | None, int], int]
@@ -95,11 +95,14 @@ def _parse(row: Setting, value: SettingValue) -> Value:
         if not isinstance(value, bool | str):
             raise InvalidSetting(f"{row.key}={value!r:.60}: it must be True or False")
         return row.parse(str(value))
-    if row.key == "bootstrap.servers" and isinstance(value, list | tuple):
-        raise InvalidSetting(
-            f"bootstrap.servers={value!r:.60} is no text: join the addresses with commas, such as "
-            '"kafka-1:9092,kafka-2:9092"'
-        )
+    if row.key == "bootstrap.servers" and not isinstance(value, str):
+        # A list of addresses is as good as one text.
+        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+            raise InvalidSetting(
+                f"bootstrap.servers={value!r:.60} is neither text nor a list of texts, such as "
+                '["kafka-1:9092", "kafka-2:9092"]'
+            )
+        value = ",".join(value)
     # Acks are often given as a number.
     if not isinstance(value, str) and not (row.check and type(value) is int):
         raise InvalidSetting(f"{row.key}={value!r:.60} is no text: give a str")
@@ -263,6 +266,15 @@ class ProducerSettings(ClientSettings):
             flaw = f"max.in.flight.requests.per.connection <= {IN_FLIGHT_IDEMPOTENT_MAX}"
         if flaw and is_asked:
             raise InvalidSetting(f"enable.idempotence=true needs {flaw}")
+        if flaw:
+            # Imported with the first such producer: a program without one pays nothing for it.
+            import logging
+
+            logging.getLogger("tarry.client").info(
+                "a Producer is not idempotent, since that needs %s: what is sent again may be "
+                "stored twice",
+                flaw,
+            )
         return not flaw
 
 

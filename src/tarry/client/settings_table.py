@@ -48,7 +48,8 @@ PRODUCER_TABLE: Final = """
 acks                               string  all         all|-1|0|1
     Replicas that must have a record before it is acknowledged; 0: the broker sends no answer.
 enable.idempotence                 boolean true
-    A retry stores no record twice.
+    A retry stores no record twice.  Where acks is not all, or more than five requests are in
+    flight, it is off unless it is set, and the log says so.
 linger.ms                          int     5           0..
     Time that a batch waits for more records.
 batch.size                         int     16384       0..104857600

@@ -1,1 +1,1 @@
-"""Consumer groups: membership, rounds and offsets, decided as pure state machines."""
+"""Groups of every kind: members and offsets, decided as pure state machines."""

@@ -1,30 +1,87 @@
 """Decision about a group: what is to happen, before anything has changed.
 
 A `Decision` is carried out in this order: `Groups.take`, then the records of `append` go to the
-log's tail (its answers when they are below the high watermark), then the heartbeats, the join and
-the sync operation are watched, moved or ended, then the answers are sent and the notes logged.  If
-the log refuses the records, now or later, `outcomes.decide_append_failed` is the next decision.
+log's tail (its answer when they are below the high watermark), then the heartbeats are watched,
+moved or ended, then the answers are sent and the notes logged, and last the operations of the
+group's phases are watched or ended.  If the log refuses the records, now or later,
+`state.decide_append_failed` is the next decision.
 
-A join deadline may be now already (an initial delay of 0): it expires in the same turn.
+A deadline of a phase may be now already (an initial delay of 0): it expires in the same turn.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
-from tarry.group.appends import Append
+from mypy_extensions import mypyc_attr
+
+from tarry.base import errors
 from tarry.group.notes import Note
 from tarry.group.records import GroupRecord
-from tarry.group.requests import Answer
-from tarry.group.round import GroupRound
+from tarry.group.requests import Answer, GroupSettings
 
-# Kafka's constant: a new member cannot send heartbeats while its first join waits, and may be gone;
-# after so long it is told to ask again.
-NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
+G = TypeVar("G")
 
-# Ids given out and not used in one group; past it the oldest is forgotten, and its client, if it
-# still is there, asks for another.  Guards against a client that joins in a loop.
-PENDING_MEMBERS_MAX: Final = 10_000
+# Error of the log, and the code that a client is told: Kafka's table, and one code of its older
+# coordinator.  Other errors are told as they are.
+APPEND_ERRORS: Final[dict[int, int]] = {
+    errors.UNKNOWN_TOPIC_OR_PARTITION: errors.COORDINATOR_NOT_AVAILABLE,
+    errors.NOT_ENOUGH_REPLICAS: errors.COORDINATOR_NOT_AVAILABLE,
+    errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND: errors.COORDINATOR_NOT_AVAILABLE,
+    errors.REQUEST_TIMED_OUT: errors.COORDINATOR_NOT_AVAILABLE,
+    errors.NOT_LEADER_OR_FOLLOWER: errors.NOT_COORDINATOR,
+    errors.KAFKA_STORAGE_ERROR: errors.NOT_COORDINATOR,
+    errors.MESSAGE_TOO_LARGE: errors.UNKNOWN_SERVER_ERROR,
+    errors.RECORD_LIST_TOO_LARGE: errors.UNKNOWN_SERVER_ERROR,
+    errors.INVALID_FETCH_SIZE: errors.UNKNOWN_SERVER_ERROR,
+}
+
+
+class Moment:
+    """Moment of a decision, and its settings: `now_ms` monotonic, the other calendar."""
+
+    __slots__ = ("now_ms", "now_wall_ms", "settings")
+
+    def __init__(self, now_ms: int, now_wall_ms: int, settings: GroupSettings) -> None:
+        self.now_ms = now_ms
+        self.now_wall_ms = now_wall_ms
+        self.settings = settings
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Append(Generic[G]):
+    """Append on its way to the log, and what follows from its outcome in a group of type G.
+
+    The records go into one batch, unless they `can_be_split`; `what` says in words what they hold.
+    The request of `answer` waits for them.
+    """
+
+    what = "a change of the group"
+    can_be_split = False
+
+    def __init__(self, records: list[GroupRecord], answer: Answer | None = None) -> None:
+        self.records = records
+        self.answer = answer
+        # Whether the append has records of the group's kind, not of offsets alone.
+        self.is_of_kind = True
+        # Set by `GroupState.take`: the records are not in the log and never will be.
+        self.has_failed = False
+        # Bytes of the texts of offsets in it.
+        self.texts_size = 0
+
+    def recorded(self, group: G, moment: Moment) -> Decision:
+        """Decide what follows when the records are below the high watermark and applied."""
+        decision = Decision(moment.now_ms)
+        if self.answer is not None:
+            decision.answers.append(self.answer)
+        return decision
+
+    def failed(self, group: G, error_code: int, moment: Moment) -> Decision:
+        """Decide what follows when the records are not in the log: the state goes back."""
+        decision = Decision(moment.now_ms)
+        if self.answer is not None:
+            decision.answers.append(self.answer.failed(error_code))
+        return decision
 
 
 class HeartbeatWait:
@@ -50,30 +107,20 @@ class HeartbeatWait:
         self.ends = ends
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Decision:
     """Decision of what is to happen; nothing has changed yet.
 
-    `round` is the volatile part as it becomes (None: as it is).  The join and the sync operation
-    of the group follow its `join_deadline_ms` and `sync_deadline_ms`: None is no operation.
+    A kind of groups whose volatile part changes with a decision has a subclass for it, and sets
+    `has_moved`: then the operations of the group's phases follow.
     """
-
-    __slots__ = (
-        "answers",
-        "append",
-        "has_failed",
-        "heartbeats",
-        "notes",
-        "now_ms",
-        "round",
-        "settled",
-    )
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
-        self.round: GroupRound | None = None
-        self.append: Append | None = None
+        self.has_moved = False
+        self.append: Append[Any] | None = None
         # The append that this decision is about: it is on its way no more.
-        self.settled: Append | None = None
+        self.settled: Append[Any] | None = None
         self.has_failed = False
         self.answers: list[Answer] = []
         self.heartbeats: list[HeartbeatWait] = []

@@ -1,8 +1,8 @@
 """Loading a partition of `__consumer_offsets`: the last value of every key, then the groups.
 
 Records are gathered by their raw keys, so that an offset that was committed a thousand times is
-decoded once: a log that was not compacted yet costs what it would cost afterwards.  Order between
-keys does not matter to what is durable: no two of them mean the same thing.
+decoded once: a log that was not compacted yet costs what it would cost afterwards.  Keys go in the
+order of their last records: where a group has records of two kinds, the later kind is its own.
 
 Both halves go in steps, between which the broker does its other work.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tarry.group.records import LEGACY_OFFSET_KEY, OFFSET_KEY, decode_record
+from tarry.group.offsets.records import LEGACY_OFFSET_KEY, OFFSET_KEY
 from tarry.group.state import Groups
 
 # The oldest kind of key means the same offset as the one after it.
@@ -37,9 +37,8 @@ class Loading:
         assert self._left is None
         if key.startswith(_LEGACY_PREFIX):
             key = _OFFSET_PREFIX + key[len(_LEGACY_PREFIX) :]
-        if value is None:
-            self._latest.pop(key, None)
-        else:
+        self._latest.pop(key, None)
+        if value is not None:
             self._latest[key] = value
 
     def step(self, groups: Groups, limit: int) -> bool:
@@ -54,7 +53,7 @@ class Loading:
             found = next(self._left, None)
             if found is None:
                 return True
-            record = decode_record(*found)
+            record = groups.kinds.decode(*found)
             if record is not None:
                 groups.apply(record)
         return False

@@ -1,35 +1,38 @@
-"""A group's state: what its records say, and the round of its members that lives in memory.
+"""State of groups of any kind: offsets, pending appends, and what a kind adds.
 
-Durable are `recorded` (the newest generation whose assignment is in the log, or that the group is
-Empty) and `offsets`; only `apply` changes them, in life as in loading, and only with records that
-are below the high watermark.  So what is fetched was never taken back, and replaying the log into
-an empty state gives the durable part of the live one after every step.
+A group id has offsets and a kind; the offsets stay when the kind changes.  The offsets and the
+records of the kind are durable: only `apply` changes them, while the broker runs as in loading, and
+only with records below the high watermark.  So an offset that was fetched is never taken back, and
+the log, replayed into an empty state, gives the durable part of the live one after every step.
 
-Volatile is the `round`: who is a member, who waits for what, until when.  A decision never changes
-it; it makes a new one, and `take` puts that in its place.  A group loaded from the log begins a
-round from its record (`recovery.decide_load`).  Once a group is Stable and nothing of it is on its
-way to the log, round and record say the same.
+All else is volatile.  A decision does not change it: the decision holds the new values, and `take`
+puts them in place.
 
-An unknown group and one that nothing is known of are the same thing: `GroupState.exists` is false.
+`GroupState.exists` is false for a group of which nothing is known; it is kept nowhere.  A group
+that has only offsets is of the default kind, the first of `Kinds`.
 """
 
 from __future__ import annotations
 
-from tarry.group.appends import Append
-from tarry.group.decision import Decision
-from tarry.group.records import (
-    GroupMetadata,
-    GroupRecord,
-    GroupTombstone,
-    OffsetCommitted,
-    OffsetTombstone,
-)
-from tarry.group.round import DEAD, EMPTY, GroupRound
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar, cast
+
+from mypy_extensions import mypyc_attr
+
+from tarry.base.errors import CorruptData
+from tarry.group.decision import APPEND_ERRORS, Append, Decision, Moment
+from tarry.group.notes import AppendFailed
+from tarry.group.offsets.records import OFFSET_DECODERS, OffsetCommitted
+from tarry.group.records import NO_TIMESTAMP, Decoder, GroupRecord
+from tarry.group.requests import Answer
+from tarry.group.views import DescribedGroup, GroupListing
+from tarry.wire.reader import MalformedData, Reader
 
 
 class MemberSession:
-    """Session of a member: when it ends (None: not watched while it waits), and when it was
-    heard.
+    """Session of a member: its deadline, and the time of the last heartbeat.
+
+    Without a deadline (None) it does not end: the member waits for an answer of this broker.
     """
 
     __slots__ = ("deadline_ms", "heard_ms")
@@ -39,64 +42,67 @@ class MemberSession:
         self.heard_ms = heard_ms
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class GroupState:
-    """State of one group; see the module's text."""
+    """State of one group.  The subclass of a kind adds what is known of the members."""
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, kind: GroupKind[Any], group_id: str) -> None:
+        self.kind = kind
         self.group_id = group_id
-        self.recorded: GroupMetadata | None = None
-        # Topic to partition to what was committed.
+        # What was last committed, by topic and partition.
         self.offsets: dict[str, dict[int, OffsetCommitted]] = {}
-        self.round = GroupRound()
         self.heartbeats: dict[str, MemberSession] = {}
-        # What is on its way to the log, in its order.
-        self.appends: list[Append] = []
+        # Appends whose records are not below the high watermark yet, in the order of the log.
+        self.appends: list[Append[Any]] = []
+        # Bytes of the texts of offsets: of durable ones, and of those in pending appends.
+        self._texts_size = 0
+        self._waiting_texts_size = 0
+
+    def succeed(self, former: GroupState) -> None:
+        """Take over what stays when a group changes its kind: offsets, and appends under way."""
+        self.offsets = former.offsets
+        self.appends = former.appends
+        self._texts_size = former._texts_size
+        self._waiting_texts_size = former._waiting_texts_size
+
+    @property
+    def metadata_size(self) -> int:
+        """Return the bytes that members, assignments and texts of offsets take together."""
+        return self.members_size() + self._texts_size + self._waiting_texts_size
 
     @property
     def exists(self) -> bool:
         """Return true if anything is known of the group."""
-        return (
-            self.recorded is not None
-            or bool(self.offsets)
-            or bool(self.appends)
-            or bool(self.round.pending_members)
-            or self.round.phase not in (EMPTY, DEAD)
-        )
+        return bool(self.offsets) or bool(self.appends) or not self.is_vacant()
 
-    @property
-    def size(self) -> int:
-        """Count the members; ids given out and not used are none."""
-        return len(self.round.members)
+    # -- offsets
 
     def offset(self, topic: str, partition: int) -> OffsetCommitted | None:
         """Return what was last committed for a partition and is durable."""
         partitions = self.offsets.get(topic)
         return None if partitions is None else partitions.get(partition)
 
-    def apply(self, record: GroupRecord) -> None:
-        """Apply a record: the one way in which the durable part changes."""
-        assert record.group_id == self.group_id
-        match record:
-            case OffsetCommitted():
-                self.offsets.setdefault(record.topic, {})[record.partition] = record
-            case OffsetTombstone():
-                partitions = self.offsets.get(record.topic)
-                # Tombstones of what was never there are in any log that was compacted.
-                if partitions is not None:
-                    partitions.pop(record.partition, None)
-                    if not partitions:
-                        del self.offsets[record.topic]
-            case GroupMetadata():
-                self.recorded = record
-            case GroupTombstone():
-                self.recorded = None
-            case _:
-                raise AssertionError(f"{type(record).__name__} is not applied")
+    def put_offset(self, record: OffsetCommitted) -> None:
+        """Put an offset in the place of the one before."""
+        partitions = self.offsets.setdefault(record.topic, {})
+        before = partitions.get(record.partition)
+        partitions[record.partition] = record
+        self._texts_size += len(record.metadata)
+        if before is not None:
+            self._texts_size -= len(before.metadata)
+
+    def drop_offset(self, topic: str, partition: int) -> None:
+        """Drop an offset, if there is one: a compacted log has tombstones without their records."""
+        known = self.offsets.get(topic)
+        if known is not None:
+            gone = known.pop(partition, None)
+            if gone is not None:
+                self._texts_size -= len(gone.metadata)
+            if not known:
+                del self.offsets[topic]
 
     def take(self, decision: Decision) -> None:
-        """Put what was decided in the place of the volatile part; the records are still to come."""
-        if decision.round is not None:
-            self.round = decision.round
+        """Take the new volatile state from a decision; its records are applied later."""
         for wait in decision.heartbeats:
             if wait.ends:
                 self.heartbeats.pop(wait.member_id, None)
@@ -108,34 +114,259 @@ class GroupState:
             self.heartbeats[wait.member_id] = MemberSession(wait.deadline_ms, heard_ms)
         if decision.settled is not None:
             self.appends.remove(decision.settled)
+            self._waiting_texts_size -= decision.settled.texts_size
             decision.settled.has_failed = decision.has_failed
         if decision.append is not None:
             self.appends.append(decision.append)
+            self._waiting_texts_size += decision.append.texts_size
+
+    def hear(self, member_id: str, deadline_ms: int, now_ms: int) -> None:
+        """Restart the session of a member that sent a heartbeat."""
+        session = self.heartbeats.get(member_id)
+        if session is None:
+            self.heartbeats[member_id] = MemberSession(deadline_ms, now_ms)
+        else:
+            session.deadline_ms = deadline_ms
+            session.heard_ms = now_ms
+
+    # -- what a kind knows of its members
+
+    def is_vacant(self) -> bool:
+        """Return true if the group has nothing but offsets: its kind may change."""
+        raise NotImplementedError
+
+    def is_empty(self) -> bool:
+        """Return true if the group has no members: it may be deleted."""
+        raise NotImplementedError
+
+    def is_idle(self) -> bool:
+        """Return true if there is no member, and no id was given out with which one may join."""
+        return self.is_empty()
+
+    def is_dead(self) -> bool:
+        """Return true while the group is being removed."""
+        return False
+
+    def state_name(self) -> str:
+        """Return the word for the group's state, as ListGroups has it."""
+        raise NotImplementedError
+
+    def protocol_type(self) -> str:
+        """Return the protocol type, as ListGroups has it."""
+        return ""
+
+    def members_size(self) -> int:
+        """Return the bytes that members and assignments take together."""
+        return 0
+
+    def commit_error(self, member_id: str, instance_id: str | None, epoch: int) -> int:
+        """Return the error of a commit that names this member; NONE if it may commit."""
+        raise NotImplementedError
+
+    def hear_commit(self, member_id: str, decision: Decision) -> None:
+        """Restart the session of a member that commits."""
+
+    def retention(self) -> tuple[dict[str, None] | None, int]:
+        """Return the topics whose offsets do not expire (None: all), and the time from which the
+        retention of the others counts, if not from each commit.
+        """
+        return {}, NO_TIMESTAMP
+
+    def can_lose_offsets(self) -> bool:
+        """Return true if OffsetDelete may delete offsets of topics without a subscriber."""
+        return self.is_empty()
+
+    def topics_in_use(self) -> dict[str, None] | None:
+        """Return the topics to which members are subscribed, as keys; None if that is not known."""
+        return {}
+
+    def deadline_ms(self, phase: str) -> int | None:
+        """Return the deadline of a phase in which the whole group waits; None if it does not."""
+        return None
+
+    def waiting_answers(self, error_code: int) -> list[Answer]:
+        """Return answers with this error for members' requests that wait for other members."""
+        return []
+
+
+G = TypeVar("G", bound=GroupState)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class GroupKind(Generic[G]):
+    """Kind of groups: its name, its state, its records, and what is decided about its groups.
+
+    `name` is the group type in ListGroups and the kind of its records; `decoders` decode a record
+    by the number in its key.  In each of the `phases` a group may wait as a whole, in a purgatory
+    of the phase's name.
+    """
+
+    def __init__(self, name: str, decoders: dict[int, Decoder], phases: tuple[str, ...]) -> None:
+        self.name = name
+        self.decoders = decoders
+        self.phases = phases
+
+    def new_group(self, group_id: str) -> G:
+        """Return a group of which nothing is known yet."""
+        raise NotImplementedError
+
+    def tombstones(self, group: G) -> list[GroupRecord]:
+        """Return the records that remove what is durable of the group, but its offsets."""
+        raise NotImplementedError
+
+    def described(self, group: G) -> DescribedGroup | None:
+        """Describe a group to DescribeGroups; None if the kind has an API of its own for that."""
+        return None
+
+    def decide_load(self, group: G, moment: Moment) -> Decision:
+        """Decide how the group goes on when all records are applied."""
+        return Decision(moment.now_ms)
+
+    def decide_removal(self, group: G, moment: Moment) -> Decision:
+        """Decide what becomes of a group without members whose tombstones go to the log."""
+        return Decision(moment.now_ms)
+
+    def decide_revival(self, group: G, moment: Moment) -> Decision:
+        """Decide what becomes of a group that could not be removed."""
+        return Decision(moment.now_ms)
+
+    def decide_session_expired(self, group: G, member_id: str, moment: Moment) -> Decision:
+        """Decide about a member whose heartbeat operation expired."""
+        return Decision(moment.now_ms)
+
+    def decide_phase_expired(self, group: G, phase: str, moment: Moment) -> Decision:
+        """Decide about a phase of the group whose operation expired.
+
+        The decision changes nothing if the phase has another deadline by now.
+        """
+        return Decision(moment.now_ms)
+
+    def decide_fresh_sessions(self, group: G, moment: Moment) -> Decision:
+        """Restart all that waits for members: the broker did not run and received no heartbeat."""
+        return Decision(moment.now_ms)
+
+
+# -- what is decided about a group of any kind
+
+
+def decide_recorded(group: GroupState, append: Append[Any], moment: Moment) -> Decision:
+    """Decide what follows when an append's records are below the high watermark and applied."""
+    decision = append.recorded(group, moment)
+    decision.settled = append
+    return decision
+
+
+def decide_append_failed(
+    group: GroupState, append: Append[Any], error_code: int, moment: Moment
+) -> Decision:
+    """Decide what follows when an append's records are not in the log: the group is again as it was
+    before.
+    """
+    decision = append.failed(group, APPEND_ERRORS.get(error_code, error_code), moment)
+    decision.settled = append
+    decision.has_failed = True
+    decision.notes.insert(0, AppendFailed(append.what, error_code))
+    return decision
+
+
+def sent_away(group: GroupState, error_code: int) -> list[Answer]:
+    """Return an answer with this error to every waiting request: another broker may coordinate the
+    group.
+
+    Requests that wait for records are among them: only the other leader knows which are durable.
+    """
+    answers = group.waiting_answers(error_code)
+    for append in group.appends:
+        if append.answer is not None:
+            answers.append(append.answer.failed(error_code))
+    return answers
+
+
+# -- all groups
+
+
+class Kinds:
+    """Kinds of groups.  A group that has only offsets is of the first one."""
+
+    def __init__(self, kinds: Sequence[GroupKind[Any]]) -> None:
+        self.default = kinds[0]
+        self.by_name = {each.name: each for each in kinds}
+        self._decoders = dict(OFFSET_DECODERS)
+        for kind in kinds:
+            self._decoders.update(kind.decoders)
+
+    def decode(self, key: bytes, value: bytes | None) -> GroupRecord | None:
+        """Decode a record; None for a key that no kind has; `CorruptData` if it cannot be read."""
+        try:
+            reader = Reader(key)
+            decoder = self._decoders.get(reader.i16())
+            return None if decoder is None else decoder(reader, value)
+        except MalformedData as flaw:
+            raise CorruptData(f"a record of a group cannot be read: {flaw}") from flaw
 
 
 class Groups:
     """The groups of one partition of `__consumer_offsets`."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: Kinds) -> None:
+        self.kinds = kinds
         self.by_id: dict[str, GroupState] = {}
 
     def group(self, group_id: str) -> GroupState:
         """Return the group, or one that does not exist and is kept only by `take`."""
-        return self.by_id.get(group_id) or GroupState(group_id)
+        return self.by_id.get(group_id) or self.kinds.default.new_group(group_id)
+
+    def of_kind(self, kind: GroupKind[G], group_id: str) -> G | None:
+        """Return the group as one of this kind, like `group`; None while it is of another."""
+        known = self.by_id.get(group_id)
+        if known is None:
+            return kind.new_group(group_id)
+        if known.kind is kind:
+            return cast(G, known)
+        is_free = known.is_vacant() and not any(each.is_of_kind for each in known.appends)
+        return self._turned(known, kind) if is_free else None
 
     def take(self, group: GroupState, decision: Decision) -> None:
-        """Put what was decided in place; a group that is nothing any more is forgotten."""
+        """Take a decision over into its group; a group that exists no more is removed."""
         group.take(decision)
         self._keep(group)
 
     def apply(self, record: GroupRecord) -> None:
-        """Apply a record to its group, which begins or ends with it."""
+        """Apply a record to its group, which begins, ends or changes its kind with it."""
         group = self.group(record.group_id)
-        group.apply(record)
+        kind = record.kind
+        if kind and kind != group.kind.name:
+            if record.is_tombstone:
+                # Of the kind that the group had before.
+                return
+            group = self._turned(group, self.kinds.by_name[kind])
+        record.apply_to(group)
         self._keep(group)
 
+    def listed(self, states: dict[str, None], types: dict[str, None]) -> list[GroupListing]:
+        """List the groups in one of these states and of one of these types, by id; empty means any.
+
+        The names are in lower case (`without_case`); unknown ones match nothing.
+        """
+        found: list[GroupListing] = []
+        for group_id in sorted(self.by_id):
+            group = self.by_id[group_id]
+            state = group.state_name()
+            kind = group.kind.name
+            if (not states or state.lower() in states) and (not types or kind.lower() in types):
+                found.append(GroupListing(group_id, group.protocol_type(), state, kind))
+        return found
+
+    def _turned(self, group: GroupState, kind: GroupKind[G]) -> G:
+        """Return a group of another kind with the offsets and pending appends of this one."""
+        turned = kind.new_group(group.group_id)
+        turned.succeed(group)
+        return turned
+
     def _keep(self, group: GroupState) -> None:
-        if group.exists:
-            self.by_id[group.group_id] = group
-        else:
+        if not group.exists:
             self.by_id.pop(group.group_id, None)
+        elif group.kind is not self.kinds.default and not group.appends and group.is_vacant():
+            self.by_id[group.group_id] = self._turned(group, self.kinds.default)
+        else:
+            self.by_id[group.group_id] = group

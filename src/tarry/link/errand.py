@@ -9,13 +9,15 @@ of requests are here; `Router` says which broker a call goes to.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from tarry.link.errors import BrokerUnreachable, ClientError, TimedOut
 from tarry.link.exchange import Decoder, Exchange, R
 from tarry.link.link import Link
 from tarry.link.links import Links
 from tarry.link.tasks import Task, wake_up
+
+UNKNOWN: Final = -1
 
 # The result of a call, and the answer of an errand.
 A = TypeVar("A")
@@ -39,6 +41,8 @@ class Call(Exchange[R], Generic[R, A]):
         self.error: ClientError | None = None
         self.last_error: ClientError | None = None
         self.attempts = 0
+        # The version of what the router knew when it did not know the target.
+        self.known_version = UNKNOWN
         self._result: A | None = None
         self._began_ms = 0
         self._end_ms = 0
@@ -67,7 +71,11 @@ class Call(Exchange[R], Generic[R, A]):
 
     def _try(self, now_ms: int) -> None:
         self.attempts += 1
-        link = self._errands.router.link_for(self, now_ms)
+        try:
+            link = self._errands.router.link_for(self, now_ms)
+        except ClientError as error:
+            self.finish(None, error)
+            return
         if link is not None:
             left_ms = self._end_ms - now_ms
             self.timeout_ms = min(self._errands.links.settings.request_timeout_ms, left_ms)
@@ -123,7 +131,8 @@ class Router(Protocol):
     """Knowledge of the cluster that calls need."""
 
     def link_for(self, call: Call[Any, Any], now_ms: int) -> Link | None:
-        """Return the link to ask on; None while it is not known, and then it is found out."""
+        """Return the link to ask on; None while it is not known, and then it is found out.  Raises
+        ClientError where there is nobody to ask."""
 
     def on_failure(self, now_ms: int) -> None:
         """Take note that a call failed: what is known of the cluster may be stale."""

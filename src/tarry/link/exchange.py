@@ -7,7 +7,7 @@ possibly before `send` returns.  Repeating is the errand's business, not the lin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Final, Generic, TypeVar
 
 from tarry.link.errors import ClientError
@@ -16,10 +16,14 @@ from tarry.wire.reader import Reader
 
 VERSION_UNLIMITED: Final = 1 << 15
 
-R = TypeVar("R", bound=Message)
+R = TypeVar("R")
 
-# A generated function, such as `decode_metadata_response`.
+# A generated function, such as `decode_heartbeat_response`.
 Decoder = Callable[[Reader, int], R]
+
+# A function that decodes a bounded share each time that its generator is asked, and returns the
+# answer in the end.
+StepDecoder = Callable[[Reader, int], Generator[None, None, R]]
 
 
 class Exchange(Generic[R]):
@@ -35,6 +39,8 @@ class Exchange(Generic[R]):
     def __init__(self, api_key: int, decode: Decoder[R], timeout_ms: int) -> None:
         self.api_key = api_key
         self.decode = decode
+        # Used instead of `decode` for a long answer, where there is one.
+        self.decode_in_steps: StepDecoder[R] | None = None
         self.timeout_ms = timeout_ms
         self.deadline_ms = 0
         self.version = -1

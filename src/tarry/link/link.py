@@ -6,13 +6,15 @@ A connection is made when something is to be sent, from the look-up of the broke
 Requests go out in order and are answered in order.  Invariant: every exchange that was given to
 `send` ends once, by its answer or by a failure; what waits for the connection fails with it.  An
 answer that is late closes the connection, because nothing behind it can be answered either.  One
-that nobody has used for long is closed in quiet, and made anew for the next request.
+that nobody has used for long is closed in quiet, and made anew for the next request.  A long answer
+may be decoded in steps, one a turn; the answers behind it wait.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from tarry.base.errors import UNSUPPORTED_VERSION, ProtocolViolation, error_name
@@ -46,11 +48,18 @@ CONNECTING: Final = 2
 NEGOTIATING: Final = 3
 READY: Final = 4
 
+# Version 5 of ApiVersions says which broker is meant (KIP-1242), and a link does not say that: an
+# older broker would have to be asked twice.
+VERSION_ASKED_FIRST: Final = 4
+
 # What an attempt to connect waits for in each state.
 WAITS_FOR: Final = ("", "its name was not looked up", "it took no connection", "no answer came")
 
 # A connection in use is looked at again after so long, however short the limit of idleness is.
 IDLE_LOOK_MS: Final = 1_000
+
+# A shorter answer is decoded at once: it has some thousand elements.
+STEP_FRAME_BYTES: Final = 64 * 1024
 
 # A connection that takes longer is worth telling whoever waits.
 SLOW_MS: Final = 400
@@ -89,6 +98,10 @@ class Link:
         self._waiting: deque[Exchange[Any]] = deque()
         self._in_flight: deque[Exchange[Any]] = deque()
         self._frames = FrameSplitter(self.answer_bytes_max)
+        # Answers that have come and are not decoded; the first one may be under way.
+        self._answers: deque[bytes] = deque()
+        self._steps: Generator[None, None, Any] | None = None
+        self._decode = Task(self._decode_on)
         self._correlation_id = 0
         self._deadline = Task(self._check_deadlines)
         self._setup_deadline = Task(self._give_up_connecting)
@@ -197,7 +210,7 @@ class Link:
 
     def on_connected(self, now_ms: int) -> None:
         self.state = NEGOTIATING
-        self._negotiate(api_keys.APIS[api_keys.API_VERSIONS].version_max)
+        self._negotiate(VERSION_ASKED_FIRST)
 
     def _negotiate(self, version: int) -> None:
         timeout_ms = self.owner.settings.connection_setup_timeout_ms
@@ -260,31 +273,62 @@ class Link:
     def on_received(self, data: bytes, now_ms: int) -> None:
         self._used_ms = now_ms
         try:
-            for frame in self._frames.feed(data):
-                self._on_frame(frame, now_ms)
-                if self.state < NEGOTIATING:
-                    return
+            self._answers.extend(self._frames.feed(data))
+            if self._steps is None:
+                self._take_answers(now_ms)
         except ProtocolViolation as violation:
-            self.owner.put(Close(self.connection_id))
-            self.fail(ConnectionLost(f"{self}: {violation}"), now_ms)
+            self._refuse(violation, now_ms)
 
-    def _on_frame(self, frame: bytes, now_ms: int) -> None:
-        if not self._in_flight:
-            raise ProtocolViolation("the broker answered what nobody asked")
-        exchange = self._in_flight[0]
-        reader = Reader(frame)
+    def _decode_on(self, now_ms: int) -> None:
+        """Take the next step of the answer that is under way."""
         try:
+            self._take_answers(now_ms)
+        except ProtocolViolation as violation:
+            self._refuse(violation, now_ms)
+
+    def _refuse(self, violation: ProtocolViolation, now_ms: int) -> None:
+        self.owner.put(Close(self.connection_id))
+        self.fail(ConnectionLost(f"{self}: {violation}"), now_ms)
+
+    def _take_answers(self, now_ms: int) -> None:
+        """Hand out the answers that have come, up to one that needs more steps."""
+        while self._answers:
+            if not self._in_flight:
+                raise ProtocolViolation("the broker answered what nobody asked")
+            exchange = self._in_flight[0]
+            try:
+                is_whole, response = self._decoded(exchange, self._answers[0])
+            except MalformedData as flaw:
+                name = api_keys.APIS[exchange.api_key].name
+                raise ProtocolViolation(f"its answer to {name} cannot be read: {flaw}") from None
+            if not is_whole:
+                self.owner.tasks.schedule(self._decode, now_ms)
+                return
+            self._answers.popleft()
+            self._in_flight.popleft()
+            self._on_response(exchange, response, now_ms)
+
+    def _decoded(self, exchange: Exchange[Any], frame: bytes) -> tuple[bool, Any]:
+        """Decode an answer, or take one step of it: whether that was all, and the answer."""
+        if self._steps is None:
+            reader = Reader(frame)
             correlation_id = decode_response_header(reader, exchange.api_key, exchange.version)
             if correlation_id != exchange.correlation_id:
                 raise ProtocolViolation(
                     f"it answered request {correlation_id}, and the answer to request "
                     f"{exchange.correlation_id} was due"
                 )
-            response = exchange.decode(reader, exchange.version)
-        except MalformedData as flaw:
-            name = api_keys.APIS[exchange.api_key].name
-            raise ProtocolViolation(f"its answer to {name} cannot be read: {flaw}") from None
-        self._in_flight.popleft()
+            if exchange.decode_in_steps is None or len(frame) < STEP_FRAME_BYTES:
+                return True, exchange.decode(reader, exchange.version)
+            self._steps = exchange.decode_in_steps(reader, exchange.version)
+        try:
+            next(self._steps)
+        except StopIteration as end:
+            self._steps = None
+            return True, end.value
+        return False, None
+
+    def _on_response(self, exchange: Exchange[Any], response: Any, now_ms: int) -> None:
         throttle_ms = getattr(response, "throttle_time_ms", 0)
         if throttle_ms > 0:
             self.owner.throttled_ms += throttle_ms
@@ -332,7 +376,10 @@ class Link:
             self.owner.random,
         )
         self._frames = FrameSplitter(self.answer_bytes_max)
-        for task in (self._deadline, self._setup_deadline, self._resume, self._idleness):
+        self._answers = deque()
+        self._steps = None
+        tasks = (self._deadline, self._setup_deadline, self._resume, self._idleness, self._decode)
+        for task in tasks:
             self.owner.tasks.cancel(task)
         in_flight, waiting = self._in_flight, self._waiting
         self._in_flight, self._waiting = deque(), deque()
@@ -376,7 +423,8 @@ class Link:
 
     def _check_deadlines(self, now_ms: int) -> None:
         """Close the connection if an answer is late, and arm the next deadline."""
-        for exchange in self._in_flight:
+        # An answer that has come and is not decoded yet is not late.
+        for exchange in islice(self._in_flight, len(self._answers), None):
             if exchange.deadline_ms <= now_ms:
                 name = api_keys.APIS[exchange.api_key].name
                 half = self._frames.progress
@@ -391,7 +439,8 @@ class Link:
             # Never sent, so the connection owes nobody anything.
             self._waiting.remove(exchange)
             exchange.on_failure(BrokerUnreachable(self._why_unsent(exchange, now_ms)), now_ms)
-        deadlines = [one.deadline_ms for one in (*self._in_flight, *self._waiting)]
+        unanswered = islice(self._in_flight, len(self._answers), None)
+        deadlines = [one.deadline_ms for one in (*unanswered, *self._waiting)]
         if deadlines:
             self.owner.tasks.schedule(self._deadline, min(deadlines))
 

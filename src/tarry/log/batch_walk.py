@@ -59,8 +59,10 @@ class BatchWalk:
         self.position: i64 = position
         self.end: i64 = end
         self.expected_offset: i64 = expected_offset
+        # open: the caller knows what was checked before
         self.checks_crc = False
         # Compaction took batches out: offsets only grow.
+        # open: the caller knows how the log was made
         self.has_gaps = False
         # Read so much at once, or 0: what the purpose of the walk asks for.
         self.block_bytes: i64 = 0

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tarry.base.setting import HONOURED, Setting, Value, read_table
-from tarry.base.topic_settings_table import HONOURED_TABLE
+from tarry.base.topic_settings_table import HONOURED_TABLE, OURS_TABLE
 from tarry.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 
 INT64_MAX: Final = (1 << 63) - 1
@@ -30,7 +30,10 @@ _CODECS: Final[dict[Value, tuple[int, str]]] = {
     "zstd": (ZSTD, "compression.zstd.level"),
 }
 
-_ROWS: Final[list[Setting]] = read_table(HONOURED_TABLE, HONOURED)
+_ROWS: Final[list[Setting]] = [
+    *read_table(HONOURED_TABLE, HONOURED),
+    *read_table(OURS_TABLE, HONOURED),
+]
 
 # Rows that are an attribute each.
 _NUMBERS: Final[list[Setting]] = [
@@ -59,11 +62,15 @@ class LogConfig:
     min_compaction_lag_ms: int
     max_compaction_lag_ms: int
     delete_retention_ms: int
+    max_decompressed_message_bytes: int
     max_message_bytes: int
     min_insync_replicas: int
     flush_messages: int
     message_timestamp_before_max_ms: int
     message_timestamp_after_max_ms: int
+    delay_default_ms: int
+    delay_min_ms: int
+    delay_max_ms: int
 
     def __init__(self, values: Mapping[str, Value] | None = None) -> None:
         counting = dict(_DEFAULTS)
@@ -78,6 +85,9 @@ class LogConfig:
         self.is_log_append_time = counting["message.timestamp.type"] == "LogAppendTime"
         # Whether a replica that is not in sync may lead.
         self.may_lose_records = counting["unclean.leader.election.enable"] is True
+        # Whether records wait until they are due, and whether their timestamps say when that is.
+        self.has_delay = counting["delay.enable"] is True
+        self.has_delay_by_timestamp = self.has_delay and counting["delay.source"] == "timestamp"
         # compression.type, and the level that is set for this codec.
         codec, level_key = _CODECS[counting["compression.type"]]
         self.compression_codec: int = codec
@@ -93,5 +103,7 @@ class LogConfig:
         self.has_compaction = other.has_compaction
         self.is_log_append_time = other.is_log_append_time
         self.may_lose_records = other.may_lose_records
+        self.has_delay = other.has_delay
+        self.has_delay_by_timestamp = other.has_delay_by_timestamp
         self.compression_codec = other.compression_codec
         self.compression_level = other.compression_level

@@ -1,42 +1,42 @@
 """The log of one partition: segments in order, a tail that waits for its write, what is durable.
 
-`append` and `append_copy` only gather.  `write` puts the tail into the files with one gathered
-write per segment, or, when that fails, leaves log, indexes and epochs as they were before the tail.
-`collect_flush` names the files that make everything written durable and `flushed` hears of it; both
-are driven by the broker's flush rounds.  Nothing here flushes, reads a clock or waits.
+`append` only gathers, as does `copying` for a follower.  `write` puts the tail into the files with
+one gathered write per segment, or, when that fails, leaves log, indexes and epochs as they were
+before the tail.
+`collect_flush` names the files that make everything written durable and `flushed` receives that it
+is; both are driven by the broker's flush rounds.  Recovery, compaction and truncation change the
+segments by what is here.  Nothing here flushes, reads a clock or waits.
 
-Invariants: log_start_offset <= flushed_offset <= written_end_offset <= log_end_offset; offsets of
-batches only grow, without gaps unless compaction left some here or where the log was copied from;
-reads never see the tail.  Hot: append is 1 µs of a produce.
+Parts: `Segments` (files, reading, the first flaw), `Tail` (what is not written), `Unflushed` (what
+is not durable), and the states of `log/state`.  Invariants: log_start_offset <= flushed_offset <=
+written_end_offset <= log_end_offset; offsets of batches only grow, without gaps unless compaction
+left some here or where the log was copied from; reads never see the tail.  Hot: append is 1 us of a
+produce.
 """
 
 from __future__ import annotations
 
-import logging
-
 from mypy_extensions import i64
 
-from tarry.base.errors import CorruptData, StorageError
+from tarry.base.doors import Disk, FileRegion, LogFile
+from tarry.base.errors import StorageError
 from tarry.log.batch_walk import Flaw
 from tarry.log.config import LogConfig
 from tarry.log.identity import LogIdentity
+from tarry.log.index import time_search
+from tarry.log.index.epoch_index import EpochIndex
+from tarry.log.index.time_search import FoundRecord, SearchedPart
 from tarry.log.open_files import OpenFiles
-from tarry.log.segment import (
-    GAP_SUFFIX,
-    INT32_MAX,
-    Segment,
-    segment_path,
-)
-from tarry.log.state import LogListener
-from tarry.log.stored_log import StoredLog
-from tarry.log.tail import Tail, TailMark, TailPart
+from tarry.log.segment import GAPS_FILE, Segment, SegmentRow
+from tarry.log.segments import LogPosition, Segments
+from tarry.log.state import CompactionState, Cut, LogListener, RecoveryPointState, RecoveryReport
+from tarry.log.tail import Tail, TailMark
+from tarry.log.unflushed import FlushMark, Unflushed
 from tarry.records.batch import BatchHeader, decode_batch_header
 from tarry.wire.reader import Window, window_of
 
-logger = logging.getLogger("tarry.log")
 
-
-class Log(StoredLog):
+class Log:
     """Log of one partition.  Made by `recovery.open_log`."""
 
     def __init__(
@@ -48,9 +48,76 @@ class Log(StoredLog):
         segments: list[Segment],
         identity: LogIdentity,
     ) -> None:
-        super().__init__(directory, config, listener, files, segments, identity)
-        self._tail = Tail()
-        self._tail_parts: list[TailPart] = []
+        self.directory = directory
+        self.config = config
+        self.listener = listener
+        self.files = files
+        self.identity = identity
+        self.segment_order = Segments(directory, segments)
+        self.tail = Tail()
+        self.unflushed = Unflushed(directory, identity)
+        self.leader_epochs = EpochIndex()
+        self.log_start_offset: i64 = segments[0].base_offset
+        self.log_end_offset: i64 = segments[-1].base_offset
+        self.written_end_offset: i64 = self.log_end_offset
+        self.flushed_offset: i64 = self.log_end_offset
+        self.flushed_end = LogPosition(-1, -1, -1)
+        # Where retention lets the log begin once a recovery point says so: a log start that
+        # readers have seen must not go back in a crash.
+        self.coming_start_offset: i64 = self.log_start_offset
+        self.recovery_report = RecoveryReport(directory)
+        self.recovery_point = RecoveryPointState()
+        # Bytes written in this life, to know when a new recovery point is due.
+        self.written_bytes: i64 = 0
+        self.is_closed = False
+        self.compaction = CompactionState()
+        self.cut = Cut()
+        # Offsets may be missing between batches, because they were where the log was copied from.
+        self.has_gaps = False
+        # How far the records of the log were known to be committed; -1: that was never known.
+        # Recovery points keep it.
+        self.high_watermark_hint: i64 = -1
+
+    @property
+    def disk(self) -> Disk:
+        return self.files.disk
+
+    @property
+    def active(self) -> Segment:
+        """The last segment, to which batches are appended."""
+        return self.segment_order.kept[-1]
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Segments in order of offsets, as they are now."""
+        return tuple(self.segment_order.kept)
+
+    def segments_from(self, offset: i64) -> list[Segment]:
+        """Return the segment that holds `offset`, and all behind it."""
+        return self.segment_order.kept[self.segment_order.index_of(offset) :]
+
+    @property
+    def has_tail(self) -> bool:
+        """Return true if appended batches wait for their write."""
+        return self.tail.mark is not None
+
+    @property
+    def is_being_cut(self) -> bool:
+        """Return true if a cut is under way or not durable: nothing may be appended."""
+        return self.cut.is_under_way or self.unflushed.has_truncation
+
+    @property
+    def flaw_offset(self) -> i64:
+        """The first flaw; -1: none is known."""
+        return self.segment_order.flaw_offset
+
+    @property
+    def flaw_reason(self) -> str:
+        return self.segment_order.flaw_reason
+
+    def hint_high_watermark(self, offset: i64) -> None:
+        """Have recovery points keep how far the records are known to be committed."""
+        self.high_watermark_hint = offset
 
     # --- Appending.
 
@@ -60,9 +127,9 @@ class Log(StoredLog):
         """Add one checked batch to the tail; return the base offset that it got."""
         base_offset = self.log_end_offset
         last_offset: i64 = base_offset + header.last_offset_delta
-        mark = self.tail_mark
+        mark = self.tail.mark
         if mark is None:
-            mark = self._begin_tail()
+            mark = self.begin_tail()
         segment = self.active
         if segment.must_roll(header.size, last_offset, header.max_timestamp, now_wall_ms):
             segment = self.roll()
@@ -70,60 +137,9 @@ class Log(StoredLog):
             mark.keep_epochs(self.leader_epochs)
             self.leader_epochs.assign(leader_epoch, base_offset)
         segment.note_batch(base_offset, header, now_wall_ms)
-        self._tail.add(window, header, base_offset, leader_epoch)
+        self.tail.add(window, header, base_offset, leader_epoch)
         self.log_end_offset = last_offset + 1
         return base_offset
-
-    def append_copy(self, window: Window, header: BatchHeader, now_wall_ms: i64) -> i64:
-        """Add a batch copied from the leader to the tail, with its own offset and leader epoch.
-
-        Offsets between it and the log's end stay missing, as they are where it comes from.
-        `CorruptData` if it cannot follow what is here; `StorageError` as in `append`, and while a
-        cut is not durable.  Either leaves the log as it was.
-        """
-        base_offset = header.base_offset
-        leader_epoch = header.leader_epoch
-        if base_offset < self.log_end_offset or leader_epoch < self.leader_epochs.latest_epoch:
-            raise CorruptData(
-                f"{self.directory} ends at offset {self.log_end_offset} in leader epoch "
-                f"{self.leader_epochs.latest_epoch}; a batch of epoch {leader_epoch} at offset "
-                f"{base_offset} cannot follow"
-            )
-        if self.tail_mark is None:
-            if self.has_undurable_cut:
-                raise StorageError(f"{self.directory} was cut, and that is not durable yet")
-            self._begin_tail()
-        if base_offset > self.log_end_offset:
-            last_offset: i64 = base_offset + header.last_offset_delta
-            segment = self._leave_gap(base_offset, last_offset)
-            if segment.must_roll(header.size, last_offset, header.max_timestamp, now_wall_ms):
-                # It is named by the end before the gap.
-                self.roll()
-            # Nothing fails from here on.
-            self.log_end_offset = base_offset
-        return self.append(window, header, leader_epoch, now_wall_ms)
-
-    def _leave_gap(self, base_offset: i64, last_offset: i64) -> Segment:
-        """Prepare a gap before a batch; return the segment that the batch may go to.
-
-        The gap lies inside the segment, behind its base offset if it is a new one.  So one segment
-        begins where the one before ended, and what a crash has torn off its end is not taken for a
-        gap.  Only where relative offsets do not reach over it a segment begins behind it, with a
-        file beside it that says so; everything before must be durable then.
-        """
-        if last_offset - self.log_end_offset > INT32_MAX:
-            if self.is_dirty or self._tail.size > 0 or self._tail_parts:
-                raise StorageError(
-                    f"{self.directory} has to be flushed before it leaves out the offsets up to "
-                    f"{base_offset}"
-                )
-            self.make_name(segment_path(self.directory, base_offset) + GAP_SUFFIX)
-            segment = self._roll_at(base_offset)
-            segment.is_behind_gap = True
-        else:
-            segment = self.active
-        self.allow_gaps()
-        return segment
 
     def append_bytes(self, data: bytes, leader_epoch: i64, now_wall_ms: i64) -> i64:
         """Append a batch that this broker built; like `append`, without a header made before."""
@@ -136,37 +152,39 @@ class Log(StoredLog):
         the last one cannot be read.
         """
         ended = self.active
-        if self.tail_mark is not None:
-            self._tail_parts.append(TailPart(ended, self._tail.take(), ended.unwritten()))
+        if self.tail.mark is not None:
+            self.tail.end_part(ended)
         elif self.flaw_offset >= 0:
-            raise StorageError(self.refusal())
+            raise StorageError(self.segment_order.refusal())
         try:
             ended.seal()
         except Flaw as flaw:
             self.note_flaw(flaw)
             raise StorageError(str(flaw)) from None
-        return self._roll_at(self.log_end_offset)
+        return self.roll_at(self.log_end_offset)
 
-    def _roll_at(self, base_offset: i64) -> Segment:
+    def roll_at(self, base_offset: i64) -> Segment:
+        """Begin a new last segment here; like `roll`, behind a gap."""
         segment = Segment(self.files, self.directory, base_offset, self.config)
         segment.has_gaps = self.has_gaps
         self.segment_order.kept.append(segment)
-        self.active = segment
         return segment
 
     def write(self) -> None:
         """Write the tail.  `StorageError`: nothing of it was kept."""
-        if self.tail_mark is None:
+        tail = self.tail
+        if tail.mark is None:
             return
         if self.flaw_offset >= 0:
             # Met by a reader since the tail began: a write would begin where the flaw does.
             self._undo_tail()
-            raise StorageError(self.refusal())
+            raise StorageError(self.segment_order.refusal())
+        tail.end_part(self.active)
         try:
-            for part in self._tail_parts:
-                self._write_part(part)
-            active = self.active
-            self._write_part(TailPart(active, self._tail.take(), active.unwritten()))
+            for part in tail.parts:
+                if part.size > 0:
+                    self.unflushed.write(self.disk, part)
+                    self.written_bytes += part.size
         except StorageError:
             self._undo_tail()
             raise
@@ -174,17 +192,18 @@ class Log(StoredLog):
             self._undo_tail()
             self.note_flaw(flaw)
             raise StorageError(str(flaw)) from None
-        self.tail_mark = None
-        if self._tail_parts:
-            for part in self._tail_parts:
-                part.segment.newest.clear()
-            self._tail_parts = []
+        ended = tail.parts[:-1]
+        tail.clear()
+        for part in ended:
+            part.segment.newest.clear()
+        if ended:
             self.condemn_below_start()
         self.written_end_offset = self.log_end_offset
 
-    def _begin_tail(self) -> TailMark:
+    def begin_tail(self) -> TailMark:
+        """Prepare for the first batch of a tail; `StorageError` if none may be appended."""
         if self.flaw_offset >= 0:
-            raise StorageError(self.refusal())
+            raise StorageError(self.segment_order.refusal())
         if self.is_being_cut:
             raise StorageError(f"{self.directory} is being cut")
         try:
@@ -193,30 +212,19 @@ class Log(StoredLog):
             self.note_flaw(flaw)
             raise StorageError(str(flaw)) from None
         mark = TailMark(self.active)
-        self.tail_mark = mark
+        self.tail.mark = mark
         return mark
-
-    def _write_part(self, part: TailPart) -> None:
-        segment = part.segment
-        if part.size == 0:
-            return
-        self.unflushed.begin_write(self.disk, segment)
-        segment.append_chunks(part.chunks, part.size)
-        self.written_bytes += part.size
-        segment.newest.forget_older()
-        self.note_change(segment)
 
     def _undo_tail(self) -> None:
         """Restore the state before the tail, after a failed write."""
-        mark = self.tail_mark
+        mark = self.tail.mark
         assert mark is not None
-        self.tail_mark = None
-        self._tail.clear()
-        self._tail_parts = []
+        self.tail.clear()
         active = mark.active
         for later in reversed(self.segment_order.cut_behind(active)):
-            self._drop(later)
-        self.active = active
+            self.unflushed.forget(later)
+            later.remove()
+            self.unflushed.note_name()
         active.undo(mark.segment)
         if mark.epochs is not None:
             self.leader_epochs.restore(mark.epochs)
@@ -226,11 +234,8 @@ class Log(StoredLog):
             # It could not be made, and without bytes no flush gives back what was opened before it.
             self.unflushed.identity.forget()
         else:
-            # What the failed write left and was cut off may come back in a crash, and recovery
-            # would stop there: the cut must be durable before anything after it is acknowledged.
-            self.unflushed.cuts += 1
-            self.note_change(active)
-        if active.written_size == active.size or self.has_flaw_in(active):
+            self.unflushed.note_undone_write(active)
+        if active.written_size == active.size or self.segment_order.flaw_segment is active:
             return
         # The tail's share of this segment was written before that of a later one failed.
         try:
@@ -240,10 +245,7 @@ class Log(StoredLog):
             active.written_size = active.size
             self.note_flaw(Flaw(str(error), self.log_end_offset, active.size))
 
-    def _drop(self, segment: Segment) -> None:
-        self.unflushed.forget(segment)
-        segment.remove()
-        self.note_name()
+    # --- Leader epochs.
 
     def forget_empty_epochs(self) -> None:
         """Forget leader epochs that began at the log's end and have no batch here.
@@ -263,3 +265,233 @@ class Log(StoredLog):
         """
         assert not self.has_tail
         self.leader_epochs.assign(epoch, self.log_end_offset)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return the largest epoch <= `epoch` and where it ended here; (-1, -1) if unknown."""
+        return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def epoch_at(self, offset: i64) -> int:
+        """Return the leader epoch in which the record at `offset` was written, or -1."""
+        return self.leader_epochs.epoch_of(offset)
+
+    # --- Positions and reading.
+
+    def position_of(self, offset: i64) -> LogPosition:
+        """Return where the batch that contains `offset` begins; the written end has its position
+        too.
+        """
+        if offset == self.written_end_offset:
+            return self.end_position()
+        if offset == self.flushed_end.offset:
+            return self.flushed_end
+        assert self.log_start_offset <= offset
+        assert offset < self.written_end_offset
+        return self.segment_order.position_of(offset)
+
+    def end_position(self) -> LogPosition:
+        """Return where the written bytes end."""
+        mark = self.tail.mark
+        last = self.active if mark is None else mark.active
+        return LogPosition(self.written_end_offset, last.base_offset, last.written_size)
+
+    def read(
+        self,
+        offset: i64,
+        end: LogPosition,
+        size_max: i64,
+        at_least_one: bool,
+        start: LogPosition | None = None,
+    ) -> FileRegion | None:
+        """Return whole batches from the one that contains `offset` on, up to `end`, of one segment.
+
+        The first may exceed `size_max` if `at_least_one`.  `start` is the position of `offset`, if
+        the caller knows it.  Raises `CorruptData` or `StorageError` at a flaw.
+        """
+        assert offset >= min(self.log_start_offset, end.offset)
+        return self.segment_order.read(offset, end, size_max, at_least_one, start)
+
+    @property
+    def size_bytes(self) -> i64:
+        """Bytes of all segments, the tail included."""
+        return sum([segment.size for segment in self.segment_order.kept])
+
+    def offset_for_time(self, timestamp: int, end_offset: int) -> FoundRecord | None:
+        """(timestamp, offset, epoch) of the first record below `end_offset` that is so late."""
+        part = SearchedPart(self.segment_order, self.log_start_offset, end_offset)
+        return time_search.offset_for_time(part, timestamp)
+
+    def max_timestamp_offset(self, end_offset: int) -> FoundRecord | None:
+        """(timestamp, offset, epoch) of the latest record below `end_offset`."""
+        part = SearchedPart(self.segment_order, self.log_start_offset, end_offset)
+        return time_search.max_timestamp_offset(part)
+
+    def has_flaw_before(self, offset: i64) -> bool:
+        """Return true if a reader at `offset` stands at or behind a flaw."""
+        return self.segment_order.has_flaw_before(offset)
+
+    def note_flaw(self, flaw: Flaw) -> None:
+        """Note a flaw: from here on the log is neither read nor appended to."""
+        self.segment_order.note_flaw(flaw)
+
+    # --- Flushing.
+
+    @property
+    def has_undurable_cut(self) -> bool:
+        """Return true if bytes that were cut off may still come back in a crash."""
+        return self.unflushed.has_cut
+
+    @property
+    def is_dirty(self) -> bool:
+        """Return true if something that was written is not known to be durable."""
+        return self.flushed_offset < self.written_end_offset or not self.unflushed.is_empty
+
+    @property
+    def has_unflushed_bytes(self) -> bool:
+        """Return true if a segment's file was changed and not flushed since."""
+        return len(self.unflushed.segments) > 0
+
+    def collect_flush(self, files: list[LogFile], directories: dict[str, None]) -> i64:
+        """Add what must be flushed to make everything below the returned offset durable."""
+        self.unflushed.begin_flush(self.end_position(), files, directories)
+        return self.written_end_offset
+
+    def flush_refused(self, offset: i64) -> None:
+        """Note that the flush of what `collect_flush` named was never begun."""
+        self.unflushed.take_mark(offset)
+
+    def flushed(self, offset: i64) -> None:
+        """Note that the flush of what `collect_flush` named is complete."""
+        mark = self.unflushed.take_mark(offset)
+        if mark is None:
+            # Cut off in the meantime.
+            return
+        self.settle(mark)
+        if offset > self.flushed_offset:
+            self.flushed_offset = offset
+            self.flushed_end = mark.end
+
+    def settle(self, mark: FlushMark) -> None:
+        """Settle the flush that a mark was taken for: it is complete."""
+        self.unflushed.settle(mark)
+        self.files.trim()
+
+    # --- The beginning.
+
+    def ask_for_start(self, offset: i64) -> None:
+        """Let the log begin at `offset` once a recovery point on the disk says so."""
+        self.coming_start_offset = max(self.coming_start_offset, offset)
+
+    def follow_start(self, offset: i64) -> None:
+        """Let the log begin where the leader's does, as far as it has come there itself."""
+        self.ask_for_start(min(offset, self.written_end_offset))
+
+    def advance_log_start_offset(self, offset: i64) -> None:
+        """Records below `offset` are gone for readers; files go when that is durable."""
+        if offset <= self.log_start_offset:
+            return
+        assert offset <= self.written_end_offset
+        self.log_start_offset = offset
+        self.cut.follow_start(offset)
+        self.ask_for_start(offset)
+        self.condemn_below_start()
+        self.leader_epochs.truncate_start(offset)
+
+    def condemn_below_start(self) -> None:
+        """Give up segments below the log start; what is being compacted is kept until then."""
+        if self.compaction.is_under_way:
+            return
+        # If the tail cannot be written, the segment in which it began is the last one again.
+        stays = None if self.tail.mark is None else self.tail.mark.active
+        for segment in self.segment_order.condemn_below(self.log_start_offset, stays):
+            self.unflushed.forget(segment)
+
+    def release_below(self, offset: i64, named_from: int, condemned: int) -> list[Segment]:
+        """Return the segments whose files may go: a recovery point has the log start `offset`.
+
+        They are the first `condemned` ones, all that there were when the recovery point was taken,
+        and those that end at or below `named_from`, where the first segment that it names begins.
+        A start expects every file that is named: a named segment waits for the next recovery
+        point, even if all of it lies below the log start.
+        """
+        before = len(self.segment_order.condemned)
+        self.advance_log_start_offset(named_from)
+        released = self.segment_order.release(condemned, before)
+        self.advance_log_start_offset(offset)
+        return released
+
+    # --- Changes of the segments from elsewhere in this package.
+
+    def allow_gaps(self) -> None:
+        """Take offsets that are missing for missing where the log was copied from, from now on."""
+        if not self.has_gaps:
+            self.unflushed.make_name(self.disk, f"{self.directory}/{GAPS_FILE}")
+            self.has_gaps = True
+        for segment in self.segment_order.kept:
+            segment.has_gaps = True
+
+    def open_at(self, start_offset: i64, end_offset: i64, flushed_offset: i64) -> None:
+        """End recovery: the offsets are known, and what was durable before."""
+        self.log_start_offset = start_offset
+        self.coming_start_offset = start_offset
+        self.log_end_offset = end_offset
+        self.written_end_offset = end_offset
+        self.flushed_offset = flushed_offset
+
+    def replace_segments(self, sources: list[Segment], segment: Segment) -> None:
+        """Put a compacted segment in the place of its sources, which are closed."""
+        segment.is_behind_gap = sources[0].is_behind_gap
+        self.segment_order.replace(sources, segment)
+        for source in sources:
+            source.close()
+
+    def cut_after(self, segment: Segment, row: SegmentRow, end_offset: i64) -> None:
+        """Make `segment`, the last one, end as `row` says; the log ends at `end_offset`."""
+        assert segment is self.active
+        segment.cut(row)
+        if segment.has_file:
+            self.unflushed.add(segment)
+        self._end_at(end_offset)
+
+    def drop_last(self) -> None:
+        """Give up the last segment, whose files are gone; the one before becomes the last."""
+        dropped = self.segment_order.kept.pop()
+        if dropped.is_behind_gap:
+            self.unflushed.note_gap_cut()
+        self.unflushed.forget(dropped)
+        dropped.close()
+        self.unflushed.note_name()
+        self._end_at(dropped.base_offset)
+
+    def begin_anew(self, offset: i64) -> list[Segment]:
+        """Forget everything and begin, empty, at `offset`; return the segments that are left over,
+        closed.
+        """
+        segment = Segment(self.files, self.directory, offset, self.config)
+        segment.has_gaps = self.has_gaps
+        left = self.segment_order.begin_anew(segment)
+        for each in left:
+            self.unflushed.forget(each)
+            each.close()
+        self.leader_epochs.clear()
+        self.log_start_offset = offset
+        self.coming_start_offset = offset
+        self.high_watermark_hint = -1
+        self.unflushed.note_name()
+        self._end_at(offset)
+        self.flushed_offset = offset
+        return left
+
+    def _end_at(self, end_offset: i64) -> None:
+        self.leader_epochs.truncate_end(end_offset)
+        self.log_end_offset = end_offset
+        self.written_end_offset = end_offset
+        self.flushed_offset = min(self.flushed_offset, end_offset)
+        self.coming_start_offset = min(self.coming_start_offset, end_offset)
+        self.flushed_end = LogPosition(-1, -1, -1)
+        self.unflushed.note_cut()
+
+    def close(self) -> None:
+        """Give up all files; the log is not used again."""
+        self.is_closed = True
+        for segment in self.segment_order.kept:
+            segment.close()

@@ -49,10 +49,11 @@ class Logs:
         disk: Disk,
         open_files_max: int = OPEN_FILES_MAX,
         recovery_point_bytes: int = RECOVERY_POINT_BYTES,
+        directory: str = "the log directory",
     ) -> None:
         self.disk = disk
         self.files = OpenFiles(disk, open_files_max)
-        self.trouble = DiskTrouble(disk, logger)
+        self.trouble = DiskTrouble(disk, logger, directory)
         self.recovery_points = RecoveryPointWriter(disk, self.trouble, recovery_point_bytes)
         self.was_clean = False
         # The recovery points could not be read: what logs lack at their ends cannot be told.

@@ -23,9 +23,11 @@ class LogOwner:
     def __init__(self, name: str, log: Log) -> None:
         self.name = name
         self.log = log
+        # open: the turn's write has the log in its list
         self.is_touched = False
         self.is_closed = False
         # Whether what is written joins the next flush round; if not, the page cache decides.
+        # open: hosting knows the flush policy
         self.is_flushed_at_once = True
 
     def on_written(self) -> bool:

@@ -1,4 +1,4 @@
-"""Segments of one log in the order of their offsets, and those on their way out.
+"""Segments of one log in the order of their offsets, those on their way out, and the first flaw.
 
 Invariants: there is at least one; each begins where the one before ended, or behind that end where
 compaction took the last batches.  Hot: every read looks its segment up.
@@ -6,10 +6,16 @@ compaction took the last batches.  Hot: every read looks its segment up.
 
 from __future__ import annotations
 
+import logging
+
 from mypy_extensions import i64
 
 from tarry.base.doors import FileRegion
+from tarry.base.errors import StorageError
+from tarry.log.batch_walk import Flaw
 from tarry.log.segment import Segment
+
+logger = logging.getLogger("tarry.log")
 
 
 class LogPosition:
@@ -24,10 +30,15 @@ class LogPosition:
 class Segments:
     """Segments that readers see, and condemned ones, whose files wait for a recovery point."""
 
-    def __init__(self, segments: list[Segment]) -> None:
+    def __init__(self, directory: str, segments: list[Segment]) -> None:
+        self.directory = directory
         self.kept = segments
         # Below the log start, to be removed once a recovery point has that start.
         self.condemned: list[Segment] = []
+        # The first flaw (-1: none): from there on the log is neither read nor appended to.
+        self.flaw_offset: i64 = -1
+        self.flaw_reason = ""
+        self.flaw_segment: Segment | None = None
 
     @property
     def last(self) -> Segment:
@@ -53,6 +64,17 @@ class Segments:
         """Return the segment that holds `offset`."""
         return self.kept[self.index_of(offset)]
 
+    def position_of(self, offset: i64) -> LogPosition:
+        """Return where the batch that contains `offset` begins."""
+        self._check_flaw(offset)
+        segment = self.holding(offset)
+        try:
+            position = segment.find(offset, segment.written_size)
+        except Flaw as flaw:
+            self.note_flaw(flaw)
+            raise
+        return LogPosition(offset, segment.base_offset, position)
+
     def read(
         self,
         offset: i64,
@@ -61,7 +83,24 @@ class Segments:
         at_least_one: bool,
         start: LogPosition | None,
     ) -> FileRegion | None:
-        """Find whole batches as `Log.read` does; `Flaw` for damage."""
+        """Find whole batches as `Log.read` does; `CorruptData` or `StorageError` at a flaw."""
+        self._check_flaw(offset)
+        if offset >= end.offset:
+            return None
+        try:
+            return self._read(offset, end, size_max, at_least_one, start)
+        except Flaw as flaw:
+            self.note_flaw(flaw)
+            raise
+
+    def _read(
+        self,
+        offset: i64,
+        end: LogPosition,
+        size_max: i64,
+        at_least_one: bool,
+        start: LogPosition | None,
+    ) -> FileRegion | None:
         index = self.index_of(offset)
         while True:
             segment = self.kept[index]
@@ -87,6 +126,43 @@ class Segments:
                 stop = segment.end_of_batch(begin, limit)
         segment.files.used(segment)
         return FileRegion(segment.file(), begin, stop - begin)
+
+    # --- Flaws.
+
+    def note_flaw(self, flaw: Flaw) -> None:
+        """Note a flaw: from here on the log is neither read nor appended to."""
+        if 0 <= self.flaw_offset <= flaw.offset:
+            return
+        line = "%s is damaged at offset %d: %s; records before it are served, new ones refused"
+        logger.error(line, self.directory, flaw.offset, flaw)
+        self.flaw_offset = flaw.offset
+        self.flaw_reason = str(flaw)
+        self.flaw_segment = self.holding(flaw.offset)
+        self.flaw_segment.end_at_flaw(flaw.position)
+
+    def has_flaw_before(self, offset: i64) -> bool:
+        """Return true if a reader at `offset` stands at or behind a flaw."""
+        return 0 <= self.flaw_offset <= offset
+
+    def _check_flaw(self, offset: i64) -> None:
+        if self.has_flaw_before(offset):
+            raise StorageError(self.refusal())
+
+    def refusal(self) -> str:
+        """Return why nothing is read or appended at the flaw."""
+        return f"{self.directory} has a flaw at offset {self.flaw_offset}"
+
+    # --- Changes.
+
+    def begin_anew(self, segment: Segment) -> list[Segment]:
+        """Begin again with this segment alone, without a flaw; return all that there were."""
+        left = self.kept + self.condemned
+        self.kept = [segment]
+        self.condemned = []
+        self.flaw_offset = -1
+        self.flaw_reason = ""
+        self.flaw_segment = None
+        return left
 
     def replace(self, sources: list[Segment], segment: Segment) -> None:
         """Put `segment` in the place of `sources`, which follow each other."""

@@ -1,6 +1,8 @@
-"""State of a log beside its segments: recovery point and report, compaction, listener.  Hot."""
+"""State of a log beside its files: recovery point and report, compaction, cut, listener.  Hot."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
@@ -24,19 +26,10 @@ class RecoveryPointState:
         self.swaps = 0
         # When a recovery point was tried last, whether it came about or not.
         self.tried_ms = 0
-        # A new one is being written.
-        self.is_under_way = False
+        # A round that is under way writes a new one.
+        self.is_in_round = False
         # Compaction waits for a new one.
         self.is_wanted = False
-        # A new one may not pass this offset, because a cut is waiting (-1: it may).
-        self.limit_offset: i64 = -1
-        # A new one says that the log is empty and begins there, because a restart is waiting (-1:
-        # none is).
-        self.restart_offset: i64 = -1
-        # The last one says so already.
-        self.is_restart = False
-        # A new one says that the compaction checkpoint is void: a cut takes what it speaks of.
-        self.voids_compaction = False
         # Compaction checkpoints up to this generation are void.
         self.void_generation: i64 = 0
         self.high_watermark_hint: i64 = -1
@@ -77,7 +70,7 @@ class RecoveryReport:
 
     @property
     def is_quiet(self) -> bool:
-        """Return true if there is nothing to tell."""
+        """Return true if there is nothing to report."""
         return not (self.scanned_bytes or self.torn_bytes or self.flaw_reason)
 
 
@@ -89,14 +82,17 @@ class CompactionState:
         self.cleaned_offset: i64 = 0
         # Segments that begin below it are compaction's and may have gaps.
         self.end_offset: i64 = 0
-        # Of the last swap or attempt at one: it makes the names of new files unique.
+        # Number of the last swap, done or tried: it makes the names of new files unique.
         self.generation: i64 = 0
-        # Swaps of this life: a recovery point from before the last one says what is no more.
+        # Swaps since the start: a recovery point from before the last one names replaced segments.
         self.swaps: i64 = 0
-        # Segments are being read: none of them may go.
-        self.is_under_way = False
-        # Up to there, while it is under way.
-        self.target_offset: i64 = 0
+        # Offset up to which a compaction is reading; no segment below may be removed. -1: none is
+        # under way.
+        self.target_offset: i64 = -1
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.target_offset >= 0
 
     def take_over(self, generation: i64, cleaned_offset: i64, end_offset: i64) -> None:
         """Take what a compaction checkpoint says."""
@@ -105,21 +101,71 @@ class CompactionState:
         self.end_offset = end_offset
 
 
-class CutState:
-    """State of a cut or a restart of the log that takes several turns (`recovery/truncation`)."""
+# States of a cut, and of a restart, which gives the whole log up.
+NO_CUT: Final = 0
+# The cut was asked for; a compaction may have to end first.
+ASKED: Final = 1
+# The next recovery point has to be at `offset` or below, and void what compaction did behind it.
+LOWERING: Final = 2
+# Files are cut until the log ends at `offset`.
+CUTTING: Final = 3
+# The log has its end; the listener is still to receive the batches from `offset` on.
+RESTORING: Final = 4
+# The next recovery point says that the log is empty and begins at `offset`.
+GIVING_UP: Final = 5
+# The recovery point on disk says that the log is empty; all files are removed.
+EMPTYING: Final = 6
+
+NEXT_STATES: Final[dict[int, tuple[int, ...]]] = {
+    NO_CUT: (ASKED,),
+    ASKED: (LOWERING, CUTTING, GIVING_UP, NO_CUT),
+    LOWERING: (LOWERING, CUTTING, GIVING_UP, NO_CUT, ASKED),
+    CUTTING: (RESTORING, GIVING_UP),
+    RESTORING: (NO_CUT, GIVING_UP),
+    GIVING_UP: (EMPTYING,),
+    EMPTYING: (NO_CUT,),
+}
+
+
+class Cut:
+    """A cut or a restart of the log; `recovery/truncation` takes its steps, over several turns.
+
+    The log takes batches in the state NO_CUT alone.
+    """
 
     def __init__(self) -> None:
-        # From the first call to the one that ends it: nothing may be appended.
-        self.is_under_way = False
-        # Files were cut, and what is derived from the log is not what is left of it.
-        self.has_begun = False
-        # What the listener is still to be told begins here; -1: it was not looked at yet.
-        self.listener_offset: i64 = -1
+        self.state = NO_CUT
+        self.offset: i64 = -1
 
-    def end(self) -> None:
-        self.is_under_way = False
-        self.has_begun = False
-        self.listener_offset = -1
+    def enter(self, state: int, offset: i64 = -1) -> None:
+        """Go to the next state; what `offset` means depends on it."""
+        assert state in NEXT_STATES[self.state], (self.state, state)
+        self.state = state
+        self.offset = offset
+
+    def follow_start(self, log_start_offset: i64) -> None:
+        """Ask for the cut again if the log starts behind its offset by now: all of it is given up.
+
+        A recovery point below the log's start would name batches that were deleted.
+        """
+        if self.state == LOWERING and self.offset < log_start_offset:
+            self.enter(ASKED)
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.state != NO_CUT
+
+    @property
+    def has_begun(self) -> bool:
+        """Return true while indexes, epochs and snapshots may describe batches that were cut off:
+        no recovery point can be taken.
+        """
+        return self.state in (CUTTING, RESTORING, EMPTYING)
+
+    @property
+    def must_end(self) -> bool:
+        """Return true if files were cut, or a recovery point may say that the log is empty."""
+        return self.state >= CUTTING
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

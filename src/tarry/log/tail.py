@@ -24,47 +24,8 @@ LENGTH_OVERHEAD: Final = 12
 _EPOCH_MASK: Final = 0xFFFFFFFF
 
 
-class Tail:
-    """Pieces in the order in which they will lie in the file."""
-
-    def __init__(self) -> None:
-        self.size: i64 = 0
-        self._chunks: list[bytes | memoryview] = []
-        self._joined = BytesWriter()
-
-    def add(self, window: Window, header: BatchHeader, base_offset: i64, leader_epoch: i64) -> None:
-        """Add one batch, with the offset and epoch that it gets here."""
-        size: i64 = header.size
-        joined = self._joined
-        write_i64_be(joined, base_offset)
-        # Length and leader epoch are neighbours, so one number writes both.
-        write_i64_be(joined, ((size - LENGTH_OVERHEAD) << 32) | (leader_epoch & _EPOCH_MASK))
-        start: i64 = window.start + MAGIC
-        end: i64 = window.end
-        if size <= JOINED_BYTES_MAX:
-            joined.write(window.data[start:end])
-        else:
-            self._chunks.append(joined.getvalue())
-            self._joined = BytesWriter()
-            self._chunks.append(memoryview(window.data)[start:end])
-        self.size += size
-
-    def take(self) -> list[bytes | memoryview]:
-        """Take all pieces; the tail is empty then."""
-        chunks = self._chunks
-        if len(self._joined) > 0:
-            chunks.append(self._joined.getvalue())
-        self.clear()
-        return chunks
-
-    def clear(self) -> None:
-        self.size = 0
-        self._chunks = []
-        self._joined = BytesWriter()
-
-
 class TailPart:
-    """The tail's share of a segment that is not the last one any more."""
+    """The tail's share of a segment."""
 
     def __init__(self, segment: Segment, chunks: list[bytes | memoryview], size: i64) -> None:
         self.segment = segment
@@ -88,3 +49,57 @@ class TailMark:
         """Copy the log's epochs before the tail's first new one."""
         if self.epochs is None:
             self.epochs = epochs.copy()
+
+
+class Tail:
+    """Pieces in the order in which they will lie in the files, and what undoes them."""
+
+    def __init__(self) -> None:
+        # State of the log before the tail; None while there is no tail.
+        self.mark: TailMark | None = None
+        # Shares of the segments before the last one.
+        self.parts: list[TailPart] = []
+        self.size: i64 = 0
+        self._chunks: list[bytes | memoryview] = []
+        self._joined = BytesWriter()
+
+    @property
+    def is_empty(self) -> bool:
+        """Return true if there is no batch, though a tail may have begun."""
+        return self.size == 0 and len(self.parts) == 0
+
+    def add(self, window: Window, header: BatchHeader, base_offset: i64, leader_epoch: i64) -> None:
+        """Add one batch, with the offset and epoch that it gets here."""
+        size: i64 = header.size
+        joined = self._joined
+        write_i64_be(joined, base_offset)
+        # Length and leader epoch are neighbours, so one number writes both.
+        write_i64_be(joined, ((size - LENGTH_OVERHEAD) << 32) | (leader_epoch & _EPOCH_MASK))
+        start: i64 = window.start + MAGIC
+        end: i64 = window.end
+        if size <= JOINED_BYTES_MAX:
+            joined.write(window.data[start:end])
+        else:
+            self._chunks.append(joined.getvalue())
+            self._joined = BytesWriter()
+            self._chunks.append(memoryview(window.data)[start:end])
+        self.size += size
+
+    def end_part(self, segment: Segment) -> None:
+        """Take all pieces as the share of a segment: another one follows, or the write."""
+        chunks = self._chunks
+        if len(self._joined) > 0:
+            chunks.append(self._joined.getvalue())
+        self.parts.append(TailPart(segment, chunks, segment.unwritten()))
+        self._clear_pieces()
+
+    def clear(self) -> None:
+        """End the tail: it is written, or was undone."""
+        self.mark = None
+        self.parts = []
+        self._clear_pieces()
+
+    def _clear_pieces(self) -> None:
+        self.size = 0
+        self._chunks = []
+        self._joined = BytesWriter()

@@ -11,10 +11,9 @@ from mypy_extensions import i64
 
 from tarry.base.doors import Disk, LogFile
 from tarry.log.identity import LogIdentity
-from tarry.log.open_files import OpenFiles
 from tarry.log.segment import Segment
 from tarry.log.segments import LogPosition
-from tarry.log.tail import TailMark
+from tarry.log.tail import TailPart
 
 
 class FlushMark:
@@ -45,6 +44,8 @@ class Unflushed:
         self.cuts: i64 = 0
         self.flushed_cuts: i64 = 0
         self.last_truncation: i64 = 0
+        # Number of the cut that took the last segment behind a gap.
+        self._gap_cut: i64 = 0
         self.identity = identity
         # Of the flushes under way, in the order of their ends.
         self._marks: list[FlushMark] = []
@@ -53,13 +54,47 @@ class Unflushed:
     def is_empty(self) -> bool:
         return len(self.segments) == 0 and self.names == self.flushed_names
 
-    def begin_write(self, disk: Disk, segment: Segment) -> None:
-        """Write whose log it is, if that is missing, and count the names that come with a write."""
+    @property
+    def has_cut(self) -> bool:
+        """Return true if bytes that were cut off may still come back in a crash.
+
+        Until a flush has covered the cut a copy may neither be fetched nor appended: behind what
+        came back it could look like its sequel.
+        """
+        return self.flushed_cuts != self.cuts
+
+    @property
+    def has_truncation(self) -> bool:
+        """Return true if what counted before it was cut off may still come back in a crash."""
+        return self.last_truncation > self.flushed_cuts
+
+    @property
+    def has_gap_cut(self) -> bool:
+        """Return true if a segment behind a gap was given up, and may come back in a crash."""
+        return self._gap_cut > self.flushed_cuts
+
+    def write(self, disk: Disk, part: TailPart) -> None:
+        """Write a part of the tail, and whose log it is if that is missing; `StorageError` leaves
+        its file as it was.
+        """
+        segment = part.segment
         if self.identity.is_missing:
             self.identity.save(disk)
             self.names += 1
         if not segment.has_file:
             self.names += 1
+        segment.append_chunks(part.chunks, part.size)
+        segment.newest.forget_older()
+        self.add(segment)
+
+    def note_name(self) -> None:
+        """Count a name that was made or removed: the directory has to be flushed."""
+        self.names += 1
+
+    def make_name(self, disk: Disk, path: str) -> None:
+        """Make an empty file, durable with the log's next flush."""
+        disk.open(path, create=True).close()
+        self.names += 1
 
     def add(self, segment: Segment) -> None:
         """Add a segment whose file has changed."""
@@ -106,6 +141,19 @@ class Unflushed:
                 return mark
         return None
 
+    def note_gap_cut(self) -> None:
+        """Note that the cut which comes next takes a segment behind a gap."""
+        self._gap_cut = self.cuts + 1
+
+    def note_undone_write(self, segment: Segment) -> None:
+        """Note that the rest of a failed write was cut off.
+
+        It may come back in a crash, and recovery would stop there: the cut must be durable before
+        anything after it is acknowledged.
+        """
+        self.cuts += 1
+        self.add(segment)
+
     def note_cut(self) -> None:
         """Forget all marks: the log has a new end."""
         self._marks.clear()
@@ -126,87 +174,3 @@ class Unflushed:
             self.flushed_names = mark.names
             self.is_directory_new = False
             self.identity.file = None
-
-
-class WrittenLog:
-    """Written bytes of a log, how far they are durable, and what a flush of them has to cover.
-
-    `Log` is what appends to it and reads it.
-    """
-
-    def __init__(
-        self, directory: str, files: OpenFiles, active: Segment, identity: LogIdentity
-    ) -> None:
-        self.directory = directory
-        self.files = files
-        self.active: Segment = active
-        self.written_end_offset: i64 = active.base_offset
-        self.flushed_offset: i64 = active.base_offset
-        self.flushed_end = LogPosition(-1, -1, -1)
-        self.tail_mark: TailMark | None = None
-        self.unflushed = Unflushed(directory, identity)
-
-    @property
-    def disk(self) -> Disk:
-        return self.files.disk
-
-    @property
-    def has_undurable_cut(self) -> bool:
-        """Return true if bytes that were cut off may still come back in a crash.
-
-        Until a flush has covered the cut a copy may neither be fetched nor appended: behind what
-        came back it could look like its sequel.
-        """
-        return self.unflushed.flushed_cuts != self.unflushed.cuts
-
-    def end_position(self) -> LogPosition:
-        """Return where the written bytes end."""
-        last = self.active if self.tail_mark is None else self.tail_mark.active
-        return LogPosition(self.written_end_offset, last.base_offset, last.written_size)
-
-    @property
-    def is_dirty(self) -> bool:
-        """Return true if something that was written is not known to be durable."""
-        return self.flushed_offset < self.written_end_offset or not self.unflushed.is_empty
-
-    @property
-    def has_unflushed_bytes(self) -> bool:
-        """Return true if a segment's file was changed and not flushed since."""
-        return len(self.unflushed.segments) > 0
-
-    def note_name(self) -> None:
-        """Count a name that was made or removed: the directory has to be flushed."""
-        self.unflushed.names += 1
-
-    def note_change(self, segment: Segment) -> None:
-        """Take down that the segment's file was changed: it has to be flushed."""
-        self.unflushed.add(segment)
-
-    def mark_flush(self, files: list[LogFile], directories: dict[str, None]) -> FlushMark:
-        """Name what has to be flushed; return what that flush covers, for `settle`."""
-        return self.unflushed.mark(self.end_position(), files, directories)
-
-    def collect_flush(self, files: list[LogFile], directories: dict[str, None]) -> i64:
-        """Add what must be flushed to make everything below the returned offset durable."""
-        self.unflushed.begin_flush(self.end_position(), files, directories)
-        return self.written_end_offset
-
-    def flush_refused(self, offset: i64) -> None:
-        """Note that the flush of what `collect_flush` named was never begun."""
-        self.unflushed.take_mark(offset)
-
-    def flushed(self, offset: i64) -> None:
-        """Note that the flush of what `collect_flush` named is complete."""
-        mark = self.unflushed.take_mark(offset)
-        if mark is None:
-            # Cut off in the meantime.
-            return
-        self.settle(mark)
-        if offset > self.flushed_offset:
-            self.flushed_offset = offset
-            self.flushed_end = mark.end
-
-    def settle(self, mark: FlushMark) -> None:
-        """Settle the flush that a mark was taken for: it is complete."""
-        self.unflushed.settle(mark)
-        self.files.trim()

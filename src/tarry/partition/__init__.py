@@ -1,1 +1,1 @@
-"""A partition's replica on this broker: what is readable, who may append, who produced."""
+"""A partition on this broker: its leadership, its replicated logs, its followers and producers."""

@@ -1,5 +1,8 @@
 """Followers of a partition as its leader knows them: how much each has, since when, in which life.
 
+A leadership may stand over several logs.  Who is in sync is one question for all of them; how much
+a follower has of a log, and how far the log's records count, is one for each log.
+
 Rules, of the paper on clusters:
 
 * H: the high watermark is the least *flushed* end over the applied isr, additions that were
@@ -7,7 +10,7 @@ Rules, of the paper on clusters:
   sync than the floor.
 * J: a replica may join if its end is not below the high watermark nor below the start of the
   leader epoch: a new leader's high watermark may lag behind what was committed.  Nor may its log
-  begin before the leader's.
+  begin before the leader's.  It has to hold for each log.
 * An end counts only if it was told in this leader epoch, in the broker's living epoch, by a fetch
   that did not diverge.  Whoever calls `told` has seen to that.
 """
@@ -34,28 +37,27 @@ class FetchClock:
         self.fetched_real_ms = -1
 
 
-class Follower:
-    """Replica that follows."""
+class LogCopy:
+    """Copy of one log at a follower, as far as the follower has told of it."""
 
-    def __init__(self, broker_id: int, caught_up_ms: int) -> None:
-        self.broker_id = broker_id
+    def __init__(self, caught_up_ms: int) -> None:
         # The life in which it told its end.
         self.broker_epoch = -1
         # Everything below is on its disk.
         self.end = NOT_TOLD
+        # open: the leader's side is told it with each fetch
         self.log_start = NOT_TOLD
         # Attended time when it last had all that the leader had; -1: not in this leader epoch.
         self.caught_up_ms = caught_up_ms
-        # The real monotonic clock of the last fetch that named the partition.
+        # The real monotonic clock of the last fetch that named the log.
         self.fetched_real_ms = -1
-        # The last fetch that named the partition: when, and the leader's end then.
+        # Time of the last fetch that named the log, and the leader's end at that time.
         self._asked_ms = -1
         self._asked_end = -1
         # The session that keeps asking; it has nothing to be told while `has_news` is false.
         self.clock: FetchClock | None = None
+        # open: the session has put it on its list
         self.has_news = False
-        # It has lost what it had told to be on its disk.
-        self.is_lost = False
 
     def told(self, broker_epoch: int, end: int, leader_end: int, now_ms: int, real_ms: int) -> None:
         """Take the end that a fetch tells, and whether it has all that the leader has."""
@@ -73,7 +75,13 @@ class Follower:
         self.fetched_real_ms = real_ms
 
     def ask_in(self, clock: FetchClock) -> None:
-        """Count what this session asks as asked for this partition too."""
+        """Count what this session asks as asked for this log too.
+
+        In a new session a replica that is behind has something to be told, so that its first news
+        does not count it as caught up.
+        """
+        if self.clock is not clock:
+            self.has_news = self.end < self._asked_end
         self.clock = clock
 
     def catch_up_anew(self) -> None:
@@ -121,15 +129,51 @@ class Follower:
         caught_up_ms = self.last_caught_up_ms()
         return caught_up_ms >= 0 and now_ms - caught_up_ms <= lag_ms_max
 
+    def may_join(self, high_watermark: int, epoch_start: int, log_start: int) -> bool:
+        """Return whether a replica with this copy may be in sync (J).
+
+        Who is caught up in this leader epoch has all from before it: `is_caught_up` goes by ends
+        that the leader had in it.  The rule holds without that, too.
+
+        Its log must not begin before the leader's: it may lead next, and records that somebody was
+        told are deleted would be there again.
+        """
+        end = self.end
+        if end == NOT_TOLD or end < high_watermark or end < epoch_start:
+            return False
+        return max(self.log_start, 0) >= log_start
+
+
+class Follower:
+    """Replica that follows: a copy of each log of the leadership."""
+
+    def __init__(self, broker_id: int, caught_up_ms: int, log_count: int) -> None:
+        self.broker_id = broker_id
+        self.copies = [LogCopy(caught_up_ms) for _ in range(log_count)]
+        # Whether the follower has lost records of any log that it had reported as on its disk.
+        # open: the leader's side hears of lives
+        self.is_lost = False
+
+    def has_told_in(self, broker_epoch: int) -> bool:
+        """Return whether it has told the end of each log in this life."""
+        return all(copy.broker_epoch == broker_epoch for copy in self.copies)
+
+    def last_fetch_real_ms(self) -> int:
+        """Return the real monotonic time of its last fetch in this leader epoch; -1: none."""
+        last_ms = -1
+        for copy in self.copies:
+            last_ms = max(last_ms, copy.last_fetch_real_ms())
+        return last_ms
+
 
 class Followers:
-    """Followers of one leader in one leader epoch."""
+    """Followers of one leader in one leader epoch, with copies of so many logs."""
 
-    def __init__(self, own_id: int, epoch_start: int) -> None:
+    def __init__(self, own_id: int, log_count: int) -> None:
         self.own_id = own_id
-        self.epoch_start = epoch_start
+        self.log_count = log_count
         self.by_id: dict[int, Follower] = {}
-        # Whose ends count for the high watermark, the leader's own not among them.
+        # Followers whose ends count for the high watermarks, without the leader.
         self.counted: list[int] = []
         # Additions proposed, by the partition epoch of the row that they were to follow.  The deed
         # of one that is unknown may come as long as the row has not moved on.
@@ -137,9 +181,16 @@ class Followers:
         # Who is in sync by the last row.
         self._isr: list[int] = []
         # How many live and are in sync and caught up, the leader among them.
+        # open: the leader's side knows which followers live
         self.in_sync = 1
         # Whose logs must have begun later before deleted records count as deleted.
         self.keepers: list[int] = []
+
+    def add_log(self) -> None:
+        """Add a log; a follower that was caught up has the allowed lag to report its end."""
+        self.log_count += 1
+        for follower in self.by_id.values():
+            follower.copies.append(LogCopy(follower.copies[0].last_caught_up_ms()))
 
     def take_row(
         self, replicas: list[int], isr: list[int], partition_epoch: int, now_ms: int
@@ -154,11 +205,12 @@ class Followers:
                 continue
             known = self.by_id.get(broker_id)
             if known is None:
-                known = Follower(broker_id, now_ms if broker_id in isr else -1)
+                known = Follower(broker_id, now_ms if broker_id in isr else -1, self.log_count)
             if broker_id not in isr:
                 known.is_lost = False
                 if broker_id in self._isr:
-                    known.catch_up_anew()
+                    for copy in known.copies:
+                        copy.catch_up_anew()
                     put_out.append(broker_id)
             by_id[broker_id] = known
         self.by_id = by_id
@@ -168,14 +220,22 @@ class Followers:
                 del self.proposed[broker_id]
         return put_out
 
+    def copy(self, broker_id: int, which: int) -> LogCopy | None:
+        """Return what a broker has of one of the logs; None if it does not follow."""
+        follower = self.by_id.get(broker_id)
+        return None if follower is None else follower.copies[which]
+
     def count_at_least(self, isr: list[int]) -> None:
         """Count these too from now on, until `recount` says who does."""
         for broker_id in isr:
             if broker_id != self.own_id and broker_id not in self.counted:
                 self.counted.append(broker_id)
 
-    def recount(self, isr: list[int], living: dict[int, int], joining: list[int]) -> None:
-        """Take whose ends count: in sync, proposed, or about to join; `living`: their epochs."""
+    def recount(self, isr: list[int], living: dict[int, int], joining: list[int]) -> bool:
+        """Take whose ends count: in sync, proposed, or about to join; `living`: their epochs.
+
+        Return whether others may lead next than before.
+        """
         counted = dict.fromkeys(isr)
         counted.update(dict.fromkeys(self.proposed))
         counted.update(dict.fromkeys(joining))
@@ -184,30 +244,22 @@ class Followers:
         keepers = dict.fromkeys(isr)
         keepers.update({each: None for each in self.by_id if each in living})
         keepers.pop(self.own_id, None)
-        self.keepers = list(keepers)
+        before, self.keepers = self.keepers, list(keepers)
+        return self.keepers != before
 
-    def high_watermark(self, own_end: int, in_sync: int, floor: int) -> int:
-        """Return how far records count (H); -1 while too few are in sync, or one has not told."""
+    def high_watermark(self, which: int, own_end: int, in_sync: int, floor: int) -> int:
+        """Return how far the records of a log count (H); -1 while too few are in sync, or one has
+        not told.
+        """
         if in_sync < floor:
             return -1
         end = own_end
         for broker_id in self.counted:
-            follower = self.by_id.get(broker_id)
-            if follower is None or follower.end == NOT_TOLD:
+            copy = self.copy(broker_id, which)
+            if copy is None or copy.end == NOT_TOLD:
                 return -1
-            end = min(end, follower.end)
+            end = min(end, copy.end)
         return end
-
-    def may_join(self, follower: Follower, high_watermark: int, log_start: int) -> bool:
-        """Return whether a replica may be in sync (J).
-
-        Its log must not begin before the leader's: it may lead next, and records that somebody was
-        told are deleted would be there again.
-        """
-        end = follower.end
-        if end == NOT_TOLD or end < high_watermark or end < self.epoch_start:
-            return False
-        return max(follower.log_start, 0) >= log_start
 
     def have_turned_to_us(self, isr: list[int], real_ms: int) -> bool:
         """Return whether every other replica in sync has fetched here just now."""
@@ -222,10 +274,17 @@ class Followers:
                 return False
         return True
 
-    def least_log_start(self, own_start: int) -> int:
-        """Return below which offset nobody who may lead has records any more."""
+    def last_fetch_real_ms(self) -> int:
+        """Return the real monotonic time of the last fetch of any of them; -1: none."""
+        last_ms = -1
+        for follower in self.by_id.values():
+            last_ms = max(last_ms, follower.last_fetch_real_ms())
+        return last_ms
+
+    def least_log_start(self, which: int, own_start: int) -> int:
+        """Return below which offset nobody who may lead has records of a log any more."""
         start = own_start
         for broker_id in self.keepers:
-            follower = self.by_id.get(broker_id)
-            start = min(start, NOT_TOLD if follower is None else follower.log_start)
+            copy = self.copy(broker_id, which)
+            start = min(start, NOT_TOLD if copy is None else copy.log_start)
         return start

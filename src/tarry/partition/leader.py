@@ -10,12 +10,16 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import read_i64_be
+from mypy_extensions import i64
 
 from tarry.base import errors
 from tarry.base.errors import StorageError
 from tarry.base.turn import Turn
 from tarry.log.config import INT64_MAX, LogConfig
-from tarry.partition.state import Partition
+from tarry.partition.leadership import ParkingDoor
+from tarry.partition.paired_check import PairedCheck
+from tarry.partition.producers import NO_WRITER, ProducerCheck
+from tarry.partition.replicated_log import COMPANION, ReplicatedLog
 from tarry.records.batch import (
     ATTRIBUTES,
     CODEC_MASK,
@@ -28,7 +32,7 @@ from tarry.records.batch import (
     decode_batch_header,
     with_log_append_time,
 )
-from tarry.records.record_limits import check_record_limits
+from tarry.records.record_limits import ANY_SIZE, check_record_limits
 from tarry.wire.compression import ZSTD
 from tarry.wire.reader import Window, window_of
 
@@ -41,12 +45,16 @@ PRODUCE_VERSION_OF_ZSTD: Final = 7
 class AppendResult:
     """Result of the append of one batch.
 
-    `required_offset`: the answer waits until everything below it counts (0: nothing to wait for).
+    `log` took the batch, or has taken it before: the partition's own, or the companion log, in
+    which it waits until it is due.  `base_offset` is -1 there: it has no offset in the partition
+    yet.  `required_offset`: the answer waits until everything below it counts in that log (0:
+    nothing to wait for).
     """
 
     def __init__(self, error_code: int, message: str | None = None) -> None:
         self.error_code = error_code
         self.message = message
+        self.log: ReplicatedLog | None = None
         self.base_offset = -1
         self.required_offset = 0
         self.log_append_time_ms = NO_TIMESTAMP
@@ -57,10 +65,18 @@ class AppendResult:
 
 
 def append_as_leader(
-    partition: Partition, window: Window, acks: int, api_version: int, turn: Turn
+    partition: ReplicatedLog,
+    window: Window,
+    acks: int,
+    api_version: int,
+    turn: Turn,
+    writer: i64 = NO_WRITER,
 ) -> AppendResult:
-    """Check one produced batch and append it to the log's tail, or say why not."""
-    if acks == -1 and partition.is_under_min_isr():
+    """Check one produced batch and append it to the log's tail, or say why not.
+
+    `writer` is the connection that it came through, for the share of its producer ids.
+    """
+    if acks == -1 and partition.leadership.is_under_min_isr():
         return too_few_replicas(partition)
     check = check_batch(window)
     if check.error_code == errors.NONE:
@@ -68,10 +84,12 @@ def append_as_leader(
         if refused is not None:
             return refused
         check_limits(partition.config, check, turn.now_wall_ms)
-    return append_checked(partition, check, turn)
+    return append_checked(partition, check, turn, writer)
 
 
-def append_checked(partition: Partition, check: BatchCheck, turn: Turn) -> AppendResult:
+def append_checked(
+    partition: ReplicatedLog, check: BatchCheck, turn: Turn, writer: i64
+) -> AppendResult:
     """Append a batch that was checked, or say what the checks found."""
     if check.error_code != errors.NONE:
         result = AppendResult(check.error_code, check.message)
@@ -80,12 +98,58 @@ def append_checked(partition: Partition, check: BatchCheck, turn: Turn) -> Appen
         return result
     header = check.header
     assert header is not None
-    result = _append(partition, check.window, header, turn)
+    parking = partition.leadership.parking
+    if parking is not None:
+        result = _append_or_park(partition, parking, check, turn, writer)
+    elif partition.config.has_delay:
+        result = AppendResult(
+            errors.KAFKA_STORAGE_ERROR,
+            f"the log of the scheduled records of {partition.name} could not be made yet",
+        )
+    else:
+        result = _append(partition, check.window, header, turn, writer)
     result.has_opened = check.was_opened
     return result
 
 
-def append_own(partition: Partition, batches: list[bytes], turn: Turn) -> AppendResult:
+def _append_or_park(
+    partition: ReplicatedLog, parking: ParkingDoor, check: BatchCheck, turn: Turn, writer: i64
+) -> AppendResult:
+    """Append a batch that is due, or park it, whole, in the companion log behind its note."""
+    note = parking.note_for(check, turn.now_wall_ms)
+    if check.error_code != errors.NONE:
+        result = AppendResult(check.error_code, check.message)
+        result.record_errors = check.record_errors
+        return result
+    companion = partition.leadership.logs[COMPANION]
+    header = check.header
+    assert header is not None
+    if header.producer_id >= 0:
+        paired = PairedCheck(header)
+        known = paired.run(partition.producers, companion.producers)
+        if known.error_code != errors.NONE:
+            return AppendResult(known.error_code, known.message)
+        if known.is_duplicate:
+            result = _duplicate(companion if paired.is_in_second else partition, known)
+            if paired.is_in_second:
+                result.base_offset = -1
+                result.log_append_time_ms = NO_TIMESTAMP
+            return result
+    if not note:
+        return _add(partition, check.window, header, turn, writer)
+    # The body stays as it came: its producer sends it again, and it is due by its own times.
+    result = _add(companion, window_of(note), decode_batch_header(note, 0), turn, NO_WRITER)
+    if result.error_code != errors.NONE:
+        companion.producers.refuse(header)
+        return result
+    result = _add(companion, check.window, header, turn, writer)
+    if result.error_code == errors.NONE:
+        parking.on_parked(header, result.base_offset)
+        result.base_offset = -1
+    return result
+
+
+def append_own(partition: ReplicatedLog, batches: list[bytes], turn: Turn) -> AppendResult:
     """Append batches that this broker built, without checking their records.
 
     All or, if one is too large for the topic, none.  The result tells the offset of the first
@@ -99,7 +163,9 @@ def append_own(partition: Partition, batches: list[bytes], turn: Turn) -> Append
     result.base_offset = partition.log.log_end_offset
     result.required_offset = partition.log.log_end_offset
     for each in batches:
-        appended = _append(partition, window_of(each), decode_batch_header(each, 0), turn)
+        appended = _append(
+            partition, window_of(each), decode_batch_header(each, 0), turn, NO_WRITER
+        )
         result.error_code = appended.error_code
         if appended.error_code != errors.NONE:
             return result
@@ -108,27 +174,37 @@ def append_own(partition: Partition, batches: list[bytes], turn: Turn) -> Append
     return result
 
 
-def too_few_replicas(partition: Partition) -> AppendResult:
+def append_of_any_size(log: ReplicatedLog, batch: bytes, turn: Turn) -> AppendResult:
+    """Append a batch whatever its size: a note of this broker's, or what was accepted before."""
+    return _add(log, window_of(batch), decode_batch_header(batch, 0), turn, NO_WRITER)
+
+
+def too_few_replicas(partition: ReplicatedLog) -> AppendResult:
     """Refuse a produce with acks=all while not enough replicas are in sync."""
+    leadership = partition.leadership
     return AppendResult(
         errors.NOT_ENOUGH_REPLICAS,
-        f"of {len(partition.replicas)} replicas {len(partition.isr)} are in sync and "
+        f"of {len(leadership.replicas)} replicas {len(leadership.isr)} are in sync and "
         f"min.insync.replicas is {partition.config.min_insync_replicas}",
     )
 
 
 def check_limits(config: LogConfig, check: BatchCheck, wall_ms: int) -> None:
     """Set the check's error if a record is not what the topic allows."""
-    if config.is_log_append_time:
-        if config.has_compaction:
-            check_record_limits(check, ANY_TIME, INT64_MAX, is_key_required=True)
-        return
-    # "Any time" is the largest number there is, and the clock comes on top of it.
+    earliest, latest = ANY_TIME, INT64_MAX
+    if not config.is_log_append_time:
+        # "Any time" is the largest number there is, and the clock comes on top of it.
+        earliest = wall_ms - config.message_timestamp_before_max_ms
+        after_ms = config.message_timestamp_after_max_ms
+        if config.has_delay_by_timestamp:
+            after_ms = config.delay_max_ms
+        latest = min(wall_ms + after_ms, INT64_MAX)
     check_record_limits(
         check,
-        wall_ms - config.message_timestamp_before_max_ms,
-        min(wall_ms + config.message_timestamp_after_max_ms, INT64_MAX),
+        earliest,
+        latest,
         is_key_required=config.has_compaction,
+        record_bytes_max=config.max_decompressed_message_bytes,
     )
 
 
@@ -137,26 +213,26 @@ def may_open(config: LogConfig, window: Window, wall_ms: int) -> bool:
     start = window.start
     if window.end - start < HEADER_SIZE or not window.data[start + ATTRIBUTES + 1] & CODEC_MASK:
         return False
-    if config.has_compaction:
+    if config.has_compaction or config.max_decompressed_message_bytes < ANY_SIZE:
         return True
     if config.is_log_append_time:
         return False
     largest: int = read_i64_be(window.data, start + MAX_TIMESTAMP)
-    return (
-        wall_ms >= config.message_timestamp_before_max_ms
-        or largest > wall_ms + config.message_timestamp_after_max_ms
-    )
+    after_ms = config.message_timestamp_after_max_ms
+    if config.has_delay_by_timestamp:
+        after_ms = config.delay_max_ms
+    return wall_ms >= config.message_timestamp_before_max_ms or largest > wall_ms + after_ms
 
 
-def refusal(partition: Partition, check: BatchCheck, api_version: int) -> AppendResult | None:
+def refusal(partition: ReplicatedLog, check: BatchCheck, api_version: int) -> AppendResult | None:
     """Return why a sound batch is not taken here, whatever its records are; None if it may be."""
     header = check.header
     assert header is not None
     if header.size > partition.config.max_message_bytes:
         return AppendResult(
             errors.MESSAGE_TOO_LARGE,
-            f"the batch has {header.size} bytes and max.message.bytes of {partition.topic} is "
-            f"{partition.config.max_message_bytes}",
+            f"the batch has {header.size} bytes and max.message.bytes of "
+            f"{partition.leadership.topic} is {partition.config.max_message_bytes}",
         )
     if header.codec == ZSTD and api_version < PRODUCE_VERSION_OF_ZSTD:
         return AppendResult(
@@ -173,28 +249,45 @@ def refusal(partition: Partition, check: BatchCheck, api_version: int) -> Append
     return None
 
 
-def _append(partition: Partition, window: Window, header: BatchHeader, turn: Turn) -> AppendResult:
-    result = AppendResult(errors.NONE)
+def _append(
+    partition: ReplicatedLog, window: Window, header: BatchHeader, turn: Turn, writer: i64
+) -> AppendResult:
     if header.producer_id >= 0:
         known = partition.producers.check(header)
         if known.error_code != errors.NONE:
             return AppendResult(known.error_code, known.message)
         if known.is_duplicate:
-            result.base_offset = known.base_offset
-            result.required_offset = known.last_offset + 1
-            result.log_append_time_ms = known.append_time_ms
-            return result
-    if partition.config.is_log_append_time:
+            return _duplicate(partition, known)
+    return _add(partition, window, header, turn, writer)
+
+
+def _duplicate(log: ReplicatedLog, known: ProducerCheck) -> AppendResult:
+    result = AppendResult(errors.NONE)
+    result.log = log
+    result.base_offset = known.base_offset
+    result.required_offset = known.last_offset + 1
+    result.log_append_time_ms = known.append_time_ms
+    return result
+
+
+def _add(
+    log: ReplicatedLog, window: Window, header: BatchHeader, turn: Turn, writer: i64
+) -> AppendResult:
+    """Append a batch whose sequence may follow to the tail of this log."""
+    result = AppendResult(errors.NONE)
+    result.log = log
+    if log.config.is_log_append_time:
         window = with_log_append_time(window, header, turn.now_wall_ms)
         result.log_append_time_ms = turn.now_wall_ms
     try:
-        base_offset = partition.log.append(window, header, partition.leader_epoch, turn.now_wall_ms)
+        epoch = log.leadership.leader_epoch
+        base_offset = log.log.append(window, header, epoch, turn.now_wall_ms)
     except StorageError as error:
         # The first append after a start reads indexes.
-        partition.producers.refuse(header)
+        log.producers.refuse(header)
         return AppendResult(errors.KAFKA_STORAGE_ERROR, str(error))
     if header.producer_id >= 0:
-        partition.producers.update(header, base_offset, turn.now_ms)
+        log.producers.update(header, base_offset, turn.now_ms, writer)
     result.base_offset = base_offset
     result.required_offset = base_offset + header.last_offset_delta + 1
     result.is_appended = True

@@ -41,6 +41,8 @@ OFFSET_MAX: Final = 2**63 - 1
 
 # Recovered in this life of the broker and not heard of since.
 NOT_SEEN: Final = -1
+# Connection of a batch that came from a leader or out of the log.
+NO_WRITER: Final = -1
 # Of a producer without transactions, as Kafka tells it.
 NO_COORDINATOR_EPOCH: Final = -1
 
@@ -75,6 +77,8 @@ class ProducerState:
         self.batches: list[ProducedBatch] = []
         self.unsettled: i64 = 0
         self.seen_ms: i64 = NOT_SEEN
+        # Connection through which its last batch came.
+        self.writer: i64 = NO_WRITER
 
     def settle(self) -> None:
         """Keep the last five of the newest epoch."""
@@ -106,12 +110,14 @@ class ProducerStates:
     """States of all producers of one partition.  `expiration_ms` is `producer.id.expiration.ms`."""
 
     def __init__(self, expiration_ms: int) -> None:
-        self.expiration_ms = expiration_ms
+        self._expiration_ms = expiration_ms
         self._states: dict[int, ProducerState] = {}
         self._touched: list[ProducerState] = []
         # Batches of producers without any other that could not be written: epoch and sequence
-        # that must come again before what the client sent behind them.
-        self._awaited: dict[int, tuple[int, int]] = {}
+        # that must come again before what the client sent behind them, and after how many looks
+        # for expired producers that was.
+        self._awaited: dict[int, tuple[int, int, int]] = {}
+        self._looks = 0
         self._accepted = ProducerCheck(NONE, None)
         # What was updated since the last `settle` was copied from a leader.
         self._is_copied = False
@@ -136,11 +142,16 @@ class ProducerStates:
             )
         return rows
 
+    def batches_of(self, producer_id: i64) -> list[ProducedBatch]:
+        """Return the batches that are known of a producer, oldest first; none if it is unknown."""
+        state = self._states.get(producer_id)
+        return [] if state is None else state.batches
+
     def check(self, header: BatchHeader) -> ProducerCheck:
         """Check if a batch with a producer id may be appended; changes nothing."""
         state = self._states.get(header.producer_id)
         if state is None:
-            return self._check_unknown(header)
+            return self.check_unknown(header)
         batches = state.batches
         last = batches[-1]
         epoch = header.producer_epoch
@@ -154,7 +165,7 @@ class ProducerStates:
                 if known.epoch != epoch:
                     break
                 if known.base_sequence == first_sequence and known.last_sequence == last_sequence:
-                    return _duplicate_of(known)
+                    return duplicate_of(known)
                 index -= 1
             if first_sequence == (last.last_sequence + 1) & SEQUENCE_MAX:
                 return self._accepted
@@ -176,7 +187,7 @@ class ProducerStates:
             )
         return self._accepted
 
-    def _check_unknown(self, header: BatchHeader) -> ProducerCheck:
+    def check_unknown(self, header: BatchHeader) -> ProducerCheck:
         """Check an unknown producer: it may begin anywhere, unless its beginning has just
         failed.
         """
@@ -191,26 +202,36 @@ class ProducerStates:
             "which could not be written",
         )
 
+    def awaited_sequence(self, header: BatchHeader) -> i64:
+        """Return the sequence that must come again before others of this epoch; -1 if none."""
+        awaited = self._awaited.get(header.producer_id)
+        if awaited is None or awaited[0] != header.producer_epoch:
+            return -1
+        return awaited[1]
+
     def refuse(self, header: BatchHeader) -> None:
         """Refuse what was sent behind an accepted batch that could not be appended: it must wait
         for it.
         """
         if header.has_producer_id and header.producer_id not in self._states:
             self._awaited.setdefault(
-                header.producer_id, (header.producer_epoch, header.base_sequence)
+                header.producer_id, (header.producer_epoch, header.base_sequence, self._looks)
             )
 
-    def update(self, header: BatchHeader, base_offset: i64, now_ms: i64) -> None:
+    def update(
+        self, header: BatchHeader, base_offset: i64, now_ms: i64, writer: i64 = NO_WRITER
+    ) -> None:
         """Take over an appended batch; unsettled until the log's tail is written."""
         if not header.has_producer_id:
             return
         state = self._add(header, base_offset)
         state.seen_ms = now_ms
+        state.writer = writer
         state.unsettled += 1
         if state.unsettled == 1:
             self._touched.append(state)
         if len(self._states) > PRODUCER_IDS_PER_PARTITION_MAX:
-            self._forget_longest_unseen()
+            self._make_room()
 
     def follow(self, header: BatchHeader, now_ms: i64) -> None:
         """Take over a batch that was copied from the leader, whatever its sequence: what the leader
@@ -241,7 +262,7 @@ class ProducerStates:
             return
         self._add(header, header.base_offset).settle()
         if len(self._states) > PRODUCER_IDS_PER_PARTITION_MAX:
-            self._forget_longest_unseen()
+            self._make_room()
 
     def _add(self, header: BatchHeader, base_offset: i64) -> ProducerState:
         state = self._states.get(header.producer_id)
@@ -284,7 +305,8 @@ class ProducerStates:
                 del self._states[state.producer_id]
                 if not self._is_copied:
                     # A copy is fetched again; no client waits here for it.
-                    self._awaited[state.producer_id] = (first.epoch, first.base_sequence)
+                    awaited = (first.epoch, first.base_sequence, self._looks)
+                    self._awaited[state.producer_id] = awaited
         self._touched.clear()
         self._is_copied = False
 
@@ -303,32 +325,53 @@ class ProducerStates:
         self._touched.clear()
         self._awaited.clear()
 
+    def reconfigure(self, expiration_ms: int) -> None:
+        """Take the broker's setting after it has changed."""
+        self._expiration_ms = expiration_ms
+
     def expire(self, now_ms: i64) -> int:
         """Forget producers that were not active for `expiration_ms`; return how many."""
         # A client that has not come again since the last look has given up.
-        self._awaited.clear()
+        for producer_id, awaited in list(self._awaited.items()):
+            if awaited[2] < self._looks:
+                del self._awaited[producer_id]
+        self._looks += 1
         due: list[i64] = []
         for state in self._states.values():
             if state.seen_ms == NOT_SEEN:
                 state.seen_ms = now_ms
-            elif state.unsettled == 0 and now_ms - state.seen_ms >= self.expiration_ms:
+            elif state.unsettled == 0 and now_ms - state.seen_ms >= self._expiration_ms:
                 due.append(state.producer_id)
         for producer_id in due:
             del self._states[producer_id]
         return len(due)
 
-    def _forget_longest_unseen(self) -> None:
+    def _make_room(self) -> None:
         """Make room for an eighth of the limit, so that this is rare.
 
-        After a recovery nobody has been seen: who wrote last then counts as seen last.
+        Those go first that their connection has most newer ones beside, so a writer of many ids
+        pushes out its own.  A follower and a start do not know connections: there, and among
+        equals, ids that have written once go first, then those not active for longest.  After a
+        recovery nobody has been seen: who wrote last then counts as seen last.
         """
-        order: list[tuple[int, int, int]] = []
+        newest: list[tuple[int, int, int]] = []
         for state in self._states.values():
             if state.unsettled == 0:
                 last_offset = int(state.batches[-1].last_offset)
-                order.append((int(state.seen_ms), last_offset, int(state.producer_id)))
+                newest.append((-int(state.seen_ms), -last_offset, int(state.producer_id)))
+        newest.sort()
+        counts: dict[int, int] = {}
+        order: list[tuple[int, int, int, int, int]] = []
+        for seen, offset, producer_id in newest:
+            state = self._states[producer_id]
+            rank = 0
+            if state.writer != NO_WRITER:
+                rank = counts.get(int(state.writer), 0)
+                counts[int(state.writer)] = rank + 1
+            is_settled_in = 1 if len(state.batches) > 1 else 0
+            order.append((-rank, is_settled_in, -seen, -offset, producer_id))
         order.sort()
-        for _, _, producer_id in order[: PRODUCER_IDS_PER_PARTITION_MAX // 8]:
+        for _, _, _, _, producer_id in order[: PRODUCER_IDS_PER_PARTITION_MAX // 8]:
             del self._states[producer_id]
 
     def kept_batches(self) -> list[tuple[int, ProducedBatch]]:
@@ -418,7 +461,8 @@ def _write_row(rows: BytesWriter, producer_id: i64, batch: ProducedBatch) -> Non
     write_i64_be(rows, _NO_TRANSACTION)
 
 
-def _duplicate_of(known: ProducedBatch) -> ProducerCheck:
+def duplicate_of(known: ProducedBatch) -> ProducerCheck:
+    """Return the verdict on a batch that was appended before."""
     check = ProducerCheck(NONE, None)
     check.is_duplicate = True
     check.base_offset = known.base_offset

@@ -24,7 +24,7 @@ from tarry.partition.leader import (
     refusal,
     too_few_replicas,
 )
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.batch import (
     CODEC_MASK,
     HEADER_SIZE,
@@ -37,7 +37,7 @@ from tarry.records.rebuild import RebuiltBatch
 from tarry.records.walk import StepwiseWalk
 from tarry.wire.compression import compress, cost_per_kib
 from tarry.wire.reader import Window, window_of
-from tarry.wire.stepwise import OPENED_BYTES, STEP_BYTES, StepwiseCompressor, StepwiseDecompressor
+from tarry.wire.stepwise import STEP_BYTES, StepwiseCompressor, StepwiseDecompressor
 
 # One step of the walk over unfolded records.
 _WALKED_RECORDS: Final = 500
@@ -58,7 +58,7 @@ class Recompression:
     """The batch in `window`, on its way into a partition."""
 
     def __init__(
-        self, partition: Partition, window: Window, api_version: int, wall_ms: int
+        self, partition: ReplicatedLog, window: Window, api_version: int, wall_ms: int
     ) -> None:
         config = partition.config
         self.partition = partition
@@ -131,15 +131,15 @@ class Recompression:
                 self._compress(effort)
         return True
 
-    def append(self, acks: int, turn: Turn) -> AppendResult:
+    def append(self, acks: int, turn: Turn, writer: i64) -> AppendResult:
         """Append what the steps have made, or say why not."""
         partition = self.partition
-        if acks == -1 and partition.is_under_min_isr():
+        if acks == -1 and partition.leadership.is_under_min_isr():
             return too_few_replicas(partition)
         refused = self._refusal
         if refused is not None:
             return refused
-        result = append_checked(partition, self.check, turn)
+        result = append_checked(partition, self.check, turn, writer)
         # Steps are counted by their effort.
         result.has_opened = False
         return result
@@ -170,11 +170,10 @@ class Recompression:
             self.check.refuse(errors.INVALID_RECORD, f"the records cannot be opened: {error}")
             self._end()
             return
+        effort.spend_bytes(opening.cost_bytes, OPENED_KIB_UNITS)
         if not is_open:
-            effort.spend_bytes(OPENED_BYTES, OPENED_KIB_UNITS)
             return
         content = opening.content
-        effort.spend_bytes(len(content), OPENED_KIB_UNITS)
         self._opening = None
         self._content = content
         self._walk = StepwiseWalk(content, header.record_count)
@@ -237,7 +236,8 @@ class Recompression:
         if len(data) > config.max_message_bytes:
             self.refuse_too_large(
                 f"made anew as compression.type asks, the batch has {len(data)} bytes and "
-                f"max.message.bytes of {self.partition.topic} is {config.max_message_bytes}"
+                f"max.message.bytes of {self.partition.leadership.topic} is "
+                f"{config.max_message_bytes}"
             )
         self._end()
 

@@ -12,6 +12,12 @@ from typing import Final, NamedTuple
 
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
+from tarry.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    decode_alter_client_quotas_request,
+    decode_alter_client_quotas_response,
+)
 from tarry.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -23,6 +29,12 @@ from tarry.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
     decode_alter_partition_reassignments_request,
     decode_alter_partition_reassignments_response,
+)
+from tarry.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    decode_alter_user_scram_credentials_request,
+    decode_alter_user_scram_credentials_response,
 )
 from tarry.protocol.messages.api_versions import (
     ApiVersionsRequest,
@@ -42,6 +54,12 @@ from tarry.protocol.messages.consumer_group_heartbeat import (
     decode_consumer_group_heartbeat_request,
     decode_consumer_group_heartbeat_response,
 )
+from tarry.protocol.messages.create_acls import (
+    CreateAclsRequest,
+    CreateAclsResponse,
+    decode_create_acls_request,
+    decode_create_acls_response,
+)
 from tarry.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -53,6 +71,12 @@ from tarry.protocol.messages.create_topics import (
     CreateTopicsResponse,
     decode_create_topics_request,
     decode_create_topics_response,
+)
+from tarry.protocol.messages.delete_acls import (
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    decode_delete_acls_request,
+    decode_delete_acls_response,
 )
 from tarry.protocol.messages.delete_groups import (
     DeleteGroupsRequest,
@@ -71,6 +95,18 @@ from tarry.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     decode_delete_topics_request,
     decode_delete_topics_response,
+)
+from tarry.protocol.messages.describe_acls import (
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+    decode_describe_acls_request,
+    decode_describe_acls_response,
+)
+from tarry.protocol.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    decode_describe_client_quotas_request,
+    decode_describe_client_quotas_response,
 )
 from tarry.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
@@ -102,11 +138,23 @@ from tarry.protocol.messages.describe_producers import (
     decode_describe_producers_request,
     decode_describe_producers_response,
 )
+from tarry.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    decode_describe_quorum_request,
+    decode_describe_quorum_response,
+)
 from tarry.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     decode_describe_topic_partitions_request,
     decode_describe_topic_partitions_response,
+)
+from tarry.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    decode_describe_user_scram_credentials_request,
+    decode_describe_user_scram_credentials_response,
 )
 from tarry.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -180,6 +228,12 @@ from tarry.protocol.messages.list_partition_reassignments import (
     decode_list_partition_reassignments_request,
     decode_list_partition_reassignments_response,
 )
+from tarry.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    decode_list_transactions_request,
+    decode_list_transactions_response,
+)
 from tarry.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -216,6 +270,12 @@ from tarry.protocol.messages.produce import (
     decode_produce_request,
     decode_produce_response,
 )
+from tarry.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+    decode_share_group_heartbeat_request,
+    decode_share_group_heartbeat_response,
+)
 from tarry.protocol.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupResponse,
@@ -227,6 +287,12 @@ from tarry.protocol.messages.unregister_broker import (
     UnregisterBrokerResponse,
     decode_unregister_broker_request,
     decode_unregister_broker_response,
+)
+from tarry.protocol.messages.update_features import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+    decode_update_features_request,
+    decode_update_features_response,
 )
 from tarry.wire.reader import Reader
 
@@ -337,6 +403,24 @@ MESSAGES: Final[dict[int, Messages]] = {
         OffsetForLeaderEpochResponse,
         decode_offset_for_leader_epoch_response,
     ),
+    api_keys.DESCRIBE_ACLS: Messages(
+        DescribeAclsRequest,
+        decode_describe_acls_request,
+        DescribeAclsResponse,
+        decode_describe_acls_response,
+    ),
+    api_keys.CREATE_ACLS: Messages(
+        CreateAclsRequest,
+        decode_create_acls_request,
+        CreateAclsResponse,
+        decode_create_acls_response,
+    ),
+    api_keys.DELETE_ACLS: Messages(
+        DeleteAclsRequest,
+        decode_delete_acls_request,
+        DeleteAclsResponse,
+        decode_delete_acls_response,
+    ),
     api_keys.DESCRIBE_CONFIGS: Messages(
         DescribeConfigsRequest,
         decode_describe_configs_request,
@@ -397,6 +481,42 @@ MESSAGES: Final[dict[int, Messages]] = {
         OffsetDeleteResponse,
         decode_offset_delete_response,
     ),
+    api_keys.DESCRIBE_CLIENT_QUOTAS: Messages(
+        DescribeClientQuotasRequest,
+        decode_describe_client_quotas_request,
+        DescribeClientQuotasResponse,
+        decode_describe_client_quotas_response,
+    ),
+    api_keys.ALTER_CLIENT_QUOTAS: Messages(
+        AlterClientQuotasRequest,
+        decode_alter_client_quotas_request,
+        AlterClientQuotasResponse,
+        decode_alter_client_quotas_response,
+    ),
+    api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: Messages(
+        DescribeUserScramCredentialsRequest,
+        decode_describe_user_scram_credentials_request,
+        DescribeUserScramCredentialsResponse,
+        decode_describe_user_scram_credentials_response,
+    ),
+    api_keys.ALTER_USER_SCRAM_CREDENTIALS: Messages(
+        AlterUserScramCredentialsRequest,
+        decode_alter_user_scram_credentials_request,
+        AlterUserScramCredentialsResponse,
+        decode_alter_user_scram_credentials_response,
+    ),
+    api_keys.DESCRIBE_QUORUM: Messages(
+        DescribeQuorumRequest,
+        decode_describe_quorum_request,
+        DescribeQuorumResponse,
+        decode_describe_quorum_response,
+    ),
+    api_keys.UPDATE_FEATURES: Messages(
+        UpdateFeaturesRequest,
+        decode_update_features_request,
+        UpdateFeaturesResponse,
+        decode_update_features_response,
+    ),
     api_keys.DESCRIBE_CLUSTER: Messages(
         DescribeClusterRequest,
         decode_describe_cluster_request,
@@ -414,6 +534,12 @@ MESSAGES: Final[dict[int, Messages]] = {
         decode_unregister_broker_request,
         UnregisterBrokerResponse,
         decode_unregister_broker_response,
+    ),
+    api_keys.LIST_TRANSACTIONS: Messages(
+        ListTransactionsRequest,
+        decode_list_transactions_request,
+        ListTransactionsResponse,
+        decode_list_transactions_response,
     ),
     api_keys.CONSUMER_GROUP_HEARTBEAT: Messages(
         ConsumerGroupHeartbeatRequest,
@@ -438,5 +564,11 @@ MESSAGES: Final[dict[int, Messages]] = {
         decode_describe_topic_partitions_request,
         DescribeTopicPartitionsResponse,
         decode_describe_topic_partitions_response,
+    ),
+    api_keys.SHARE_GROUP_HEARTBEAT: Messages(
+        ShareGroupHeartbeatRequest,
+        decode_share_group_heartbeat_request,
+        ShareGroupHeartbeatResponse,
+        decode_share_group_heartbeat_response,
     ),
 }

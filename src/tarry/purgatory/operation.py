@@ -38,19 +38,15 @@ class Keeper:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class OperationListener:
-    """Listener that a purgatory tells how long its operations have waited.
+    """Listener to the completions of a `Purgatory`, which it is registered with by `listen`."""
 
-    It has the clock: `on_waiting` writes `since_ms`.  Both are called inside the purgatory, so they
-    must not raise, and must not come back into it.
-    """
+    def on_completed(
+        self, operation: DelayedOperation, key: Hashable, waited_ms: int, is_expired: bool
+    ) -> None:
+        """React to the completion of an operation that waited; `key` is its first.
 
-    def on_waiting(self, operation: DelayedOperation) -> None:
-        """Hear that an operation begins to wait, and note since when."""
-
-    def on_completed(self, operation: DelayedOperation, key: Hashable, is_expired: bool) -> None:
-        """Hear that an operation that waited is completed; `key` is the first it waits under.
-
-        Its `on_complete` has not run yet.  A cancelled operation is not told.
+        Its `on_complete` has not run yet.  A cancelled operation is not reported.  This is called
+        inside the purgatory: it must not raise, and must not come back into it.
         """
 
 
@@ -69,11 +65,10 @@ class DelayedOperation(TimerEntry):
     """
 
     __slots__ = (
-        "_is_asked",
-        "_is_trying",
         "_is_waiting",
         "_keeper",
         "_keys",
+        "_walk",
         "_watch_count",
         "is_completed",
         "since_ms",
@@ -82,17 +77,17 @@ class DelayedOperation(TimerEntry):
     def __init__(self, deadline_ms: SupportsIndex) -> None:
         super().__init__(deadline_ms)
         self.is_completed = False
-        # Since when it waits, by the clock of its purgatory's listener; 0 without one.
+        # Since when it waits in a `Purgatory`, by the clock of that one's wheel.
         self.since_ms = 0
-        # The purgatory's notes: whom it was handed to, whether it still waits there, under how
-        # many keys; whether it is being tried, and was to be tried once more meanwhile.
+        # The purgatory's notes: which one it was handed to, whether it still waits there, under
+        # how many keys.
         self._keeper: Keeper | None = None
         self._is_waiting = False
         # What it is watched under, for a cancel.
         self._keys: list[Hashable] | None = None
         self._watch_count = 0
-        self._is_trying = False
-        self._is_asked = False
+        # The walk over several keys that has tried it last.
+        self._walk = 0
 
     def _described(self) -> str:
         waiting = "waiting" if self.is_pending else "not waiting"
@@ -102,9 +97,9 @@ class DelayedOperation(TimerEntry):
         """Return `self.force_complete()` when the condition holds, else False.
 
         The purgatory calls it: to have it called, check one of the keys.  Answering True for an
-        operation that is not completed is a RuntimeError there.  A check of one of its keys from
-        inside it does not try it again there and then: when it is over it is repeated, twice at
-        most.
+        operation that is not completed is a RuntimeError there.  It looks and changes nothing: in
+        a `Purgatory` it must not check its own keys.  In a `ThreadedPurgatory` such a check does
+        not try it again there and then: when the try is over it is repeated, twice at most.
         """
         return False
 
@@ -257,18 +252,3 @@ def shut_down(name: str) -> PurgatoryShutDown:
         f"purgatory {name} was shut down and takes no operation any more; complete the operation "
         "by force_complete() or make a new purgatory"
     )
-
-
-def raise_all(errors: list[BaseException]) -> None:
-    """Raise what the code of operations has raised: the error, or several as a group."""
-    if len(errors) == 1:
-        # Popped, lest a list in a frame of the error's traceback keep the error alive.
-        raise errors.pop()
-    if errors:
-        raise _group(errors)
-
-
-def _group(errors: list[BaseException]) -> BaseException:
-    group = BaseExceptionGroup(f"{len(errors)} errors of delayed operations", tuple(errors))
-    errors.clear()
-    return group

@@ -2,19 +2,20 @@
 
 Invariants: an operation is in the timer until it completes; no operation is watched after its
 completion for longer than it takes to gather a purge; a key without watchers is not kept
-(KAFKA-2160).  Conditions and completions are user code and may come back into the purgatory:
-a check from inside a check misses nothing (KAFKA-6653), and one from inside a try has that try
-repeated.  They may also raise: the counters are right before any of them is called, what else was
-to be done is done, and then the caller gets the error.  Whatever fails between an operation's
-completion and its `on_complete`, the answer is given.
+(KAFKA-2160).  A condition looks and changes nothing.  A completion may come back into the
+purgatory: a check from inside a check misses nothing (KAFKA-6653).  An error of an operation's own
+code reaches the caller at once, with the counters right; the next check tries what is left.
+Whatever fails between an operation's completion and its `on_complete`, the answer is given.
 
-For one thread, with the time as an argument; `ThreadedPurgatory` is the same for many.
+For one thread, with the time as an argument; `ThreadedPurgatory` is for many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from typing import Any, Final
+
+from mypy_extensions import i64
 
 from tarry.purgatory.operation import (
     DelayedOperation,
@@ -23,7 +24,6 @@ from tarry.purgatory.operation import (
     check_kind,
     key_list_of,
     not_completed,
-    raise_all,
     shut_down,
     unhashable,
     why_not_cancelled,
@@ -34,8 +34,8 @@ from tarry.timer.wheel import TimingWheel
 
 # A call sweeps at most so many watchers and keys, but for the last of them whole.
 PURGE_PART_MAX: Final = 1000
-# A try that checks its own key is repeated so often.
-REPEATS_MAX: Final = 2
+# The last number of `Purgatory.waits` counts waits from 2 ** 30 ms on, twelve days.
+WAIT_BITS_MAX: Final = 31
 
 
 class OperationWatchers(Watchers):
@@ -56,23 +56,24 @@ class Purgatory(Keeper):
 
     `watched` counts watchers, one for each key of an operation, `delayed` the operations that
     wait; `completed_total` counts every operation that waited here and has completed,
-    `expired_total` those of them that the deadline completed.  `listener`, None at first, hears of
-    each of these how long it waited.
+    `expired_total` those of them that the deadline completed.  `waits` counts them by the bit
+    length of their wait in ms: number 0 is a wait of 0 ms, number n one of 2 ** (n - 1) ms or more.
     """
 
     __slots__ = (
         "_is_shut_down",
         "_kind",
+        "_listeners",
         "_pending_watched",
         "_sweeping",
         "_watchers",
         "completed_total",
         "delayed",
         "expired_total",
-        "listener",
         "name",
         "purge_interval",
         "timer",
+        "waits",
         "watched",
     )
 
@@ -89,7 +90,8 @@ class Purgatory(Keeper):
         self.delayed = 0
         self.completed_total = 0
         self.expired_total = 0
-        self.listener: OperationListener | None = None
+        self.waits: list[int] = [0] * (WAIT_BITS_MAX + 1)
+        self._listeners: list[OperationListener] = []
         self._watchers: dict[Hashable, OperationWatchers] = {}
         self._sweeping = Sweep()
         self._pending_watched = 0
@@ -101,64 +103,44 @@ class Purgatory(Keeper):
         state = "shut down" if self._is_shut_down else f"{self.delayed} waiting"
         return f"<{type(self).__name__} {self.name!r}, {state}>"
 
+    def listen(self, listener: OperationListener) -> None:
+        """Report to one more listener how long operations have waited."""
+        self._listeners.append(listener)
+
     def try_complete_else_watch(
         self, operation: DelayedOperation, keys: Sequence[Hashable]
     ) -> bool:
-        """True: it is completed.  Else it is watched under every key and timed.
+        """Try an operation, and watch it under every key until its deadline if it is not ready.
+        Return whether it is completed.
 
-        An operation whose deadline has passed already expires here.  False, too, for one that its
-        own second try cancelled: that does not wait.  If anything raises, the operation does not
-        wait.  Raises ValueError for an operation that was handed in before
-        or no keys, TypeError for a key that cannot be hashed or a class without `on_complete`,
+        An operation whose deadline has passed already expires here.  If anything raises, the
+        operation does not wait.  Raises ValueError for an operation that was handed in before or no
+        keys, TypeError for a key that cannot be hashed or a class without `on_complete`,
         PurgatoryShutDown, and what its own code raised.
         """
-        # A list is walked faster than any sequence: a watch takes 235 ns, else 280.
-        key_list = keys if isinstance(keys, list) else key_list_of(keys)
-        if operation._keeper is not None or operation._holder is not None or not key_list:
-            raise why_not_taken(operation)
-        if self._is_shut_down:
-            raise shut_down(self.name)
-        kind = type(operation)
-        if kind is not self._kind:
-            check_kind(kind)
-            self._kind = kind
-        operation._keeper = self
-        is_done = operation.is_completed or operation.try_complete()
-        if operation.is_completed:
-            return True
-        if is_done:
-            raise not_completed()
-        if self._is_shut_down:
-            raise shut_down(self.name)
-        operation._is_waiting = True
-        operation._keys = key_list
-        self.delayed += 1
-        listener = self.listener
-        if listener is not None:
-            listener.on_waiting(operation)
-        try:
-            for key in key_list:
-                self._watch(operation, key)
-            # The state may have changed between the first try and the watch.
+        key_list = self._take(operation, keys)
+        if not operation.is_completed:
             self._try(operation)
-            if not operation._is_waiting:
-                return operation.is_completed
-            if self.timer.add(operation):
-                return False
-        except BaseException:
-            if operation._is_waiting:
-                self._leave(operation)
-                self._maybe_purge()
-            raise
-        self.expire(operation)
-        return operation.is_completed
+        return operation.is_completed or self._watch_all(operation, key_list)
 
-    def check_and_complete(self, key: Hashable, limit: int | None = None) -> int:
+    def watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
+        """Watch an operation that the caller has tried.  Return whether it is completed already,
+        because its deadline has passed.
+
+        Raises as `try_complete_else_watch`.
+        """
+        key_list = self._take(operation, keys)
+        return operation.is_completed or self._watch_all(operation, key_list)
+
+    def check_and_complete(self, key: Hashable, limit: int | None = None, *, walk: int = 0) -> int:
         """Try what waits under the key, oldest first; how many completed.
 
         With a limit the walk ends after so many completions: a result equal to the limit means
-        that there may be more, and the caller checks the key again later.  Raises what the code of
-        operations raised, several errors as an ExceptionGroup, when all others have been tried.
+        that there may be more, and the caller checks the key again later.  What the code of an
+        operation raises ends the walk as well.
+
+        Checks of several keys with the same `walk`, a number above 0, try an operation once: the
+        conditions must not change between these checks.
         """
         if limit is not None and limit <= 0:
             return 0
@@ -171,29 +153,26 @@ class Purgatory(Keeper):
         number = watchers.head
         completed = 0
         has_finished = False
-        errors: list[BaseException] = []
-        try:
-            while number < end:
-                operation = items[number]
-                number += 1
-                if operation is None or not operation._is_waiting:
-                    has_finished = True
+        while number < end:
+            operation = items[number]
+            number += 1
+            if operation is None or not operation._is_waiting:
+                has_finished = True
+                continue
+            if walk > 0:
+                if operation._walk == walk:
                     continue
-                try:
-                    if self._try(operation):
-                        has_finished = True
-                        completed += 1
-                        if completed == limit:
-                            break
-                except Exception as error:
-                    errors.append(error)
-        finally:
-            if has_finished or errors:
-                if watchers.items is items:
-                    self._sweep(watchers, number)
-                elif limit is None:
-                    self._sweep(watchers, len(watchers.items))
-        raise_all(errors)
+                operation._walk = walk
+            if self._try(operation):
+                has_finished = True
+                completed += 1
+                if completed == limit:
+                    break
+        if has_finished:
+            if watchers.items is items:
+                self._sweep(watchers, number)
+            elif limit is None:
+                self._sweep(watchers, len(watchers.items))
         return completed
 
     def cancel(self, operation: DelayedOperation) -> bool:
@@ -243,24 +222,21 @@ class Purgatory(Keeper):
         """End what waits and take nothing any more; how many operations that were.
 
         They complete as at their deadline, or are dropped without an answer as if cancelled.
-        Checks and cancels find nothing from now on.  Again: nothing to do, 0.
+        Checks and cancels find nothing from now on.  After an error of an operation's own code,
+        call it again to end the others.
         """
         pending = self.delayed
         self._is_shut_down = True
-        errors: list[BaseException] = []
         for watchers in list(self._watchers.values()):
             waiting: list[DelayedOperation] = watchers.items[watchers.head :]
             for operation in waiting:
                 if not operation._is_waiting:
                     continue
-                try:
-                    if expire_pending:
-                        self.expire(operation)
-                    else:
-                        self._leave(operation)
-                        self.timer.cancel(operation)
-                except Exception as error:
-                    errors.append(error)
+                if expire_pending:
+                    self.expire(operation)
+                else:
+                    self._leave(operation)
+                    self.timer.cancel(operation)
         if self._pending_watched == 0:
             # Everything goes, and no key needs to be looked up for it.
             everything = self._watchers
@@ -268,7 +244,6 @@ class Purgatory(Keeper):
             self._sweeping.clear()
             for watchers in everything.values():
                 self.watched -= watchers.clear()
-        raise_all(errors)
         return pending
 
     def complete(self, operation: DelayedOperation) -> bool:
@@ -276,16 +251,9 @@ class Purgatory(Keeper):
         if operation.is_completed:
             return False
         operation.is_completed = True
-        if not operation._is_waiting:
-            operation.on_complete()
-            return True
-        try:
-            self._leave(operation)
-            self.completed_total += 1
-            self._tell(operation, False)
-            self.timer.cancel(operation)
-            self._maybe_purge()
-        finally:
+        if operation._is_waiting:
+            self._end(operation, False)
+        else:
             operation.on_complete()
         return True
 
@@ -298,57 +266,78 @@ class Purgatory(Keeper):
             self._try(operation)
         finally:
             if operation._is_waiting:
-                self._expire_now(operation)
+                operation.is_completed = True
+                self._end(operation, True)
 
-    def _expire_now(self, operation: DelayedOperation) -> None:
-        operation.is_completed = True
+    def _take(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> list[Hashable]:
+        """Take over an operation that may wait here; return its keys."""
+        # A list is walked faster than any sequence: a watch takes 235 ns, else 280.
+        key_list = keys if isinstance(keys, list) else key_list_of(keys)
+        if operation._keeper is not None or operation._holder is not None or not key_list:
+            raise why_not_taken(operation)
+        if self._is_shut_down:
+            raise shut_down(self.name)
+        kind = type(operation)
+        if kind is not self._kind:
+            check_kind(kind)
+            self._kind = kind
+        operation._keeper = self
+        return key_list
+
+    def _watch_all(self, operation: DelayedOperation, key_list: list[Hashable]) -> bool:
+        """Begin the wait; return whether the deadline has passed already, which completes it."""
+        timer = self.timer
+        is_due = not timer.add(operation)
+        operation._is_waiting = True
+        operation._keys = key_list
+        operation.since_ms = timer.now_ms
+        self.delayed += 1
+        if is_due:
+            operation.is_completed = True
+            self._end(operation, True)
+            return True
         try:
-            self._leave(operation)
-            self.completed_total += 1
-            self.expired_total += 1
-            self._tell(operation, True)
-            self.timer.cancel(operation)
-            self._maybe_purge()
-        finally:
-            operation.on_complete()
-            operation.on_expiration()
-
-    def _tell(self, operation: DelayedOperation, is_expired: bool) -> None:
-        listener = self.listener
-        keys = operation._keys
-        if listener is not None and keys is not None:
-            listener.on_completed(operation, keys[0], is_expired)
+            for key in key_list:
+                self._watch(operation, key)
+        except BaseException:
+            self.cancel(operation)
+            raise
+        return False
 
     def _try(self, operation: DelayedOperation) -> bool:
-        """Try; from inside its own try False, and that try is repeated when it is over."""
-        if operation._is_trying:
-            operation._is_asked = True
-            return False
-        operation._is_trying = True
-        is_done = False
-        try:
-            is_done = operation.try_complete()
-        finally:
-            operation._is_trying = False
-            if operation._is_asked:
-                is_done = self._try_again(operation, is_done)
+        is_done = operation.try_complete()
         if is_done and not operation.is_completed:
             raise not_completed()
         return is_done
 
-    def _try_again(self, operation: DelayedOperation, is_done: bool) -> bool:
-        """Try for the checks from inside the try; a condition that always checks ends some time."""
-        repeats = 0
+    def _end(self, operation: DelayedOperation, is_expired: bool) -> None:
+        """End the wait of an operation that is completed, and have it answer."""
         try:
-            while operation._is_asked and operation._is_waiting and repeats < REPEATS_MAX:
-                repeats += 1
-                operation._is_asked = False
-                operation._is_trying = True
-                is_done = operation.try_complete()
+            self._leave(operation)
+            self.completed_total += 1
+            if is_expired:
+                self.expired_total += 1
+            self._count_wait(operation, is_expired)
+            self.timer.cancel(operation)
+            self._maybe_purge()
         finally:
-            operation._is_trying = False
-            operation._is_asked = False
-        return is_done
+            operation.on_complete()
+            if is_expired:
+                operation.on_expiration()
+
+    def _count_wait(self, operation: DelayedOperation, is_expired: bool) -> None:
+        waited_ms = self.timer.now_ms - operation.since_ms
+        rest: i64 = waited_ms
+        bits: i64 = 0
+        while rest > 0 and bits < WAIT_BITS_MAX:
+            rest >>= 1
+            bits += 1
+        self.waits[bits] += 1
+        if self._listeners:
+            keys = operation._keys
+            assert keys is not None
+            for listener in self._listeners:
+                listener.on_completed(operation, keys[0], waited_ms, is_expired)
 
     def _watchers_of(self, key: Hashable) -> OperationWatchers | None:
         try:

@@ -35,7 +35,6 @@ from tarry.purgatory.operation import (
     check_kind,
     key_list_of,
     not_completed,
-    raise_all,
     shut_down,
     why_not_cancelled,
     why_not_taken,
@@ -51,6 +50,7 @@ from tarry.purgatory.watch import (
     TRY,
     Watch,
     WatchTable,
+    raise_all,
 )
 from tarry.timer.collector import COLLECTOR
 from tarry.timer.system_timer import SystemTimer
@@ -94,7 +94,8 @@ class ThreadedPurgatory(WatchTable):
     def try_complete_else_watch(
         self, operation: DelayedOperation, keys: Sequence[Hashable]
     ) -> bool:
-        """True: it is completed.  Else it is watched under every key and timed.
+        """Try an operation, and watch it under every key until its deadline if it is not ready.
+        Return whether it is completed.
 
         An operation whose deadline has passed already expires in the timer's executor.  False,
         too, for one that was cancelled meanwhile, be it by its own second try: that does not
@@ -323,7 +324,9 @@ class ThreadedPurgatory(WatchTable):
     def _run_turn(
         self, watch: Watch, operation: DelayedOperation, work: int, repeats: int = 0
     ) -> bool:
-        """Do the work, then what others have left meanwhile; True: a try here completed it."""
+        """Do the work, then the work that other threads have left meanwhile; return whether a try
+        here completed the operation.
+        """
         ident = watch.trier
         is_done = False
         errors: list[BaseException] | None = None

@@ -304,3 +304,18 @@ class WatchTable:
             # A key that can no longer be hashed or compared concerns nobody who gets here.  It
             # stays until nothing is watched.
             return
+
+
+def raise_all(errors: list[BaseException]) -> None:
+    """Raise what the code of operations has raised: the error, or several as a group."""
+    if len(errors) == 1:
+        # Popped, lest a list in a frame of the error's traceback keep the error alive.
+        raise errors.pop()
+    if errors:
+        raise _group(errors)
+
+
+def _group(errors: list[BaseException]) -> BaseException:
+    group = BaseExceptionGroup(f"{len(errors)} errors of delayed operations", tuple(errors))
+    errors.clear()
+    return group

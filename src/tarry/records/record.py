@@ -28,12 +28,22 @@ from tarry.wire.varint import read_varint
 # Holds nothing that could hold a record, so that the collector of garbage need not know of it.
 @mypyc_attr(acyclic=True)
 class Record:
-    """Record of a batch; `headers` keep their order and may repeat a key.
+    """Record of a batch; `headers` keep their order and may repeat a key.  `topic` and `partition`
+    say where it was read; they are "" and -1 outside of a consumer.
 
     A record keeps copies of its own bytes, and nothing of what was fetched beside them.
     """
 
-    __slots__ = ("_headers", "_packed", "key", "offset", "timestamp", "value")
+    __slots__ = (
+        "_headers",
+        "_packed",
+        "key",
+        "offset",
+        "partition",
+        "timestamp",
+        "topic",
+        "value",
+    )
 
     def __init__(
         self,
@@ -43,7 +53,12 @@ class Record:
         value: bytes | None,
         headers: list[tuple[str, bytes | None]] | None,
         packed: bytes | None = None,
+        *,
+        topic: str = "",
+        partition: int = -1,
     ) -> None:
+        self.topic = topic
+        self.partition = partition
         self.offset = offset
         self.timestamp = timestamp
         self.key = key
@@ -67,6 +82,8 @@ class Record:
         return (
             isinstance(other, Record)
             and self.offset == other.offset
+            and self.partition == other.partition
+            and self.topic == other.topic
             and self.timestamp == other.timestamp
             and self.key == other.key
             and self.value == other.value
@@ -78,10 +95,22 @@ class Record:
 
     def __reduce__(self) -> tuple[object, ...]:
         # The same in both forms, so that one reads what the other has written.
-        return Record, (self.offset, self.timestamp, self.key, self.value, self.headers)
+        fields = (self.offset, self.timestamp, self.key, self.value, self.headers)
+        return _placed, (self.topic, self.partition, fields)
 
     def __repr__(self) -> str:
-        return f"Record({self.offset}, {self.timestamp}, {self.key!r}, {self.value!r})"
+        place = f"{self.topic} [{self.partition}] at " if self.topic else ""
+        return f"Record({place}{self.offset}, {self.timestamp}, {self.key!r}, {self.value!r})"
+
+
+def _placed(
+    topic: str,
+    partition: int,
+    fields: tuple[int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None],
+) -> Record:
+    """Make a record again that `__reduce__` took apart."""
+    offset, timestamp, key, value, headers = fields
+    return Record(offset, timestamp, key, value, headers, topic=topic, partition=partition)
 
 
 def open_records(data: bytes, position: i64, header: BatchHeader, size_max: i64) -> RecordCursor:
@@ -107,9 +136,11 @@ def decode_records(data: bytes, *, size_max: i64, position: i64 = 0) -> list[Rec
     return take_records(batch, batch.base_offset)
 
 
-def take_records(batch: OpenBatch, offset_min: i64) -> list[Record]:
-    """Take the records that are left of a batch, from `offset_min` on; all of them, or the flaw of
-    one."""
+def take_records(
+    batch: OpenBatch, offset_min: i64, topic: str = "", partition: int = -1
+) -> list[Record]:
+    """Take the records that are left of a batch of a partition, from `offset_min` on; all of them,
+    or the flaw of one."""
     records: list[Record] = []
     data = batch.data
     fields = RecordFields()
@@ -130,7 +161,9 @@ def take_records(batch: OpenBatch, offset_min: i64) -> list[Record]:
                 packed = data[fields.headers : batch.position]
             if not batch.has_append_time:
                 time = batch.timestamp + fields.timestamp_delta
-            records.append(Record(offset, time, key, value, None, packed))
+            records.append(
+                Record(offset, time, key, value, None, packed, topic=topic, partition=partition)
+            )
     except MalformedData as error:
         raise CorruptData(f"offset {batch.next_offset} or behind it: {error}") from None
     return records

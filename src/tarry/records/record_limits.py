@@ -1,11 +1,14 @@
-"""Limits that a topic's settings set to each record: a time within limits, a key for compaction.
+"""Limits that a topic's settings set to each record: a time, a key for compaction, a size.
 
 The walk has noted the extremes, so a good batch costs a few comparisons; only one that fails is
-gone through again to name its records.  A compressed batch is opened if a key is required or times
-have a lower limit; for the upper limit its header's largest timestamp is believed first.
+gone through again to name its records.  A compressed batch is opened if a key is required, times
+have a lower limit or sizes an upper one; for the upper limit of times its header's largest
+timestamp is believed first.  Sizes have a limit in compressed batches alone, as in Kafka.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from mypy_extensions import i64
 
@@ -16,6 +19,9 @@ from tarry.records.walk import RecordCursor, RecordWalk, walk_records
 from tarry.wire.compression import decompress
 from tarry.wire.reader import Window
 
+# The default of max.decompressed.message.bytes: no limit.
+ANY_SIZE: Final = 2_147_483_639
+
 
 def check_record_limits(
     check: BatchCheck,
@@ -23,6 +29,7 @@ def check_record_limits(
     timestamp_max: int,
     is_key_required: bool = False,
     size_max: i64 = OPENED_BATCH_BYTES_MAX,
+    record_bytes_max: i64 = ANY_SIZE,
 ) -> None:
     """Set the check's error if a record is not what the topic allows.
 
@@ -34,7 +41,12 @@ def check_record_limits(
     assert check.error_code == 0
     walk = check.walk
     if walk is None:
-        if not is_key_required and timestamp_min < 0 and header.max_timestamp <= timestamp_max:
+        if (
+            not is_key_required
+            and timestamp_min < 0
+            and header.max_timestamp <= timestamp_max
+            and record_bytes_max >= ANY_SIZE
+        ):
             return
         check.was_opened = True
         try:
@@ -50,8 +62,11 @@ def check_record_limits(
         base_timestamp + walk.timestamp_delta_min < timestamp_min
         or base_timestamp + walk.timestamp_delta_max > timestamp_max
         or (is_key_required and walk.null_keys > 0)
+        or (header.codec != 0 and walk.record_bytes_max > record_bytes_max)
     ):
-        search = _RecordErrors(timestamp_min, timestamp_max, is_key_required)
+        if header.codec == 0:
+            record_bytes_max = ANY_SIZE
+        search = _RecordErrors(timestamp_min, timestamp_max, is_key_required, record_bytes_max)
         search.go_through(_content(check.window, header, size_max), header)
         search.report(check)
 
@@ -72,7 +87,14 @@ def _content(window: Window, header: BatchHeader, size_max: i64) -> bytes:
 class _RecordErrors:
     """The records of one batch that are outside the limits, the first ones of many."""
 
-    def __init__(self, timestamp_min: int, timestamp_max: int, is_key_required: bool) -> None:
+    def __init__(
+        self,
+        timestamp_min: int,
+        timestamp_max: int,
+        is_key_required: bool,
+        record_bytes_max: i64,
+    ) -> None:
+        self.record_bytes_max = record_bytes_max
         self.timestamp_min = timestamp_min
         self.timestamp_max = timestamp_max
         self.is_key_required = is_key_required
@@ -86,10 +108,20 @@ class _RecordErrors:
         index: i64 = 0
         while index < header.record_count and len(self.errors) < RECORD_ERRORS_MAX:
             record_end = cursor.enter_record(end)
+            # The byte of attributes is behind the cursor.
+            size = record_end - cursor.position + 1
             timestamp = int(header.base_timestamp) + int(cursor.varlong())
             cursor.varint()
             has_key = cursor.skip("key")
-            if self.is_key_required and not has_key:
+            if size > self.record_bytes_max:
+                self.errors.append(
+                    (
+                        index,
+                        f"the record has {size} bytes and max.decompressed.message.bytes is "
+                        f"{self.record_bytes_max}",
+                    )
+                )
+            elif self.is_key_required and not has_key:
                 self.errors.append((index, "a compacted topic takes only records with a key"))
             elif timestamp != NO_TIMESTAMP and not (
                 self.timestamp_min <= timestamp <= self.timestamp_max

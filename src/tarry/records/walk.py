@@ -78,6 +78,8 @@ class RecordWalk:
         self.timestamp_delta_min: i64 = 0
         self.timestamp_delta_max: i64 = 0
         self.null_keys: i64 = 0
+        # The largest record, without its own length.
+        self.record_bytes_max: i64 = 0
 
 
 def walk_records(data: bytes, position: i64, end: i64, count: i64) -> RecordWalk:
@@ -150,6 +152,7 @@ def _walk_record(
         raise MalformedData(f"the offset delta is {fields.offset_delta}")
     if fields.key_size < 0:
         walk.null_keys += 1
+    walk.record_bytes_max = max(walk.record_bytes_max, fields.size)
     return behind
 
 
@@ -157,6 +160,7 @@ class RecordFields:
     """Places of one record's fields; a size of less than 0 stands for null."""
 
     def __init__(self) -> None:
+        self.size: i64 = 0
         self.timestamp_delta: i64 = 0
         self.offset_delta: i64 = 0
         self.key: i64 = 0
@@ -178,6 +182,7 @@ def read_record(data: bytes, position: i64, batch_end: i64, fields: RecordFields
     size, position = _read_size(data, position, batch_end)
     if size < RECORD_BYTES_MIN - 1 or size > batch_end - position:
         raise MalformedData(f"a record of {size} bytes, {batch_end - position} are left")
+    fields.size = size
     end: i64 = position + size
     # The first byte are attributes, of which none is in use.
     word: i64 = i64(read_i32_le(data, position)) >> 8

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from mypy_extensions import mypyc_attr
+
 
 def now_ms() -> int:
     """Monotonic milliseconds: for deadlines and intervals."""
@@ -15,6 +17,7 @@ def now_wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Clock:
     """Clocks of the machine as an object; a subclass may show another time to a broker."""
 

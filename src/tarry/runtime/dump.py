@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from tarry.base.errors import CorruptData, TarryError
-from tarry.cluster.records import decode_record as decode_metadata_record
-from tarry.group.records import decode_record as decode_group_record
+from tarry.broker.group_kinds import served_kinds
+from tarry.cluster.state.records import decode_record as decode_metadata_record
 from tarry.log.batch_walk import SCAN_BLOCK_BYTES, UNKNOWN_OFFSET, BatchWalk
 from tarry.log.compaction.checkpoint import COMPACTION_FILE, decode_compaction
 from tarry.log.identity import IDENTITY_FILE
@@ -40,6 +40,7 @@ _SEGMENT_FILE: Final = re.compile(
 )
 _GROUPS_TOPIC: Final = "__consumer_offsets"
 _METADATA_TOPIC: Final = "__cluster_metadata"
+_GROUP_KINDS: Final = served_kinds()
 
 
 class Undumpable(TarryError):
@@ -154,12 +155,13 @@ def _decoder(topic: str) -> Callable[[Record], Row | None] | None:
 
 
 def _group_row(record: Record) -> Row | None:
-    decoded = None if record.key is None else decode_group_record(record.key, record.value)
+    decoded = None if record.key is None else _GROUP_KINDS.decode(record.key, record.value)
     return None if decoded is None else {"kind": type(decoded).__name__, **_plain(decoded)}
 
 
 def _metadata_row(record: Record) -> Row | None:
-    return None if record.value is None else _plain(decode_metadata_record(record.value))
+    decoded = None if record.value is None else decode_metadata_record(record.value)
+    return None if decoded is None else _plain(decoded)
 
 
 def _plain(struct: msgspec.Struct) -> Row:

@@ -39,8 +39,9 @@ __all__ = [
     "verify_directory",
 ]
 
-# TOPIC-PARTITION; a deleted topic's directory ends in -delete, another topic's in -stray.
-_PARTITION: Final = re.compile(r".+-[0-9]+", re.ASCII)
+# TOPIC-PARTITION, and beside it what waits until it is due; a deleted topic's directory ends in
+# -delete, another topic's in -stray.
+_PARTITION: Final = re.compile(r"(.+)-([0-9]+)(\.schedule)?", re.ASCII)
 _DIGITS: Final = 10
 
 
@@ -115,10 +116,14 @@ def _holds_segments(path: str) -> bool:
         raise InspectionRefused(f"{path} cannot be read: {reason_of(error)}") from None
 
 
-def _by_topic(directory: str) -> tuple[str, int]:
-    topic, _, partition = directory.rpartition("-")
+def _by_topic(directory: str) -> tuple[str, int, str]:
+    parts = _PARTITION.fullmatch(directory)
+    assert parts is not None
+    topic, partition = parts[1], parts[2]
     # Longer numbers are no partition's; they sort by text alone.
-    return (topic, int(partition)) if len(partition) < _DIGITS else (directory, 0)
+    if len(partition) < _DIGITS:
+        return (topic, int(partition), directory)
+    return (directory, 0, directory)
 
 
 def _lock(root: str) -> int:

@@ -8,13 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import tarry
 from tarry.base.errors import TarryError
 from tarry.base.limits import POLL_MS_MAX
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.cluster_start import start_member
-from tarry.cluster.joining import Joining
+from tarry.cluster.etcd.joining import Joining
 from tarry.runtime import clock
 from tarry.runtime.etcd.packages import missing_package
 from tarry.runtime.etcd.security import make_tls, read_credentials
@@ -69,7 +68,6 @@ def join(machine: Machine, settings: Settings, signals: Signals) -> StartBroker[
             settings,
             machine.clock.now_ms(),
             machine.clock.now_wall_ms(),
-            release=tarry.__version__,
         )
         tell_ms = clock.now_ms() + TELL_MS
         while not joining.is_done:

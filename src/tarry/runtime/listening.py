@@ -15,6 +15,7 @@ from tarry.base.doors import Event
 from tarry.base.listeners import BrokerListener, host_and_port
 from tarry.base.settings import Settings
 from tarry.runtime import clock
+from tarry.runtime.connection_rate import ConnectionRate
 from tarry.runtime.poller import READABLE
 from tarry.runtime.reactor import Reactor
 from tarry.runtime.refusal import StartRefused, reason_of
@@ -53,12 +54,18 @@ class Acceptor:
     """Acceptor of one listening socket, a source of the reactor."""
 
     def __init__(
-        self, listener: str, listening: socket.socket, reactor: Reactor, owner: AcceptorOwner
+        self,
+        listener: str,
+        listening: socket.socket,
+        reactor: Reactor,
+        owner: AcceptorOwner,
+        rate: ConnectionRate,
     ) -> None:
         self.listener = listener
         self.socket = listening
         self._reactor = reactor
         self._owner = owner
+        self._rate = rate
         # When accepting goes on after a pause; -1: it is not paused.
         self.resume_ms = -1
 
@@ -72,7 +79,15 @@ class Acceptor:
         self._reactor.add(self.socket.fileno(), READABLE, self)
 
     def ready(self, mask: int, events: list[Event]) -> None:
-        for _ in range(ACCEPTS_PER_TURN_MAX):
+        rate = self._rate if self._rate.applies_to(self.listener) else None
+        accepts_max = ACCEPTS_PER_TURN_MAX
+        if rate is not None:
+            now_ms = clock.now_ms()
+            accepts_max = min(rate.room(now_ms), accepts_max)
+            if accepts_max == 0:
+                self._pause(rate.wait_ms(now_ms))
+                return
+        for _ in range(accepts_max):
             try:
                 peer, address = self.socket.accept()
             except BlockingIOError:
@@ -80,8 +95,10 @@ class Acceptor:
             except OSError as error:
                 if error.errno in _PEER_GONE:
                     continue
-                self._pause(error)
+                self._pause_for(error)
                 return
+            if rate is not None:
+                rate.spend()
             self._owner.on_accepted(peer, self.listener, plain_host(address[0]), address[1], events)
 
     def resume(self) -> None:
@@ -96,14 +113,17 @@ class Acceptor:
                 self._reactor.remove(self.socket.fileno())
             self.socket.close()
 
-    def _pause(self, error: OSError) -> None:
+    def _pause_for(self, error: OSError) -> None:
         logger.error(
             "listener %s cannot accept connections: %s; it tries again in %d ms",
             self.listener,
             reason_of(error),
             ACCEPT_PAUSE_MS,
         )
-        self.resume_ms = clock.now_ms() + ACCEPT_PAUSE_MS
+        self._pause(ACCEPT_PAUSE_MS)
+
+    def _pause(self, pause_ms: int) -> None:
+        self.resume_ms = clock.now_ms() + pause_ms
         self._reactor.change(self.socket.fileno(), 0)
         self._owner.on_accept_paused()
 

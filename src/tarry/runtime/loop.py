@@ -35,8 +35,12 @@ from tarry.runtime.wake import Wake
 
 logger = logging.getLogger("tarry.runtime")
 
-# A broker that has not stopped so long after it was asked to is left as it is.
-STOP_MS_MAX: Final = 5_000
+# A broker that has not stopped so long after it was asked to is left as it is.  The broker's own
+# limits are shorter: handing over what it leads, waiting for peers, waiting for the disk.
+STOP_MS_MAX: Final = 30_000
+
+# Peers have so long to take what was sent to them.
+DRAIN_MS_MAX: Final = 5_000
 
 # File workers that still wait for the device then are left to the process's end.
 WORKERS_END_S_MAX: Final = 1.0
@@ -132,8 +136,12 @@ def run(
     announce: Callable[[Settings], None],
     on_hang_up: Callable[[Turning], None] | None = None,
     prepare: Prepare | None = None,
+    *,
+    stop_ms_max: int = STOP_MS_MAX,
 ) -> str:
     """Serve until asked to stop; "" after a clean stop, else why it ended.
+
+    A broker that takes longer than `stop_ms_max` to stop is left as it is.
 
     `announce` is called when connections come in, `on_hang_up` between two turns after a SIGHUP.
     `prepare` returns what starts the broker, in place of `start_broker`.  `StartRefused` says why
@@ -161,7 +169,7 @@ def run(
                 machine.transport.listen()
             announce(settings)
             notify(READY)
-            return _serve(machine, broker, signals, on_hang_up)
+            return _serve(machine, broker, signals, on_hang_up, stop_ms_max)
         finally:
             signals.restore()
     finally:
@@ -208,21 +216,22 @@ def _serve(
     broker: Turning,
     signals: Signals,
     on_hang_up: Callable[[Turning], None] | None,
+    stop_ms_max: int,
 ) -> str:
-    stop_ms_max = -1
+    deadline_ms = -1
     while not broker.is_stopped:
         take_turn(machine, broker)
         if signals.take_reread() and on_hang_up is not None:
             on_hang_up(broker)
         if signals.is_stop_requested:
-            if stop_ms_max < 0:
-                stop_ms_max = clock.now_ms() + STOP_MS_MAX
+            if deadline_ms < 0:
+                deadline_ms = clock.now_ms() + stop_ms_max
                 machine.transport.stop_listening()
                 notify(STOPPING)
                 logger.info("stopping: finishing pending requests and flushing")
-            elif clock.now_ms() >= stop_ms_max:
+            elif clock.now_ms() >= deadline_ms:
                 return (
-                    f"the broker did not finish within {STOP_MS_MAX // 1000} s; "
+                    f"the broker did not finish within {stop_ms_max // 1000} s; "
                     "the next start reads its logs again"
                 )
     _drain(machine)
@@ -233,7 +242,7 @@ def _drain(machine: Machine) -> None:
     """Let peers take what was sent to them; events have no meaning any more."""
     transport = machine.transport
     transport.close_all()
-    deadline_ms = clock.now_ms() + STOP_MS_MAX
+    deadline_ms = clock.now_ms() + DRAIN_MS_MAX
     while transport.count and clock.now_ms() < deadline_ms:
         machine.reactor.wait(SWEEP_MS)
         transport.sweep(clock.now_ms())

@@ -1,6 +1,6 @@
 """Peer at one connection's socket: reads into events, sends what is left, ends gracefully.
 
-Hot, though interpreted: one `recv` a readable turn.  Its size follows the peer: 64 KiB is cheap
+Hot: one `recv` a readable turn.  Its size follows the peer: 64 KiB is cheap
 to allocate and enough for requests; when a peer fills it, the next is larger, so that a large
 frame comes in few pieces.
 """
@@ -8,6 +8,7 @@ frame comes in few pieces.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 from collections.abc import Callable
@@ -180,9 +181,14 @@ class Peer:
         if error_number:
             self._lost(self, os.strerror(error_number))
             return
+        try:
+            host, port = self.socket.getpeername()[:2]
+        except OSError as error:
+            # The other side has reset the connection since it was made.
+            self._lost(self, os.strerror(error.errno or errno.ENOTCONN))
+            return
         self.is_connecting = False
         self._change(READABLE)
-        host, port = self.socket.getpeername()[:2]
         events.append(connected_to(self.id, f"{host}:{port}"))
 
     def _go_on_ending(self, mask: int) -> None:

@@ -15,10 +15,12 @@ from functools import partial
 from typing import Final
 
 from tarry.base.doors import Chunk, Event, connected, disconnected
+from tarry.base.hosts import counted_host
 from tarry.base.listeners import host_and_port
 from tarry.base.repeated import RepeatedFaults
 from tarry.base.settings import Settings
 from tarry.runtime import clock
+from tarry.runtime.connection_rate import ConnectionRate
 from tarry.runtime.listening import Acceptor, bind_listener, tune
 from tarry.runtime.look_ups import LookUps, SocketAddress, numeric_addresses
 from tarry.runtime.peer import Peer
@@ -52,6 +54,7 @@ class OsTransport:
         self._further: dict[int, list[SocketAddress]] = {}
         self._settings = settings
         self._connections_max = connections_max
+        self._rate = ConnectionRate(settings, clock.now_ms())
         self._acceptors: list[Acceptor] = []
         self._peers: dict[int, Peer] = {}
         # In order of their deadlines, which all lie the same time ahead.
@@ -70,7 +73,9 @@ class OsTransport:
         try:
             for listener in self._settings.open_listeners:
                 for one in bind_listener(listener, self._settings):
-                    self._acceptors.append(Acceptor(listener.name, one, self._reactor, self))
+                    self._acceptors.append(
+                        Acceptor(listener.name, one, self._reactor, self, self._rate)
+                    )
         except StartRefused:
             self.stop_listening()
             raise
@@ -135,7 +140,7 @@ class OsTransport:
                 one.close()
                 error = os.strerror(error_number)
                 continue
-            peer = self._add(connection_id, one, host)
+            peer = self._add(connection_id, one, counted_host(host))
             peer.connect()
             self._further[connection_id] = addresses[place + 1 :]
             return
@@ -170,10 +175,15 @@ class OsTransport:
         self._resolving.pop(connection_id, None)
         self._further.pop(connection_id, None)
         peer = self._peers.pop(connection_id, None)
-        if peer is not None:
-            self._ending.append(peer)
-            self.is_restless = True
-            peer.end(clock.now_ms() + END_MS_MAX)
+        if peer is None:
+            return
+        if peer.is_connecting:
+            # Nothing was sent, so the other side has nothing to read before the end.
+            self._on_gone(peer)
+            return
+        self._ending.append(peer)
+        self.is_restless = True
+        peer.end(clock.now_ms() + END_MS_MAX)
 
     # --- The loop's.
 
@@ -227,7 +237,8 @@ class OsTransport:
     def on_accepted(
         self, one: socket.socket, listener: str, host: str, port: int, events: list[Event]
     ) -> None:
-        fault = self._fault_of_one_more(host)
+        counted = counted_host(host)
+        fault = self._fault_of_one_more(counted)
         if fault:
             self._faults.report(host_and_port(host, port), fault, clock.now_ms())
             self.is_restless = True
@@ -239,7 +250,7 @@ class OsTransport:
             # It went away while it was accepted.
             one.close()
             return
-        peer = self._add(self._next_id(), one, host)
+        peer = self._add(self._next_id(), one, counted)
         peer.accept()
         events.append(connected(peer.id, listener, host_and_port(host, port)))
 

@@ -20,7 +20,7 @@ from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.lifecycle import start_broker
 from tarry.runtime.clock import Clock
-from tarry.runtime.loop import Machine, start_on, take_turn
+from tarry.runtime.loop import Machine, StartBroker, start_on, take_turn
 
 # Connections of a broker in a process that may open any number of files.
 CONNECTIONS_MAX: Final = 10_000
@@ -44,7 +44,12 @@ class BrokerStopped(RuntimeError):
 class BrokerThread:
     """Broker that serves until `stop`.  `StartRefused` says why there was no start."""
 
-    def __init__(self, settings: Settings, broker_clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        broker_clock: Clock | None = None,
+        start: StartBroker[Broker] = start_broker,
+    ) -> None:
         self.settings = settings
         self._machine = machine = Machine(
             settings, _connections_max(), broker_clock, is_temporary=True
@@ -54,7 +59,7 @@ class BrokerThread:
         self._end_reason = ""
         try:
             machine.transport.bind()
-            self.broker: Broker = start_on(machine, settings, start_broker)
+            self.broker: Broker = start_on(machine, settings, start)
             machine.transport.listen()
         except BaseException:
             machine.close()

@@ -7,27 +7,26 @@ happen in a start; other faults are injected from outside (`injection`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from random import Random
 from typing import Final
 
-from tarry.base.doors import Disk, Random as RandomDoor, Transport, stop_requested
+from tarry.base.doors import stop_requested
 from tarry.base.errors import TarryError
 from tarry.base.limits import POLL_MS_MAX, STALL_MS
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
-from tarry.broker.lifecycle import start_broker
+from tarry.broker.lifecycle import StartBroker, start_broker
 from tarry.simulation import faults
 from tarry.simulation.checkers.leaks import LeakChecker
+from tarry.simulation.checkers.turns import TurnChecker
+from tarry.simulation.checkers.waits import WaitChecker
 from tarry.simulation.disk import PowerLoss, SimulatedDisk
 from tarry.simulation.faults import Fault, FaultPlan
 from tarry.simulation.network import SimulatedNetwork
 from tarry.simulation.world import NEVER_MS, World
 
-StartBroker = Callable[[Disk, Transport, RandomDoor, Settings, int, int], Broker]
-
-# A stop is done within 5 s (README); the simulated disk is slow at times.
+# A stop waits 3.5 s for peers; the simulated disk is slow at times, but never for longer.
 STOP_MS_MAX: Final = 5_500
 # A broker's own chance differs from that of its world.
 _BROKER_SEED: Final = 0x5EED
@@ -55,6 +54,11 @@ class NodeObserver:
 class BrokerNode:
     """Broker process of a world.  `violations` holds a sentence for each rule that it broke."""
 
+    # No start may fail any more.
+    is_healed = False
+    # Earliest time of the next start.
+    absent_until_ms = 0
+
     def __init__(
         self,
         world: World,
@@ -80,8 +84,6 @@ class BrokerNode:
         self.settings: dict[str, str] = {}
         self.broker: Broker | None = None
         self.violations: list[str] = []
-        # No start may fail any more.
-        self.is_healed = False
         # The last start had to wait for others: the next one may have to as well.
         self.must_wait = False
         # Lives are counted from 1; some of them did not end cleanly.
@@ -89,6 +91,9 @@ class BrokerNode:
         self.unclean_lives: list[int] = []
         # Until then the process is stopped.
         self.busy_until_ms = 0
+        # The process may open so many files in each turn, as others are given back meanwhile; None:
+        # as many as it likes.
+        self.files_per_turn: int | None = None
         # The next starts meet so many index files that are damaged or gone.
         self.index_faults_due = 0
         # How the life ends when the disk says that the power fails, or during the next flush.
@@ -96,8 +101,12 @@ class BrokerNode:
         self.end_in_flush = ""
         self._observer = observer
         self._start_broker = start
-        self._broker_random = Random(world.seed ^ _BROKER_SEED)
+        # Each broker of a world draws ids of its own.
+        own_seed = int.from_bytes(name.encode())
+        self._broker_random = Random(world.seed ^ _BROKER_SEED ^ own_seed)
         self._leaks = LeakChecker()
+        self._turns = TurnChecker()
+        self._waits = WaitChecker()
         self._planned_flush_id = 0
         self._turn_due_ms = self.clock.now_ms
         # What follows the clean stop that is under way.
@@ -136,6 +145,7 @@ class BrokerNode:
             self._observer.on_stall(self)
         events = self.network.take_events()
         self._had_turn = True
+        self.disk.files_left = self.files_per_turn
         try:
             broker.turn(events, clock.own_ms, clock.own_wall_ms)
         except PowerLoss:
@@ -152,6 +162,10 @@ class BrokerNode:
             return
         self._observer.after_turn(self)
         self.violations += self._leaks.after_turn(broker)
+        self.violations += self._turns.after_turn(broker)
+        if self.files_per_turn is None and not self.disk.fails_reads:
+            # Trying a fetch may read, and would meet a fault that is meant for another read.
+            self.violations += self._waits.after_turn(broker, clock.now_ms)
         if self._end_after_stop and clock.alive_ms > self._stop_deadline_ms:
             self.violations.append(f"a clean stop took more than {self.stop_ms_max} ms")
         # A turn takes time; sometimes enough for more events to gather.
@@ -167,6 +181,7 @@ class BrokerNode:
             if flush_id > self._planned_flush_id:
                 self._planned_flush_id = flush_id
                 delay_ms = self.random.randrange(self.plan.flush_ms_max + 1)
+                delay_ms += self.plan.flush_ms_min
                 if self.end_in_flush:
                     when_ms = self.random.randrange(delay_ms + 1)
                     self.clock.after(when_ms, partial(self._lose_in, self.life, self.end_in_flush))
@@ -194,7 +209,8 @@ class BrokerNode:
         self._plan_start()
 
     def _plan_start(self) -> None:
-        self.clock.after(1 + self.random.randrange(200), self.start)
+        delay_ms = 1 + self.random.randrange(200)
+        self.clock.after(max(delay_ms, self.absent_until_ms - self.clock.now_ms), self.start)
 
     def _try_start(self) -> bool:
         clock = self.clock
@@ -205,6 +221,8 @@ class BrokerNode:
             self.note(faults.spoil_an_index(self.disk, self.random))
         self.life += 1
         self._had_turn = False
+        # A process that starts has all of its descriptors.
+        self.disk.files_left = None
         self._observer.on_start(self)
         is_clean_start = self._is_clean_start
         self._is_clean_start = False
@@ -213,7 +231,7 @@ class BrokerNode:
                 self.disk,
                 self.network.new_transport(),
                 self._broker_random,
-                Settings(self.settings),
+                Settings({"listeners": "PLAINTEXT://{}:{}".format(*self.address), **self.settings}),
                 clock.own_ms,
                 clock.own_wall_ms,
             )
@@ -227,9 +245,10 @@ class BrokerNode:
         self.note(f"life {self.life} begins")
         if is_clean_start:
             self._check_clean_start(broker)
-        broker.endpoints["PLAINTEXT"] = self.address
         self.broker = broker
         self._leaks.on_life_begins(broker)
+        self._turns.on_life_begins()
+        self._waits.on_life_begins()
         self._observer.on_life_begins(self)
         self._turn_due_ms = clock.now_ms
         self.busy_until_ms = clock.now_ms
@@ -293,7 +312,9 @@ class BrokerNode:
         self.is_healed = True
         self.busy_until_ms = self.clock.now_ms
         self.end_in_flush = ""
+        self.files_per_turn = None
         self.disk.heal()
+        self.plan.flush_ms_min = 0
         self.plan.flush_ms_max = 3
         self.plan.crash_in_start_per_mille = 0
         self.network.damages_due = 0

@@ -13,7 +13,7 @@ from tarry.base import doors
 from tarry.base.doors import Chunk, FileRegion
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
-from tarry.broker.lifecycle import start_broker
+from tarry.broker.lifecycle import StartBroker, start_broker
 from tarry.protocol.frames import encode_request
 from tarry.protocol.headers import decode_response_header
 from tarry.protocol.message import Message
@@ -67,7 +67,14 @@ class RecordingTransport:
 class BrokerByHand:
     """Broker with its disk and clock.  `turn` runs one turn, `settle` all that are due now."""
 
-    def __init__(self, settings: dict[str, str] | None = None, seed: int = 1) -> None:
+    def __init__(
+        self,
+        settings: dict[str, str] | None = None,
+        seed: int = 1,
+        *,
+        start: StartBroker = start_broker,
+    ) -> None:
+        self._start = start
         self.settings = Settings(settings or {})
         self.random = random.Random(seed)
         self.disk = SimulatedDisk(self.random)
@@ -79,10 +86,9 @@ class BrokerByHand:
     def start(self) -> None:
         """Start, or start again on what the disk holds."""
         self.transport = RecordingTransport()
-        self.broker: Broker = start_broker(
+        self.broker: Broker = self._start(
             self.disk, self.transport, self.random, self.settings, self.now_ms, self.now_wall_ms
         )
-        self.broker.endpoints["PLAINTEXT"] = ("localhost", 9092)
 
     def turn(self, *events: doors.Event, after_ms: int = 0) -> None:
         """Run a turn of the broker, `after_ms` later than the last."""
@@ -90,7 +96,7 @@ class BrokerByHand:
         self.now_wall_ms += after_ms
         self.broker.turn(list(events), self.now_ms, self.now_wall_ms)
 
-    def settle(self, turns_max: int = 100) -> None:
+    def settle(self, turns_max: int = 1_000) -> None:
         """Complete flushes and take turns until nothing is left to do now."""
         for _ in range(turns_max):
             events = self.disk.complete_flushes()

@@ -4,8 +4,8 @@ Plain use needs nothing: `SimulatedDisk()` behaves like a directory, and `comple
 the `Flushed` events.  `crash()` is a loss of power: what was not flushed, bytes and names, is kept,
 lost or torn by the seed.  `kill()` is a kill -9: what was written stays readable, and is still not
 durable.  After both, handles from before are dead.  Faults are asked for one by one
-(`fail_writes`, `fail_flushes`, `fail_reads`, `capacity_bytes`, `flip_bit`, `lose_file`): when they
-come is the world's decision, not the disk's.
+(`fail_writes`, `fail_flushes`, `fail_reads`, `capacity_bytes`, `files_left`, `refuse_directory`,
+`flip_bit`, `lose_file`): when they come is the world's decision, not the disk's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import random as chance
 from typing import Final
 
 from tarry.base.doors import Event, LogFile, Random, flushed
-from tarry.base.errors import DiskFull, StorageError
+from tarry.base.errors import DiskFull, StorageError, TooManyOpenFiles
 from tarry.simulation.inodes import DirectoryNode, FileNode
 
 # What a disk without a budget says it has left.
@@ -122,12 +122,17 @@ class SimulatedDisk:
         self._write_faults: list[_Fault] = []
         self._flush_faults: list[_Fault] = []
         self._read_faults: list[_Fault] = []
+        self._refused_directories: dict[str, None] = {}
+        # The process may open so many files more; None: as many as it likes.
+        self.files_left: int | None = None
         self._operations_left = -1
         self._crash_path_part = ""
 
     # --- The door.
 
     def open(self, path: str, *, create: bool = False) -> SimulatedFile:
+        self._check_directory(path)
+        self._take_files(path, 1)
         directory, name = self._parent(path)
         node = directory.entries.get(name)
         if node is None:
@@ -144,6 +149,7 @@ class SimulatedDisk:
         return self._find(path) is not None
 
     def paths(self, directory: str = "") -> list[str]:
+        self._check_directory(directory)
         node = self._directory(directory)
         prefix = f"{directory.rstrip('/')}/" if directory else ""
         return [
@@ -152,6 +158,7 @@ class SimulatedDisk:
         ]
 
     def make_directory(self, path: str) -> None:
+        self._check_directory(path)
         directory, name = self._parent(path)
         node = directory.entries.get(name)
         if isinstance(node, FileNode):
@@ -190,6 +197,7 @@ class SimulatedDisk:
             self.complete_removals()
 
     def begin_flush(self, files: list[LogFile], directories: list[str]) -> int:
+        self._take_files("".join(directories[-1:]), len(directories))
         self.step("")
         flush = _FlushUnderWay()
         for file in files:
@@ -260,6 +268,11 @@ class SimulatedDisk:
         node = self._find(path)
         return bytes(node.content[start:]) if isinstance(node, FileNode) else b""
 
+    def is_written_behind_cut(self, path: str) -> bool:
+        """Return whether a file's bytes may be a mixture of two histories after a crash."""
+        node = self._find(path)
+        return isinstance(node, FileNode) and node.is_written_behind_cut()
+
     def used_bytes(self) -> int:
         """Count the bytes of all files that have a name."""
         return _size_of(self._root)
@@ -276,6 +289,23 @@ class SimulatedDisk:
         """Let the next `count` reads of paths that contain `path_part` fail with EIO."""
         self._read_faults.append(_Fault(count, path_part))
 
+    @property
+    def fails_reads(self) -> bool:
+        """True while reads are to fail that have not come yet."""
+        return any(fault.count for fault in self._read_faults)
+
+    def refuse_directory(self, path: str) -> None:
+        """Refuse to make, list or open anything at this path until the disk is healed."""
+        self._refused_directories[path] = None
+
+    def is_refused(self, path: str) -> bool:
+        """Return whether this directory is refused now."""
+        return path in self._refused_directories
+
+    def accept_directory(self, path: str) -> None:
+        """Refuse nothing more at this path."""
+        self._refused_directories.pop(path, None)
+
     def crash_after(self, operations: int, path_part: str = "") -> None:
         """Let the power fail at the end of so many operations that change something.
 
@@ -289,8 +319,10 @@ class SimulatedDisk:
         self._write_faults.clear()
         self._flush_faults.clear()
         self._read_faults.clear()
+        self._refused_directories.clear()
         self._operations_left = -1
         self.capacity_bytes = None
+        self.files_left = None
 
     def flip_bit(self, path: str, position: int, bit: int = 0) -> None:
         """Flip one bit of a file, durably."""
@@ -334,6 +366,21 @@ class SimulatedDisk:
     def check_read(self, path: str) -> None:
         if _hits_any(self._read_faults, path):
             raise StorageError(f"{path}: the device failed to read (EIO)")
+
+    def _check_directory(self, path: str) -> None:
+        if not self._refused_directories:
+            return
+        directory = path.partition("/")[0]
+        if directory in self._refused_directories:
+            raise StorageError(f"{path}: permission denied")
+
+    def _take_files(self, path: str, count: int) -> None:
+        """Count files that are opened.  They are not given back: those of a broker rarely are."""
+        if self.files_left is None:
+            return
+        if count > self.files_left:
+            raise TooManyOpenFiles(f"{path}: too many files are open")
+        self.files_left -= count
 
     # --- Names.
 

@@ -73,6 +73,11 @@ class SimulatedEtcd:
         self._history: list[tuple[int, list[Row | Removed]]] = []
         self._before: dict[int, dict[bytes, int]] = {}
         self.doors: list[SimulatedEtcdDoor] = []
+        # Hears of each revision when it is there: who has written it, what was changed, and the
+        # rows as they were before.
+        self.on_revision: Callable[[int, list[Row | Removed], dict[bytes, Row]], None] | None = None
+        # The broker whose transaction is under way, 0: of nobody in particular.
+        self.writer_id = 0
 
     # --- What calls do, each at one moment.
 
@@ -92,6 +97,10 @@ class SimulatedEtcd:
                 raise EtcdRefusal("requested lease not found")
         self._write(operations)
         return True, self.revision
+
+    def row(self, key: bytes) -> Row | None:
+        """Return the row of one key."""
+        return self._rows.get(key)
 
     def rows(self, prefix: bytes) -> list[Row]:
         """Return all rows below a prefix, in the order of their keys."""
@@ -152,6 +161,12 @@ class SimulatedEtcd:
     # --- Rows.
 
     def _holds(self, compare: Compare) -> bool:
+        if compare.of == "newest":
+            return all(
+                row.mod_revision <= compare.revision
+                for key, row in self._rows.items()
+                if key.startswith(compare.key)
+            )
         row = self._rows.get(compare.key)
         if row is None:
             revision = 0
@@ -202,6 +217,8 @@ class SimulatedEtcd:
         for each in changes:
             row = rows_before.get(each.key)
             before[each.key] = 0 if row is None else row.mod_revision
+        if self.on_revision is not None:
+            self.on_revision(self.writer_id, changes, rows_before)
 
 
 class _Watch(msgspec.Struct):
@@ -227,11 +244,15 @@ class SimulatedEtcdDoor:
         self.etcd = etcd
         self._random = random
         self._post = post
+        # The broker whose door it is, 0: of nobody in particular.
+        self.owner_id = 0
         self.delay_ms_max = 0
         self.is_away = False
         self.lose_answers = 0
         self.lose_requests = 0
         self.lateness: Callable[[list[Operation]], int] | None = None
+        # Hears that a lease was renewed; the answer is on its way.
+        self.on_renewed: Callable[[], None] | None = None
         # A watch hears only of revisions up to this one; None: of all.
         self.watch_limit: int | None = None
         # Revisions of which no watch hears ever, as by a fault of etcd's.
@@ -248,7 +269,9 @@ class SimulatedEtcdDoor:
 
     def begin_transaction(self, compares: list[Compare], operations: list[Operation]) -> int:
         def deed(call_id: int) -> EtcdAnswer:
+            self.etcd.writer_id = self.owner_id
             is_done, revision = self.etcd.transact(compares, operations)
+            self.etcd.writer_id = 0
             return TransactionEnded(call_id, is_done, revision)
 
         late_ms = 0 if self.lateness is None or self.is_away else self.lateness(operations)
@@ -277,7 +300,13 @@ class SimulatedEtcdDoor:
         return self._begin(deed)
 
     def begin_renew(self, lease_id: int) -> int:
-        return self._begin(lambda call_id: LeaseRenewed(call_id, self.etcd.renew(lease_id)))
+        def deed(call_id: int) -> EtcdAnswer:
+            ttl_ms = self.etcd.renew(lease_id)
+            if self.on_renewed is not None:
+                self.on_renewed()
+            return LeaseRenewed(call_id, ttl_ms)
+
+        return self._begin(deed)
 
     def begin_revoke(self, lease_id: int) -> int:
         def deed(call_id: int) -> EtcdAnswer:
@@ -318,6 +347,12 @@ class SimulatedEtcdDoor:
             self._fail(call_id, "not answered in time")
 
     # --- The world's.
+
+    @property
+    def is_hindered(self) -> bool:
+        """True while some call or watch of this door is not served as it should be."""
+        has_losses = self.lose_answers > 0 or self.lose_requests > 0
+        return has_losses or self.lateness is not None or self.watch_limit is not None
 
     def step(self) -> None:
         """Bring to the store and back what is due, and let the watches hear."""

@@ -36,7 +36,7 @@ _ENDS: Final = (
 )
 
 # Near which files a life ends in the middle of a turn; "": anywhere.
-_PLACES: Final = ("", "", ".log", ".index", ".snapshot", "recovery-points", "-delete", "metadata")
+PLACES: Final = ("", "", ".log", ".index", ".snapshot", "recovery-points", "-delete", "metadata")
 
 PLACES_OF_GROUPS: Final = (
     "",
@@ -44,6 +44,17 @@ PLACES_OF_GROUPS: Final = (
     "__consumer_offsets",
     ".log",
     "compaction",
+    "recovery-points",
+    "-delete",
+    "metadata",
+)
+
+PLACES_OF_SCHEDULES: Final = (
+    "",
+    ".schedule",
+    ".schedule",
+    ".log",
+    ".log",
     "recovery-points",
     "-delete",
     "metadata",
@@ -64,7 +75,9 @@ WRITE_FAULT: Final = "write fault"
 READ_FAULT: Final = "read fault"
 FLUSH_FAULT: Final = "flush fault"
 SPACE_FAULT: Final = "no space"
-OF_THE_DISK: Final = (WRITE_FAULT, READ_FAULT, FLUSH_FAULT, SPACE_FAULT)
+# The process runs out of descriptors for a while.
+FEW_FILES: Final = "few files"
+OF_THE_DISK: Final = (WRITE_FAULT, READ_FAULT, FLUSH_FAULT, SPACE_FAULT, FEW_FILES)
 SLOW_READERS: Final = "slow readers"
 DAMAGE: Final = "damaged answer"
 # The next start meets an index file that is damaged or gone.
@@ -72,12 +85,18 @@ INDEX_FAULT: Final = "index fault"
 
 _INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 
+_FILES_PER_TURN_MAX: Final = 8
+
 _HOUR_MS: Final = 3_600_000
+_STEPS_MS: Final = (-3_000, -400, -100, -30, 30, 400, 3_000)
 _JUMPS_MS: Final = (-24 * _HOUR_MS, -2 * _HOUR_MS, -5_000, 5_000, 2 * _HOUR_MS, 24 * _HOUR_MS)
 
 
 class Fault:
-    """Fault to inject.  `number` is a duration in ms, a distance or a count."""
+    """Fault to inject.  `number` is a duration in ms, a distance or a count.
+
+    `place` says in which files a turn ends, or how many may be opened in a turn.
+    """
 
     def __init__(self, at_ms: int, kind: str) -> None:
         self.at_ms = at_ms
@@ -97,6 +116,8 @@ class FaultPlan:
     def __init__(self) -> None:
         self.faults: list[Fault] = []
         self.last_end = ""
+        # A flush takes `flush_ms_min`, and up to `flush_ms_max` more.
+        self.flush_ms_min = 0
         self.flush_ms_max = 3
         self.delay_ms_max = 2
         self.pieces_per_mille = 50
@@ -115,7 +136,7 @@ class FaultPlan:
         return self.has(*OF_THE_DISK)
 
 
-def draw_faults(random: Random, duration_ms: int, places: tuple[str, ...] = _PLACES) -> FaultPlan:
+def draw_faults(random: Random, duration_ms: int, places: tuple[str, ...] = PLACES) -> FaultPlan:
     """Draw the faults of one run.  `places`: files near which a life ends within a turn."""
     plan = FaultPlan()
     if random.randrange(10) == 0:
@@ -161,18 +182,31 @@ def without_loss_of_power(plan: FaultPlan) -> None:
 
 
 def add_damages(plan: FaultPlan, duration_ms: int) -> None:
-    """Add damages to answers of fetches in some runs, to index files in others.
+    """Add damages to answers of fetches in some runs, to index files in others, and a want of
+    descriptors in others again.
 
     Which ones is not drawn, so that nothing else of a run depends on it.
     """
     for kind, is_chosen in (
         (DAMAGE, duration_ms % 4 == 1),
         (INDEX_FAULT, duration_ms % 5 == 1 and plan.faults),
+        (FEW_FILES, duration_ms % 6 == 0 and plan.faults),
     ):
         for number in range(1 + duration_ms % 3 if is_chosen else 0):
             fault = Fault(duration_ms * (number + 1) // 4, kind)
-            fault.number = 1
+            fault.number = duration_ms // 4 if kind == FEW_FILES else 1
+            fault.place = duration_ms // 7 % _FILES_PER_TURN_MAX
             plan.faults.append(fault)
+
+
+def add_clock_steps(plan: FaultPlan, random: Random, duration_ms: int) -> None:
+    """Add small steps of the calendar, back and forth, in some runs."""
+    if random.randrange(5) >= 2:
+        return
+    for _ in range(1 + random.randrange(4)):
+        fault = Fault(random.randrange(duration_ms), CLOCK_JUMP)
+        fault.number = _STEPS_MS[random.randrange(len(_STEPS_MS))]
+        plan.faults.append(fault)
 
 
 def spoil_an_index(disk: SimulatedDisk, random: Random) -> str:
@@ -218,7 +252,7 @@ def _add(
             fault.number = 50 + random.randrange(1_000)
         elif kind in (POWER_IN_TURN, KILL_IN_TURN):
             fault.number = random.randrange(8)
-            fault.place = random.randrange(len(_PLACES))
+            fault.place = random.randrange(len(PLACES))
         else:
             fault.number = 1 + random.randrange(3)
         plan.faults.append(fault)

@@ -33,6 +33,7 @@ class FaultInjector:
             faults.READ_FAULT: self._fail_reads,
             faults.FLUSH_FAULT: self._fail_flushes,
             faults.SPACE_FAULT: self._take_space,
+            faults.FEW_FILES: self._take_files,
             faults.SLOW_READERS: self._slow_down,
             faults.DAMAGE: self._damage_answers,
             faults.INDEX_FAULT: self._damage_indexes,
@@ -88,6 +89,13 @@ class FaultInjector:
 
     def _free_space(self) -> None:
         self._node.disk.capacity_bytes = None
+
+    def _take_files(self, fault: Fault) -> None:
+        self._node.files_per_turn = fault.place
+        self._node.clock.after(fault.number, self._give_files_back)
+
+    def _give_files_back(self) -> None:
+        self._node.files_per_turn = None
 
     def _damage_indexes(self, fault: Fault) -> None:
         self._node.index_faults_due += fault.number

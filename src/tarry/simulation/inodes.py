@@ -24,11 +24,12 @@ _SCATTERED: Final = 3
 class WriteOperation:
     """Bytes written at a position, or with `data` None a cut of the file to `position`."""
 
-    __slots__ = ("data", "position")
+    __slots__ = ("cut_bytes", "data", "position")
 
-    def __init__(self, position: int, data: bytes | None) -> None:
+    def __init__(self, position: int, data: bytes | None, cut_bytes: int = 0) -> None:
         self.position = position
         self.data = data
+        self.cut_bytes = cut_bytes
 
 
 class FileNode:
@@ -51,8 +52,18 @@ class FileNode:
         self.content += data
 
     def truncate(self, size: int) -> None:
-        self._pending.append(WriteOperation(size, None))
+        cut_bytes = max(len(self.content) - size, 0)
+        self._pending.append(WriteOperation(size, None, cut_bytes))
         del self.content[size:]
+
+    def is_written_behind_cut(self) -> bool:
+        """Return whether a crash may bring back what was cut off, behind what was written since."""
+        was_cut = False
+        for operation in self._pending:
+            if operation.data is not None and was_cut:
+                return True
+            was_cut = was_cut or operation.cut_bytes > 0
+        return False
 
     def mark(self) -> int:
         """Return the mark up to which a flush that begins now covers."""

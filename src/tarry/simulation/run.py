@@ -10,10 +10,18 @@ from typing import Final, Protocol
 
 from tarry.simulation.cluster.cluster_run import ClusterRun
 from tarry.simulation.cluster.groups.run import ClusterGroupsRun
+from tarry.simulation.cluster.scenario import (
+    OF_AN_HOUR,
+    OF_DISKS,
+    OF_ISOLATION,
+    OF_SHORT_FETCHES,
+)
+from tarry.simulation.error_lines import unexpected
 from tarry.simulation.groups.workload import GroupsWorkload
 from tarry.simulation.product.workload import ClientsWorkload, MembersWorkload
 from tarry.simulation.records.workload import RecordsWorkload
 from tarry.simulation.replicas.run import ReplicaRun
+from tarry.simulation.schedule.workload import ScheduleWorkload
 from tarry.simulation.trace import Trace
 from tarry.simulation.workload_run import WorkloadRun
 from tarry.simulation.world import World
@@ -35,12 +43,21 @@ class SeedRun(Protocol):
 # By the name that `run_seed` takes: what makes a run of a seed and a trace.
 WORKLOADS: Final[dict[str, Callable[[int, Trace], SeedRun]]] = {
     "records": partial(WorkloadRun, RecordsWorkload),
+    "schedule": partial(WorkloadRun, ScheduleWorkload),
     "groups": partial(WorkloadRun, GroupsWorkload),
     "clients": partial(WorkloadRun, ClientsWorkload),
     "members": partial(WorkloadRun, MembersWorkload),
     "replicas": ReplicaRun,
     "cluster": ClusterRun,
     "cluster-groups": ClusterGroupsRun,
+}
+# Runs of both cluster workloads with one kind of trouble in each seed.
+SETTINGS: Final[dict[str, Callable[[int, Trace], SeedRun]]] = {
+    "cluster-disks": partial(ClusterRun, setting=OF_DISKS),
+    "cluster-hour": partial(ClusterRun, setting=OF_AN_HOUR),
+    "cluster-short-fetches": partial(ClusterRun, setting=OF_SHORT_FETCHES),
+    "cluster-groups-disks": partial(ClusterGroupsRun, setting=OF_DISKS),
+    "cluster-groups-isolated": partial(ClusterGroupsRun, setting=OF_ISOLATION),
 }
 
 
@@ -60,20 +77,24 @@ class SeedOutcome:
 
 
 class _TraceHandler(logging.Handler):
-    """Handler that writes the broker's log lines to the trace."""
+    """Handler that writes the broker's log lines to the trace, and keeps the errors among them."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
+        self.errors: list[str] = []
         self._world = world
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._world.trace.remark(self._world.agenda.now_ms, f"log: {record.getMessage()}")
+        line = record.getMessage()
+        self._world.trace.remark(self._world.agenda.now_ms, f"log: {line}")
+        if record.levelno >= logging.ERROR:
+            self.errors.append(line)
 
 
 def run_seed(seed: int, *, workload: str = "records", keeps_trace: bool = False) -> SeedOutcome:
     """Run one seed to its end, or to the first thing that is wrong."""
     trace = Trace(keeps_lines=keeps_trace)
-    run = WORKLOADS[workload](seed, trace)
+    run = {**WORKLOADS, **SETTINGS}[workload](seed, trace)
     logger = logging.getLogger("tarry")
     handler = _TraceHandler(run.world)
     before = (logger.level, logger.propagate)
@@ -82,6 +103,7 @@ def run_seed(seed: int, *, workload: str = "records", keeps_trace: bool = False)
     logger.propagate = False
     try:
         sentences = run.run()
+        sentences += unexpected(handler.errors, run.fault_counts)
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         sentences = [f"{type(error).__name__} in {place.name}: {error}"]

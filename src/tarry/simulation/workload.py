@@ -73,6 +73,9 @@ class Workload:
         """Return the settings with which this life of the broker starts."""
         return self.settings
 
+    def on_heal(self) -> None:
+        """Hear that all faults are over."""
+
     def on_stall(self, turn: int) -> None:
         """Hear that the broker's process was stopped, and goes on with this turn."""
 

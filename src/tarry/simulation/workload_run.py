@@ -12,6 +12,7 @@ from typing import Final
 from tarry.simulation import faults
 from tarry.simulation.broker_node import BrokerNode, NodeObserver
 from tarry.simulation.checkers.liveness import LivenessChecker
+from tarry.simulation.checkers.recovery_points import due_recovery_points
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.simulated_client import ScriptedClient
 from tarry.simulation.injection import FaultInjector
@@ -21,6 +22,9 @@ from tarry.simulation.world import World
 
 # When all is healed, everything can be read within this time.
 _COLLECTION_MS_MAX: Final = 60_000
+# When all is healed, what is due gets its recovery point within this time: rounds begin every five
+# seconds.
+_POINTS_MS_MAX: Final = 20_000
 # For the broker to hear of the connections that were closed last.
 _LAST_CLOSES_MS: Final = 200
 
@@ -61,6 +65,7 @@ class WorkloadRun(NodeObserver):
         if not self._history.violations:
             self._run_for(_LAST_CLOSES_MS)
             self._check_nothing_waits()
+            self._wait_for_recovery_points()
             self._end_life_for_the_last_time()
             self._collect()
         return self.workload.check()
@@ -81,6 +86,7 @@ class WorkloadRun(NodeObserver):
         self.node.note("all heals")
         self.context.is_quiet = True
         self.node.heal()
+        self.workload.on_heal()
         for socket in self.workload.sockets():
             socket.resume_reading()
         if self.workload.faults.has(faults.READ_FAULT):
@@ -110,6 +116,19 @@ class WorkloadRun(NodeObserver):
                     f"{purgatory.delayed} operations wait in purgatory {purgatory.name} when "
                     "every client has its answers"
                 )
+
+    def _wait_for_recovery_points(self) -> None:
+        """Wait until no log waits for a round of recovery points, and complain if one does."""
+        self._run_for(_POINTS_MS_MAX, lambda: not self._due_points())
+        due = self._due_points()
+        if due:
+            self._history.violate(
+                f"{due} wait for a round of recovery points {_POINTS_MS_MAX} ms after all healed"
+            )
+
+    def _due_points(self) -> list[str]:
+        broker = self.node.broker
+        return [] if broker is None else due_recovery_points(broker)
 
     def _end_life_for_the_last_time(self) -> None:
         kind = self.workload.faults.last_end

@@ -71,9 +71,7 @@ class BrokerAccess:
         """Make a topic and return its name; `retention_ms=1000` is the setting `retention.ms`."""
         name = self.topic_name(name)
         topic = NewTopic(name, partitions, configs=texts_of(configs))
-        for outcome in self._helper.create_topics([topic]):
-            if outcome.error is not None:
-                raise outcome.error
+        self._helper.create_topics([topic])
         return name
 
     # --- Clients
@@ -149,7 +147,7 @@ class BrokerAccess:
             places = [(name, index) for index in consumer.partitions_of(name, timeout)]
             consumer.assign(places)
             ends = consumer.end_offsets(places, timeout)
-            while any(consumer.position(*place) < end for place, end in ends.items() if end > 0):
+            while any(consumer.position(place) < end for place, end in ends.items() if end > 0):
                 left_s = end_s - time.monotonic()
                 if left_s <= 0:
                     raise AssertionError(
@@ -293,8 +291,4 @@ def _names_servers(
 
 def _poll(consumer: Consumer, timeout_s: float) -> list[ConsumerRecord]:
     """Return the records of one poll."""
-    return [
-        ConsumerRecord(group.topic, group.partition, record)
-        for group in consumer.poll(timeout_s)
-        for record in group.records
-    ]
+    return [record for group in consumer.poll(timeout_s) for record in group]

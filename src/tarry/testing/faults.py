@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from tarry.base.doors import FileRegion
 from tarry.base.errors import ERRORS, NONE, UNSUPPORTED_VERSION
 from tarry.base.spelling import Spelling
 from tarry.broker.broker import Broker
@@ -17,10 +18,14 @@ from tarry.broker.part import WaitingPart
 from tarry.broker.request import RequestContext
 from tarry.protocol import api_keys
 from tarry.protocol.api_keys import APIS
+from tarry.protocol.headers import decode_response_header
 from tarry.protocol.message import Message
+from tarry.protocol.pieced import PiecedResponse
+from tarry.protocol.registry import MESSAGES
 from tarry.purgatory.operation import PayloadOperation
 from tarry.testing.answers import ApiRefusal, ErrorAnswers, IsChosen
 from tarry.testing.settings import HELPER_ID
+from tarry.wire.reader import Reader
 
 Handle = Callable[[RequestContext, Any], Message | None]
 
@@ -248,6 +253,13 @@ class ChangedAnswer(RequestContext):
         )
         self.client_id = context.client_id
         self.asked = context
+
+    def respond_in_pieces(self, response: PiecedResponse) -> None:
+        """Take an answer that was encoded in steps for the message that it is."""
+        chunks = response.finish()
+        reader = Reader(b"".join(one for one in chunks if not isinstance(one, FileRegion)), 4)
+        decode_response_header(reader, self.api_key, self.api_version)
+        self.respond(MESSAGES[self.api_key].decode_response(reader, self.api_version))
 
     def respond_nothing(self) -> None:
         self.asked.respond_nothing()

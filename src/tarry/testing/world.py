@@ -11,7 +11,7 @@ from typing import Final, Unpack
 
 from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.calls import NewTopic
-from tarry.client.core.consumer.handed_out import ConsumerRecord
+from tarry.client.core.consumer.record_group import ConsumerRecord
 from tarry.client.setting_arguments import ConsumerArguments, ProducerArguments
 from tarry.client.settings import ClientSettings, ConsumerSettings, ProducerSettings
 from tarry.client.sync.listener import Listener
@@ -76,9 +76,7 @@ class TarryWorld(FaultControls, NodeObserver):
         """Make a topic and return its name."""
         admin = self._helper
         topic = NewTopic(name, partitions, configs=texts_of(configs))
-        for outcome in admin.ask(admin.requests.create_topics([topic], validate_only=False)):
-            if outcome.error is not None:
-                raise outcome.error
+        admin.ask(admin.requests.create_topics([topic]))
         return name
 
     def producer(self, **arguments: Unpack[ProducerArguments]) -> WorldProducer:
@@ -144,9 +142,9 @@ class TarryWorld(FaultControls, NodeObserver):
         consumer = self.consumer(client_id=HELPER_ID)
         consumer.assign(places)
         read: list[ConsumerRecord] = []
-        while not all(consumer.is_at_end(*place) for place in places):
+        while not all(consumer.is_at_end(place) for place in places):
             for group in consumer.poll(1.0):
-                read += [ConsumerRecord(group.topic, group.partition, one) for one in group.records]
+                read += group
         consumer.kill()
         return sorted(read, key=lambda record: (record.partition, record.offset))
 

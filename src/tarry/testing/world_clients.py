@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from tarry.client.core.admin.core import AdminCore
-from tarry.client.core.consumer.handed_out import ConsumerRecord
-from tarry.client.core.consumer.record_group import RecordGroup
-from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
+from tarry.client.core.consumer.record_group import ConsumerRecord, RecordGroup
+from tarry.client.core.group.consumer import GroupConsumerCore
+from tarry.client.core.group.identity import GroupView
 from tarry.client.core.group.offsets.what import CommitWhat
 from tarry.client.core.operation import Callback, Done, Operation
 from tarry.client.core.outgoing import (
@@ -196,7 +196,7 @@ class WorldConsumer(ConsumerFace, WorldClient):
             left_ms = end_ms - self.clock.now_ms
             assert left_ms > 0, f"{len(read)} of {count} records came within {timeout:g} s"
             for group in self.poll(min(left_ms / 1000, 1.0), count - len(read)):
-                read += [ConsumerRecord(group.topic, group.partition, one) for one in group.records]
+                read += group
         return read
 
     def commit(self, what: CommitWhat = None, timeout: float | None = None) -> None:
@@ -208,10 +208,10 @@ class WorldConsumer(ConsumerFace, WorldClient):
         self.perform(begin, timeout, self.settings.api_timeout_ms)
 
     def close(self, timeout: float | None = None) -> None:
-        """Commit, leave the group, and end the process."""
+        """Commit what is finished, leave the group, and end the process."""
 
         def begin(timeout_ms: int, now_ms: int) -> Operation[Any]:
-            return self.consumer_core.begin_close(timeout_ms, now_ms, leave=None, is_finished=True)
+            return self.consumer_core.begin_close(timeout_ms, now_ms, leave=None)
 
         try:
             self.perform(begin, timeout, self.settings.close_timeout_ms)

@@ -14,6 +14,7 @@ from heapq import heapify, heappop, heappush
 from typing import Final, SupportsIndex
 
 from tarry.timer.entry import Holder, TimerEntry, ms_of, round_up, why_not_added, why_not_moved
+from tarry.timer.pure import add_each
 
 # Below the deadline in a key; no program adds 2^64 times.
 NUMBER_BITS: Final = 64
@@ -77,6 +78,13 @@ class HeapTimer:
         entry._holder = self._holder
         entry._place = number
         return True
+
+    def add_all(self, entries: list[TimerEntry]) -> list[TimerEntry]:
+        """Take the entries in; return those that are due already, which the caller runs now.
+
+        ValueError: one of them is pending already or stands twice in the list; none is added.
+        """
+        return add_each(self, entries)
 
     def cancel(self, entry: TimerEntry) -> bool:
         """Take the entry out; False: it was not pending.  ValueError: another timer has it."""

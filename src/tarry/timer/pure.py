@@ -17,6 +17,9 @@ class PureTimer(Protocol):
     def add(self, entry: TimerEntry) -> bool:
         """Take the entry in; False: it is due already and the caller runs it now."""
 
+    def add_all(self, entries: list[TimerEntry]) -> list[TimerEntry]:
+        """Take the entries in; return those that are due already, which the caller runs now."""
+
     def cancel(self, entry: TimerEntry) -> bool:
         """Take the entry out; False: it was not pending."""
 
@@ -33,3 +36,19 @@ class PureTimer(Protocol):
 
     def __len__(self) -> int:
         """Count the pending entries."""
+
+
+def add_each(timer: PureTimer, entries: list[TimerEntry]) -> list[TimerEntry]:
+    """Add the entries one after the other, all or none; return those that are due already."""
+    due: list[TimerEntry] = []
+    count = 0
+    try:
+        for entry in entries:
+            if not timer.add(entry):
+                due.append(entry)
+            count += 1
+    except ValueError:
+        for entry in entries[:count]:
+            timer.cancel(entry)
+        raise
+    return due

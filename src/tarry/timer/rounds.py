@@ -23,6 +23,7 @@ from tarry.timer.entry import (
     why_not_added,
     why_not_moved,
 )
+from tarry.timer.pure import add_each
 
 # "No limit": more moves than memory has entries.
 MOVES_UNLIMITED: Final = 1 << 60
@@ -119,6 +120,13 @@ class RoundsTimer:
         entries.append(entry)
         self._pending += 1
         return True
+
+    def add_all(self, entries: list[TimerEntry]) -> list[TimerEntry]:
+        """Take the entries in; return those that are due already, which the caller runs now.
+
+        ValueError: one of them is pending already or stands twice in the list; none is added.
+        """
+        return add_each(self, entries)
 
     def cancel(self, entry: TimerEntry) -> bool:
         """Take the entry out; False: it was not pending.  ValueError: another timer has it."""

@@ -76,6 +76,15 @@ class WheelView:
         return None
 
 
+def pending_in(wheel: TimingWheel) -> list[TimerEntry]:
+    """Return the pending entries, those of a bucket in their order; much cheaper than a view."""
+    entries = [entry for part in wheel._parts for entry in part.pending()]
+    for level in wheel._levels:
+        for bucket in level.buckets:
+            entries += bucket.pending()
+    return entries
+
+
 def look_at(wheel: TimingWheel) -> WheelView:
     """Copy what lies where in the wheel at this moment."""
     size = wheel._wheel_size

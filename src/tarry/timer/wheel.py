@@ -71,6 +71,7 @@ class TimingWheel:
         "_queue",
         "_tick_ms",
         "_wheel_size",
+        "now_ms",
     )
 
     def __init__(
@@ -83,6 +84,8 @@ class TimingWheel:
             raise ValueError(f"a tick of {tick_ms} ms; it must be at least 1")
         if wheel_size < 2:
             raise ValueError(f"a wheel of {wheel_size} buckets; it must have at least 2")
+        # The time that the owner reported last; `current_ms` is how far entries were given out.
+        self.now_ms = now_ms
         self._tick_ms = tick_ms
         self._wheel_size = wheel_size
         self._lowest = _Level(self, 0, tick_ms, wheel_size, now_ms)
@@ -104,6 +107,10 @@ class TimingWheel:
         """The wheel's time, a multiple of the tick; with a limit that of the last entry given."""
         return self._lowest.start_ms
 
+    def set_time(self, now_ms: int) -> None:
+        """Report the time before an `advance`, for waits that begin and end until then."""
+        self.now_ms = max(self.now_ms, now_ms)
+
     def add(self, entry: TimerEntry) -> bool:
         """Take the entry in; False: it is due already and the caller runs it now.
 
@@ -117,6 +124,25 @@ class TimingWheel:
         self._link(entry, due_ms)
         self._pending += 1
         return True
+
+    def add_all(self, entries: list[TimerEntry]) -> list[TimerEntry]:
+        """Take the entries in; return those that are due already, which the caller runs now.
+
+        ValueError: one of them is pending already or stands twice in the list; none is added.
+        """
+        # The loop of `add_each` again: through a protocol, compiled code finds `add` by its name.
+        due: list[TimerEntry] = []
+        count = 0
+        try:
+            for entry in entries:
+                if not self.add(entry):
+                    due.append(entry)
+                count += 1
+        except ValueError:
+            for entry in entries[:count]:
+                self.cancel(entry)
+            raise
+        return due
 
     def cancel(self, entry: TimerEntry) -> bool:
         """Take the entry out; False: it was not pending.  ValueError: another timer has it."""
@@ -175,6 +201,7 @@ class TimingWheel:
         left keeps `next_due_ms() <= now_ms` and comes with the next calls.
         """
         now_ms = ms_of(now_ms)
+        self.set_time(now_ms)
         if limit is not None:
             return self._advance_part(now_ms, limit)
         due = self._advance_part(now_ms, PART_MOVES)

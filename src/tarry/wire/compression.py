@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Final, Protocol
 
 from tarry.base.errors import CorruptData
+from tarry.wire.gzip_members import PARTS_MIN, GzipMembers, check_parts
 
 NONE: Final = 0
 GZIP: Final = 1
@@ -54,6 +55,9 @@ _RATIO_MAX: Final = {GZIP: 1032, LZ4: 255, ZSTD: 128 * 1024 // 4}
 
 _OUTPUT_BYTES_FIRST: Final = 64 * 1024
 _OUTPUT_GROWTH: Final = 4
+
+# Begin of each member, with the only method there is.
+_GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
@@ -140,7 +144,7 @@ def decompress(codec: int, data: Data, size_max: int) -> bytes:
             raise CorruptData(f"{len(data)} bytes, allowed are {size_max}")
         return bytes(data)
     if codec == GZIP:
-        return _decompress_growing(_cramjam().gzip, codec, data, size_max)
+        return _decompress_gzip(data, size_max)
     if codec == SNAPPY:
         return _decompress_snappy(memoryview(data), size_max)
     if codec == LZ4:
@@ -148,6 +152,16 @@ def decompress(codec: int, data: Data, size_max: int) -> bytes:
     if codec == ZSTD:
         return _decompress_growing(_cramjam().zstd, codec, data, size_max)
     raise CorruptData(f"there is no codec {codec}")
+
+
+def _decompress_gzip(data: Data, size_max: int) -> bytes:
+    """Open all members at once, unless there may be so many that each must be counted."""
+    if bytes(data).count(_GZIP_MAGIC) <= PARTS_MIN:
+        return _decompress_growing(_cramjam().gzip, GZIP, data, size_max)
+    members = GzipMembers(data, size_max)
+    while not members.step():
+        pass
+    return members.content
 
 
 def _decompress_growing(module: ModuleType, codec: int, data: Data, size_max: int) -> bytes:
@@ -191,7 +205,10 @@ def _decompress_snappy(data: memoryview, size_max: int) -> bytes:
         raise CorruptData("snappy: header cut short")
     parts: list[bytes] = []
     room = size_max
+    count = 0
     while position < len(data):
+        count += 1
+        check_parts(count, position + size_max - room)
         # Streams may follow one another, each with its header.
         if bytes(data[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
             position += len(_XERIAL_HEADER)

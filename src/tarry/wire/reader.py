@@ -16,7 +16,13 @@ import builtins
 from librt.strings import read_f64_be, read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64 as int64
 
-from tarry.base.limits import FRAME_ELEMENTS_MAX
+from tarry.base.limits import (
+    FRAME_ELEMENTS_MAX,
+    REQUEST_ARRAYS_MAX,
+    REQUEST_ELEMENTS_MAX,
+    REQUEST_TAGGED_FIELDS_MAX,
+    TAGGED_FIELDS_PER_ELEMENT,
+)
 from tarry.wire.varint import (
     MalformedData,
     read_unsigned_varint,
@@ -69,7 +75,21 @@ class Reader:
         self.end = end
         # Elements of arrays that this frame may still hold: an element of two bytes can become an
         # object of a hundred, so the bytes that are left do not bound the memory alone.
+        self.elements_max: int64 = FRAME_ELEMENTS_MAX
         self.elements_left: int64 = FRAME_ELEMENTS_MAX
+        self.arrays_left: int64 = FRAME_ELEMENTS_MAX
+        self.tagged_fields_left: int64 = FRAME_ELEMENTS_MAX
+
+    def expect_request(self) -> None:
+        """Bound what follows as a request: anybody may send one, and it is decoded in one turn."""
+        self.elements_max = REQUEST_ELEMENTS_MAX
+        self.elements_left = REQUEST_ELEMENTS_MAX
+        self.arrays_left = REQUEST_ARRAYS_MAX
+        self.tagged_fields_left = REQUEST_TAGGED_FIELDS_MAX
+
+    def elements_read(self) -> int64:
+        """Return how many elements were claimed so far."""
+        return self.elements_max - self.elements_left
 
     def remaining(self) -> int64:
         return self.end - self.position
@@ -92,20 +112,25 @@ class Reader:
         value: int64 = self.data[self._take(1)]
         return value - 256 if value >= 128 else value
 
+    # By way of an `int`, which compiled code converts for next to nothing: interpreted, to call
+    # `int64` takes as long as all the rest.
+
     def i16(self) -> int64:
-        return int64(read_i16_be(self.data, self._take(2)))
+        value: int = read_i16_be(self.data, self._take(2))
+        return value
 
     def i32(self) -> int64:
-        return int64(read_i32_be(self.data, self._take(4)))
+        value: int = read_i32_be(self.data, self._take(4))
+        return value
 
     def i64(self) -> int64:
         return read_i64_be(self.data, self._take(8))
 
     def u16(self) -> int64:
-        return int64(read_i16_be(self.data, self._take(2))) & 0xFFFF
+        return self.i16() & 0xFFFF
 
     def u32(self) -> int64:
-        return int64(read_i32_be(self.data, self._take(4))) & 0xFFFF_FFFF
+        return self.i32() & 0xFFFF_FFFF
 
     def f64(self) -> float:
         return read_f64_be(self.data, self._take(8))
@@ -235,8 +260,12 @@ class Reader:
                 f"{self.remaining()} bytes left"
             )
         if count > self.elements_left:
-            raise MalformedData(f"more than {FRAME_ELEMENTS_MAX} elements in one frame")
+            raise MalformedData(f"more than {self.elements_max} elements in one frame")
         self.elements_left -= count
+        self.tagged_fields_left += count * TAGGED_FIELDS_PER_ELEMENT
+        self.arrays_left -= 1
+        if self.arrays_left < 0:
+            raise MalformedData("too many arrays in one frame")
 
     def expect_end(self) -> None:
         """Refuse bytes behind the last field."""
@@ -249,6 +278,9 @@ class Reader:
         count = self.unsigned_varint()
         if count * 2 > self.end - self.position:
             raise MalformedData(f"{count} tagged fields claimed, {self.remaining()} bytes left")
+        if count > self.tagged_fields_left:
+            raise MalformedData("too many tagged fields in one frame")
+        self.tagged_fields_left -= count
         return count
 
     def tag_after(self, previous: int64) -> int64:

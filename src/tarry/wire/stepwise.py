@@ -6,20 +6,13 @@ at a time as well; the other codecs open 16 MB in less than 20 ms and are opened
 
 from __future__ import annotations
 
-import zlib
 from typing import Final
 
-from tarry.base.errors import CorruptData
 from tarry.wire.compression import GZIP, NONE, SNAPPY, compress, decompress, make_compressor
+from tarry.wire.gzip_members import GzipMembers
 
 # One step of compression: 2 to 7 ms of gzip, the slowest.
 STEP_BYTES: Final = 128 * 1024
-# One step of opening gzip: 2 ms.
-OPENED_BYTES: Final = 512 * 1024
-
-# gzip members with their header, as zlib counts window sizes.
-_GZIP_WINDOW: Final = 31
-
 # What snappy's framing begins with, and the content of each of its blocks.
 _XERIAL_HEADER_BYTES: Final = 16
 
@@ -54,38 +47,20 @@ class StepwiseDecompressor:
     def __init__(self, codec: int, data: bytes | memoryview, size_max: int) -> None:
         self.codec = codec
         self.content = b""
+        # Cost of the last step: bytes that went in and came out.
+        self.cost_bytes = 0
         self._data = data
         self._size_max = size_max
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._member = zlib.decompressobj(_GZIP_WINDOW)
+        self._gzip = GzipMembers(data, size_max) if codec == GZIP else None
 
     def step(self) -> bool:
         """Open a part of it; `CorruptData` if it is not what the codec says or too large."""
-        if self.codec != GZIP:
+        gzip = self._gzip
+        if gzip is None:
             self.content = decompress(self.codec, self._data, self._size_max)
+            self.cost_bytes = len(self._data) + len(self.content)
             return True
-        try:
-            part = self._member.decompress(self._data, OPENED_BYTES)
-        except zlib.error as error:
-            raise CorruptData(f"gzip: {error}") from None
-        self._size += len(part)
-        if self._size > self._size_max:
-            raise CorruptData(f"gzip: more than {self._size_max} bytes")
-        self._parts.append(part)
-        return self._is_whole(part)
-
-    def _is_whole(self, part: bytes) -> bool:
-        member = self._member
-        if not member.eof:
-            self._data = member.unconsumed_tail
-            if not part and not self._data:
-                raise CorruptData("gzip: cut short")
-            return False
-        if member.unused_data:
-            # Members may follow one another.
-            self._data = member.unused_data
-            self._member = zlib.decompressobj(_GZIP_WINDOW)
-            return False
-        self.content = b"".join(self._parts)
-        return True
+        is_whole = gzip.step()
+        self.cost_bytes = gzip.cost_bytes
+        self.content = gzip.content
+        return is_whole

@@ -64,6 +64,16 @@ class Writer:
         """Bytes so far, chunks included."""
         return len(self._buffer) + self._inserted_size
 
+    @property
+    def own_size(self) -> int64:
+        """Bytes that the writer holds itself, chunks not included."""
+        return len(self._buffer)
+
+    @property
+    def has_chunks(self) -> bool:
+        """Return whether a chunk was added, so that the bytes are no single object."""
+        return self._insertions is not None
+
     def finish(self) -> bytes:
         """Return all bytes; only for a writer that no chunk was added to."""
         assert self._insertions is None

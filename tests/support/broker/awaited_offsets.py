@@ -2,22 +2,23 @@
 
 A request names an offset of a partition.  The answer comes when the high watermark has reached
 that offset, or at the request's deadline with REQUEST_TIMED_OUT.  All that a new kind of waiting
-request needs is here: its messages, its operation, its part and its handler.  The line for the
-list of parts and the route are in `serve_awaited_offsets`.
+request needs is here: its messages, its operation, its part, its handler and its service, which
+adds the part and the route.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from tarry.base import errors
+from tarry.broker.access import OPEN
 from tarry.broker.broker import Broker
 from tarry.broker.part import WaitingPart
 from tarry.broker.request import RequestContext
 from tarry.broker.route import Route
 from tarry.broker.topics import Topics
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.protocol.message import Message
 from tarry.purgatory.operation import PayloadOperation
 from tarry.timer.wheel import TimingWheel
@@ -60,7 +61,7 @@ class AwaitOffsetResponse(Message):
 class AwaitedOffset:
     """What one request waits for."""
 
-    def __init__(self, context: RequestContext, partition: Partition, offset: int) -> None:
+    def __init__(self, context: RequestContext, partition: ReplicatedLog, offset: int) -> None:
         self.context = context
         self.partition = partition
         self.offset = offset
@@ -83,8 +84,8 @@ class AwaitedOffsets(WaitingPart):
     def __init__(self, timer: TimingWheel) -> None:
         super().__init__(timer, "AwaitOffset")
 
-    def on_moved(self, partition: Partition) -> None:
-        self.touch(partition.key)
+    def on_moved(self, partition: ReplicatedLog) -> None:
+        self.touch(partition.watch_key)
 
 
 def handle(
@@ -101,14 +102,20 @@ def handle(
         context.now_ms + request.timeout_ms, AwaitedOffset(context, partition, request.offset)
     )
     context.operation = operation
-    awaited.watch(operation, [partition.key])
+    awaited.try_or_watch(operation, [partition.watch_key])
     return None
 
 
-def serve_awaited_offsets(broker: Broker) -> AwaitedOffsets:
+def serve_awaited_offsets(broker: Broker) -> list[Route[Any]]:
     """Let a broker serve AwaitOffset: a line in the list of parts, and a route."""
     awaited = broker.parts.add(AwaitedOffsets(broker.timer))
-    broker.routes[AWAIT_OFFSET] = Route(
-        AWAIT_OFFSET, 0, 0, decode_await_offset_request, partial(handle, broker.topics, awaited)
-    )
-    return awaited
+    return [
+        Route(
+            AWAIT_OFFSET,
+            0,
+            0,
+            OPEN,
+            decode_await_offset_request,
+            partial(handle, broker.topics, awaited),
+        )
+    ]

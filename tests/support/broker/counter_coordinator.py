@@ -7,7 +7,8 @@ and one that the log has not kept is taken back.  Seals are control batches.
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from tarry.base import errors
 from tarry.base.settings import Settings
@@ -15,8 +16,10 @@ from tarry.broker.broker import Broker
 from tarry.broker.coordinator.coordinator import Coordinator
 from tarry.broker.coordinator.runtime import ShardContext, ShardLoad, ShardState
 from tarry.broker.coordinator.tickets import NO_TICKET, Asked
-from tarry.cluster.topic_decisions import TopicWanted
-from tarry.partition.state import Partition
+from tarry.broker.lifecycle import SERVICES, start_broker
+from tarry.broker.route import Route
+from tarry.cluster.decisions.topic_decisions import TopicWanted
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.purgatory.purgatory import Purgatory
 from tarry.records import BatchBuilder, Record
 from tarry.records.batch import CONTROL_BIT, BatchHeader
@@ -52,17 +55,17 @@ class Addends(Asked[int]):
     def answer(self, answer: int) -> None:
         self.codes.append(answer)
 
-    def time_out(self) -> None:
-        self.codes.append(errors.REQUEST_TIMED_OUT)
+    def refuse(self, error_code: int) -> None:
+        self.codes.append(error_code)
 
 
 class CounterShard(ShardState[Total, Addition]):
     """The counters of one partition."""
 
-    def __init__(self, partition: Partition, context: ShardContext) -> None:
+    def __init__(self, partition: ReplicatedLog, context: ShardContext) -> None:
         super().__init__(partition, context)
         self.tickets = context.tickets
-        # What is durable, and what it will be when all that is on its way is.
+        # The durable value, and the value once all appends under way are durable.
         self.totals: dict[str, int] = {}
         self.newest: dict[str, int] = {}
         self.is_sealed = False
@@ -142,15 +145,15 @@ class CounterLoad(ShardLoad):
 class CounterCoordinator(Coordinator[CounterShard]):
     """The coordinator of counters."""
 
-    def new_shard(self, partition: Partition) -> CounterShard:
+    def new_shard(self, partition: ReplicatedLog) -> CounterShard:
         return CounterShard(partition, self.context)
 
     def topic_wanted(self, settings: Settings, brokers: int) -> TopicWanted:
         return TopicWanted(COUNTERS, 2, 1)
 
 
-def counter_coordinator(broker: Broker) -> CounterCoordinator:
-    """A coordinator of counters for this broker."""
+def serve_counters(broker: Broker) -> list[Route[Any]]:
+    """Let a broker coordinate counters, which no request asks for."""
     context = ShardContext(
         "counters",
         broker.this_turn,
@@ -159,21 +162,25 @@ def counter_coordinator(broker: Broker) -> CounterCoordinator:
         TIMEOUT_MS,
         logging.getLogger("tarry.counters"),
     )
-    return CounterCoordinator(COUNTERS, COUNTER, context, broker.cluster)
+    counters = CounterCoordinator(COUNTERS, COUNTER, context, broker.cluster)
+    broker.coordinators.register(broker.parts.add(counters))
+    return []
 
 
 class CounterBroker(BrokerByHand):
     """A broker by hand that coordinates counters as well as groups."""
 
-    def start(self) -> None:
-        super().start()
-        broker = self.broker
-        self.counters = counter_coordinator(broker)
-        broker.coordinators.register(broker.parts.add(self.counters))
-        hosted = broker.topics.get(COUNTERS)
-        if hosted is not None:
-            self.counters.on_hosted(hosted)
+    def __init__(self, settings: dict[str, str]) -> None:
+        services = [*SERVICES, serve_counters]
+        super().__init__(settings, start=partial(start_broker, services=services))
 
-    def partition(self, index: int = 0) -> Partition:
+    @property
+    def counters(self) -> CounterCoordinator:
+        """The coordinator of this life of the broker."""
+        found = self.broker.coordinators.of_key_type(COUNTER)
+        assert isinstance(found, CounterCoordinator)
+        return found
+
+    def partition(self, index: int = 0) -> ReplicatedLog:
         """A partition of the topic that keeps the counters."""
         return self.broker.topics[COUNTERS].partitions[index]

@@ -137,7 +137,7 @@ def waiting_in(hand: BrokerByHand) -> dict[str, tuple[int, int]]:
 
 def operations_of(shard: GroupShard) -> list[DelayedGroupOperation]:
     """What waits in the groups of a shard."""
-    kinds = (shard.joins, shard.syncs, shard.sessions)
+    kinds = (*shard.phases.values(), shard.sessions)
     return [each for kind in kinds for each in kind.operations.values()]
 
 

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from tests.support.broker.admin_user import Operator
 from tests.support.broker.broker_user import a_batch
+from tests.support.broker.stand_in_member import join
 from tests.support.metadata_stores import GivenChange
 
 from tarry.base.etcd import Removed, Row
 from tarry.base.ids import id_text
+from tarry.base.partition_row import PartitionRow
 from tarry.broker.replication.start import begin_leading
-from tarry.cluster.records import (
+from tarry.cluster.rows.row_records import KnownRows
+from tarry.cluster.rows.rows import ROW_FORMAT, Keys, LifeRow, encode_row
+from tarry.cluster.state.records import (
     BrokerDescribed,
     ConfigChanged,
     LifeChanged,
     LifeEnded,
     MetadataRecord,
     PartitionChanged,
-    PartitionRow,
     TopicCreated,
 )
-from tarry.cluster.row_records import KnownRows
-from tarry.cluster.rows import ROW_FORMAT, Keys, LifeRow, encode_row
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.protocol import api_keys
 from tarry.protocol.messages.fetch import (
     FetchPartition,
@@ -39,6 +40,8 @@ SHARED = b"shared".ljust(16, b".")
 # The lives of the three, as they begin.
 LIVES = {LEADER: 11, SECOND: 12, THIRD: 13}
 FETCH_VERSION = 17
+# Of a broker whose lease is not over, by its own clock.
+LEASE_MS = 60_000
 
 
 def directory_of(broker_id: int) -> bytes:
@@ -61,13 +64,13 @@ class LeaderScene:
         self.hand = self.operator.hand
         broker = self.broker = self.hand.broker
         self.is_alive = True
+        self.lease_ms = LEASE_MS
         self.known = KnownRows(Keys("/test/"))
-        broker.hosting.is_member = True
-        broker.hosting.own_epoch = lambda: LIVES[LEADER]
-        begin_leading(broker, self.known, lambda: self.is_alive)
+        self.member = join(broker, LIVES[LEADER])
+        begin_leading(broker, self.known, lambda: self.lease_ms if self.is_alive else 0)
         for broker_id, epoch in LIVES.items():
             self.live(broker_id, epoch)
-        row = self.row = PartitionRow(LEADER, 0, 0, list(replicas), list(isr), LIVES[LEADER])
+        row = self.row = PartitionRow(LEADER, 0, LIVES[LEADER], 0, list(replicas), list(isr))
         settings_of_topic = {key.replace("_", "."): value for key, value in configs.items()}
         self.change(
             TopicCreated(
@@ -120,7 +123,7 @@ class LeaderScene:
 
     # --- The leader.
 
-    def partition(self, index: int = 0) -> Partition:
+    def partition(self, index: int = 0) -> ReplicatedLog:
         found = self.broker.topics["shared"].replica(index)
         assert found is not None
         return found

@@ -41,7 +41,7 @@ class MemberCluster(GroupCluster):
         self.generation_id = 0
         self.is_known = False
         self.heartbeat_code = errors.NONE
-        # What the member is left with at its next assignment; None: everything.
+        # Partitions that the member keeps at its next assignment; None: everything.
         self.share: list[tuple[str, int]] | None = None
 
     def rebalance(self) -> None:
@@ -108,7 +108,7 @@ class MemberCluster(GroupCluster):
                 if not code:
                     offsets[topic.name, one.partition_index] = one.committed_offset
                 rows.append(OffsetCommitResponsePartition(one.partition_index, code))
-            answer.topics.append(OffsetCommitResponseTopic(topic.name, rows))
+            answer.topics.append(OffsetCommitResponseTopic(topic.name, partitions=rows))
         return answer
 
 

@@ -73,9 +73,9 @@ class ClientCoordinator:
         self.generation_id = 0
         self.members_made = 0
         self.protocol = ""
-        # What other members want and own; they make the one under test lead them.
+        # Topics and partitions of the other members; the member under test leads them.
         self.others: dict[str, Subscription] = {}
-        # What another leader gives the one under test; None: it leads itself.
+        # The assignment that another leader gives the member under test; None: it leads itself.
         self.given: list[TopicPartition] | None = None
         self.committed: dict[TopicPartition, CommittedOffset] = {}
         self.next_codes: dict[str, deque[str]] = {}

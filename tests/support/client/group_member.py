@@ -164,7 +164,7 @@ class GroupScene:
         code = self._code(api_keys.OFFSET_FETCH)
         if seen.version >= FETCH_VERSION_WITH_GROUPS:
             found = OffsetFetchResponsePartitions(0, self.committed)
-            topics = [] if code else [OffsetFetchResponseTopics("t", [found])]
+            topics = [] if code else [OffsetFetchResponseTopics("t", partitions=[found])]
             group = OffsetFetchResponseGroup("g", topics, code)
             return OffsetFetchResponse(groups=[group])
         one = OffsetFetchResponsePartition(0, self.committed)

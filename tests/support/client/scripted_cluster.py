@@ -53,7 +53,7 @@ from tarry.wire.reader import Reader, window_of
 LATENCY_MS = 1
 WALL_MS = 1_700_000_000_000
 
-# What a script may return instead of an answer.
+# Values that a script may return instead of an answer.
 SILENCE = "silence"
 CUT = "cut"
 

@@ -8,9 +8,10 @@ from tests.support.client.hand_face import HandDriver
 from tests.support.client.scripted_cluster import ScriptedCluster, seeded_random
 
 from tarry.client.core.group.consumer import GroupConsumerCore
+from tarry.client.sync.base_consumer import BaseConsumer
 from tarry.client.sync.consumer import Consumer
 
-Face = TypeVar("Face", bound=Consumer)
+Face = TypeVar("Face", bound=BaseConsumer)
 
 
 def consumer_of(cluster: ScriptedCluster, **arguments: Any) -> Consumer:

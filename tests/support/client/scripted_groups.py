@@ -117,7 +117,7 @@ class GroupCluster(ScriptedCluster):
         self.tarry_notes: dict[str, list[dict[str, Any]]] | None = None
         # By resource type and name: key and value of what was set.
         self.settings: dict[tuple[int, str], dict[str, str]] = {}
-        # What the brokers tell of their disks.
+        # The brokers' answers about their disks.
         self.disk_error = errors.NONE
         self.free_bytes = 5 * 10**8
         # The settings that topics were made with.
@@ -233,7 +233,8 @@ class GroupCluster(ScriptedCluster):
             group = OffsetFetchResponseGroup(asked.group_id, error_code=code)
             group.topics = [
                 OffsetFetchResponseTopics(
-                    topic, [OffsetFetchResponsePartitions(index, offset, metadata="")]
+                    topic,
+                    partitions=[OffsetFetchResponsePartitions(index, offset, metadata="")],
                 )
                 for (topic, index), offset in rows
             ]
@@ -267,7 +268,7 @@ class GroupCluster(ScriptedCluster):
                 else:
                     group.offsets[topic.name, one.partition_index] = one.committed_offset
                 rows.append(OffsetCommitResponsePartition(one.partition_index, code))
-            answer.topics.append(OffsetCommitResponseTopic(topic.name, rows))
+            answer.topics.append(OffsetCommitResponseTopic(topic.name, partitions=rows))
         return answer
 
     def _offset_delete(self, seen: Seen) -> OffsetDeleteResponse:

@@ -13,7 +13,7 @@ from tests.support.cluster.etcd_server import EtcdServer, free_ports
 from tests.support.cluster.three_etcds import ThreeEtcds
 
 from tarry.client import Admin
-from tarry.client.core.metadata import Topic
+from tarry.client.core.topic import Topic
 
 SIZE: Final = 3
 

@@ -11,7 +11,7 @@ import time
 from typing import Final
 
 BLOCK: Final = 1 << 16
-# What is slow passes in so many parts a second, or byte by byte.
+# Slow traffic passes in so many parts a second, or byte by byte.
 PARTS_PER_S: Final = 20
 
 

@@ -7,7 +7,8 @@ from random import Random
 
 from tarry.base.etcd import EtcdEvent
 from tarry.base.settings import Settings
-from tarry.cluster.joining import Joining
+from tarry.cluster.etcd.joining import Joining
+from tarry.cluster.state.levels import Release
 from tarry.simulation.disk import SimulatedDisk
 from tarry.simulation.etcd import SimulatedEtcd, SimulatedEtcdDoor
 
@@ -37,7 +38,7 @@ class JoiningBroker:
                 Settings(self.texts),
                 self.scene.etcd.now_ms,
                 WALL_MS,
-                release="0.1.0",
+                release=self.scene.release,
             )
         return self._joining
 
@@ -51,7 +52,7 @@ class JoiningBroker:
         """Begin the life, whose first key registers the directory, and wait for it."""
         life = self.joining.life
         assert life is not None
-        life.begin()
+        life.begin(lambda: None)
 
         def is_alive() -> bool:
             self.live()
@@ -68,8 +69,8 @@ class JoiningBroker:
         joining.turn_state.now_ms = self.scene.etcd.now_ms
         events, self.events[:] = list(self.events), []
         for event in events:
-            if not life.on_answer(event.answer):
-                joining.store.on_answer(event.answer)
+            if not joining.store.on_answer(event.answer):
+                life.on_answer(event.answer)
         for entry in joining.timer.advance(self.scene.etcd.now_ms):
             entry.expire()
 
@@ -80,6 +81,8 @@ class JoiningScene:
     def __init__(self, seed: int = 6) -> None:
         self.random = Random(seed)
         self.etcd = SimulatedEtcd(self.random)
+        # Release of the brokers that join next.
+        self.release = Release("0.1.0")
 
     def disk(self) -> SimulatedDisk:
         return SimulatedDisk(self.random)

@@ -11,10 +11,11 @@ from tests.support.cluster.simulated_cluster import SimulatedCluster
 from tests.support.metadata_stores import GivenChange
 
 from tarry.base.etcd import Row
+from tarry.base.partition_row import PartitionRow
 from tarry.broker.broker import Broker
-from tarry.cluster.etcd_store import EtcdStore
-from tarry.cluster.records import PartitionRow, TopicCreated
-from tarry.cluster.rows import Keys, PartRow, decode_row
+from tarry.cluster.etcd.etcd_store import EtcdStore
+from tarry.cluster.rows.rows import Keys, decode_row
+from tarry.cluster.state.records import TopicCreated
 from tarry.simulation import faults
 from tarry.simulation.cluster.cluster_node import ClusterNode
 
@@ -53,8 +54,8 @@ class LeaderScene:
     def create(
         self, replicas: list[list[int]], configs: dict[str, str] | None = None, name: str = TOPIC
     ) -> None:
-        rows = [PartitionRow(each[0], 0, 0, each, list(each)) for each in replicas]
-        topic_id = name.encode().ljust(16, b".")
+        rows = [PartitionRow(each[0], 0, -1, 0, each, list(each)) for each in replicas]
+        topic_id = name.encode().ljust(16, b".")[:16]
         record = TopicCreated(topic_id=topic_id, name=name, partitions=rows, configs=configs or {})
         self.broker().store.change(GivenChange(record))
         self.until(lambda: all(name in each.topics for each in self.cluster.brokers()), "the topic")
@@ -80,7 +81,7 @@ class LeaderScene:
             for change in changes:
                 if isinstance(change, Row) and change.key == key:
                     row = decode_row("parts", key, change.value)
-                    assert isinstance(row, PartRow)
+                    assert isinstance(row, PartitionRow)
                     if not found or found[-1] != sorted(row.isr):
                         found.append(sorted(row.isr))
         return found

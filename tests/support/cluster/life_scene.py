@@ -7,9 +7,9 @@ from random import Random
 
 from tarry.base.etcd import EtcdEvent
 from tarry.base.turn import Turn
-from tarry.cluster.etcd_store import EtcdStore
-from tarry.cluster.life import Life
-from tarry.cluster.rows import ROW_FORMAT, BrokerRow, Keys
+from tarry.cluster.etcd.etcd_store import EtcdStore
+from tarry.cluster.lives.life import Life
+from tarry.cluster.rows.rows import ROW_FORMAT, BrokerRow, Keys
 from tarry.simulation.etcd import SimulatedEtcd, SimulatedEtcdDoor
 from tarry.timer.wheel import TimingWheel
 
@@ -45,7 +45,6 @@ class LivingBroker:
             ttl_ms=TTL_MS,
             renew_ms=RENEW_MS,
         )
-        self.life.on_change = lambda: self.epochs.append(self.life.broker_epoch)
         self.store.begin()
         self._has_begun = False
 
@@ -56,13 +55,17 @@ class LivingBroker:
         self.turn.now_ms = self.etcd.now_ms
         events, self.events[:] = list(self.events), []
         for event in events:
-            if not self.life.on_answer(event.answer):
-                self.store.on_answer(event.answer)
+            if not self.store.on_answer(event.answer):
+                self.life.on_answer(event.answer)
         if self.store.is_ready and not self._has_begun:
             self._has_begun = True
-            self.life.begin()
+            self.life.begin(lambda: self.epochs.append(self.life.broker_epoch))
         for entry in self.timer.advance(self.turn.now_ms):
             entry.expire()
+
+    def fall_asleep(self) -> None:
+        """Let the process stand still; what comes in waits."""
+        self.is_asleep = True
 
     def kill(self) -> None:
         """End the process: nothing of it reaches etcd any more."""

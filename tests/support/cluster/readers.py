@@ -57,7 +57,7 @@ class Reader(threading.Thread):
 
     def wait_for_more(self) -> None:
         """Wait until more has been read, and committed, than now."""
-        # What is under way now may have begun before.
+        # A read that is under way now may have begun before.
         wanted = self.rounds + 2
         wait_until(
             lambda: "yes" if self.error is not None or self.rounds >= wanted else "",

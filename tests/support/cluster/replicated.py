@@ -68,7 +68,7 @@ def assert_replicas_are_alike(cluster: BrokerCluster, name: str) -> None:
     """Every broker has the same bytes; all of them are stopped for it, and started again."""
     wait_until_in_sync(cluster, name)
     for broker in cluster.brokers.values():
-        assert broker.stop() == 0
+        broker.stop_cleanly()
     first, *others = [broker.directory / "data" for broker in cluster.brokers.values()]
     words = [word for other in others for word in ("--against", str(other))]
     verified = subprocess.run(

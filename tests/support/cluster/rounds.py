@@ -182,7 +182,7 @@ def etcd_away_and_death(run: FaultRun) -> None:
 
 def roll(run: FaultRun) -> None:
     for broker_id, broker in run.cluster.brokers.items():
-        assert broker.stop() == 0
+        broker.stop_cleanly()
         run.cluster.start_broker(broker_id)
         subprocess.run(
             [TARRY, "cluster", "wait", "--quiet", "-b", run.cluster.addresses], check=True
@@ -195,7 +195,7 @@ def _heal(run: FaultRun) -> None:
         proxy.heal()
 
 
-# What is done, and how often.
+# Faults, and how often each is done.
 FAULTS: Final[dict[str, tuple[Callable[[FaultRun], None], int]]] = {
     "kill": (kill_leader, 20),
     "stop": (stop_leader, 3),

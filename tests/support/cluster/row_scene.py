@@ -5,24 +5,24 @@ from __future__ import annotations
 from random import Random
 
 from tarry.base.etcd import Operation, Put
+from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
 from tarry.base.turn import Turn
-from tarry.cluster.records import PartitionChanged, PartitionRow
-from tarry.cluster.row_changes import RowsChange, Spells
-from tarry.cluster.row_records import KnownRows
-from tarry.cluster.rows import (
+from tarry.cluster.decisions.row_changes import RowsChange, Spells
+from tarry.cluster.etcd.transactions import Transaction
+from tarry.cluster.rows.row_records import NOBODY, KnownRows
+from tarry.cluster.rows.rows import (
     ROW_FORMAT,
     BlockRow,
     BrokerRow,
     ClusterRow,
     Keys,
     LifeRow,
-    PartRow,
     TopicRow,
     encode_row,
 )
-from tarry.cluster.state import ClusterState
-from tarry.cluster.transactions import Transaction
+from tarry.cluster.state.records import PartitionChanged
+from tarry.cluster.state.state import ClusterState
 from tarry.simulation.etcd import SimulatedEtcd
 
 KEYS = Keys("/test/")
@@ -32,10 +32,10 @@ TOPIC_ID = bytes(range(16))
 class Rows:
     """One topic, written by hand; a change is decided by one broker and written or refused."""
 
-    def __init__(self) -> None:
+    def __init__(self, broker_id: int = NOBODY) -> None:
         self.etcd = SimulatedEtcd(Random(3))
         self.put(Put(KEYS.cluster, encode_row(ClusterRow(ROW_FORMAT, "c"))))
-        self.known = KnownRows(KEYS)
+        self.known = KnownRows(KEYS, broker_id=broker_id)
         self.state = ClusterState()
         self.settings = Settings({})
         self.turn = Turn(0, 0)
@@ -74,7 +74,7 @@ class Rows:
         replicas: list[int] | None = None,
     ) -> None:
         copies = [1, 2, 3] if replicas is None else replicas
-        row = PartRow(ROW_FORMAT, leader, epoch, life, epoch, copies, isr, [], [], -1)
+        row = PartitionRow(leader, epoch, life, epoch, copies, isr)
         self.put(Put(KEYS.part(TOPIC_ID, index), encode_row(row)))
 
     def hear(self) -> None:

@@ -7,11 +7,11 @@ from random import Random
 from typing import Final
 
 from tarry.broker.broker import Broker
-from tarry.cluster.etcd_store import EtcdStore
-from tarry.cluster.row_records import KnownRows
-from tarry.cluster.rows import Keys
-from tarry.cluster.state import ClusterState
-from tarry.partition.state import Partition
+from tarry.cluster.etcd.etcd_store import EtcdStore
+from tarry.cluster.rows.row_records import KnownRows
+from tarry.cluster.rows.rows import Keys
+from tarry.cluster.state.state import ClusterState
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.batch import decode_batch_header
 from tarry.records.record import decode_records
 from tarry.simulation import faults
@@ -33,7 +33,7 @@ PARTITIONS: Final = 4
 QUIET_MS_MAX: Final = 60_000
 DURATION_MS: Final = 8_000
 ENDS: Final = (faults.KILL, faults.POWER, "clean", "stall", "cut off", "cut")
-# What goes wrong between brokers besides: a link in one direction, both ways, or all of a broker's.
+# Cuts between brokers besides: a link in one direction, both ways, or all of a broker's.
 LINK_FAULTS: Final = ("deaf", "apart", "alone")
 
 
@@ -49,7 +49,8 @@ class LeaderWatch(NodeObserver):
         if node.broker is None:
             return
         for partition in node.broker.topics.partitions():
-            key = (partition.topic_id, partition.index, partition.leader_epoch)
+            one = partition.leadership
+            key = (one.topic_id, one.index, one.leader_epoch)
             leader = self.leaders.setdefault(key, node.broker_id)
             if leader != node.broker_id:
                 self.violations.append(f"{partition.name} has two leaders in one epoch")
@@ -193,7 +194,7 @@ class SimulatedCluster:
             node.reconnect()
             node.network.deaf_to.clear()
         self.run_until(self.is_settled, f"an end; {self.unsettled()}")
-        # What the watches have still to bring.
+        # Rows that the watches have still to bring.
         self.world.run_for(1_000)
 
     def unsettled(self) -> list[str]:
@@ -208,7 +209,7 @@ class SimulatedCluster:
 
     # --- Checks.
 
-    def partition(self, topic: KnownTopic, index: int) -> Partition:
+    def partition(self, topic: KnownTopic, index: int) -> ReplicatedLog:
         """The partition at the broker that leads it."""
         found = [
             partition
@@ -217,7 +218,7 @@ class SimulatedCluster:
         ]
         assert len(found) == self.replication_factor, f"{topic.name}-{index} is not everywhere"
         # The one that leads, or any while nobody does.
-        return max(found, key=lambda partition: partition.is_leader)
+        return max(found, key=lambda partition: partition.leadership.is_leader)
 
     def brokers(self) -> list[Broker]:
         return [node.broker for node in self.nodes if node.broker is not None]

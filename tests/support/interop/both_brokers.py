@@ -29,7 +29,7 @@ from tarry.wire.reader import Reader
 
 Ask = Callable[[int, int, Message], Message]
 
-# What ListOffsets takes for the time of the first record.
+# The time that ListOffsets takes for the first record.
 EARLIEST: Final = -2
 
 # Names of this run, so that a Kafka that is used again has none of them.

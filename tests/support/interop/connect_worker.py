@@ -29,7 +29,7 @@ SETTINGS: Final = {
     "reconnect.backoff.max.ms": "200",
     "consumer.reconnect.backoff.max.ms": "200",
     "producer.reconnect.backoff.max.ms": "200",
-    # What a sink whose worker was killed leaves behind.
+    # Offsets that a sink whose worker was killed leaves behind.
     "consumer.session.timeout.ms": "10000",
     "consumer.heartbeat.interval.ms": "300",
     "consumer.auto.offset.reset": "earliest",

@@ -1,8 +1,8 @@
-"""Clients of Go (franz-go, sarama) and of Node (kafkajs), each a program that does one task.
+"""Programs of Go (franz-go, sarama, goka) and of Node (kafkajs); a client does one task.
 
-The program of Go is built once and kept in `build/` by a digest of its sources, kafkajs is
+The programs of Go are built once and kept in `build/` by a digest of their sources, kafkajs is
 installed there.  What cannot be built or installed raises `ClientMissing` with the reason.  As a
-script it makes both, which takes 45 s of CPU where Go has compiled nothing yet:
+script it makes all, which takes a minute of CPU where Go has compiled nothing yet:
 
     python -m tests.support.interop.foreign_clients
 """
@@ -24,6 +24,7 @@ from tests.support.interop.client_face import STEP_SECONDS_MAX, ClientMissing
 from tests.support.places import BUILD, PEERS
 
 GO_SOURCES: Final = PEERS / "go"
+GOKA_SOURCES: Final = PEERS / "go-streams"
 NODE_SOURCES: Final = PEERS / "node"
 
 # Fetching and compiling everything for the first time, on a machine that is busy.
@@ -38,30 +39,35 @@ Environ = dict[str, str]
 GO_FLAGS: Final = ("-gcflags=all=-N -l -dwarf=false", "-ldflags=-s -w")
 
 
-def go_program() -> Path:
-    """The compiled program of both clients of Go."""
+def go_program(sources: Path = GO_SOURCES, name: str = "go-clients") -> Path:
+    """The compiled program of a module of Go, by default that of both clients."""
     if shutil.which("go") is None:
         raise ClientMissing("Go is not installed; Debian has it in golang")
-    program = BUILD / f"go-clients-{_digest(GO_SOURCES, '*')}"
+    program = BUILD / f"{name}-{_digest(sources, '*')}"
     with _one_at_a_time(program):
         if not program.exists():
             unfinished = program.with_suffix(".unfinished")
-            _make(["go", "build", *GO_FLAGS, "-o", str(unfinished), "."], GO_SOURCES)
+            _make(["go", "build", *GO_FLAGS, "-o", str(unfinished), "."], sources)
             unfinished.rename(program)
     return program
 
 
-def node_modules() -> Path:
-    """The directory of the modules that kafkajs is one of."""
+def goka_program() -> Path:
+    """The compiled stream processor of goka."""
+    return go_program(GOKA_SOURCES, "go-streams")
+
+
+def node_modules(sources: Path = NODE_SOURCES, name: str = "node-clients") -> Path:
+    """The directory of the modules that a package asks for, by default kafkajs."""
     for tool in ("node", "npm"):
         if shutil.which(tool) is None:
             raise ClientMissing(f"{tool} is not installed; Debian has it in nodejs and npm")
-    directory = BUILD / f"node-clients-{_digest(NODE_SOURCES, 'package*.json')}"
+    directory = BUILD / f"{name}-{_digest(sources, 'package*.json')}"
     with _one_at_a_time(directory):
         if not directory.exists():
             unfinished = directory.with_suffix(".unfinished")
             unfinished.mkdir(exist_ok=True)
-            for source in NODE_SOURCES.glob("package*.json"):
+            for source in sources.glob("package*.json"):
                 shutil.copy(source, unfinished)
             _make(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], unfinished)
             unfinished.rename(directory)
@@ -126,8 +132,8 @@ def _make(command: list[str], directory: Path) -> None:
 
 
 def main() -> None:
-    """Make both; what cannot be made is for the tests to say."""
-    for make in (node_modules, go_program):
+    """Make all of them; a test says what cannot be made."""
+    for make in (node_modules, go_program, goka_program):
         with contextlib.suppress(ClientMissing):
             make()
 

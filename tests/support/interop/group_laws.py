@@ -24,7 +24,7 @@ class History:
         self.partitions = partitions
         self.members: list[Member] = []
         self.written = 0
-        # What the broker itself said; kcat does not tell what it commits.
+        # The broker's own answer; kcat does not report what it commits.
         self.seen_commits: list[Event] = []
 
     def all_read(self) -> dict[tuple[int, int], str]:

@@ -190,7 +190,7 @@ def as_options(settings: Mapping[str, str]) -> list[str]:
     return [word for key, value in settings.items() for word in ("-X", f"{key}={value}")]
 
 
-# What kcat -G says of itself: "% Group g rebalanced (memberid m): assigned: t [0], t [1]", and with
+# Lines of kcat -G: "% Group g rebalanced (memberid m): assigned: t [0], t [1]", and with
 # a cooperative assignor "% Group g rebalanced: incremental revoke of 1 partition(s) (...): t [0]".
 KCAT_REBALANCE: Final = re.compile(rb"rebalanced.*?(assigned|revoked|assignment|revoke)\b(.*)")
 KCAT_ASSIGNED: Final = (b"assigned", b"assignment")

@@ -94,7 +94,7 @@ def java_command(
     pom: Path = POM,
     is_measured: bool = False,
 ) -> list[str]:
-    """The command line of one of Kafka's programs, such as `kafka.tools.DumpLogSegments`."""
+    """The command line of one of Kafka's programs, such as `kafka.tools.StorageTool`."""
     options = [f"-Xmx{heap_megabytes}m", "-XX:+UseSerialGC"]
     if not is_measured:
         # A program that runs for seconds gains nothing from the slow compiler.

@@ -16,7 +16,7 @@ from tests.support.interop.client_face import CODECS, STEP_SECONDS_MAX, ClientMi
 from tests.support.interop.records_sent import Header, ReadRecord, SentRecord, text_records
 from tests.support.patience import PATIENCE_S
 
-# What -f prints: a line of numbers and headers, then key, value and the end of the line.
+# The output of -f: a line of numbers and headers, then key, value and the end of the line.
 FORMAT: Final = r"%o %T %K %S %h\n%k%s\n"
 
 KEY_DELIMITER: Final = b"\t"

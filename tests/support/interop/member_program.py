@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import sys
 import threading
 import time
@@ -24,6 +25,9 @@ from tarry.base.ids import TopicPartition
 
 # How long one poll waits: what a request to leave may have to wait too.
 POLL_MS: Final = 100
+# Topics of librdkafka's log on standard error: it writes from threads of its own, also
+# while a commit does not return.
+DEBUG: Final = {"debug": words} if (words := os.environ.get("TARRY_TEST_LIBRDKAFKA_DEBUG")) else {}
 
 
 class Membership(NamedTuple):
@@ -83,7 +87,7 @@ def run_confluent(membership: Membership, leaving: Leaving) -> None:
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "reconnect.backoff.max.ms": 200,
-            "log_level": 0,
+            **(DEBUG or {"log_level": 0}),
         }
     )
     consumer.subscribe(
@@ -97,6 +101,7 @@ def run_confluent(membership: Membership, leaving: Leaving) -> None:
         if not found:
             continue
         tell_read((one.partition(), one.offset(), one.value()) for one in found)
+        tell("committing", None)
         try:
             done = consumer.commit(asynchronous=False)
         except KafkaException as refusal:
@@ -159,6 +164,7 @@ def run_kafka_python(membership: Membership, leaving: Leaving) -> None:
             asked: kafka.OffsetAndMetadata(batch[-1].offset + 1, "", -1)
             for asked, batch in batches.items()
         }
+        tell("committing", None)
         try:
             consumer.commit(ends)
         except KafkaError as refusal:
@@ -212,6 +218,7 @@ async def aiokafka_member(membership: Membership, leaving: Leaving) -> None:
             (one.partition, one.offset, one.value) for batch in batches.values() for one in batch
         )
         ends = {asked: batch[-1].offset + 1 for asked, batch in batches.items()}
+        tell("committing", None)
         try:
             await consumer.commit(ends)
         except KafkaError as refusal:
@@ -259,6 +266,7 @@ def run_tarry(membership: Membership, leaving: Leaving) -> None:
         tell_read(
             (group.partition, one.offset, one.value) for group in groups for one in group.records
         )
+        tell("committing", None)
         try:
             consumer.commit()
         except CommitFailed as refusal:

@@ -9,6 +9,7 @@ from typing import Final
 from tests.support.broker_process import wait_until
 from tests.support.cluster.broker_cluster import BrokerCluster
 from tests.support.cluster.replicated import wait_until_in_sync
+from tests.support.group_scene import KINDS
 from tests.support.interop.group_laws import offences
 from tests.support.interop.group_members import HEARTBEAT_MS, Event, Member, MemberProcess
 from tests.support.interop.group_scene_of_clients import Scene
@@ -18,7 +19,8 @@ from tests.support.raw_client import RawClient
 
 from tarry.base import errors
 from tarry.client import Admin, Consumer
-from tarry.group.records import GroupMetadata, OffsetCommitted, decode_record
+from tarry.group.classic.records import GroupMetadata
+from tarry.group.offsets.records import OffsetCommitted
 from tarry.protocol import api_keys
 from tarry.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -137,7 +139,8 @@ def move_back(cluster: BrokerCluster, groups: list[MovingGroup]) -> None:
     for name in [OFFSETS, *(each.scene.topic for each in groups)]:
         wait_until_in_sync(cluster, name)
     with Admin(bootstrap_servers=cluster.brokers[OTHER].address) as admin:
-        admin.elect_leaders([(OFFSETS, index) for index in range(OFFSETS_PARTITIONS)])
+        places = [(OFFSETS, index) for index in range(OFFSETS_PARTITIONS)]
+        admin.elect_leaders(places, outcomes=True)
     wait_until(lambda: are_coordinated(cluster, groups, by_it=True), "the coordinator again")
     go_on(groups)
 
@@ -155,7 +158,7 @@ def offences_in_log(cluster: BrokerCluster, groups: list[str]) -> list[str]:
     members: dict[tuple[str, int], list[str]] = {}
     generations: dict[str, int] = {}
     for key, value in records_of_groups(cluster):
-        record = decode_record(key, value)
+        record = KINDS.decode(key, value)
         if record is None or record.group_id not in groups:
             continue
         if isinstance(record, OffsetCommitted):

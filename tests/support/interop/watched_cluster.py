@@ -21,7 +21,7 @@ SETTINGS: Final = {
     "offsets.topic.replication.factor": "3",
 }
 LAG_MS_MAX: Final = "60000"
-# What this broker leads shows what a replica that lags does.
+# Partitions that this broker leads show what a replica that lags does.
 IMPATIENT: Final = 2
 IMPATIENT_LAG_MS_MAX: Final = "1000"
 
@@ -122,7 +122,7 @@ class WatchedCluster(BrokerCluster):
 
         def leads() -> str:
             with Admin(bootstrap_servers=self.brokers[asked].address) as admin:
-                admin.elect_leaders([place], unclean=unclean)
+                admin.elect_leaders([place], unclean=unclean, outcomes=True)
             return "yes" if self.topic(asked, name).partitions[0].leader_id == leader else ""
 
         wait_until(leads, f"{name} led by broker {leader}")

@@ -108,7 +108,7 @@ class LinkScene:
         self.links = Links(SETTINGS, self.tasks, Random(7))
         self.links.set_brokers(ADDRESSES, "", self.now_ms)
         self.errands = Errands(self.links, self)
-        # What the brokers say to ApiVersions; None: nothing.
+        # The brokers' answer to ApiVersions; None: nothing.
         self.ranges: dict[int, tuple[int, int]] | None = {
             key: (api.version_min, api.version_max) for key, api in api_keys.APIS.items()
         }

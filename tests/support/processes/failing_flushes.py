@@ -24,7 +24,7 @@ def failing(flush: Callable[[int], None]) -> Callable[[int], None]:
     return flush_or_fail
 
 
-# As a disk does it: whoever calls is told, and the bytes may be there or not.
+# A disk does the same: the caller gets an error, and the bytes may be there or not.
 os.fsync = failing(os.fsync)  # type: ignore[assignment]
 os.fdatasync = failing(os.fdatasync)  # type: ignore[assignment]
 main()

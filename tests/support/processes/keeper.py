@@ -21,12 +21,17 @@ from tarry.base.doors import (
 from tarry.base.errors import StorageError
 from tarry.base.settings import Settings
 from tarry.cli.main import FAILED, START_REFUSED
-from tarry.runtime.loop import run
+from tarry.runtime.loop import STOP_MS_MAX, run
 from tarry.runtime.refusal import StartRefused
+
+# The loop's patience with a keeper that is left alone.
+LEFT_STOP_MS_MAX = 1_000
 
 
 class Keeper:
-    """MODE "deaf" ignores a stop, "broken" stops by itself at the first bytes."""
+    """MODE "deaf" ignores a stop.  So does "left", which the loop leaves after a second.  "broken"
+    stops by itself at the first bytes.
+    """
 
     def __init__(self, disk: Disk, transport: Transport, mode: str, now_ms: int) -> None:
         self.disk = disk
@@ -40,7 +45,7 @@ class Keeper:
 
     @property
     def is_stopped(self) -> bool:
-        if self.mode == "deaf":
+        if self.mode in ("deaf", "left"):
             return False
         return bool(self.stop_reason) or (self.is_stopping and not self.waiting)
 
@@ -83,7 +88,12 @@ def main() -> int:
 
     settings = Settings(dict(word.split("=", 1) for word in assignments))
     try:
-        reason = run(settings, start, lambda s: click.echo(s.open_listeners[0].port))
+        reason = run(
+            settings,
+            start,
+            lambda s: click.echo(s.open_listeners[0].port),
+            stop_ms_max=LEFT_STOP_MS_MAX if mode == "left" else STOP_MS_MAX,
+        )
     except StartRefused as refusal:
         click.echo(str(refusal))
         return START_REFUSED

@@ -8,31 +8,36 @@ from __future__ import annotations
 from collections import deque
 from random import Random
 
+from msgspec.structs import replace
 from tests.support.link.link_scene import Request
 from tests.support.partition_scene import NOW_WALL_MS
 
 from tarry.base import errors
 from tarry.base.doors import Chunk, Event, connected_to, disconnected, received
 from tarry.base.ids import id_text
+from tarry.base.partition_row import PartitionRow
 from tarry.base.probe import Probe
 from tarry.base.settings import Settings
 from tarry.base.turn import Turn
+from tarry.broker.answers import Answers
 from tarry.broker.duties.housekeeping import RecoveryPointRounds
 from tarry.broker.duties.record_deletions import RecordDeletions
 from tarry.broker.flushes import Flushes
+from tarry.broker.kafka_connection import FrameHandler
 from tarry.broker.part import Parts
+from tarry.broker.peers.peers import Peers
 from tarry.broker.replication.cuts import Cuts
 from tarry.broker.replication.followed import Followed
 from tarry.broker.replication.follower import ReplicaFollower
-from tarry.broker.replication.peer_links import PeerLinks
-from tarry.cluster.records import BrokerDescribed, BrokerRegistered, LifeChanged, LifeEnded
-from tarry.cluster.state import SERVING, ClusterState
+from tarry.broker.replication.placement import Placement
+from tarry.cluster.state.records import BrokerDescribed, BrokerRegistered, LifeChanged, LifeEnded
+from tarry.cluster.state.state import SERVING, ClusterState
 from tarry.link.frames import FrameSplitter
 from tarry.log.config import LogConfig
 from tarry.log.logs import Logs
+from tarry.partition.leadership import Leadership
 from tarry.partition.producers import ProducerStates
-from tarry.partition.role import Role
-from tarry.partition.state import Partition, ProducerListener
+from tarry.partition.replicated_log import ProducerListener, ReplicatedLog
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -88,6 +93,8 @@ class HandTransport:
         self.splitters: dict[int, FrameSplitter] = {}
         self.requests: deque[Request] = deque()
         self.is_refusing = False
+        # Bytes that no peer takes for now.
+        self.unsent = 0
         self.connects = 0
 
     def connect(self, host: str, port: int) -> int:
@@ -106,7 +113,7 @@ class HandTransport:
             assert isinstance(chunk, bytes)
             for frame in self.splitters[connection_id].feed(chunk):
                 self._on_request(Request(connection_id, frame))
-        return 0
+        return self.unsent
 
     def _on_request(self, request: Request) -> None:
         if request.api_key == api_keys.API_VERSIONS:
@@ -145,6 +152,7 @@ class FollowerScene:
                 "node.id": str(OWN),
                 "metadata.store": "etcd://etcd:2379/x",
                 "listeners": "PLAINTEXT://127.0.0.1:9092",
+                "connections.max.idle.ms": "-1",
                 **(texts or {}),
             }
         )
@@ -164,30 +172,31 @@ class FollowerScene:
         self.deletions = self.parts.add(RecordDeletions(turn, self.timer, self.parts))
         self.rounds = RecoveryPointRounds(turn, self.logs, self.flushes, self.deletions)
         self.rounds_wanted = 0
-        self.links = PeerLinks(
-            OWN,
+        self.state = ClusterState()
+        answers = Answers(turn, self.transport, self.timer, Probe(), self.settings)
+        self.peers = Peers(
+            self.settings,
+            self.state,
             turn,
             self.timer,
             self.transport,
             Random(9),
-            timeout_ms=self.settings.replica_socket_timeout_ms,
-            backoff_ms=self.settings.replica_fetch_backoff_ms,
-            idle_ms=-1,
+            answers=answers,
+            # It asks itself nothing.
+            dispatch=FrameHandler(),
         )
-        self.state = ClusterState()
         cuts = Cuts(turn, self.flushes, self._want_round, self._move_start)
-        self.follower = self.parts.add(
-            ReplicaFollower(self.settings, self.state, turn, self.flushes, self.links, cuts)
-        )
-        self.partitions: list[Partition] = []
-        self.roles: dict[Partition, Role] = {}
+        placement = Placement(self.settings, self.state, turn, self.flushes, self.peers, cuts)
+        self.follower = self.parts.add(ReplicaFollower(turn, self.flushes, placement))
+        self.partitions: list[ReplicatedLog] = []
+        self.rows: dict[ReplicatedLog, PartitionRow] = {}
         self.life(LEADER, LEADER_LIFE)
         self.life(OWN, OWN_EPOCH)
 
     def _want_round(self) -> None:
         self.rounds_wanted += 1
 
-    def _move_start(self, partition: Partition, offset: int) -> None:
+    def _move_start(self, partition: ReplicatedLog, offset: int) -> None:
         self.deletions.request(partition, offset)
         self._want_round()
 
@@ -211,33 +220,33 @@ class FollowerScene:
         for record in (described, ended_or_begun):
             self.state.apply(record)
             self.follower.placement.react(record)
+            self.peers.on_applied(0, [record], None)
 
     def host(
         self, index: int, config: dict[str, str | int] | None = None, **fields: object
-    ) -> Partition:
+    ) -> ReplicatedLog:
         """Open a replica of `orders-<index>` and give it its role."""
         producers = ProducerStates(86_400_000)
         log = self.logs.open(
             f"orders-{index}", TOPIC_ID, LogConfig(config), ProducerListener(producers)
         )
         self.logs.settle()
-        partition = Partition("orders", TOPIC_ID, index, log, producers, OWN)
+        partition = ReplicatedLog(Leadership("orders", TOPIC_ID, index, OWN), log, producers)
         self.partitions.append(partition)
         self.role(partition, **fields)
         if log.high_watermark_hint >= 0:
-            partition.high_watermark = log.high_watermark_hint
+            partition.follow_high_watermark(log.high_watermark_hint)
         return partition
 
-    def role(self, partition: Partition, **fields: object) -> None:
+    def role(self, partition: ReplicatedLog, **fields: object) -> None:
         """Have the partition's row say something else."""
-        before = self.roles.get(partition)
-        base = before or Role(
-            LEADER, 0, LEADER_LIFE, 0, [OWN, LEADER], [OWN, LEADER], -1, is_leader=False
-        )
-        after = base._replace(**fields)  # type: ignore[arg-type]
-        self.roles[partition] = after
-        partition.take_role(after)
-        self.follower.placement.on_role(partition, before, after)
+        before = self.rows.get(partition)
+        base = before or PartitionRow(LEADER, 0, LEADER_LIFE, 0, [OWN, LEADER], [OWN, LEADER])
+        after = self.rows[partition] = replace(base, **fields)
+        leadership = partition.leadership
+        was_leader = leadership.is_leader
+        leadership.take_row(after, after.leader_id == OWN)
+        self.follower.placement.switch_role(leadership, before, was_leader)
 
     # -- turns
 
@@ -248,7 +257,7 @@ class FollowerScene:
         turn.now_wall_ms += ms
         events, self.transport.events = self.transport.events, []
         for event in events:
-            self.links.on_event(event)
+            self.peers.on_event(event)
         self.parts.step()
         self.flushes.write()
         self.parts.settle()
@@ -329,10 +338,10 @@ class FollowerScene:
         assert isinstance(request.message, ListOffsetsRequest)
         return request.message
 
-    def state_of(self, partition: Partition) -> str:
+    def state_of(self, partition: ReplicatedLog) -> str:
         return self.followed(partition).state
 
-    def followed(self, partition: Partition) -> Followed:
+    def followed(self, partition: ReplicatedLog) -> Followed:
         return self.follower.placement.followed[partition]
 
 
@@ -356,7 +365,7 @@ def part(
     )
 
 
-def stored(partition: Partition) -> bytes:
+def stored(partition: ReplicatedLog) -> bytes:
     """Return the bytes of all batches in the log of a partition."""
     log = partition.log
     if log.log_start_offset == log.written_end_offset:

@@ -90,7 +90,7 @@ def count_a_fetch_that_left_before_a_seek() -> None:
     def on_response(self: FetchExchange, response: FetchResponse, now_ms: int) -> None:
         for place, position in self._positions.items():
             if self._eras[place] != position.era:
-                # As in a compacted topic, where nobody asks twice about a gap.
+                # A compacted topic has such gaps too, and nobody asks twice about them.
                 position.has_gaps = True
                 self._eras[place] = position.era
         honest(self, response, now_ms)
@@ -193,6 +193,30 @@ def begin_anew_at_every_assignment() -> None:
     GroupConsumerCore.begin_at = ConsumerCore.begin_at
 
 
+def commit_what_a_loop_that_failed_had_not_finished() -> None:
+    honest = GroupConsumerCore.begin_close
+
+    def begin_close(
+        self: GroupConsumerCore, timeout_ms: int, now_ms: int, *, leave: bool | None
+    ) -> object:
+        self.finish_handed_out()
+        return honest(self, timeout_ms, now_ms, leave=leave)
+
+    GroupConsumerCore.begin_close = begin_close
+
+
+def give_up_what_is_revoked_before_its_user_is_told() -> None:
+    honest = Ownership.begin
+
+    def begin(self: Ownership, generation_id: int) -> GroupEvent | None:
+        event = honest(self, generation_id)
+        if event is not None and event.kind == REVOKED:
+            self.owned = [place for place in self.owned if place not in event.places]
+        return event
+
+    Ownership.begin = begin
+
+
 # A seed that found each.
 CLIENTS: Final[dict[Callable[[], None], int]] = {
     number_a_batch_anew_when_it_is_repeated: 2,
@@ -215,4 +239,6 @@ MEMBERS: Final[dict[Callable[[], None], int]] = {
     hand_out_without_knowing_the_coordinators_mind: 32,
     begin_at_the_end_instead_of_the_commit: 1,
     begin_anew_at_every_assignment: 1,
+    commit_what_a_loop_that_failed_had_not_finished: 3,
+    give_up_what_is_revoked_before_its_user_is_told: 1,
 }

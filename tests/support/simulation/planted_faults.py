@@ -14,12 +14,12 @@ from tarry.broker import lifecycle
 from tarry.broker.answers import Answers
 from tarry.broker.apis.produce import ProduceHandler
 from tarry.broker.broker import Broker
-from tarry.broker.connection import Connection
 from tarry.broker.delayed.fetch import DelayedFetch, Fetches
 from tarry.broker.duties.record_deletions import RecordDeletions
+from tarry.broker.kafka_connection import KafkaConnection
 from tarry.broker.request import RequestContext
-from tarry.cluster.embedded import StoreLog
-from tarry.cluster.state import ClusterState
+from tarry.cluster.state.state import ClusterState
+from tarry.cluster.store.embedded import StoreLog
 from tarry.log import batch_walk, retention
 from tarry.log.index.epoch_index import EpochIndex
 from tarry.log.index.segment_indexes import SegmentIndexes
@@ -27,9 +27,10 @@ from tarry.log.index.sparse_index import SparseIndex
 from tarry.log.log import Log
 from tarry.log.logs import Logs
 from tarry.log.recovery import recovery
+from tarry.log.recovery.point_writer import RecoveryPointWriter
 from tarry.partition import producers
 from tarry.partition.producers import ProducerStates
-from tarry.partition.state import Partition, ProducerListener
+from tarry.partition.replicated_log import ProducerListener, ReplicatedLog
 from tarry.protocol.messages.produce import ProduceRequest
 from tarry.records.rebuild import RebuiltBatch
 from tarry.simulation.clients.context import RunContext
@@ -40,10 +41,10 @@ from tarry.simulation.records import reading
 
 
 def acknowledge_before_the_flush() -> None:
-    def acked_end(self: Partition, acks: int) -> int:
+    def acked_end(self: ReplicatedLog, acks: int) -> int:
         return self.log.written_end_offset
 
-    Partition.acked_end = acked_end
+    ReplicatedLog.acked_end = acked_end
 
 
 def ignore_a_failed_flush() -> None:
@@ -94,8 +95,8 @@ def forget_producers_in_a_restart() -> None:
 
 
 def high_watermark_past_the_flush() -> None:
-    Partition.leader_contribution = lambda self: self.log.written_end_offset
-    Partition.on_written = lambda self: (
+    ReplicatedLog.leader_contribution = lambda self: self.log.written_end_offset
+    ReplicatedLog.on_written = lambda self: (
         self.producers.settle(),
         self.maybe_advance_high_watermark(),
     )[1]
@@ -130,10 +131,10 @@ def trust_the_index_after_a_crash() -> None:
 def lose_the_wake_up_of_a_fetch() -> None:
     honest = Fetches.on_moved
 
-    def on_moved(self: Fetches, partition: Partition) -> None:
+    def on_moved(self: Fetches, partition: ReplicatedLog) -> None:
         honest(self, partition)
         if partition.high_watermark % 4 == 0:
-            self.touched.pop(partition.key, None)
+            self.touched.pop(partition.watch_key, None)
 
     Fetches.on_moved = on_moved
 
@@ -195,13 +196,13 @@ def count_a_stop_of_the_process_as_waiting() -> None:
 
 
 def forget_the_names_of_a_killed_life() -> None:
-    recovery._Recovery.has_uncovered_names = lambda self, checkpoint, was_clean: False
+    recovery._Recovery.has_uncovered_names = lambda self, point: False
 
 
 def answer_a_deletion_of_records_before_it_is_durable() -> None:
     honest = RecordDeletions.request
 
-    def request(self: RecordDeletions, partition: Partition, offset: int) -> None:
+    def request(self: RecordDeletions, partition: ReplicatedLog, offset: int) -> None:
         honest(self, partition, offset)
         partition.log.advance_log_start_offset(offset)
 
@@ -211,7 +212,7 @@ def answer_a_deletion_of_records_before_it_is_durable() -> None:
 def delete_one_record_more_than_was_asked() -> None:
     honest = RecordDeletions.request
 
-    def request(self: RecordDeletions, partition: Partition, offset: int) -> None:
+    def request(self: RecordDeletions, partition: ReplicatedLog, offset: int) -> None:
         honest(self, partition, min(offset + 1, partition.high_watermark))
 
     RecordDeletions.request = request
@@ -246,7 +247,7 @@ def forget_changed_settings_in_a_restart() -> None:
 
 
 def handle_requests_while_one_before_them_waits() -> None:
-    Connection.must_next_wait = lambda self: False
+    KafkaConnection.must_next_wait = lambda self: False
 
 
 def count_a_produce_without_an_answer_as_done_at_once() -> None:
@@ -263,15 +264,15 @@ def count_a_produce_without_an_answer_as_done_at_once() -> None:
 
 
 def keep_the_place_of_answers_that_have_left() -> None:
-    honest = Connection.release_slots
+    honest = KafkaConnection.release
 
-    def release_slots(self: Connection) -> None:
+    def release(self: KafkaConnection) -> None:
         before = len(self.slots)
         honest(self)
         if self.slots and len(self.slots) < before:
             self.first_slot = before - len(self.slots)
 
-    Connection.release_slots = release_slots
+    KafkaConnection.release = release
 
 
 def name_an_epoch_in_which_nothing_was_written() -> None:
@@ -287,7 +288,7 @@ def name_an_epoch_in_which_nothing_was_written() -> None:
 def keep_what_waits_for_a_lost_connection() -> None:
     honest = Answers.forget
 
-    def forget(self: Answers, connection: Connection) -> None:
+    def forget(self: Answers, connection: KafkaConnection) -> None:
         connection.slots = []
         honest(self, connection)
 
@@ -297,11 +298,26 @@ def keep_what_waits_for_a_lost_connection() -> None:
 def keep_the_watch_of_a_lost_connection() -> None:
     honest = Answers.forget
 
-    def forget(self: Answers, connection: Connection) -> None:
+    def forget(self: Answers, connection: KafkaConnection) -> None:
         connection.watch = None
         honest(self, connection)
 
     Answers.forget = forget
+
+
+def keep_the_files_of_a_refused_round_for_ever() -> None:
+    honest = RecoveryPointWriter.begin
+
+    def begin(self: RecoveryPointWriter, now_ms: int) -> int:
+        # The round begins with them, and with as much less room for logs.
+        kept, self._unflushed = self._unflushed, []
+        flush_id = -1
+        if len(kept) < self.files_per_round:
+            flush_id = honest(self, now_ms)
+        self._unflushed = [*kept, *self._unflushed]
+        return flush_id
+
+    RecoveryPointWriter.begin = begin
 
 
 # A seed that found each.
@@ -315,24 +331,25 @@ RECORDS: Final[dict[Callable[[], None], int]] = {
     forget_producers_in_a_restart: 2,
     high_watermark_past_the_flush: 17,
     keep_the_leader_epoch_over_a_crash: 1,
-    trust_the_index_after_a_crash: 13,
+    trust_the_index_after_a_crash: 5,
     lose_the_wake_up_of_a_fetch: 4,
     answer_a_fetch_only_when_it_expires: 1,
     apply_metadata_before_it_is_durable: 1,
     answer_a_duplicate_before_the_original_is_durable: 125,
-    show_a_log_start_that_is_not_durable: 11,
+    show_a_log_start_that_is_not_durable: 3,
     start_uncleanly_without_taking_the_marker_away: 2,
     count_a_stop_of_the_process_as_waiting: 121,
     forget_the_names_of_a_killed_life: 50,
-    answer_a_deletion_of_records_before_it_is_durable: 2,
+    answer_a_deletion_of_records_before_it_is_durable: 3,
     delete_one_record_more_than_was_asked: 2,
     serve_damaged_batches: 13,
     read_on_behind_damage: 13,
-    forget_changed_settings_in_a_restart: 3,
+    forget_changed_settings_in_a_restart: 6,
     handle_requests_while_one_before_them_waits: 13,
     count_a_produce_without_an_answer_as_done_at_once: 27,
     keep_the_place_of_answers_that_have_left: 27,
-    name_an_epoch_in_which_nothing_was_written: 2,
+    name_an_epoch_in_which_nothing_was_written: 37,
     keep_what_waits_for_a_lost_connection: 4,
     keep_the_watch_of_a_lost_connection: 1,
+    keep_the_files_of_a_refused_round_for_ever: 127,
 }

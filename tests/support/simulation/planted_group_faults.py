@@ -6,45 +6,50 @@ from collections.abc import Callable
 from typing import Final
 
 from tarry.base import errors
-from tarry.broker.coordinator.groups import load, sessions
 from tarry.broker.coordinator.groups.sessions import Sessions
 from tarry.broker.coordinator.groups.shard import GroupShard
 from tarry.broker.coordinator.loader import Loader
-from tarry.group import joining, membership, offsets, outcomes
-from tarry.group.appends import Append, AssignmentAppend, OffsetsAppend, TombstonesAppend
-from tarry.group.decision import Decision, HeartbeatWait
+from tarry.broker.coordinator.runtime import EncodedRecords
+from tarry.broker.coordinator.tickets import Tickets
+from tarry.group.classic import joining, membership, state
+from tarry.group.classic.appends import AssignmentAppend
+from tarry.group.classic.kind import ClassicKind
+from tarry.group.classic.records import GroupTombstone
+from tarry.group.classic.round import GroupRound
+from tarry.group.classic.state import ClassicGroup
+from tarry.group.classic.transitions import Draft
+from tarry.group.decision import Append, Decision, Moment
 from tarry.group.loading import Loading
-from tarry.group.records import (
-    NO_TIMESTAMP,
-    GroupTombstone,
-    OffsetCommitted,
-    OffsetTombstone,
-)
-from tarry.group.requests import CommitRequest
-from tarry.group.round import GroupRound
+from tarry.group.offsets import decisions as offsets
+from tarry.group.offsets.appends import OffsetsAppend, TombstonesAppend
+from tarry.group.offsets.records import OffsetCommitted, OffsetTombstone
+from tarry.group.records import NO_TIMESTAMP
 from tarry.group.state import GroupState, MemberSession
-from tarry.group.transitions import Draft, Moment
 from tarry.log.compaction.batch import KeepRules
 from tarry.log.compaction.key_map import KeyMap
 from tarry.log.compaction.record_scan import RecordScan
 
 
 def commit_without_the_generation_check() -> None:
-    def commit_error(group: GroupState, request: CommitRequest) -> int:
-        code = honest(group, request)
+    def commit_error(
+        self: ClassicGroup, member_id: str, instance_id: str | None, epoch: int
+    ) -> int:
+        code = honest(self, member_id, instance_id, epoch)
         return errors.NONE if code == errors.ILLEGAL_GENERATION else code
 
-    honest = offsets._commit_error
-    offsets._commit_error = commit_error
+    honest = ClassicGroup.commit_error
+    ClassicGroup.commit_error = commit_error
 
 
 def leave_static_fencing_out() -> None:
-    def commit_error(group: GroupState, request: CommitRequest) -> int:
-        code = honest(group, request)
+    def commit_error(
+        self: ClassicGroup, member_id: str, instance_id: str | None, epoch: int
+    ) -> int:
+        code = honest(self, member_id, instance_id, epoch)
         return errors.NONE if code == errors.FENCED_INSTANCE_ID else code
 
-    honest = offsets._commit_error
-    offsets._commit_error = commit_error
+    honest = ClassicGroup.commit_error
+    ClassicGroup.commit_error = commit_error
 
 
 def tell_a_fenced_member_that_it_is_unknown() -> None:
@@ -53,7 +58,7 @@ def tell_a_fenced_member_that_it_is_unknown() -> None:
         return errors.UNKNOWN_MEMBER_ID if code == errors.FENCED_INSTANCE_ID else code
 
     honest = membership.member_error
-    for module in (membership, joining, offsets):
+    for module in (membership, joining, state):
         module.member_error = member_error
 
 
@@ -84,9 +89,7 @@ def sync_completes_at_the_leaders_word() -> None:
         honest(self, group, decision)
         append = decision.append
         if isinstance(append, AssignmentAppend) and not append.has_failed:
-            draft = Draft(group, self.context.moment())
-            outcomes._become_stable(draft, append)
-            honest(self, group, draft.finish())
+            honest(self, group, append.recorded(group, self.context.moment()))
 
     honest = GroupShard.carry_out
     GroupShard.carry_out = carry_out
@@ -95,20 +98,20 @@ def sync_completes_at_the_leaders_word() -> None:
 def keep_a_stale_heartbeat_operation() -> None:
     """The operation that a heartbeat should have moved expires, and nobody looks at the time."""
 
-    def follow(self: Sessions, group_id: str, wait: HeartbeatWait) -> None:
-        if wait.deadline_ms is None or (group_id, wait.member_id) not in self.operations:
-            honest(self, group_id, wait)
+    def move(self: Sessions, group_id: str, member_id: str, deadline_ms: int) -> None:
+        if (group_id, member_id) not in self.operations:
+            honest(self, group_id, member_id, deadline_ms)
 
-    def expired(group: GroupState, member_id: str, moment: Moment) -> Decision:
+    def expired(self: ClassicKind, group: GroupState, member_id: str, moment: Moment) -> Decision:
         heartbeat = group.heartbeats.get(member_id)
         if heartbeat is not None and heartbeat.deadline_ms is not None:
             group.heartbeats[member_id] = MemberSession(moment.now_ms, heartbeat.heard_ms)
-        return honest_expired(group, member_id, moment)
+        return honest_expired(self, group, member_id, moment)
 
-    honest = Sessions.follow
-    honest_expired = sessions.decide_session_expired
-    Sessions.follow = follow
-    sessions.decide_session_expired = expired
+    honest = Sessions.move
+    honest_expired = ClassicKind.decide_session_expired
+    Sessions.move = move
+    ClassicKind.decide_session_expired = expired
 
 
 def forget_pending_members() -> None:
@@ -125,12 +128,14 @@ def let_pending_ids_expire_never() -> None:
 
 
 def lose_the_tombstones_of_a_deletion() -> None:
-    def append(self: GroupShard, group_id: str, append: Append) -> int:
+    def append(
+        self: GroupShard, group_id: str, append: Append, encoded: EncodedRecords | None
+    ) -> int:
         records = append.records
         append.records = [
             record for record in records if not isinstance(record, OffsetTombstone | GroupTombstone)
         ] or records[-1:]
-        code = honest(self, group_id, append)
+        code = honest(self, group_id, append, None)
         append.records = records
         return code
 
@@ -168,12 +173,14 @@ def compaction_forgets_what_a_tombstone_deletes() -> None:
 
 
 def apply_an_offset_before_it_is_durable() -> None:
-    def append(self: GroupShard, group_id: str, append: Append) -> int:
-        code = honest(self, group_id, append)
+    def append(
+        self: GroupShard, group_id: str, append: Append, encoded: EncodedRecords | None
+    ) -> int:
+        code = honest(self, group_id, append, encoded)
         group = self.groups.by_id.get(group_id)
         for record in append.records:
             if code == errors.NONE and group is not None and isinstance(record, OffsetCommitted):
-                group.apply(record)
+                record.apply_to(group)
         return code
 
     honest = GroupShard._append
@@ -185,13 +192,13 @@ def remove_members_for_the_brokers_own_absence() -> None:
 
 
 def forget_sessions_in_a_restart() -> None:
-    def decide_load(group: GroupState, moment: Moment) -> Decision:
-        decision = honest(group, moment)
+    def decide_load(self: ClassicKind, group: GroupState, moment: Moment) -> Decision:
+        decision = honest(self, group, moment)
         decision.heartbeats = []
         return decision
 
-    honest = load.decide_load
-    load.decide_load = decide_load
+    honest = ClassicKind.decide_load
+    ClassicKind.decide_load = decide_load
 
 
 def end_a_join_phase_with_the_first_who_rejoins() -> None:
@@ -213,12 +220,14 @@ def serve_the_groups_of_a_damaged_log() -> None:
 
 
 def take_commits_of_nobody_into_a_working_group() -> None:
-    def commit_error(group: GroupState, request: CommitRequest) -> int:
-        code = honest(group, request)
-        return errors.NONE if request.generation_id < 0 else code
+    def commit_error(
+        self: ClassicGroup, member_id: str, instance_id: str | None, epoch: int
+    ) -> int:
+        code = honest(self, member_id, instance_id, epoch)
+        return errors.NONE if epoch < 0 else code
 
-    honest = offsets._commit_error
-    offsets._commit_error = commit_error
+    honest = ClassicGroup.commit_error
+    ClassicGroup.commit_error = commit_error
 
 
 def count_the_age_of_offsets_from_their_commits() -> None:
@@ -231,13 +240,26 @@ def count_the_age_of_offsets_from_their_commits() -> None:
     offsets._ExpiryCondition.__init__ = begin
 
 
+def tell_a_client_that_a_write_has_timed_out() -> None:
+    def time_out(self: Tickets, ticket: int) -> None:
+        asked = self._asked.pop(ticket, None)
+        if asked is not None:
+            asked.refuse(errors.REQUEST_TIMED_OUT)
+
+    Tickets.time_out = time_out
+
+
+def let_a_join_phase_go_on_when_all_have_joined() -> None:
+    Draft.maybe_complete_join = lambda self: None
+
+
 # A seed that found each.
 GROUPS: Final[dict[Callable[[], None], int]] = {
     commit_without_the_generation_check: 2,
     leave_static_fencing_out: 5,
     tell_a_fenced_member_that_it_is_unknown: 5,
     answer_a_commit_before_it_is_durable: 1,
-    answer_a_deletion_before_it_is_durable: 8,
+    answer_a_deletion_before_it_is_durable: 44,
     sync_completes_at_the_leaders_word: 8,
     keep_a_stale_heartbeat_operation: 1,
     forget_pending_members: 28,
@@ -245,7 +267,7 @@ GROUPS: Final[dict[Callable[[], None], int]] = {
     lose_the_tombstones_of_a_deletion: 1,
     load_what_was_committed_first: 1,
     compaction_drops_the_last_value: 1,
-    compaction_forgets_what_a_tombstone_deletes: 4,
+    compaction_forgets_what_a_tombstone_deletes: 19,
     apply_an_offset_before_it_is_durable: 1,
     remove_members_for_the_brokers_own_absence: 9,
     forget_sessions_in_a_restart: 1,
@@ -253,4 +275,6 @@ GROUPS: Final[dict[Callable[[], None], int]] = {
     serve_the_groups_of_a_damaged_log: 20,
     take_commits_of_nobody_into_a_working_group: 2,
     count_the_age_of_offsets_from_their_commits: 86,
+    tell_a_client_that_a_write_has_timed_out: 12,
+    let_a_join_phase_go_on_when_all_have_joined: 1,
 }

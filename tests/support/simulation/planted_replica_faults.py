@@ -11,10 +11,12 @@ from typing import Final
 from tests.support.simulation.planted_client_faults import drop_the_records_of_a_cancelled_poll
 
 from tarry.base import errors
+from tarry.client.core import metadata
 from tarry.client.core.consumer.fetcher import Fetcher
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.consumer.replicas import PreferredReplicas
-from tarry.client.core.metadata import BrokerMetadata, leader_hint
+from tarry.client.core.metadata import leader_hint
+from tarry.client.core.topic import BrokerMetadata
 from tarry.protocol.messages.fetch import PartitionData
 from tarry.records.aborted import AbortedTransactions
 from tarry.records.batch import BatchHeader
@@ -60,7 +62,23 @@ def leave_out_all_of_a_producer_that_aborted_once() -> None:
     AbortedTransactions.leaves_out = leaves_out
 
 
+def take_aborted_transactions_in_the_order_of_the_broker() -> None:
+    """Kafka names them by where they ended, and they are looked for by where they began."""
+    honest = AbortedTransactions.__init__
+
+    def init(self: AbortedTransactions, transactions: list[tuple[int, int]]) -> None:
+        honest(self, transactions)
+        self._waiting = transactions[::-1]
+
+    AbortedTransactions.__init__ = init
+
+
 # --- Replicas
+
+
+def let_metadata_go_back() -> None:
+    """A broker that lags names the leader of before."""
+    metadata._keep_newer_leaders = lambda topic, old: None
 
 
 def believe_a_replica_that_lags() -> None:
@@ -106,5 +124,7 @@ REPLICAS: Final[dict[Callable[[], None], int]] = {
     leave_out_all_of_a_producer_that_aborted_once: 3,
     believe_a_replica_that_lags: 3,
     stay_with_a_replica_that_lags: 3,
+    take_aborted_transactions_in_the_order_of_the_broker: 3,
+    let_metadata_go_back: 11,
     drop_the_records_of_a_cancelled_poll: 2,
 }

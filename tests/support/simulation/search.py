@@ -16,11 +16,22 @@ from functools import partial
 from typing import Final
 
 from tests.support.simulation.planted_client_faults import CLIENTS, MEMBERS
-from tests.support.simulation.planted_cluster_faults import CLUSTER
+from tests.support.simulation.planted_cluster_faults import (
+    CLUSTER,
+    CLUSTER_DISKS,
+    CLUSTER_HOUR,
+)
 from tests.support.simulation.planted_faults import RECORDS
 from tests.support.simulation.planted_group_faults import GROUPS
-from tests.support.simulation.planted_move_faults import CLUSTER_GROUPS
+from tests.support.simulation.planted_habit_faults import HABITS
+from tests.support.simulation.planted_move_faults import (
+    CLUSTER_GROUPS,
+    CLUSTER_GROUPS_DISKS,
+    CLUSTER_GROUPS_ISOLATED,
+)
 from tests.support.simulation.planted_replica_faults import REPLICAS
+from tests.support.simulation.planted_row_faults import ROWS
+from tests.support.simulation.planted_schedule_faults import SCHEDULE
 from tests.support.simulation.seeds import SEEDS
 
 from tarry.simulation.run import run_seed
@@ -28,12 +39,17 @@ from tarry.simulation.run import run_seed
 # By workload: each fault, and a seed that found it.
 PLANTED: Final[dict[str, dict[Callable[[], None], int]]] = {
     "records": RECORDS,
+    "schedule": SCHEDULE,
     "groups": GROUPS,
-    "clients": CLIENTS,
-    "members": MEMBERS,
-    "replicas": REPLICAS,
-    "cluster": CLUSTER,
+    "clients": {**CLIENTS, **HABITS["clients"]},
+    "members": {**MEMBERS, **HABITS["members"]},
+    "replicas": {**REPLICAS, **HABITS["replicas"]},
+    "cluster": {**CLUSTER, **ROWS, **HABITS["cluster"]},
     "cluster-groups": CLUSTER_GROUPS,
+    "cluster-disks": CLUSTER_DISKS,
+    "cluster-hour": CLUSTER_HOUR,
+    "cluster-groups-disks": CLUSTER_GROUPS_DISKS,
+    "cluster-groups-isolated": CLUSTER_GROUPS_ISOLATED,
 }
 
 

@@ -6,10 +6,16 @@ from typing import Final
 
 SEEDS: Final = {
     "records": 200,
+    "schedule": 300,
     "groups": 300,
     "clients": 100,
     "members": 100,
     "replicas": 80,
     "cluster": 300,
     "cluster-groups": 60,
+    "cluster-disks": 10,
+    "cluster-hour": 2,
+    "cluster-short-fetches": 10,
+    "cluster-groups-disks": 10,
+    "cluster-groups-isolated": 10,
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.support.patience import PATIENCE_S
 from tests.support.process_lines import start_reader
 
-# What a machine without a Python for Spark has under the name that Spark falls back to.
+# The program under the name that Spark falls back to, on a machine without a Python for Spark.
 NO_PYTHON = "#!/bin/sh\necho 'python3 was run, in place of the Python that was meant' >&2\nexit 7\n"
 
 

@@ -49,7 +49,7 @@ class LosingBroker:
         while at < len(data) and int.from_bytes(data[at : at + LENGTH_AT]) < offset:
             at += LENGTH_END + int.from_bytes(data[at + LENGTH_AT : at + LENGTH_END])
         path.write_bytes(data[:at])
-        # As if no flush had been before that: what is missing of a log that was durable is damage.
+        # The log seems never flushed before that: a gap in a durable log would be damage.
         (self.process.directory / "data" / RECOVERY_POINTS_FILE).unlink(missing_ok=True)
         self.process.start()
 

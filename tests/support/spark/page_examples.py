@@ -25,7 +25,7 @@ FILE: Final = re.compile(r"`([\w-]+\.(?:json|py|toml))`")
 # Commands that start a Spark, unless they are to do the work in their own process.
 OF_SPARK: Final = re.compile(r"tarry spark (?:archive|backfill|compact|replay|run) ")
 
-# What a command adds on a machine so busy that Spark gave up one of its own processes.
+# Lines that a command adds on a machine so busy that Spark gave up one of its own processes.
 RESTARTS: Final = re.compile(r", \d+ restarts?$", re.MULTILINE)
 
 

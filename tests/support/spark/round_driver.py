@@ -21,7 +21,7 @@ RUN_SECONDS_MAX: Final = 600
 
 NO_END: Final = f"no end in {RUN_SECONDS_MAX} s"
 
-# What the supervisor of a pipeline says where a stage was ended by a fault.
+# The supervisor's words where a fault has ended a stage.
 STARTS_AGAIN: Final = b"It starts again in"
 
 # Kinds of processes by a part of their command lines.

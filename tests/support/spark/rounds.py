@@ -60,7 +60,7 @@ Day: Any = __import__("day").Day
 headers_of: Any = __import__("day").headers_of
 Auditor: Any = __import__("audit").Auditor
 
-# What the pipeline reads and writes.
+# Topics and tables that the pipeline reads and writes.
 TOPICS: Final = ("orders", "orders.clean", "orders.rejected", "orders.revenue", "orders.unpaid")
 
 SIDES: Final = (False, True)
@@ -81,7 +81,7 @@ STEPS: Final[tuple[Step, ...]] = (
 # run has more stages before it, so that it cannot be over by then.
 AT_WORK: Final[Step] = ("SendRound", True, 1)
 
-# What dies at a random moment.
+# Processes that die at a random moment.
 DRIVER: Final = "driver"
 BROKER: Final = "broker"
 SLEEP: Final = "sleep"
@@ -170,7 +170,7 @@ class Rounds:
         # How long a run of a Spark that is there takes.
         self._seconds = RUN_SECONDS
         self.deaths: Counter[str] = Counter()
-        # What the auditor found in the last round.
+        # Findings of the auditor in the last round.
         self.checks: list[Any] = []
 
     def run(self) -> bool:

@@ -2,8 +2,9 @@
 
 Drivers are the product's own steps; each effect is carried out here.  Between any two effects, and
 before or after the one under way, a driver may die, sleep for days or get a twin.  Requests may be
-lost, answered in vain, or arrive late, and a worker may write where nobody else sees it.  An
-auditor counts the rows of each micro-batch in the logs.
+lost, answered in vain, or arrive late, and a worker may write where nobody else sees it.  After
+each effect every open plan must have its files.  An auditor counts the rows of each micro-batch in
+the logs.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class ModelDriver:
         self.asleep_until_ms = 0
         # The effect that it was about to ask for when it fell asleep.
         self.pending: object = None
-        # What it has not flushed dies with it.
+        # Bytes that it has not flushed are lost with it.
         self.unflushed: list[str] = []
 
     def begin(self) -> None:
@@ -136,6 +137,8 @@ class SinkWorld:
         }
         self.trouble = self.random.choice([0.0, 0.05, 0.2, 0.4])
         self.story: list[str] = []
+        # Plans that were open without their files, each once, in the order in which they were seen.
+        self.bare_plans: dict[str, None] = {}
 
     # --- Spark
 
@@ -282,6 +285,19 @@ class SinkWorld:
 
     def carry_out(self, effect: object, driver: ModelDriver) -> object:
         self.story.append(f"driver {driver.number} {type(effect).__name__} {driver.batch_id}")
+        result = self._carried_out(effect, driver)
+        self._check_open_plans(type(effect).__name__)
+        return result
+
+    def _check_open_plans(self, after: str) -> None:
+        """Note plans that are open and lack a file: a second driver may still have to send it."""
+        for batch_id in sorted({int(name.split(".")[0]) for name in self.plans} - self.done):
+            stored = self._stored(batch_id)
+            assert stored is not None
+            if any(file.name not in self.files for file in stored.plan.files):
+                self.bare_plans[f"micro-batch {batch_id} is open without its files: {after}"] = None
+
+    def _carried_out(self, effect: object, driver: ModelDriver) -> object:
         match effect:
             case effects.ReadPlan():
                 return self._stored(effect.batch_id)
@@ -395,13 +411,13 @@ class SinkWorld:
     # --- The auditor
 
     def audit(self) -> list[str]:
-        """Count the rows of all micro-batches in the logs, by the logs alone."""
+        """Count the rows of all micro-batches in the logs, and tell plans that lacked files."""
         found: dict[str, int] = {}
         for log in self.logs.values():
             for _, _, _, rows in log.batches:
                 for row in rows:
                     found[row] = found.get(row, 0) + 1
-        flaws: list[str] = []
+        flaws = list(self.bare_plans)
         if self.committed != self.batches - 1:
             flaws.append(
                 f"only {self.committed + 1} of {self.batches} micro-batches were committed"

@@ -24,7 +24,7 @@ SPARK_HOME: Final = Path(pyspark.__file__).parent
 HOST: Final = "127.0.0.1"
 PAGE: Final = "spark-on-a-cluster.md"
 
-# What the page has, and a test replaces.
+# Words of the page that a test replaces.
 PAGE_HOST: Final = "10.0.0.1"
 PAGE_PORT: Final = "--port 7077"
 PAGE_MASTER: Final = "spark://10.0.0.1:7077"
@@ -100,7 +100,7 @@ class Daemon:
             "SPARK_MASTER_WEBUI_PORT": "0",
             "SPARK_WORKER_WEBUI_PORT": "0",
             "SPARK_WORKER_CORES": "1",
-            # As much as an executor asks for where nothing says how much.
+            # An executor asks for this much where nothing says how much.
             "SPARK_WORKER_MEMORY": "1g",
         }
         self._process = subprocess.Popen(

@@ -13,9 +13,7 @@ from tarry.simulation.disk import SimulatedDisk
 
 @pytest.fixture
 def trouble() -> DiskTrouble:
-    trouble = DiskTrouble(SimulatedDisk(capacity_bytes=0), logging.getLogger("tarry.test"))
-    trouble.directory = "/data"
-    return trouble
+    return DiskTrouble(SimulatedDisk(capacity_bytes=0), logging.getLogger("tarry.test"), "/data")
 
 
 def test_a_full_disk_is_told_at_once_with_its_directory_and_what_to_do(

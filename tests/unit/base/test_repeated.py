@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from tarry.base.repeated import HOSTS_MAX, RepeatedFaults, host_of
+from tarry.base.hosts import counted_host, host_of
+from tarry.base.repeated import HOSTS_MAX, RepeatedFaults
 
 
 @pytest.fixture
@@ -40,6 +41,36 @@ def test_each_host_has_its_own_line(
     faults.report("[::1]:1", "bad", 0)
 
     assert len(caplog.messages) == 2
+
+
+def test_the_addresses_of_one_ipv6_network_are_one_host(
+    faults: RepeatedFaults, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(100):
+        faults.report(f"[2001:db8:0:1::{number:x}]:5000", "bad", 0)
+    faults.report("[2001:db8:0:2::1]:5000", "bad", 0)
+    faults.flush(1_000)
+
+    assert len(caplog.messages) == 3
+    assert caplog.messages[2] == "2001:db8:0:1::/64: 99 more faults, the last: bad"
+
+
+@pytest.mark.parametrize(
+    ("host", "counted"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("[::FFFF:10.0.0.1]", "10.0.0.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("[2001:db8:1:2::9]", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("a-name", "a-name"),
+        ("not:an:address", "not:an:address"),
+        ("", ""),
+    ],
+)
+def test_a_host_is_counted_by_its_network(host: str, counted: str) -> None:
+    assert counted_host(host) == counted
 
 
 def test_what_was_counted_last_is_told_by_flush(

@@ -15,7 +15,7 @@ from tarry.base.settings import SETTINGS, Settings
 from tarry.base.settings_ignored import reason_without_effect
 from tarry.base.settings_warnings import warnings
 
-KAFKA_KEYS = Path(__file__).with_name("kafka_4_1_broker_keys.tsv")
+KAFKA_KEYS = Path(__file__).with_name("kafka_broker_keys.tsv")
 
 # Ours differ from Kafka's on purpose: a local address, a directory of our own, one id for a
 # broker that needs no file; a dead broker is missed after 6 s instead of 9.
@@ -88,7 +88,7 @@ def kafka_rows() -> list[list[str]]:
     return [[*line.split("\t"), "", ""][:4] for line in lines if not line.startswith("#")]
 
 
-def test_every_key_of_kafka_4_1_is_honoured_or_named_as_without_effect() -> None:
+def test_every_key_of_kafka_is_honoured_or_named_as_without_effect() -> None:
     unknown = [
         key
         for key, _, _, _ in kafka_rows()
@@ -109,8 +109,8 @@ def test_an_honoured_key_has_the_type_and_default_of_kafka(row: list[str]) -> No
 
     assert ours.type == {"class": "string"}.get(type_.lower(), type_.lower())
     if key not in OTHER_DEFAULTS:
-        kafkas = None if default == "null" else default
-        if ours.type == "list":
+        kafkas = None if default in ("null", "<required>") else default
+        if ours.type == "list" and kafkas is not None:
             kafkas = default.strip("[]")
         if key == "listener.security.protocol.map":
             assert sorted((ours.default_text or "").split(",")) == sorted(default.split(","))
@@ -194,6 +194,39 @@ def test_a_file_for_three_brokers_serves_on_one_and_says_so_for_each_key() -> No
     ]
 
 
+def test_a_file_of_kafka_4_4_with_its_newest_keys_loads() -> None:
+    newest = {
+        "group.consumer.assignment.interval.ms": "1000",
+        "controller.quorum.auto.join.enable": "true",
+        "remote.log.index.file.cache.ttl.ms": "-1",
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    }
+
+    (unused,) = warnings(Settings(newest))
+
+    assert [key for key in newest if key not in unused] == []
+
+
+SHARED_STORE = {"metadata.store": "etcd://10.0.0.9:2379/demo"}
+
+
+def test_a_listener_that_brokers_share_with_clients_is_warned_of() -> None:
+    one = {**SHARED_STORE, "listeners": "PLAINTEXT://10.0.0.5:9092"}
+    two = {
+        **SHARED_STORE,
+        "listeners": "PLAINTEXT://10.0.0.5:9092,BROKERS://10.1.0.5:9093",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT",
+        "inter.broker.listener.name": "BROKERS",
+    }
+
+    (_, shared), (_,) = warnings(Settings(one)), warnings(Settings(two))
+
+    assert "clients and brokers share the listener PLAINTEXT" in shared
+    assert "inter.broker.listener.name" in shared
+    assert warnings(Settings(SHARED_STORE)) == []
+
+
 def test_replicas_count_in_a_cluster() -> None:
     three = {"default.replication.factor": "3", "min.insync.replicas": "2"}
 
@@ -251,7 +284,16 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, nearest:
     assert str(refusal.value) == f"unknown setting {key}; did you mean {nearest}?"
 
 
-@pytest.mark.parametrize("key", ["qqq", "my.company.plugin.url", "database.url"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "qqq",
+        "my.company.plugin.url",
+        "database.url",
+        # A key that a newer Kafka might have: no other key was meant.
+        "group.consumer.metadata.interval.ms",
+    ],
+)
 def test_an_unknown_key_that_looks_like_none_is_refused_without_a_guess(key: str) -> None:
     with pytest.raises(InvalidSetting) as refusal:
         Settings({key: "1"})
@@ -391,7 +433,7 @@ def test_what_would_be_dangerous_to_leave_out_is_refused() -> None:
 def test_connections_of_single_addresses_are_read() -> None:
     settings = Settings({"max.connections.per.ip.overrides": "10.0.0.1:5, [::1]:6"})
 
-    assert settings.connections_max_by_ip == {"10.0.0.1": 5, "::1": 6}
+    assert settings.connections_max_by_ip == {"10.0.0.1": 5, "::/64": 6}
 
 
 def test_the_words_of_a_row_say_what_else_is_true_of_its_key() -> None:

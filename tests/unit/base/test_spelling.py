@@ -33,3 +33,12 @@ def test_of_a_long_word_the_beginning_counts() -> None:
     word = "segment.bytes" + "retention.ms" * 100_000
 
     assert Spelling(WORDS).near(word[:LETTERS_MAX]) == Spelling(WORDS).near(word)
+
+
+def test_a_word_with_a_part_of_its_own_is_no_slip_of_the_finger() -> None:
+    known = Spelling(["group.consumer.heartbeat.interval.ms", "group.consumer.max.size"])
+
+    assert known.near("group.consumer.assignment.interval.ms") == ""
+    assert known.near("group.consumer.hearbeat.interval.ms") == (
+        "group.consumer.heartbeat.interval.ms"
+    )

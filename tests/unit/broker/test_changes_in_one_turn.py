@@ -97,7 +97,7 @@ def facts(someone: Operator) -> dict[str, tuple[int, dict[str, str]]]:
     return {name: (len(each.partitions), dict(each.configs)) for name, each in topics.items()}
 
 
-# What is there before, what is asked in one turn, the codes answered, and what is there then.
+# Topics before, requests of one turn, the codes answered, and topics afterwards.
 PAIRS: dict[str, tuple[tuple[Ask, ...], list[int], dict[str, tuple[int, dict[str, str]]]]] = {
     "two creations": ((create("a"), create("a")), [DONE, EXISTS], {"a": (1, {})}),
     "two creations of names that clash": (

@@ -7,7 +7,7 @@ from tests.support.cluster.cluster_user import ClusterUser
 from tests.support.cluster.simulated_cluster import SimulatedCluster
 
 from tarry.base import errors
-from tarry.cluster.row_changes import ROWS_PER_TRANSACTION
+from tarry.cluster.decisions.row_changes import ROWS_PER_TRANSACTION
 from tarry.protocol import api_keys
 from tarry.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -461,6 +461,22 @@ def test_a_broker_is_unregistered_once_it_is_dead_and_has_no_replicas(
 
 
 # -- many topics
+
+
+@pytest.mark.parametrize(("size", "code"), [(3_900, errors.NONE), (7_900, errors.POLICY_VIOLATION)])
+def test_settings_of_many_groups_are_never_too_large_for_a_transaction(
+    user: ClusterUser, size: int, code: int
+) -> None:
+    tags = [AlterableConfig("streams.rack.aware.assignment.tags", 0, "t" * size)]
+    names = [f"{number:030000}" if code else f"{number}" for number in range(30)]
+    request = IncrementalAlterConfigsRequest(
+        [AlterConfigsResource(32, name, tags) for name in names]
+    )
+
+    answer = user.call(api_keys.INCREMENTAL_ALTER_CONFIGS, 1, request)
+
+    assert isinstance(answer, IncrementalAlterConfigsResponse)
+    assert {one.error_code for one in answer.responses} == {code}
 
 
 def test_more_topics_than_a_transaction_holds_are_made_configured_grown_and_deleted(

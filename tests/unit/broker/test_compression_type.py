@@ -9,7 +9,7 @@ from tests.support.broker.broker_user import ORDERS, User, a_batch, produced, re
 from tarry.base import errors
 from tarry.base.doors import disconnected, received
 from tarry.base.limits import OPENED_BATCH_BYTES_MAX, RECOMPRESSED_REQUEST_BYTES_MAX
-from tarry.cluster.config_changes import SET
+from tarry.cluster.configs.config_changes import SET
 from tarry.protocol import api_keys
 from tarry.protocol.messages.produce import ProduceRequest
 from tarry.records.batch import ATTRIBUTES, HEADER_SIZE, BatchHeader, decode_batch_header
@@ -20,7 +20,7 @@ from tarry.wire.crc32c import crc32c
 
 CODECS = range(len(NAMES))
 TYPES = ("uncompressed", "gzip", "snappy", "lz4", "zstd")
-# What gzip needs many turns for.
+# Content that gzip needs many turns for.
 LARGE = b"".join(b"%d," % number for number in range(120_000))
 
 LINES = b"".join(b'{"id":%d,"name":"user%d"}' % (id_, id_ % 97) for id_ in range(2_000))

@@ -24,7 +24,9 @@ from tests.support.broker.broker_user import ORDERS, a_batch, records_in
 from tests.support.metadata_stores import GivenChange
 
 from tarry.base import errors
-from tarry.cluster.records import BrokerConfigChanged
+from tarry.cluster.configs import config_decisions
+from tarry.cluster.configs.config_entries import DescribedConfig, broker_entries
+from tarry.cluster.state.records import BrokerConfigChanged
 from tarry.protocol import api_keys
 from tarry.simulation.by_hand import START_WALL_MS
 
@@ -225,7 +227,7 @@ def test_producers_are_forgotten_after_a_new_time(someone: Operator) -> None:
 
     someone.set(BROKER, "1", producer_id_expiration_ms="5")
 
-    assert partition.producers.expiration_ms == 5
+    assert partition.producers._expiration_ms == 5
 
 
 def test_a_topic_that_is_made_later_follows_what_was_changed(someone: Operator) -> None:
@@ -241,15 +243,51 @@ def test_what_cannot_change_while_the_broker_runs_is_refused_with_what_to_do(
 ) -> None:
     told = {
         key: someone.change(BROKER, "1", (key, SET, "1"))
-        for key in ("node.id", "num.io.threads", "log.segment.byts", "host.name", "retention.ms")
+        for key in (
+            "node.id",
+            "telemetry.max.bytes",
+            "log.segment.byts",
+            "host.name",
+            "retention.ms",
+        )
     }
 
     assert {each.error_code for each in told.values()} == {errors.INVALID_REQUEST}
     assert "next start" in (told["node.id"].error_message or "")
-    assert "one loop" in (told["num.io.threads"].error_message or "")
+    assert "metrics" in (told["telemetry.max.bytes"].error_message or "")
     assert "log.segment.bytes" in (told["log.segment.byts"].error_message or "")
     assert "listeners" in (told["host.name"].error_message or "")
     assert "log.retention.ms" in (told["retention.ms"].error_message or "")
+
+
+def test_a_dynamic_key_of_kafka_without_effect_is_taken_and_described(
+    someone: Operator, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = "sasl.kerberos.min.time.before.relogin"
+
+    with caplog.at_level(logging.INFO):
+        taken = someone.change(BROKER, "1", (key, SET, "58000"))
+        refused = someone.change(BROKER, "1", (key, SET, "soon"))
+
+    assert taken.error_code == errors.NONE
+    assert refused.error_code == errors.INVALID_REQUEST
+    (entry,) = broker_entries_named(someone, key)
+    assert (entry.value, entry.source, entry.is_read_only) == ("58000", 2, False)
+    assert entry.documentation.startswith("No effect: ")
+    assert f"(without effect: {key})" in caplog.text
+
+
+@pytest.mark.parametrize("key", ["ssl.keystore.password", "metric.reporters", "config.providers"])
+def test_passwords_and_names_of_classes_are_not_taken(someone: Operator, key: str) -> None:
+    told = someone.change(BROKER, "1", (key, SET, "x"))
+
+    assert told.error_code == errors.INVALID_REQUEST
+    assert "has no effect here" in (told.error_message or "")
+
+
+def broker_entries_named(someone: Operator, key: str) -> list[DescribedConfig]:
+    entries = broker_entries(someone.hand.broker.settings)
+    return [entry for entry in entries if entry.key == key]
 
 
 # -- Durable before it is answered
@@ -341,7 +379,7 @@ def test_a_change_that_is_only_validated_changes_nothing(someone: Operator, kind
     name, key, value = {
         TOPIC: (ORDERS, "retention.ms", "5"),
         BROKER: ("1", "message.max.bytes", "5"),
-        LOGGER: ("1", "tarry.timer", "FATAL"),
+        LOGGER: ("1", "tarry.timer", "WARN"),
     }[kind]
     before = someone.value(kind, name, key)
 
@@ -365,7 +403,7 @@ def test_a_resource_is_changed_as_a_whole_or_not_at_all(someone: Operator) -> No
 
 
 def test_what_was_accepted_once_does_not_hinder_another_change(someone: Operator) -> None:
-    # As if a release that knew the key had taken it.
+    # The value is one that a release which knew the key had taken.
     someone.hand.broker.cluster.topics[ORDERS].configs["remote.storage.enable"] = "true"
 
     outcome = someone.change(TOPIC, ORDERS, ("retention.ms", SET, "5"))
@@ -395,16 +433,30 @@ def test_a_stored_setting_that_cannot_be_had_any_more_does_not_hinder_a_start(
 # -- Loggers
 
 
+@pytest.mark.parametrize("name", ["root", "tarry", "tarry.broker"])
+@pytest.mark.parametrize("level", ["ERROR", "FATAL"])
+def test_nobody_silences_the_warnings_of_the_broker(
+    someone: Operator, name: str, level: str
+) -> None:
+    before = someone.hand.broker.levels.level("tarry.broker")
+
+    outcome = someone.change(LOGGER, "1", (name, SET, level))
+
+    assert outcome.error_code == errors.INVALID_CONFIG
+    assert "WARN is the highest level" in (outcome.error_message or "")
+    assert someone.hand.broker.levels.level("tarry.broker") == before
+
+
 def test_the_level_of_a_logger_changes_and_is_given_back(someone: Operator) -> None:
     levels = someone.hand.broker.levels
-    changes: list[Change] = [("tarry.timer", SET, "TRACE"), ("tarry.log", SET, "FATAL")]
+    changes: list[Change] = [("tarry.timer", SET, "TRACE"), ("tarry.log", SET, "WARN")]
 
     someone.change(LOGGER, "1", *changes)
     changed_to = [someone.value(LOGGER, "1", name)[0] for name in ("tarry.timer", "tarry.log")]
     counted = levels.level("tarry.timer")
     someone.change(LOGGER, "1", ("tarry.timer", DELETE, None))
 
-    assert changed_to == ["DEBUG", "FATAL"]
+    assert changed_to == ["DEBUG", "WARN"]
     assert counted == logging.DEBUG
     assert levels.level("tarry.timer") == logging.INFO
 
@@ -436,6 +488,18 @@ def test_the_level_of_a_logger_changes_and_is_given_back(someone: Operator) -> N
         (METRICS, "m", [("interval.ms", SET, "5")], errors.INVALID_CONFIG),
         (METRICS, "", [], errors.INVALID_REQUEST),
         (GROUP, "g", [("consumer.session.timeout.ms", SET, "5")], errors.INVALID_CONFIG),
+        (GROUP, "g", [("consumer.session.timeout.ms", SET, "60001")], errors.INVALID_CONFIG),
+        (GROUP, "g", [("share.delivery.count.limit", SET, "11")], errors.INVALID_CONFIG),
+        (GROUP, "g", [("share.isolation.level", SET, "any")], errors.INVALID_CONFIG),
+        (GROUP, "g", [("share.auto.offset.reset", SET, "by_duration:-P1D")], 40),
+        (GROUP, "g", [("share.auto.offset.reset", SET, "by_duration:P")], 40),
+        (GROUP, "g", [("errors.deadletterqueue.topic.name", SET, "__dead")], 40),
+        (GROUP, "g", [("streams.rack.aware.assignment.tags", SET, "a,b,a")], 40),
+        (GROUP, "g", [("streams.rack.aware.assignment.tags", SET, "a,,b")], 40),
+        (GROUP, "g", [("streams.rack.aware.assignment.tags", APPEND, "a")], 40),
+        (GROUP, "g", [("consumer.session.timeout.ms", APPEND, "5")], errors.INVALID_CONFIG),
+        (GROUP, "g", [("retention.ms", SET, "5")], errors.INVALID_CONFIG),
+        (GROUP, "", [("consumer.session.timeout.ms", SET, "50000")], errors.INVALID_REQUEST),
         (0, "", [], errors.INVALID_REQUEST),
         (127, ORDERS, [("retention.ms", SET, "5")], errors.INVALID_REQUEST),
         (-128, ORDERS, [], errors.INVALID_REQUEST),
@@ -452,7 +516,7 @@ def test_what_cannot_be_is_refused_with_a_short_sentence(
     assert someone.value(TOPIC, ORDERS, "retention.ms")[1] == DEFAULT_SOURCE
 
 
-def test_a_resource_that_is_named_twice_is_refused_both_times(someone: Operator) -> None:
+def test_a_resource_that_is_named_twice_is_refused_once(someone: Operator) -> None:
     one: tuple[int, str, list[Change]] = (TOPIC, ORDERS, [("retention.ms", SET, "5")])
     other: tuple[int, str, list[Change]] = (BROKER, "1", [("message.max.bytes", SET, "6")])
 
@@ -461,26 +525,21 @@ def test_a_resource_that_is_named_twice_is_refused_both_times(someone: Operator)
     assert [outcome.error_code for outcome in outcomes] == [
         errors.INVALID_REQUEST,
         errors.NONE,
-        errors.INVALID_REQUEST,
     ]
     assert someone.hand.broker.cluster.topics[ORDERS].configs == {}
 
 
-def test_a_hundred_thousand_settings_are_refused_and_the_next_request_is_served(
+def test_as_many_settings_as_a_request_holds_are_refused_and_the_next_request_is_served(
     someone: Operator,
 ) -> None:
-    unknown: list[Change] = [(f"key-{number}", SET, "1") for number in range(100_000)]
-    again: list[Change] = [("retention.ms", SET, "1")] * 100_000
+    unknown: list[Change] = [(f"key-{number}", SET, "1") for number in range(99_999)]
+    again: list[Change] = [("retention.ms", SET, "1")] * 99_999
 
     outcomes = [someone.change(TOPIC, ORDERS, *changes) for changes in (unknown, again)]
     outcomes.append(someone.change(BROKER, "1", *unknown))
     served = someone.change(TOPIC, ORDERS, ("retention.ms", SET, "7"))
 
-    assert [outcome.error_code for outcome in outcomes] == [
-        errors.INVALID_CONFIG,
-        errors.INVALID_REQUEST,
-        errors.INVALID_REQUEST,
-    ]
+    assert [outcome.error_code for outcome in outcomes] == [errors.INVALID_REQUEST] * 3
     assert served.error_code == errors.NONE
 
 
@@ -502,3 +561,117 @@ def test_one_broker_has_one_name(someone: Operator) -> None:
     outcomes = someone.change_all(*((BROKER, name, [change]) for name in ("01", "+1", " 1", "-0")))
 
     assert {one.error_code for one in outcomes} == {errors.INVALID_REQUEST}
+
+
+# -- Groups
+
+SESSION = "consumer.session.timeout.ms"
+GROUP_SOURCE = 8
+
+
+def test_settings_of_a_group_are_kept_and_described_with_their_source(someone: Operator) -> None:
+    someone.change(GROUP, "billing", (SESSION, SET, " 0050000"))
+
+    someone.hand.crash()
+    again = Operator(someone.hand)
+    entry = again.described(GROUP, "billing")[SESSION]
+    assert (entry.value, entry.config_source, entry.read_only) == ("50000", GROUP_SOURCE, False)
+    assert [(each.name, each.value, each.source) for each in entry.synonyms] == [
+        (SESSION, "50000", GROUP_SOURCE),
+        ("group.consumer.session.timeout.ms", "45000", DEFAULT_SOURCE),
+    ]
+    assert again.value(GROUP, "other", SESSION) == ("45000", DEFAULT_SOURCE)
+
+
+def test_a_group_follows_the_default_again_when_its_setting_is_unset(someone: Operator) -> None:
+    someone.change(GROUP, "billing", (SESSION, SET, "50000"))
+
+    outcome = someone.change(GROUP, "billing", (SESSION, DELETE, None))
+
+    assert outcome.error_code == errors.NONE
+    assert someone.value(GROUP, "billing", SESSION) == ("45000", DEFAULT_SOURCE)
+    assert someone.hand.broker.cluster.group_configs == {}
+
+
+def test_settings_of_a_group_are_replaced_as_a_whole(someone: Operator) -> None:
+    someone.change(GROUP, "billing", (SESSION, SET, "50000"))
+
+    outcome = someone.replace(GROUP, "billing", ("share.auto.offset.reset", "by_duration:PT1H"))
+
+    assert outcome.error_code == errors.NONE
+    assert someone.hand.broker.cluster.group_configs == {
+        "billing": {"share.auto.offset.reset": "by_duration:PT1H"}
+    }
+
+
+def test_so_many_groups_have_settings_and_no_more(
+    someone: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config_decisions, "GROUPS_WITH_SETTINGS_MAX", 1)
+    someone.change(GROUP, "first", (SESSION, SET, "50000"))
+
+    refused = someone.change(GROUP, "second", (SESSION, SET, "50000"))
+    changed_again = someone.change(GROUP, "first", (SESSION, SET, "55000"))
+
+    assert refused.error_code == errors.POLICY_VIOLATION
+    assert changed_again.error_code == errors.NONE
+
+
+def test_groups_of_one_request_count_together(
+    someone: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config_decisions, "GROUPS_WITH_SETTINGS_MAX", 3)
+    someone.change(GROUP, "first", (SESSION, SET, "50000"))
+    change: Change = (SESSION, SET, "55000")
+
+    outcomes = someone.change_all(*((GROUP, name, [change]) for name in "abcd"))
+
+    refused = errors.POLICY_VIOLATION
+    assert [one.error_code for one in outcomes] == [0, 0, refused, refused]
+    assert sorted(someone.hand.broker.cluster.group_configs) == ["a", "b", "first"]
+
+
+def test_a_group_whose_settings_go_makes_room_in_the_same_request(
+    someone: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config_decisions, "GROUPS_WITH_SETTINGS_MAX", 1)
+    someone.change(GROUP, "first", (SESSION, SET, "50000"))
+
+    outcomes = someone.change_all(
+        (GROUP, "first", [(SESSION, DELETE, None)]), (GROUP, "second", [(SESSION, SET, "55000")])
+    )
+
+    assert [one.error_code for one in outcomes] == [errors.NONE, errors.NONE]
+
+
+@pytest.mark.parametrize(
+    ("name", "tags"), [("g", "t" * 4_096), ("g" * 4_096, "t"), ("g", "\x01" * 700)]
+)
+def test_the_bytes_of_a_groups_settings_are_bounded(
+    someone: Operator, name: str, tags: str
+) -> None:
+    key = "streams.rack.aware.assignment.tags"
+
+    refused = someone.change(GROUP, name, (key, SET, tags))
+    taken = someone.change(GROUP, name[:1_000], (key, SET, tags[:200]))
+
+    assert refused.error_code == errors.POLICY_VIOLATION
+    assert "4096 are the most" in (refused.error_message or "")
+    assert taken.error_code == errors.NONE
+
+
+def test_settings_of_a_group_that_are_too_long_from_before_may_go_one_by_one(
+    someone: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags, reset = "streams.rack.aware.assignment.tags", "share.auto.offset.reset"
+    long, longer = ("t" * size for size in (6_000, 6_001))
+    with monkeypatch.context() as before:
+        before.setattr(config_decisions, "GROUP_SETTINGS_BYTES_MAX", 10_000)
+        someone.change(GROUP, "g", (tags, SET, long), (reset, SET, "latest"))
+
+    grown = someone.change(GROUP, "g", (tags, SET, longer))
+    shrunk = someone.change(GROUP, "g", (reset, DELETE, None))
+    gone = someone.change(GROUP, "g", (tags, DELETE, None))
+
+    codes = [one.error_code for one in (grown, shrunk, gone)]
+    assert codes == [errors.POLICY_VIOLATION, errors.NONE, errors.NONE]

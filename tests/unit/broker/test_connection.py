@@ -7,20 +7,20 @@ from hypothesis import given, strategies as st
 
 from tarry.base.errors import ProtocolViolation
 from tarry.base.limits import FRAME_AGE_MS_MAX
-from tarry.broker.connection import Connection
+from tarry.broker.kafka_connection import FrameHandler, KafkaConnection
 
 FRAME_BYTES_MAX = 1_000
 
 
-def connection() -> Connection:
-    return Connection(1, "PLAINTEXT", "127.0.0.1:5", FRAME_BYTES_MAX)
+def connection() -> KafkaConnection:
+    return KafkaConnection(FrameHandler(), 1, "PLAINTEXT", "127.0.0.1:5", FRAME_BYTES_MAX)
 
 
 def framed(body: bytes) -> bytes:
     return len(body).to_bytes(4, "big", signed=True) + body
 
 
-def frames_of(peer: Connection, now_ms: int = 0) -> list[bytes]:
+def frames_of(peer: KafkaConnection, now_ms: int = 0) -> list[bytes]:
     frames = []
     while (position := peer.next_frame(now_ms)) >= 0:
         frames.append(peer.data[position : peer.position])
@@ -77,8 +77,8 @@ def test_an_unfinished_frame_is_late_a_minute_after_its_first_byte() -> None:
         peer.feed(b"\x00")
         frames_of(peer, now_ms=moment * 10_000)
 
-    assert not peer.is_frame_late(FRAME_AGE_MS_MAX + 4)
-    assert peer.is_frame_late(FRAME_AGE_MS_MAX + 5)
+    assert not peer.is_late(FRAME_AGE_MS_MAX + 4)
+    assert peer.is_late(FRAME_AGE_MS_MAX + 5)
 
 
 def test_a_whole_frame_ends_the_clock_of_its_first_byte() -> None:
@@ -89,4 +89,4 @@ def test_a_whole_frame_ends_the_clock_of_its_first_byte() -> None:
     peer.feed(frame[6:])
     frames_of(peer, now_ms=6)
 
-    assert not peer.is_frame_late(10 * FRAME_AGE_MS_MAX)
+    assert not peer.is_late(10 * FRAME_AGE_MS_MAX)

@@ -176,7 +176,7 @@ def test_an_addition_that_is_not_durable_in_time_is_answered_so_and_counts_later
     timed_out = list(asked.codes)
     hand.settle()
 
-    assert (waiting, timed_out) == (1, [errors.REQUEST_TIMED_OUT])
+    assert (waiting, timed_out) == (1, [errors.COORDINATOR_NOT_AVAILABLE])
     assert asked.codes == timed_out
     assert shard.totals == {"clicks": 1}
     assert (hand.counters.waiting, hand.counters.context.recorded.watched) == (0, 0)

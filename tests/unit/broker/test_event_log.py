@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,12 +12,12 @@ from hypothesis import given, strategies as st
 from tests.support.broker.broker_user import ORDERS, User, a_batch, values_in
 from tests.support.broker.group_user import GroupUser, Member
 
-from tarry.base.turn import Turn
 from tarry.broker.events.kinds import Event
 from tarry.broker.events.operation_waits import SUBJECTS_MAX, OperationWaits, bucket_of
-from tarry.cluster.topic_names import EVENTS_TOPIC
-from tarry.group.notes import Note, RebalanceBegan
-from tarry.purgatory import PayloadOperation, Purgatory
+from tarry.cluster.state.topic_names import EVENTS_TOPIC
+from tarry.group.classic.notes import RebalanceBegan
+from tarry.group.notes import Note
+from tarry.purgatory import DelayedOperation, OperationListener, PayloadOperation, Purgatory
 from tarry.simulation.by_hand import BrokerByHand
 from tarry.simulation.groups.workload import GroupsWorkload
 from tarry.simulation.records.workload import RecordsWorkload
@@ -74,7 +75,6 @@ def test_without_the_setting_nothing_is_there() -> None:
     pass_time(hand, 60_000)
 
     assert EVENTS_TOPIC not in hand.broker.topics
-    assert all(each.listener is None for each in hand.broker.parts.purgatories())
 
 
 def test_nothing_is_appended_while_nothing_happens() -> None:
@@ -293,19 +293,41 @@ def test_the_page_names_every_field_of_every_kind() -> None:
 # --- Waits of one purgatory.
 
 
-def waits_of(now_ms: int = 0) -> tuple[Turn, OperationWaits]:
-    turn = Turn(now_ms, 0)
-    return turn, OperationWaits(turn, "Test", "ignored")
+class Noting(OperationListener):
+    """A second listener, beside the event log."""
+
+    def __init__(self) -> None:
+        self.waits: list[tuple[Hashable, int, bool]] = []
+
+    def on_completed(
+        self, operation: DelayedOperation, key: Hashable, waited_ms: int, is_expired: bool
+    ) -> None:
+        self.waits.append((key, waited_ms, is_expired))
+
+
+def test_the_event_log_and_another_listener_are_told_of_the_same_waits() -> None:
+    hand = quiet_broker()
+    purgatory = hand.broker.fetches.purgatory
+    noting = Noting()
+    purgatory.listen(noting)
+    User(hand).send_fetch(0, max_wait_ms=400)
+
+    pass_time(hand, INTERVAL_MS)
+
+    key = hand.broker.topics[ORDERS].partitions[0].watch_key
+    assert noting.waits == [(key, 400, True)]
+    (told_of,) = (each for each in told(hand, "operations") if each["purgatory"] == "Fetch")
+    assert (told_of["subject"], told_of["sum_ms"], told_of["expired"]) == (ORDERS, 400, 1)
+    assert purgatory.waits[(400).bit_length()] == 1
 
 
 def test_topics_beyond_the_limit_are_counted_together() -> None:
-    turn, waits = waits_of()
+    waits = OperationWaits("Test", "ignored")
     purgatory = Purgatory(TimingWheel(0), "Test")
-    purgatory.listener = waits
+    purgatory.listen(waits)
     for number in range(SUBJECTS_MAX + 10):
         operation = Noted(1_000, None)
         purgatory.try_complete_else_watch(operation, [(f"topic-{number}", 0, b"")])
-        turn.now_ms += 1
         operation.force_complete()
 
     assert len(waits.by_subject) == SUBJECTS_MAX + 1

@@ -47,6 +47,7 @@ LOOKS = """
 3         -           1           all    refused   diverges
 3         -           0           all    refused   diverges
 3         -           3           all    refused   OFFSET_OUT_OF_RANGE
+7         -           2           all    refused   diverges
 
 # The first batch counts whole, however small the limit.
 3         -           -           none   1         NONE
@@ -129,7 +130,7 @@ def test_a_look_counts_what_the_answer_would_hold(
 def test_what_is_not_here_has_the_code_that_the_fetch_brought(scene: PartitionScene) -> None:
     gone = FetchStatus(None, FetchPartition(partition=9), errors.UNKNOWN_TOPIC_OR_PARTITION)
     given_up = status_of(scene, 3)
-    scene.partition.close()
+    scene.partition.leadership.close()
 
     found = [status.look(limits(), is_first=True) for status in (gone, given_up)]
 

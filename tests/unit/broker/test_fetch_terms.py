@@ -286,7 +286,7 @@ def test_a_waiting_reader_is_told_when_its_epoch_is_behind(user: User) -> None:
     partition = user.hand.broker.topics[ORDERS].partitions[0]
     assert reader.answers() == []
 
-    partition.leader_epoch = 1
+    partition.leadership.leader_epoch = 1
     user.produce(a_batch(b"a"))
 
     (answer,) = reader.answers()

@@ -108,7 +108,11 @@ def test_a_log_that_cannot_be_opened_is_refused_and_opened_when_others_are_flush
     disk.files_max = 4
 
     first = produce_to_all(user, 6)
-    dirty = [one.index for one in hand.broker.topics.partitions() if one.log.has_unflushed_bytes]
+    dirty = [
+        one.leadership.index
+        for one in hand.broker.topics.partitions()
+        if one.log.has_unflushed_bytes
+    ]
     disk.files_max = MANY
     again = produce_to_all(user, 6)
 

@@ -184,5 +184,5 @@ def test_a_damaged_replica_is_told_as_offline_and_others_are_not(flawed: BrokerB
         offline = {topic.name: topic.partitions[0].offline_replicas for topic in answer.topics}
         leaders = {topic.partitions[0].leader_id for topic in answer.topics}
         assert offline == {ORDERS: [flawed.broker.broker_id], "other": []}
-        # What is before the flaw is still read there.
+        # Records before the flaw are still read there.
         assert leaders == {flawed.broker.broker_id}

@@ -7,7 +7,7 @@ from tests.support.broker.admin_user import TOPIC, Operator
 from tests.support.broker.broker_user import ORDERS, a_batch, produced, values_in
 
 from tarry.base import errors
-from tarry.cluster.config_changes import DELETE, SET
+from tarry.cluster.configs.config_changes import DELETE, SET
 from tarry.simulation.by_hand import BrokerByHand
 
 EVERY_RECORD = {"flush_messages": "1"}

@@ -22,9 +22,8 @@ from tests.support.broker.group_user import (
 )
 
 from tarry.base import errors
-from tarry.group.decision import (
-    PENDING_MEMBERS_MAX,
-)
+from tarry.base.limits import PROTOCOLS_PER_MEMBER_MAX
+from tarry.group.classic.joining import PENDING_MEMBERS_MAX
 from tarry.protocol import api_keys
 from tarry.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -214,31 +213,39 @@ def test_no_common_protocol_is_refused_and_the_group_works_on(hand: BrokerByHand
     assert member.heartbeat() == errors.NONE
 
 
-def test_ten_thousand_protocols_are_taken(hand: BrokerByHand) -> None:
-    protocols = tuple((f"protocol-{number}", b"m") for number in range(10_000))
+def test_a_hundred_protocols_are_taken(hand: BrokerByHand) -> None:
+    protocols = tuple((f"protocol-{number}", b"m") for number in range(PROTOCOLS_PER_MEMBER_MAX))
     leader, other = Member(hand, protocols=protocols), Member(hand, protocols=protocols[::-1])
 
     stabilize(leader, other)
 
     described = leader.describe()
     assert described.group_state == "Stable"
-    assert described.protocol_data in ("protocol-0", "protocol-9999")
+    assert described.protocol_data in ("protocol-0", "protocol-99")
     assert [each.member_metadata for each in described.members] == [b"m", b"m"]
+
+
+def test_more_protocols_are_refused(hand: BrokerByHand) -> None:
+    protocols = tuple((f"{number}", b"m") for number in range(PROTOCOLS_PER_MEMBER_MAX + 1))
+
+    joined = Member(hand, protocols=protocols).join_answer()
+
+    assert joined.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
 
 
 # --- Sizes.
 
 
-def test_metadata_of_20_megabytes_is_refused_by_the_log_and_not_before(
+def test_metadata_of_12_megabytes_is_refused_by_the_log_and_not_before(
     hand: BrokerByHand,
 ) -> None:
     """As in Kafka: what is said in a join is the members' own, until it is to be written."""
-    member = Member(hand, protocols=(("range", b"m" * 20_000_000),))
+    member = Member(hand, protocols=(("range", b"m" * 12_000_000),))
     joined = member.join()
 
     synced = member.sync()
 
-    assert (joined.error_code, len(joined.members[0].metadata)) == (errors.NONE, 20_000_000)
+    assert (joined.error_code, len(joined.members[0].metadata)) == (errors.NONE, 12_000_000)
     assert synced.error_code == errors.UNKNOWN_SERVER_ERROR
     assert member.state() == "PreparingRebalance"
     end = hand.broker.topics[OFFSETS_TOPIC].partitions[0].log.log_end_offset
@@ -255,13 +262,15 @@ def test_an_assignment_of_20_megabytes_is_refused_by_the_log(hand: BrokerByHand)
     assert member.heartbeat() == errors.REBALANCE_IN_PROGRESS
 
 
-def test_a_commit_of_100000_partitions_is_more_than_a_batch_holds(hand: BrokerByHand) -> None:
+def test_a_commit_that_names_partitions_99999_times_takes_the_last_of_each(
+    hand: BrokerByHand,
+) -> None:
     user = GroupUser(hand)
 
-    codes = commit_many(user, 100_000)
+    codes = commit_many(user, 99_999)
 
-    assert codes == {errors.UNKNOWN_SERVER_ERROR}
-    assert user.all_offsets() == {}
+    assert codes == {errors.NONE}
+    assert sorted(user.all_offsets().values()) == [99_995, 99_996, 99_997, 99_998]
 
 
 def test_a_commit_of_as_many_partitions_as_a_batch_holds_is_taken(hand: BrokerByHand) -> None:
@@ -273,10 +282,10 @@ def test_a_commit_of_as_many_partitions_as_a_batch_holds_is_taken(hand: BrokerBy
     assert user.all_offsets() == {(ORDERS, index): 9_996 + index for index in range(4)}
 
 
-def test_a_commit_for_100000_partitions_that_are_not_there_is_refused(hand: BrokerByHand) -> None:
+def test_a_commit_for_99999_partitions_that_are_not_there_is_refused(hand: BrokerByHand) -> None:
     user = GroupUser(hand)
 
-    codes = commit_many(user, 100_000, topic="nowhere")
+    codes = commit_many(user, 99_999, topic="nowhere")
 
     assert codes == {errors.UNKNOWN_TOPIC_OR_PARTITION}
 
@@ -379,7 +388,7 @@ def test_who_leaves_10000_times_at_once_leaves_once(hand: BrokerByHand) -> None:
     answer = member.request(LeaveGroupResponse, api_keys.LEAVE_GROUP, 5, request)
 
     codes = [each.error_code for each in answer.members]
-    assert codes == [errors.NONE] + [errors.UNKNOWN_MEMBER_ID] * 9_999
+    assert codes == [errors.NONE]
 
 
 @pytest.mark.parametrize("generation_id", [-1, -2, 0, 2, 2**31 - 1])
@@ -445,7 +454,7 @@ def test_groups_are_found_in_every_version(version: int) -> None:
     answer = user.request(FindCoordinatorResponse, api_keys.FIND_COORDINATOR, version, request)
 
     found = [answer] if version < 4 else answer.coordinators
-    where = (errors.NONE, hand.broker.broker_id, "localhost", 9092)
+    where = (errors.NONE, hand.broker.broker_id, "127.0.0.1", 9092)
     assert [(each.error_code, each.node_id, each.host, each.port) for each in found] == [
         where
     ] * len(found)
@@ -488,3 +497,21 @@ def test_a_sync_that_must_name_its_protocol_and_does_not_is_refused() -> None:
     answer = user.request(SyncGroupResponse, api_keys.SYNC_GROUP, 5, request)
 
     assert answer.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_members_beyond_a_groups_metadata_are_turned_away_with_a_line_in_the_log(
+    hand: BrokerByHand, caplog: pytest.LogCaptureFixture
+) -> None:
+    greedy = [Member(hand, "greedy") for _ in range(5)]
+    for member in greedy:
+        member.get_id()
+        request = member.join_request()
+        request.protocols[0].metadata = bytes(5 << 20)
+        member.client.send(api_keys.JOIN_GROUP, 9, request)
+    pass_time(hand, 4_000)
+
+    codes = [answer.error_code for member in greedy for answer in member.client.answers()]
+
+    # The first is in; the next two wait until it has joined again.
+    assert sorted(codes) == [0, *[errors.GROUP_MAX_SIZE_REACHED] * 2]
+    assert [r.getMessage() for r in caplog.records if "JoinGroup: members" in r.getMessage()]

@@ -96,7 +96,7 @@ def test_what_was_committed_for_a_deleted_topic_is_not_its_successors_for_a_mome
     shard = hand.broker.groups.shards[0]
     assert ORDERS in shard.group(groups[-1]).offsets, "it was forgotten too early for this test"
 
-    topics = [OffsetFetchRequestTopics(ORDERS, [0])] if names_topics else None
+    topics = [OffsetFetchRequestTopics(ORDERS, partition_indexes=[0])] if names_topics else None
     asked = OffsetFetchRequestGroup(groups[-1], topics=topics)
     reader = GroupUser(hand)
     reader.client.send(api_keys.OFFSET_FETCH, 8, OffsetFetchRequest(groups=[asked]))

@@ -14,7 +14,9 @@ from tests.support.broker.group_user import (
 )
 
 from tarry.base import errors
-from tarry.group.notes import AssignmentMissing, MemberRemoved, RebalanceBegan
+from tarry.broker.coordinator.groups.memory import NOTES_KEY
+from tarry.group.classic.notes import AssignmentMissing, RebalanceBegan
+from tarry.group.notes import MemberRemoved
 from tarry.protocol import api_keys
 from tarry.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -171,15 +173,15 @@ def test_an_unknown_group_is_dead_and_from_version_6_on_an_error(version: int) -
         assert described.error_code == errors.NONE
 
 
-def test_several_groups_are_described_in_the_order_in_which_they_were_named(
+def test_several_groups_are_described_once_each_in_the_order_of_their_names_in_the_request(
     hand: BrokerByHand,
 ) -> None:
     request = DescribeGroupsRequest(groups=["workers", "nobody", "empty", "workers"])
 
     answer = GroupUser(hand).request(DescribeGroupsResponse, api_keys.DESCRIBE_GROUPS, 6, request)
 
-    assert [each.group_id for each in answer.groups] == ["workers", "nobody", "empty", "workers"]
-    assert [each.group_state for each in answer.groups] == ["Stable", "Dead", "Empty", "Stable"]
+    assert [each.group_id for each in answer.groups] == ["workers", "nobody", "empty"]
+    assert [each.group_state for each in answer.groups] == ["Stable", "Dead", "Empty"]
 
 
 @pytest.mark.parametrize(("asks", "operations"), [(True, GROUP_OPERATIONS), (False, NOT_ASKED)])
@@ -206,7 +208,7 @@ def test_notes_of_long_names_and_many_members_stay_short_and_can_be_described() 
         ],
     )
 
-    asked = DescribeConfigsResource(32, READERS, None)
+    asked = DescribeConfigsResource(32, READERS, [NOTES_KEY])
     answer = hand.connect().ask(api_keys.DESCRIBE_CONFIGS, 1, DescribeConfigsRequest([asked]))
     assert isinstance(answer, DescribeConfigsResponse)
     sizes = [len(each.value or "") for each in answer.results[0].configs]

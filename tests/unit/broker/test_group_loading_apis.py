@@ -19,6 +19,7 @@ from tests.support.broker.group_user import (
 from tarry.base import errors
 from tarry.base.placement import partition_of_key
 from tarry.protocol import api_keys
+from tarry.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tarry.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from tarry.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
@@ -55,15 +56,19 @@ LOADING = errors.COORDINATOR_LOAD_IN_PROGRESS
 
 
 def fill(user: GroupUser, group: str, megabytes: int) -> None:
-    """A log that takes several turns to load: the same partition over and over."""
+    """A log that takes several turns to load: the same partitions over and over."""
+    if "wide" not in user.hand.broker.topics:
+        wide = CreatableTopic(name="wide", num_partitions=200, replication_factor=1)
+        created = CreateTopicsRequest(topics=[wide], timeout_ms=1_000)
+        user.client.ask(api_keys.CREATE_TOPICS, 7, created)
     rows = [
         OffsetCommitRequestPartition(
-            partition_index=0, committed_offset=number, committed_metadata="x" * 4_096
+            partition_index=number, committed_offset=number, committed_metadata="x" * 4_096
         )
         for number in range(200)
     ]
     request = OffsetCommitRequest(
-        group_id=group, topics=[OffsetCommitRequestTopic(name=ORDERS, partitions=rows)]
+        group_id=group, topics=[OffsetCommitRequestTopic(name="wide", partitions=rows)]
     )
     for _ in range(megabytes):
         answer = user.client.ask(api_keys.OFFSET_COMMIT, 9, request)
@@ -348,4 +353,4 @@ def test_a_loading_that_is_broken_off_begins_again_at_the_next_start(
     user = GroupUser(hand)
     assert user.offset() == 7
     assert user.state() == "Stable"
-    assert user.offset("filler") == 199
+    assert user.offset("filler", topic="wide", index=199) == 199

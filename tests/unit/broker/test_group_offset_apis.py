@@ -261,7 +261,7 @@ def test_a_partition_that_is_named_twice_has_the_last_of_its_offsets(user: Group
         OffsetCommitRequest(group_id=READERS, topics=topics),
     )
 
-    assert [each.error_code for each in answer.topics[0].partitions] == [errors.NONE] * 3
+    assert [each.error_code for each in answer.topics[0].partitions] == [errors.NONE]
     assert user.offset() == 8
 
 
@@ -330,7 +330,8 @@ def test_several_groups_are_answered_each_with_its_own(user: GroupUser, version:
         OffsetFetchRequestGroup(group_id=READERS, topics=topics),
         OffsetFetchRequestGroup(group_id="others", topics=None),
         OffsetFetchRequestGroup(group_id="nobody", topics=topics),
-        OffsetFetchRequestGroup(group_id="nobody", topics=None),
+        OffsetFetchRequestGroup(group_id="none", topics=None),
+        OffsetFetchRequestGroup(group_id=READERS, topics=None),
         version=version,
     )
 
@@ -345,7 +346,7 @@ def test_several_groups_are_answered_each_with_its_own(user: GroupUser, version:
         (READERS, errors.NONE, [7]),
         ("others", errors.NONE, [8]),
         ("nobody", errors.NONE, [-1]),
-        ("nobody", errors.NONE, []),
+        ("none", errors.NONE, []),
     ]
 
 

@@ -57,7 +57,7 @@ def test_the_first_who_asks_for_a_coordinator_makes_the_topic() -> None:
     partitions, replicas, configs = groups_topic(hand.broker)
     assert not before
     assert (found.error_code, found.node_id) == (errors.NONE, hand.broker.broker_id)
-    assert (found.host, found.port) == ("localhost", 9092)
+    assert (found.host, found.port) == ("127.0.0.1", 9092)
     assert (partitions, replicas) == (50, 1)
     assert configs == {
         "cleanup.policy": "compact",

@@ -113,7 +113,7 @@ def test_the_initial_delay_does_not_end_early_though_one_leaves_and_all_others_a
 def test_a_round_has_one_join_operation_however_many_join() -> None:
     hand = group_broker()
     members = stable_group(hand, 2)
-    before = hand.broker.groups.shared.joins.completed_total
+    before = hand.broker.groups.shared.phases["Join"].completed_total
 
     newcomers = [Member(hand) for _ in range(5)]
     counts = []
@@ -126,7 +126,7 @@ def test_a_round_has_one_join_operation_however_many_join() -> None:
 
     assert counts == [1] * 5
     assert [each.take_join().generation_id for each in (*members, *newcomers)] == [3] * 7
-    assert hand.broker.groups.shared.joins.completed_total == before + 1
+    assert hand.broker.groups.shared.phases["Join"].completed_total == before + 1
     assert "Join" not in waiting_in(hand)
 
 
@@ -399,7 +399,7 @@ def test_a_commit_times_out_while_the_disk_hangs_and_counts_once_it_is_durable()
     hand.settle()
 
     assert early == []
-    assert set(commit_codes(late)) == {errors.REQUEST_TIMED_OUT}
+    assert set(commit_codes(late)) == {errors.COORDINATOR_NOT_AVAILABLE}
     assert waiting == {}
     assert user.answers() == []
     assert reader.offset() == 7
@@ -416,7 +416,7 @@ def test_the_time_that_a_commit_may_take_is_a_setting() -> None:
     pass_time_without_disk(hand, 1)
 
     assert early == []
-    assert [commit_codes(each) for each in user.answers()] == [[errors.REQUEST_TIMED_OUT]]
+    assert [commit_codes(each) for each in user.answers()] == [[errors.COORDINATOR_NOT_AVAILABLE]]
 
 
 def test_deletions_time_out_while_the_disk_hangs() -> None:
@@ -431,9 +431,9 @@ def test_deletions_time_out_while_the_disk_hangs() -> None:
 
     pass_time_without_disk(hand, 5_000)
 
-    assert user.answer(OffsetDeleteResponse).error_code == errors.REQUEST_TIMED_OUT
+    assert user.answer(OffsetDeleteResponse).error_code == errors.COORDINATOR_NOT_AVAILABLE
     codes = [each.error_code for each in other.answer(DeleteGroupsResponse).results]
-    assert codes == [errors.REQUEST_TIMED_OUT, errors.GROUP_ID_NOT_FOUND]
+    assert codes == [errors.COORDINATOR_NOT_AVAILABLE, errors.GROUP_ID_NOT_FOUND]
     hand.settle()
     assert user.group_ids() == []
     assert waiting_in(hand) == {}
@@ -527,3 +527,29 @@ def test_a_negative_rebalance_timeout_is_none_before_and_after_a_crash() -> None
 
     assert live[member.member_id].rebalance_timeout_ms == 0
     assert loaded[member.member_id].rebalance_timeout_ms == 0
+
+
+# --- Topics without their logs.
+
+
+def refuse_directories(hand: BrokerByHand) -> None:
+    for index in range(2):
+        hand.disk.refuse_directory(f"late-{index}")
+
+
+def test_offsets_ask_the_metadata_what_there_is_and_not_which_logs_are_here() -> None:
+    hand = group_broker()
+    user = GroupUser(hand)
+    refuse_directories(hand)
+    user.create("late", 2)
+    assert hand.broker.topics.partition("late", 0) is None
+
+    codes = user.commit({0: 7, 1: 8, 2: 9}, topic="late")
+    found = [user.offset(topic="late", index=index) for index in range(2)]
+    everything = user.all_offsets()
+    deleted = user.delete_offsets(0, 2, topic="late")
+
+    assert codes == [errors.NONE, errors.NONE, errors.UNKNOWN_TOPIC_OR_PARTITION]
+    assert found == [7, 8]
+    assert everything == {("late", 0): 7, ("late", 1): 8}
+    assert deleted == [errors.NONE, errors.UNKNOWN_TOPIC_OR_PARTITION]

@@ -6,23 +6,27 @@ import itertools
 
 from tests.support.broker.admin_user import Operator
 from tests.support.broker.broker_user import a_batch, records_in
+from tests.support.broker.stand_in_member import join
 from tests.support.metadata_stores import GivenChange
 
 from tarry.base import errors
 from tarry.base.errors import StorageError
+from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
-from tarry.cluster.records import (
+from tarry.broker.metadata.hosting import HOSTED_PER_TURN, RETRIED_PER_TURN
+from tarry.broker.part import Part
+from tarry.cluster.state.records import (
+    ConfigChanged,
     MetadataRecord,
     PartitionChanged,
-    PartitionRow,
     PartitionsAdded,
     TopicCreated,
     TopicDeleted,
 )
 from tarry.log.logs import Logs
-from tarry.partition.role import Role
-from tarry.partition.state import Partition
+from tarry.partition.leadership import Leadership
 from tarry.protocol import api_keys
+from tarry.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tarry.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -32,8 +36,8 @@ from tarry.protocol.messages.produce import ProduceResponse
 from tarry.simulation.by_hand import BrokerByHand
 
 SPREAD = b"spread".ljust(16, b".")
-HERE = PartitionRow(1, 0, 0, [1], [1])
-ELSEWHERE = PartitionRow(2, 0, 0, [2], [2])
+HERE = PartitionRow(1, 0, -1, 0, [1], [1])
+ELSEWHERE = PartitionRow(2, 0, -1, 0, [2], [2])
 
 
 def change(someone: Operator, *records: MetadataRecord) -> None:
@@ -105,30 +109,28 @@ def test_a_topic_that_grows_gets_the_logs_that_are_this_brokers() -> None:
     assert hosted(someone) == [0, 2, 4]
 
 
-class Roles:
-    """A listener that keeps what it hears."""
+class Roles(Part):
+    """A part that keeps the roles that are reported to it."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[int, bool | None, bool]] = []
 
-    def on_role(self, partition: Partition, before: Role | None, after: Role) -> None:
-        assert partition.is_leader == after.is_leader
-        self.heard.append(
-            (partition.index, None if before is None else before.is_leader, after.is_leader)
-        )
+    def on_role(
+        self, leadership: Leadership, before: PartitionRow | None, was_leader: bool
+    ) -> None:
+        was = None if before is None else was_leader
+        self.heard.append((leadership.index, was, leadership.is_leader))
 
 
 def test_a_broker_of_a_cluster_leads_what_names_its_present_life() -> None:
     someone = Operator(BrokerByHand())
-    hosting = someone.hand.broker.hosting
-    hosting.is_member = True
-    hosting.own_epoch = lambda: 7
+    join(someone.hand.broker, 7)
     rows = [
-        PartitionRow(1, 0, 0, [1, 2], [1, 2], 7),
-        PartitionRow(1, 0, 0, [1, 2], [1, 2], 6),
-        PartitionRow(2, 0, 0, [1, 2], [1, 2], 7),
-        PartitionRow(1, 0, 0, [1, 2], [1, 2], -1),
-        PartitionRow(2, 0, 0, [2], [2], 5),
+        PartitionRow(1, 0, 7, 0, [1, 2], [1, 2]),
+        PartitionRow(1, 0, 6, 0, [1, 2], [1, 2]),
+        PartitionRow(2, 0, 7, 0, [1, 2], [1, 2]),
+        PartitionRow(1, 0, -1, 0, [1, 2], [1, 2]),
+        PartitionRow(2, 0, 5, 0, [2], [2]),
     ]
 
     change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=rows, configs={}))
@@ -136,8 +138,8 @@ def test_a_broker_of_a_cluster_leads_what_names_its_present_life() -> None:
     topic = someone.hand.broker.topics["spread"]
     assert (list(topic.partitions), list(topic.followed)) == ([0], [1, 2, 3])
     assert list(topic.elsewhere) == [4]
-    assert [each.index for each in someone.hand.broker.topics.replicas()] == [0, 1, 2, 3]
-    assert [each.index for each in someone.hand.broker.topics.partitions()] == [0]
+    assert [each.leadership.index for each in someone.hand.broker.topics.replicas()] == [0, 1, 2, 3]
+    assert [each.leadership.index for each in someone.hand.broker.topics.partitions()] == [0]
     assert someone.produce(a_batch(b"a"), topic="spread", indexes=(2,)).error_code == (
         errors.NOT_LEADER_OR_FOLLOWER
     )
@@ -147,31 +149,31 @@ def test_roles_change_with_rows_and_lives_and_listeners_hear_each_once() -> None
     someone = Operator(BrokerByHand())
     hosting = someone.hand.broker.hosting
     roles = Roles()
-    hosting.role_listeners.append(roles)
-    hosting.is_member = True
-    hosting.own_epoch = lambda: 7
-    first = PartitionRow(1, 0, 0, [1, 2], [1, 2], 7)
+    someone.hand.broker.parts.add(roles)
+    member = join(someone.hand.broker, 7)
+    first = PartitionRow(1, 0, 7, 0, [1, 2], [1, 2])
     change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=[first], configs={}))
     came = list(roles.heard)
 
-    hosting.own_epoch = lambda: 9
+    member.epoch = 9
     hosting.on_own_life()
     hosting.on_own_life()
     deposed = list(someone.hand.broker.topics["spread"].followed)
-    again = PartitionRow(1, 1, 1, [1, 2], [1], 9)
+    again = PartitionRow(1, 1, 9, 1, [1, 2], [1])
     change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=again))
 
     assert came == [(0, None, True)]
     assert roles.heard[1:] == [(0, True, False), (0, False, True)]
     assert deposed == [0]
     partition = someone.hand.broker.topics["spread"].partitions[0]
-    assert (partition.leader_epoch, partition.isr, partition.leader_broker_epoch) == (1, [1], 9)
+    led = partition.leadership
+    assert (led.leader_epoch, led.isr, led.leader_broker_epoch) == (1, [1], 9)
 
 
 def test_a_replica_that_a_row_adds_gets_its_log() -> None:
     someone = spread_topic()
 
-    moved = PartitionRow(2, 1, 1, [2, 1], [2])
+    moved = PartitionRow(2, 1, -1, 1, [2, 1], [2])
     change(someone, PartitionChanged(topic_id=SPREAD, index=1, row=moved))
 
     topic = someone.hand.broker.topics["spread"]
@@ -183,14 +185,13 @@ def test_a_replica_that_a_row_adds_gets_its_log() -> None:
 def test_who_waits_for_a_partition_that_gets_another_leader_is_told_at_once() -> None:
     someone = Operator(BrokerByHand())
     hosting = someone.hand.broker.hosting
-    hosting.is_member = True
-    hosting.own_epoch = lambda: 7
-    first = PartitionRow(1, 0, 0, [1, 2], [1], 7)
+    member = join(someone.hand.broker, 7)
+    first = PartitionRow(1, 0, 7, 0, [1, 2], [1])
     change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=[first], configs={}))
     someone.send_produce(a_batch(b"late"), topic="spread")
     someone.send_produce(a_batch(b"later"), topic="spread")
 
-    hosting.own_epoch = lambda: 9
+    member.epoch = 9
     hosting.on_own_life()
     someone.hand.turn()
 
@@ -201,18 +202,17 @@ def test_who_waits_for_a_partition_that_gets_another_leader_is_told_at_once() ->
 def test_what_was_flushed_between_two_leaderships_counts() -> None:
     someone = Operator(BrokerByHand())
     hosting = someone.hand.broker.hosting
-    hosting.is_member = True
-    hosting.own_epoch = lambda: 7
-    first = PartitionRow(1, 0, 0, [1], [1], 7)
+    member = join(someone.hand.broker, 7)
+    first = PartitionRow(1, 0, 7, 0, [1], [1])
     change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=[first], configs={}))
     batch = a_batch(b"a", producer_id=5)
     someone.send_produce(batch, topic="spread")
-    hosting.own_epoch = lambda: 9
+    member.epoch = 9
     hosting.on_own_life()
     someone.hand.settle()
     produced(someone)
 
-    again = PartitionRow(1, 1, 1, [1], [1], 9)
+    again = PartitionRow(1, 1, 9, 1, [1], [1])
     change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=again))
 
     assert someone.hand.broker.topics["spread"].partitions[0].high_watermark == 1
@@ -256,23 +256,21 @@ def test_a_removal_whose_record_the_disk_refused_is_recorded_later() -> None:
 
 def as_member(someone: Operator) -> Operator:
     """Let the broker be one of a cluster, in its life 7."""
-    hosting = someone.hand.broker.hosting
-    hosting.is_member = True
-    hosting.own_epoch = lambda: 7
+    join(someone.hand.broker, 7)
     return someone
 
 
 def member_with_records() -> Operator:
     """Return an operator of a broker that leads a partition with a record in it."""
     someone = as_member(Operator(BrokerByHand()))
-    first = PartitionRow(1, 0, 0, [1], [1], 7)
+    first = PartitionRow(1, 0, 7, 0, [1], [1])
     change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=[first], configs={}))
     assert someone.produce(a_batch(b"old"), topic="spread").error_code == errors.NONE
     return someone
 
 
-LEFT_OUT = PartitionRow(2, 1, 1, [2], [2], 8)
-BACK = PartitionRow(2, 2, 2, [2, 1], [2], 8)
+LEFT_OUT = PartitionRow(2, 1, 8, 1, [2], [2])
+BACK = PartitionRow(2, 2, 8, 2, [2, 1], [2])
 
 
 def test_a_replica_that_a_row_takes_away_leaves_nothing_here() -> None:
@@ -305,10 +303,10 @@ def test_what_a_refused_disk_has_left_is_put_away_when_the_replica_comes_back() 
     someone = member_with_records()
     hand = someone.hand
     topic = hand.broker.topics["spread"]
-    # As if the renaming had failed: the row is applied, and the directory is still there.
-    partition = topic.partitions[0]
-    topic.drop(partition)
-    hand.broker.hosting._close_one(partition)
+    # The state after a failed renaming: the row is applied, and the directory is still there.
+    leadership = topic.partitions[0].leadership
+    topic.leave(leadership.index)
+    hand.broker.hosting._close_one(leadership)
 
     change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=BACK))
 
@@ -338,13 +336,13 @@ class CountingSettings:
 
 def test_replicas_that_rows_add_cost_by_themselves_and_not_by_the_topic() -> None:
     someone = as_member(Operator(BrokerByHand()))
-    rows = [PartitionRow(2, 0, 0, [2], [2], 5)] * 100
+    rows = [PartitionRow(2, 0, 5, 0, [2], [2])] * 100
     change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=rows, configs={}))
     hosting = someone.hand.broker.hosting
     counting = CountingSettings(hosting._settings)
     hosting._settings = counting  # type: ignore[assignment]
 
-    here = PartitionRow(2, 0, 1, [2, 1], [2], 5)
+    here = PartitionRow(2, 0, 5, 1, [2, 1], [2])
     added = range(0, 100, 10)
     for index in added:
         change(someone, PartitionChanged(topic_id=SPREAD, index=index, row=here))
@@ -362,8 +360,8 @@ def many_of_this_broker(count: int) -> tuple[Operator, Roles]:
     hosting = someone.hand.broker.hosting
     hosting.hosted_per_turn = PER_TURN
     roles = Roles()
-    hosting.role_listeners.append(roles)
-    rows = [PartitionRow(2, 0, 0, [2, 1], [2, 1], 5)] * count
+    someone.hand.broker.parts.add(roles)
+    rows = [PartitionRow(2, 0, 5, 0, [2, 1], [2, 1])] * count
     record = TopicCreated(topic_id=SPREAD, name="spread", partitions=rows, configs={})
     someone.hand.broker.store.change(GivenChange(record))
     for _ in range(5):
@@ -391,13 +389,54 @@ def test_a_member_makes_the_logs_of_a_large_topic_some_in_each_turn() -> None:
     assert [index for index, _, _ in roles.heard] == list(range(count))
 
 
+def test_a_broker_that_is_alone_makes_the_logs_of_a_large_topic_some_in_each_turn() -> None:
+    someone = Operator(BrokerByHand())
+    count = 3 * HOSTED_PER_TURN
+    wanted = CreatableTopic(name="large", num_partitions=count, replication_factor=1)
+    someone.client.send(api_keys.CREATE_TOPICS, 7, CreateTopicsRequest([wanted], timeout_ms=5_000))
+    topics, sizes, leaders = someone.hand.broker.topics, [0], []
+    while len(sizes) < 10:
+        someone.hand.turn(*someone.hand.disk.complete_flushes())
+        hosted = topics.get("large")
+        sizes.append(0 if hosted is None else len(hosted.partitions))
+        state = someone.hand.broker.cluster.topic("large")
+        if state is not None:
+            view = someone.hand.broker.cluster_view
+            rows = enumerate(state.partitions)
+            leaders.append(sum(view.leader("large", index, row) >= 0 for index, row in rows))
+
+    # All are known, and those have a leader that have a log.
+    assert leaders == sizes[-len(leaders) :]
+    assert max(after - before for before, after in itertools.pairwise(sizes)) == HOSTED_PER_TURN
+    assert sizes[-1] == count
+    assert not someone.hand.broker.has_work_left()
+
+
+def test_a_large_topic_that_grows_makes_its_new_log_in_the_same_turn() -> None:
+    someone = Operator(BrokerByHand())
+    hand, count = someone.hand, 3 * HOSTED_PER_TURN
+    someone.create("large", count)
+    hand.settle()
+    large = hand.broker.topics["large"]
+    assert len(large.partitions) == count
+    row = PartitionRow(1, 0, -1, 0, [1], [1])
+
+    grown = PartitionsAdded(topic_id=large.topic_id, partitions=[row])
+    hand.broker.store.change(GivenChange(grown))
+    hand.turn()
+    # The metadata are durable, and so the topic has the partition.
+    hand.turn(*hand.disk.complete_flushes())
+
+    assert len(large.partitions) == count + 1
+
+
 def test_a_member_makes_the_logs_of_many_topics_some_in_each_turn() -> None:
     someone = as_member(Operator(BrokerByHand()))
     hosting = someone.hand.broker.hosting
     hosting.hosted_per_turn = PER_TURN
     roles = Roles()
-    hosting.role_listeners.append(roles)
-    rows = [PartitionRow(2, 0, 0, [2, 1], [2, 1], 5)] * (PER_TURN - 1)
+    someone.hand.broker.parts.add(roles)
+    rows = [PartitionRow(2, 0, 5, 0, [2, 1], [2, 1])] * (PER_TURN - 1)
     names = [f"t{number}" for number in range(7)]
     created = [
         TopicCreated(topic_id=name.encode().ljust(16, b"."), name=name, partitions=rows, configs={})
@@ -434,14 +473,14 @@ def test_a_large_topic_that_is_deleted_while_its_logs_are_made_leaves_nothing_he
 def test_a_row_counts_that_changes_while_the_logs_of_a_large_topic_are_made() -> None:
     count = 20 * PER_TURN
     someone, _ = many_of_this_broker(count)
-    deposed = PartitionRow(3, 1, 1, [2, 1], [2, 1], 8)
+    deposed = PartitionRow(3, 1, 8, 1, [2, 1], [2, 1])
     for index in (0, count - 1):
         record = PartitionChanged(topic_id=SPREAD, index=index, row=deposed)
         someone.hand.broker.store.change(GivenChange(record))
     pass_turns(someone, 30)
 
     followed = someone.hand.broker.topics["spread"].followed
-    epochs = [partition.leader_epoch for _, partition in sorted(followed.items())]
+    epochs = [partition.leadership.leader_epoch for _, partition in sorted(followed.items())]
     assert epochs == [1, *[0] * (count - 2), 1]
 
 
@@ -466,13 +505,12 @@ class RefusedOnce:
 def refused_at_first(someone: Operator, *rows: PartitionRow) -> Roles:
     """Let a topic come whose second partition the disk refuses."""
     roles = Roles()
+    someone.hand.broker.parts.add(roles)
     hosting = someone.hand.broker.hosting
-    hosting.role_listeners.append(roles)
     hosting._logs = RefusedOnce(hosting._logs)  # type: ignore[assignment]
     record = TopicCreated(topic_id=SPREAD, name="spread", partitions=[*rows], configs={})
     change(someone, record)
-    assert "spread" not in someone.hand.broker.topics
-    assert roles.heard == []
+    assert list(someone.hand.broker.topics["spread"].refused) == [1]
     return roles
 
 
@@ -482,13 +520,15 @@ def tried_again(someone: Operator) -> None:
 
 
 def test_who_must_know_hears_at_once_of_replicas_that_can_be_reached_already() -> None:
-    """A topic that is hosted grows, and the disk refuses the second log that comes."""
+    """A topic that is hosted grows, and the disk refuses the second log that comes: the others
+    are told of in the same turn.
+    """
     someone = as_member(Operator(BrokerByHand()))
-    led = PartitionRow(1, 0, 0, [1, 2], [1, 2], 7)
+    led = PartitionRow(1, 0, 7, 0, [1, 2], [1, 2])
     change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=[led], configs={}))
     roles = Roles()
+    someone.hand.broker.parts.add(roles)
     hosting = someone.hand.broker.hosting
-    hosting.role_listeners.append(roles)
     hosting._logs = RefusedOnce(hosting._logs, 2)  # type: ignore[assignment]
     change(someone, PartitionsAdded(topic_id=SPREAD, partitions=[led, led, led]))
     reached = list(someone.hand.broker.topics["spread"].partitions)
@@ -496,32 +536,89 @@ def test_who_must_know_hears_at_once_of_replicas_that_can_be_reached_already() -
 
     tried_again(someone)
 
-    assert reached == [0, 1]
-    assert at_once == [(1, None, True)]
-    assert roles.heard == [(1, None, True), (2, None, True), (3, None, True)]
+    assert reached == [0, 1, 3]
+    assert at_once == [(1, None, True), (3, None, True)]
+    assert roles.heard == [*at_once, (2, None, True)]
 
 
 def test_who_must_know_hears_of_all_replicas_though_the_disk_refused_one_at_first() -> None:
     someone = as_member(Operator(BrokerByHand()))
-    followed = PartitionRow(2, 0, 0, [2, 1], [2, 1], 5)
+    followed = PartitionRow(2, 0, 5, 0, [2, 1], [2, 1])
     roles = refused_at_first(someone, followed, followed)
+    early = list(roles.heard)
 
     tried_again(someone)
 
+    assert early == [(0, None, False)]
     assert roles.heard == [(0, None, False), (1, None, False)]
 
 
-def test_a_row_that_changes_while_the_disk_refuses_a_topic_counts_when_the_topic_comes() -> None:
+def test_a_row_that_changes_while_the_disk_refuses_a_log_counts_at_once_and_for_that_log() -> None:
     someone = as_member(Operator(BrokerByHand()))
-    led = PartitionRow(1, 0, 0, [1, 2], [1, 2], 7)
+    led = PartitionRow(1, 0, 7, 0, [1, 2], [1, 2])
     roles = refused_at_first(someone, led, led, led)
-    deposed = PartitionRow(2, 1, 1, [1, 2], [1, 2], 8)
+    deposed = PartitionRow(2, 1, 8, 1, [1, 2], [1, 2])
     change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=deposed))
     change(someone, PartitionChanged(topic_id=SPREAD, index=2, row=LEFT_OUT))
+    at_once = list(roles.heard)
 
     tried_again(someone)
 
     topic = someone.hand.broker.topics["spread"]
-    assert (list(topic.partitions), list(topic.followed), list(topic.elsewhere)) == ([1], [0], [2])
-    assert topic.followed[0].leader_epoch == 1
-    assert roles.heard == [(0, None, False), (1, None, True)]
+    assert at_once == [(0, None, True), (2, None, True), (0, True, False), (2, True, False)]
+    assert (list(topic.partitions), list(topic.followed)) == ([1], [0])
+    assert (list(topic.elsewhere), list(topic.refused)) == ([2], [])
+    assert topic.followed[0].leadership.leader_epoch == 1
+
+
+def test_a_refused_log_that_a_row_takes_away_is_not_tried_again() -> None:
+    someone = as_member(Operator(BrokerByHand()))
+    led = PartitionRow(1, 0, 7, 0, [1, 2], [1, 2])
+    refused_at_first(someone, led, led)
+    change(someone, PartitionChanged(topic_id=SPREAD, index=1, row=LEFT_OUT))
+
+    hosted = someone.hand.broker.topics["spread"]
+    early = (list(hosted.refused), list(hosted.elsewhere))
+    tried_again(someone)
+
+    assert early == ([], [1])
+    assert hosted.replica(1) is None
+    assert someone.hand.broker.hosting.retries.waiting == 0
+
+
+def test_settings_that_change_while_the_disk_refuses_a_log_reach_all_logs() -> None:
+    someone = as_member(Operator(BrokerByHand()))
+    led = PartitionRow(1, 0, 7, 0, [1, 2], [1, 2])
+    refused_at_first(someone, led, led, led)
+
+    change(
+        someone,
+        ConfigChanged(topic_id=SPREAD, configs={"max.message.bytes": "7000"}),
+    )
+    early = [one.config.max_message_bytes for one in someone.hand.broker.topics.replicas()]
+    tried_again(someone)
+
+    assert early == [7_000] * 2
+    found = [one.config.max_message_bytes for one in someone.hand.broker.topics.replicas()]
+    assert found == [7_000] * 3
+
+
+def test_of_many_refused_logs_some_are_tried_again_at_a_time_and_all_in_turn() -> None:
+    someone = as_member(Operator(BrokerByHand()))
+    led = PartitionRow(1, 0, 7, 0, [1, 2], [1, 2])
+    count = 2 * RETRIED_PER_TURN + 10
+    for index in range(count):
+        someone.hand.disk.refuse_directory(f"spread-{index}")
+    record = TopicCreated(topic_id=SPREAD, name="spread", partitions=[led] * count, configs={})
+    change(someone, record)
+    hosted = someone.hand.broker.topics["spread"]
+    early = len(hosted.refused)
+    sizes: list[int] = []
+    someone.hand.disk.heal()
+    for _ in range(3):
+        tried_again(someone)
+        sizes.append(len(hosted.partitions))
+
+    assert early == count
+    assert sizes == [RETRIED_PER_TURN, 2 * RETRIED_PER_TURN, count]
+    assert someone.hand.broker.hosting.retries.waiting == 0

@@ -18,12 +18,15 @@ from tests.support.broker.leader_scene import (
 from tests.support.metadata_stores import GivenChange
 
 from tarry.base import errors
+from tarry.broker.part import Part
 from tarry.broker.replication.fetch_sessions import LATE_FETCH_MS
-from tarry.broker.replication.leader import ReplicaLeader
-from tarry.cluster.isr_changes import ChangeIsr
-from tarry.cluster.reassignments import begin_reassignment
-from tarry.cluster.records import LifeEnded, PartitionChanged
+from tarry.broker.replication.leader import LOOK_MS, REST_LOOK_MS, ReplicaLeader
+from tarry.cluster.decisions.isr_changes import ChangeIsr
+from tarry.cluster.decisions.reassignments import begin_reassignment
+from tarry.cluster.state.records import LifeEnded, PartitionChanged
 from tarry.log.batch_walk import Flaw
+from tarry.partition.followers import TURNED_TO_MS
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.protocol import api_keys
 from tarry.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tarry.protocol.messages.produce import ProduceResponse
@@ -117,9 +120,9 @@ def test_a_fetch_that_is_refused_moves_no_end(terms: dict[str, object], code: in
 
     assert answer.error_code == code
     assert scene.high_watermark == 0
-    followers = scene.partition().followers
+    followers = scene.partition().leadership.followers
     assert followers is not None
-    assert followers.by_id[SECOND].end == -1
+    assert followers.by_id[SECOND].copies[0].end == -1
 
 
 @pytest.mark.parametrize(
@@ -145,9 +148,7 @@ def test_a_fetch_that_is_refused_as_a_whole(terms: dict[str, object], code: int)
 def test_a_fetch_as_a_replica_through_another_listener_is_refused() -> None:
     scene = LeaderScene(isr=(1, 2))
     scene.write(b"a")
-    fetches = scene.broker.fetches
-    assert fetches.of_replicas is not None
-    fetches.of_replicas.__self__.listener = "INTERNAL"  # type: ignore[attr-defined]
+    scene.broker.neighbours.replica_fetches._listener = "INTERNAL"  # type: ignore[union-attr]
 
     answer = scene.fetch(SECOND, {0: 1}, last_epoch=0)
 
@@ -211,9 +212,9 @@ def test_a_log_that_diverges_is_told_where_and_counts_for_nothing(
     found = answer.diverging_epoch
     told = "-" if found is None or found.epoch < 0 else f"{found.epoch},{found.end_offset}"
     assert (answer.error_code, told) == (errors.NONE, expected)
-    followers = scene.partition().followers
+    followers = scene.partition().leadership.followers
     assert followers is not None
-    assert followers.by_id[SECOND].end == (int(offset) if expected == "-" else -1)
+    assert followers.by_id[SECOND].copies[0].end == (int(offset) if expected == "-" else -1)
 
 
 # --- Who is in sync.
@@ -507,9 +508,9 @@ def test_ends_that_were_told_in_an_earlier_epoch_are_forgotten() -> None:
     scene.has(SECOND, 0)
     scene.write(b"a")
     scene.bring_row(leader_epoch=1)
-    followers = scene.partition().followers
+    followers = scene.partition().leadership.followers
     assert followers is not None
-    assert followers.by_id[SECOND].end == -1
+    assert followers.by_id[SECOND].copies[0].end == -1
 
     scene.write(b"b")
 
@@ -584,6 +585,16 @@ def test_who_may_not_act_does_not_name_itself_as_the_leader() -> None:
     assert fetched.node_endpoints == []  # type: ignore[attr-defined]
 
 
+class Moved(Part):
+    """Names of partitions of which it was said that they moved."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def on_moved(self, partition: ReplicatedLog) -> None:
+        self.names.append(partition.name)
+
+
 def test_who_may_not_act_tells_nobody_that_it_leads() -> None:
     """Else a client that asks this broker alone stays with it for as long as it is cut off."""
     scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
@@ -598,18 +609,80 @@ def test_who_may_not_act_tells_nobody_that_it_leads() -> None:
     assert (answer.error_code, answer.leader_id) == (errors.LEADER_NOT_AVAILABLE, -1)
 
 
+def test_who_leads_no_more_and_is_not_told_of_it_yet_tells_nobody_that_it_leads() -> None:
+    """Its lease is gone, and the watch that would tell that its life is over lags."""
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    scene.is_alive = False
+    hosting = scene.hand.broker.hosting
+    scene.member.epoch = -1
+    hosting.on_own_life()
+
+    request = MetadataRequest([MetadataRequestTopic(name="shared")])
+    told = scene.operator.client.ask(api_keys.METADATA, 12, request)
+
+    (answer,) = told.topics[0].partitions  # type: ignore[attr-defined]
+    assert (answer.error_code, answer.leader_id) == (errors.LEADER_NOT_AVAILABLE, -1)
+
+
 def test_a_producer_that_waits_is_sent_away_by_a_leader_that_may_not_act_any_more() -> None:
     """Its followers may have turned to another: nothing that it waits for may ever come."""
     scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
     scene.has(SECOND, 0)
     scene.is_alive = False
     scene.operator.send_produce(a_batch(b"a"), topic="shared")
-    scene.pass_ms(1_000)
+    scene.pass_ms(TURNED_TO_MS)
     early = codes(scene)
-    scene.pass_ms(2_500)
+    scene.pass_ms(REST_LOOK_MS + 1)
 
     assert early == []
     assert codes(scene) == [errors.NOT_LEADER_OR_FOLLOWER]
+
+
+def test_who_came_while_a_leader_might_act_for_a_moment_is_sent_away_too() -> None:
+    """Between two looks a late follower lets it act, until the other one's fetch is too old."""
+    scene = LeaderScene(isr=(1, 2, 3))
+    scene.is_alive = False
+    scene.pass_ms(2 * TURNED_TO_MS)
+    scene.has(SECOND, 0)
+    for _ in range(TURNED_TO_MS // REST_LOOK_MS - 1):
+        scene.hand.turn(after_ms=REST_LOOK_MS)
+    scene.hand.turn(after_ms=REST_LOOK_MS - 10)
+    scene.has(THIRD, 0)
+    scene.operator.send_produce(a_batch(b"a"), topic="shared")
+    early = codes(scene)
+
+    scene.hand.turn(after_ms=20)
+    scene.hand.turn(after_ms=REST_LOOK_MS)
+
+    assert early == []
+    assert codes(scene) == [errors.NOT_LEADER_OR_FOLLOWER]
+
+
+def test_who_rested_is_looked_at_when_the_leader_may_act_again() -> None:
+    """A coordinator that heard nobody meanwhile gives its members time."""
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    moved = scene.hand.broker.parts.add(Moved())
+    scene.is_alive = False
+    scene.pass_ms(TURNED_TO_MS + REST_LOOK_MS)
+    rested = len(moved.names)
+    scene.has(SECOND, 0)
+    scene.hand.turn(after_ms=REST_LOOK_MS)
+    turned_to = len(moved.names)
+    scene.pass_ms(TURNED_TO_MS + REST_LOOK_MS)
+    rested_again = len(moved.names)
+    scene.is_alive = True
+    scene.hand.turn(after_ms=1)
+    alive = len(moved.names)
+
+    assert 0 < rested < turned_to < rested_again < alive
+
+
+def test_a_turn_is_due_when_the_lease_is_over() -> None:
+    """However little happens, what waits is not left waiting for a look that comes by itself."""
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    scene.lease_ms = 300
+    scene.pass_ms(LOOK_MS)
+    assert scene.broker.next_due_ms() <= scene.hand.now_ms + 300
 
 
 # --- DeleteRecords.
@@ -635,6 +708,27 @@ def test_deleted_records_are_gone_once_all_who_may_lead_have_deleted_them() -> N
     assert (len(early), len(late)) == (0, 1)
 
 
+def test_deleted_records_are_gone_when_who_had_not_deleted_them_may_lead_no_more() -> None:
+    scene = LeaderScene(isr=(1, 2))
+    scene.write(b"a", b"b")
+    scene.has(SECOND, 2, last_epoch=0)
+    # It lives and is behind, so no row changes when its life ends.
+    scene.has(THIRD, 1, last_epoch=0)
+    scene.hand.settle()
+    request = scene.operator.deletion((0, 1), topic="shared")
+    scene.operator.client.send(api_keys.DELETE_RECORDS, 2, request)
+    scene.pass_ms(500)
+    scene.has(SECOND, 2, last_epoch=0, log_start=1)
+    scene.hand.settle()
+    early = scene.operator.answers()
+
+    scene.broker.store.change(GivenChange(LifeEnded(broker_id=THIRD)))
+    scene.hand.settle()
+
+    late = scene.operator.answers()
+    assert (len(early), len(late)) == (0, 1)
+
+
 # --- Changes whose outcome is not known.
 
 
@@ -644,7 +738,7 @@ class StoreAway:
     def __init__(self, scene: LeaderScene) -> None:
         self.scene = scene
         self.asked: list[ChangeIsr] = []
-        leader = scene.broker.replica_leader
+        leader = scene.broker.neighbours.leading
         assert isinstance(leader, ReplicaLeader)
         self.leader = leader
         self.store, leader._store = leader._store, self  # type: ignore[assignment]
@@ -755,14 +849,14 @@ def test_a_high_watermark_whose_place_cannot_be_read_rests_and_nothing_stops() -
 
     scene.bring_row(isr=[1, 2])
 
-    assert partition.isr == [1, 2]
+    assert partition.leadership.isr == [1, 2]
     assert scene.high_watermark == partition.high_watermark_position.offset == 0
 
 
 def test_of_the_dead_that_are_out_of_sync_nothing_is_looked_at_again() -> None:
     scene = LeaderScene(isr=(1, 2))
     scene.die(THIRD)
-    leader = scene.broker.replica_leader or scene.broker.changes.replicas
+    leader = scene.broker.neighbours.leading
     looked: list[object] = []
     recount = leader._recount  # type: ignore[union-attr]
     leader._recount = lambda partition: (looked.append(partition), recount(partition))  # type: ignore[union-attr]

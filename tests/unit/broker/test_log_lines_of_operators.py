@@ -8,7 +8,8 @@ import pytest
 from tests.support.broker.admin_user import BROKER, DELETE as UNSET, LOGGER, SET, TOPIC, Operator
 from tests.support.broker.broker_user import ORDERS, User, a_batch
 
-from tarry.base import errors
+from tarry.base import doors, errors
+from tarry.broker.apis.metadata import CREATION_MS_MAX
 from tarry.protocol import api_keys
 from tarry.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tarry.simulation.by_hand import BrokerByHand
@@ -56,11 +57,7 @@ def test_topics_made_grown_and_deleted_are_told_with_who_asked(
 def test_a_topic_made_because_a_client_asked_for_it_is_told(
     operator: Operator, lines: pytest.LogCaptureFixture
 ) -> None:
-    operator.client.ask(
-        api_keys.METADATA,
-        9,
-        MetadataRequest(topics=[MetadataRequestTopic(name="new")], allow_auto_topic_creation=True),
-    )
+    operator.client.ask(api_keys.METADATA, 9, wanted("new"))
 
     (line,) = told(lines)
     assert line.startswith("topic new created with 1 partition, by client '")
@@ -87,10 +84,10 @@ def test_changed_settings_are_told_with_the_values_before(
 def test_a_changed_level_of_a_logger_is_told(
     operator: Operator, lines: pytest.LogCaptureFixture
 ) -> None:
-    operator.change(LOGGER, "1", ("tarry.timer", SET, "ERROR"))
+    operator.change(LOGGER, "1", ("tarry.timer", SET, "WARN"))
 
     (line,) = told(lines)
-    assert line.startswith("levels of loggers changed: tarry.timer=ERROR (was INFO), by client '")
+    assert line.startswith("levels of loggers changed: tarry.timer=WARN (was INFO), by client '")
 
 
 def test_what_is_refused_or_only_tried_is_not_told_as_a_change(
@@ -101,7 +98,7 @@ def test_what_is_refused_or_only_tried_is_not_told_as_a_change(
 
     operator.grow((ORDERS, 1))
     operator.change(TOPIC, ORDERS, ("retention.ms", SET, "5"), validate_only=True)
-    operator.change(LOGGER, "1", ("tarry.timer", SET, "ERROR"), validate_only=True)
+    operator.change(LOGGER, "1", ("tarry.timer", SET, "WARN"), validate_only=True)
 
     assert told(lines) == []
 
@@ -141,3 +138,41 @@ def test_a_full_disk_is_one_line_at_once_and_one_a_minute_however_many_writes_fa
     assert line.startswith("disk full: /data (0 bytes free); write to orders-0 failed")
     (summary,) = told(lines)
     assert summary.startswith("disk full: /data (0 bytes free now); it refused ")
+
+
+def test_a_change_whose_client_is_gone_is_told_as_it_ended(
+    hand: BrokerByHand, lines: pytest.LogCaptureFixture
+) -> None:
+    client = hand.connect()
+    told(lines)
+    client.send(api_keys.METADATA, 9, wanted("new"))
+
+    hand.turn(doors.disconnected(client.connection_id))
+    at_once = told(lines)
+    hand.settle()
+
+    assert at_once == []
+    (line,) = told(lines)
+    assert line.startswith("topic new created with 1 partition, by client '")
+
+
+def test_a_change_that_is_late_is_told_when_it_is_late_and_when_it_has_ended(
+    hand: BrokerByHand, lines: pytest.LogCaptureFixture
+) -> None:
+    client = hand.connect()
+    told(lines)
+    client.send(api_keys.METADATA, 9, wanted("new"))
+
+    for _ in range(CREATION_MS_MAX // 400 + 1):
+        hand.turn(after_ms=400)
+    (late,) = told(lines)
+    hand.settle()
+
+    assert late.startswith("not confirmed in time, it may still happen: topic new created with 1")
+    (line,) = told(lines)
+    assert line.startswith("topic new created with 1 partition, by client '")
+
+
+def wanted(name: str) -> MetadataRequest:
+    """A request that makes a topic."""
+    return MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)

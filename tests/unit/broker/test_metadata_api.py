@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tarry.base import errors
+from tarry.base.doors import connected
+from tarry.broker.metadata import auto_creations
 from tarry.protocol import api_keys
 from tarry.protocol.message import ZERO_UUID
 from tarry.protocol.messages.metadata import (
@@ -49,7 +51,7 @@ def test_every_version_tells_brokers_and_topics(broker, version):
     response = ask(broker.connect(), names("orders", create=version < 4), version)
 
     (node,) = response.brokers
-    assert (node.node_id, node.host, node.port) == (7, "localhost", 9092)
+    assert (node.node_id, node.host, node.port) == (7, "127.0.0.1", 9092)
     assert node.rack == ("r1" if version >= 1 else None)
     assert response.controller_id == (7 if version >= 1 else -1)
     assert response.cluster_id == (broker.broker.cluster.cluster_id if version >= 2 else None)
@@ -228,8 +230,8 @@ def test_topics_of_the_coordinators_do_not_come_into_being_by_asking(broker):
     assert (topic.error_code, topic.is_internal) == (errors.UNKNOWN_TOPIC_OR_PARTITION, True)
 
 
-def test_a_client_is_told_the_address_of_the_listener_that_it_came_through(broker):
-    broker.broker.endpoints["PLAINTEXT"] = ("other.example", 1234)
+def test_a_client_is_told_the_address_of_the_listener_that_it_came_through():
+    broker = BrokerByHand({"advertised.listeners": "PLAINTEXT://other.example:1234"})
 
     (node,) = ask(broker.connect(), names(), 12).brokers
 
@@ -242,3 +244,26 @@ def test_after_an_unclean_stop_the_leader_epoch_has_grown(broker):
     (topic,) = ask(broker.connect(), names("bills"), 12).topics
 
     assert topic.partitions[0].leader_epoch == 1
+
+
+def test_a_host_creates_so_many_topics_a_minute_and_another_is_not_held_up(
+    broker: BrokerByHand, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto_creations, "TOPICS_AUTO_CREATED_PER_MINUTE_MAX", 10)
+    codes = []
+    for first in range(0, 15, 5):
+        wanted = [f"t{number}" for number in range(first, first + 5)]
+        response = ask(broker.connect(), names(*wanted, create=True), 12)
+        codes += [topic.error_code for topic in response.topics]
+    broker.turn(connected(99, "PLAINTEXT", "10.0.0.2:1"))
+    honest = ask(ClientByHand(broker, 99), names("honest", create=True), 12)
+    lines = [r.getMessage() for r in caplog.records if "creates at most 10 a minute" in r.message]
+    for _ in range(auto_creations.MINUTE_MS // 400 + 1):
+        broker.turn(after_ms=400)
+    later = ask(broker.connect(), names("t14", create=True), 12)
+
+    assert codes == [errors.NONE] * 10 + [errors.UNKNOWN_TOPIC_OR_PARTITION] * 5
+    assert [topic.error_code for topic in honest.topics] == [errors.NONE]
+    assert len(lines) == 1
+    assert "5 are not created now" in lines[0]
+    assert [topic.error_code for topic in later.topics] == [errors.NONE]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from random import Random
 
 import pytest
 from tests.support.broker.awaited_offsets import (
     AWAIT_OFFSET,
+    AwaitedOffsets,
     AwaitOffsetRequest,
     serve_awaited_offsets,
 )
@@ -15,7 +17,9 @@ from tests.support.broker.broker_user import ORDERS, User, a_batch
 
 from tarry.base import errors
 from tarry.broker.broker import Broker
+from tarry.broker.lifecycle import SERVICES, start_broker
 from tarry.purgatory.operation import DelayedOperation
+from tarry.purgatory.purgatory import Purgatory
 from tarry.simulation.by_hand import BrokerByHand
 from tarry.simulation.records.workload import RecordsWorkload
 from tarry.simulation.workload_run import WorkloadRun
@@ -27,10 +31,16 @@ class AwaitingUser(User):
     """A user that may also wait for an offset."""
 
     def __init__(self) -> None:
-        super().__init__(BrokerByHand())
-        self.awaited = serve_awaited_offsets(self.hand.broker)
+        services = [*SERVICES, serve_awaited_offsets]
+        super().__init__(BrokerByHand(start=partial(start_broker, services=services)))
         self.create(ORDERS)
         self.other = self.hand.connect()
+
+    @property
+    def awaited(self) -> Purgatory:
+        return next(
+            each for each in self.hand.broker.parts.purgatories() if each.name == "AwaitOffset"
+        )
 
     def wait_for(self, offset: int, *, timeout_ms: int = 10_000) -> None:
         """Ask on a connection of its own to be told when the offset is there."""
@@ -57,7 +67,7 @@ def test_it_waits_and_is_completed_by_its_key(user: AwaitingUser) -> None:
 
     assert after_one == []
     assert user.codes() == [errors.NONE]
-    assert user.awaited.purgatory.watched == 0
+    assert user.awaited.watched == 0
 
 
 def test_it_expires_at_its_deadline(user: AwaitingUser) -> None:
@@ -89,14 +99,17 @@ def test_it_ends_with_its_connection(user: AwaitingUser) -> None:
         user.hand.broker.answers.connections[user.other.connection_id], "the peer is gone"
     )
 
-    assert user.awaited.purgatory.delayed == 0
+    assert user.awaited.delayed == 0
 
 
 def test_what_it_could_do_at_once_is_work_left(user: AwaitingUser) -> None:
     user.wait_for(1)
+    user.hand.settle()
+    at_rest = not user.hand.broker.has_work_left()
 
-    user.awaited.touch("any key")
+    user.hand.broker.parts.on_moved(user.hand.broker.topics[ORDERS].partitions[0])
 
+    assert at_rest
     assert user.hand.broker.has_work_left()
 
 
@@ -120,7 +133,7 @@ class ForgetfulWorkload(RecordsWorkload):
     def on_life_begins(self, broker: Broker) -> None:
         super().on_life_begins(broker)
         operation = Forgotten(broker.this_turn.now_ms + 1_000_000_000)
-        serve_awaited_offsets(broker).watch(operation, ["no key"])
+        broker.parts.add(AwaitedOffsets(broker.timer)).watch(operation, ["no key"])
 
 
 def test_the_simulation_sees_that_it_waits_for_nobody() -> None:

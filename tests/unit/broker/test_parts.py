@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.partition_scene import PartitionScene
 
 from tarry.broker.part import Part, Parts, WaitingPart
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.purgatory.operation import DelayedOperation
 from tarry.timer.wheel import TimingWheel
 
@@ -24,7 +24,7 @@ class Recorded(Part):
     def settle(self) -> None:
         self.log.append(f"{self.name} settle")
 
-    def on_moved(self, partition: Partition) -> None:
+    def on_moved(self, partition: ReplicatedLog) -> None:
         self.log.append(f"{self.name} {partition.name}")
 
     def complete(self, budget: int) -> int:

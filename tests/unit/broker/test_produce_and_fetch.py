@@ -368,5 +368,5 @@ def test_a_topic_whose_directory_the_disk_refuses_is_hosted_when_it_takes_it(
     hand.turn(after_ms=1_000)
     after = client.ask(api_keys.PRODUCE, PRODUCE_VERSION, produce(batch(b"a"), "late"))
 
-    assert produced(before).error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert produced(before).error_code == errors.KAFKA_STORAGE_ERROR
     assert produced(after).error_code == errors.NONE

@@ -7,7 +7,7 @@ from tests.support.broker.broker_user import ORDERS, User, a_batch, produced, re
 
 from tarry.base import errors
 from tarry.base.doors import received
-from tarry.partition.role import Role
+from tarry.base.partition_row import PartitionRow
 from tarry.protocol import api_keys
 from tarry.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tarry.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -53,6 +53,30 @@ def test_a_batch_may_be_as_large_as_max_message_bytes_and_no_larger(user: User) 
 
     assert (taken.error_code, taken.base_offset) == (errors.NONE, 0)
     assert (refused.error_code, refused.base_offset) == (errors.MESSAGE_TOO_LARGE, -1)
+
+
+# A record without a key, whose value has a length of two bytes: its fields beside the value.
+FIELD_BYTES = 7
+
+
+@pytest.mark.parametrize("codec", [GZIP, ZSTD])
+@pytest.mark.parametrize("settings", [{}, {"message_timestamp_type": "LogAppendTime"}])
+@pytest.mark.parametrize("recompressed", ["producer", "lz4"])
+def test_a_record_of_a_compressed_batch_may_be_so_large_and_no_larger(
+    user: User, settings: dict[str, str], recompressed: str, codec: int
+) -> None:
+    limit = str(1_000 + FIELD_BYTES)
+    terms = {"compression_type": recompressed, "max_decompressed_message_bytes": limit}
+    user.create("strict", **terms, **settings)
+
+    taken = user.produce(a_batch(b"a", b"x" * 1_000, codec=codec), topic="strict")
+    refused = user.produce(a_batch(b"a", b"x" * 1_001, codec=codec), topic="strict")
+    plain = user.produce(a_batch(b"x" * 2_000), topic="strict")
+
+    assert (taken.error_code, plain.error_code) == (errors.NONE, errors.NONE)
+    assert refused.error_code == errors.INVALID_RECORD
+    assert [one.batch_index for one in refused.record_errors] == [1]
+    assert "max.decompressed.message.bytes is 1007" in str(refused.error_message)
 
 
 # --- Timestamps.
@@ -197,13 +221,13 @@ def test_too_few_replicas_in_sync_refuse_only_who_asks_for_all(
 ) -> None:
     user.create("safe", min_insync_replicas="2")
     # Another broker has the partition as well, and is behind.
-    role = Role(1, 0, -1, 0, [1, 2], [1], -1, is_leader=True)
-    user.hand.broker.topics["safe"].partitions[0].take_role(role)
+    row = PartitionRow(1, 0, -1, 0, [1, 2], [1])
+    user.hand.broker.topics["safe"].partitions[0].leadership.take_row(row, True)
 
     answer = user.produce(a_batch(b"a"), topic="safe", acks=acks)
 
     assert answer.error_code == error_code
-    # As in Kafka the high watermark rests meanwhile, so what one replica has is not read either.
+    # The high watermark rests meanwhile, as in Kafka, so records of one replica are not read.
     partition = user.hand.broker.topics["safe"].partitions[0]
     assert (partition.high_watermark, partition.log.written_end_offset) == (
         0,

@@ -30,9 +30,7 @@ from tarry.simulation.by_hand import ClientByHand
 
 
 def handler_of(scene: LeaderScene) -> ReplicaFetchHandler:
-    found = scene.broker.fetches.of_replicas
-    assert found is not None
-    handler = found.__self__  # type: ignore[attr-defined]
+    handler = scene.broker.neighbours.replica_fetches
     assert isinstance(handler, ReplicaFetchHandler)
     return handler
 
@@ -197,13 +195,13 @@ def test_who_is_put_out_of_sync_is_asked_to_tell_anew_what_it_has() -> None:
     scene.bring_row(isr=[1])
     (answer,) = scene.answered(SECOND)
     code = parts_of(answer)[0].error_code
-    before = scene.partition().followers
+    before = scene.partition().leadership.followers
     assert before is not None
-    end = before.by_id[SECOND].end
+    end = before.by_id[SECOND].copies[0].end
     scene.fetch(SECOND, {0: 0}, session=(session, 2))
 
     assert (code, end) == (errors.OFFSET_NOT_AVAILABLE, NOT_TOLD)
-    assert before.by_id[SECOND].end == 0
+    assert before.by_id[SECOND].copies[0].end == 0
 
 
 def test_partitions_that_are_forgotten_are_told_no_more() -> None:
@@ -469,7 +467,7 @@ def test_what_no_replica_can_ask_for_is_not_kept_in_a_session() -> None:
 
     session = sessions_of(scene).get(session_id)
     assert session is not None
-    assert list(session.seats) == [(SHARED, 0)]
+    assert list(session.seats) == [(SHARED, 0, 0)]
     assert codes == {
         errors.UNKNOWN_TOPIC_ID,
         errors.LOG_DIR_NOT_FOUND,

@@ -62,7 +62,12 @@ from tarry.simulation.by_hand import BrokerByHand
 
 LATEST, EARLIEST = -1, -2
 # The last versions that name topics; the others are asked in their newest.
-VERSIONS = {api_keys.PRODUCE: 12, api_keys.FETCH: 12}
+VERSIONS = {
+    api_keys.PRODUCE: 12,
+    api_keys.FETCH: 12,
+    api_keys.OFFSET_COMMIT: 9,
+    api_keys.OFFSET_FETCH: 9,
+}
 Request = tuple[int, Message]
 
 
@@ -399,7 +404,7 @@ def test_nothing_is_read_from_a_peer_whose_next_frame_waits(user: User) -> None:
     with_a_part = paused.get(user.client.connection_id, False)
     user.client.send_bytes(one[5:7])
     while_held = paused[user.client.connection_id]
-    # What the transport had read before it was told to pause.
+    # Bytes that the transport had read before it was told to pause.
     user.client.send_bytes(one[7:] + frames(user, *[api_versions()] * 500))
     slots = len(connection.slots) - connection.first_slot
     User(user.hand).produce(a_batch(b"a"))

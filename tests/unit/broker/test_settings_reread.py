@@ -53,10 +53,10 @@ def test_a_level_that_a_client_has_set_stays_unless_the_level_is_given_otherwise
     hand: BrokerByHand,
 ) -> None:
     levels = hand.broker.levels
-    Operator(hand).set(LOGGER, str(hand.broker.broker_id), root="ERROR")
+    Operator(hand).set(LOGGER, str(hand.broker.broker_id), root="WARN")
     take_over(hand.broker, Settings({"num.partitions": "1", "log.segment.bytes": "3000000"}))
     kept = levels.level("")
     take_over(hand.broker, Settings({"num.partitions": "1", "logging.level": "debug"}))
     changed = levels.level("")
 
-    assert (kept, changed) == (logging.ERROR, logging.DEBUG)
+    assert (kept, changed) == (logging.WARNING, logging.DEBUG)

@@ -6,15 +6,19 @@ import logging
 
 import pytest
 from tests.support.broker.broker_user import ORDERS, User, a_batch, fetched, produced, values_in
+from tests.support.broker.stand_in_member import StandInMember
 
 from tarry.base import errors
 from tarry.base.doors import connected, received, stop_requested
+from tarry.broker.membership.cluster_member import HAND_OVER_MS_MAX
+from tarry.broker.shutdown import FLUSH_MS_MAX, STOP_MS_MAX
 from tarry.protocol import api_keys
 from tarry.protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from tarry.runtime import loop
 from tarry.simulation.by_hand import BrokerByHand
 
 
@@ -75,7 +79,7 @@ def test_after_a_clean_stop_nothing_is_scanned(hand: BrokerByHand) -> None:
     partition = hand.broker.topics[ORDERS].partitions[0]
 
     assert partition.log.recovery_report.scanned_bytes == 0
-    assert partition.leader_epoch == 0
+    assert partition.leadership.leader_epoch == 0
     assert partition.high_watermark == 10
 
 
@@ -120,7 +124,7 @@ def test_a_disk_that_does_not_finish_its_flush_leaves_no_clean_marker(
     user.send_produce(a_batch(b"a"))
     hand.turn(stop_requested())
 
-    for _ in range(50):
+    for _ in range(250):
         if not hand.broker.is_stopped:
             hand.turn(after_ms=100)
 
@@ -130,6 +134,52 @@ def test_a_disk_that_does_not_finish_its_flush_leaves_no_clean_marker(
     hand.disk.kill()
     hand.start()
     assert not hand.broker.logs.was_clean
+
+
+def test_a_stop_waits_for_a_slow_disk_and_is_clean(
+    hand: BrokerByHand, caplog: pytest.LogCaptureFixture
+) -> None:
+    user = User(hand)
+    user.send_produce(a_batch(b"a"))
+    hand.turn(stop_requested())
+
+    for _ in range(60):
+        hand.turn(after_ms=100)
+    assert not hand.broker.is_stopped
+    hand.turn(*hand.disk.complete_flushes())
+    hand.settle()
+
+    assert hand.broker.is_stopped
+    assert hand.broker.stop_reason == ""
+    assert caplog.text.count("the disk has not finished a flush") == 1
+
+
+class CountedMember(StandInMember):
+    """Member that counts how often it was told to leave."""
+
+    leaves = 0
+
+    def leave(self) -> bool:
+        self.leaves += 1
+        return True
+
+
+def test_a_member_leaves_its_cluster_before_it_waits_for_a_slow_disk(hand: BrokerByHand) -> None:
+    # It copies nothing any more, and others must not wait for it as for a replica in sync.
+    member = CountedMember(hand.broker, 1)
+    hand.broker.neighbours.join(member, None)
+    User(hand).send_produce(a_batch(b"a"))
+    hand.turn(stop_requested())
+
+    for _ in range(STOP_MS_MAX // 100):
+        hand.turn(after_ms=100)
+
+    assert not hand.broker.is_stopped
+    assert member.leaves == 1
+
+
+def test_the_loop_is_more_patient_than_all_steps_of_a_stop_together() -> None:
+    assert HAND_OVER_MS_MAX + STOP_MS_MAX + FLUSH_MS_MAX < loop.STOP_MS_MAX
 
 
 def test_a_clean_end_that_cannot_be_written_says_so_and_loses_nothing(hand: BrokerByHand) -> None:
@@ -143,7 +193,7 @@ def test_a_clean_end_that_cannot_be_written_says_so_and_loses_nothing(hand: Brok
     hand.disk.crash()
     hand.start()
     assert values_in(User(hand).fetch(0)) == [b"a"]
-    assert hand.broker.topics[ORDERS].partitions[0].leader_epoch == 1
+    assert hand.broker.topics[ORDERS].partitions[0].leadership.leader_epoch == 1
 
 
 def test_a_stop_on_a_full_disk_loses_neither_records_nor_what_is_known_of_producers(

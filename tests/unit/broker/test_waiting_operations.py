@@ -46,7 +46,7 @@ def test_every_kind_of_operation_has_a_payload() -> None:
     assert len(kinds) > 5
     for kind in kinds:
         assert issubclass(kind, PayloadOperation), kind
-        # What completes, and drops, is said once.
+        # A completion, with its payload dropped, is reported once.
         assert kind.on_complete is PayloadOperation.on_complete, kind
 
 

@@ -12,7 +12,7 @@ from tests.support.spark.told_events import wait_until_told
 
 from tarry.broker.events.kinds import Event, GroupNoteEvent, OperationsEvent
 from tarry.cli.spark.commands import spark
-from tarry.cluster.topic_names import EVENTS_TOPIC
+from tarry.cluster.state.topic_names import EVENTS_TOPIC
 from tarry.testing import Tarry
 
 pytest.importorskip("pyarrow")

@@ -11,7 +11,7 @@ from tests.support.patience import PATIENCE_S
 
 FULL = "/dev/full"
 
-# What a command does with its output, without a cluster.
+# Commands that write output without a cluster.
 PROGRAM = """
 import sys
 import click

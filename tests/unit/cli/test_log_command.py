@@ -19,12 +19,12 @@ from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.base import errors
 from tarry.cli.log import log as log_command
-from tarry.cluster.records import TopicRemoved, encode_record as encode_metadata
-from tarry.group.records import OffsetCommitted, encode_record as encode_group
+from tarry.cluster.state.records import TopicRemoved, encode_record as encode_metadata
+from tarry.group.offsets.records import OffsetCommitted
 from tarry.log.config import LogConfig
 from tarry.log.logs import Logs
 from tarry.partition.producers import ProducerStates
-from tarry.partition.state import ProducerListener
+from tarry.partition.replicated_log import ProducerListener
 from tarry.records.builder import BatchBuilder
 from tarry.simulation.disk import SimulatedDisk
 
@@ -54,7 +54,7 @@ def data(tmp_path: Path) -> Path:
     commit = OffsetCommitted(
         "billing", topic="orders", partition=0, offset=2, metadata="", commit_timestamp_ms=TIME_MS
     )
-    write(logs, "__consumer_offsets-0", encode_group(commit))
+    write(logs, "__consumer_offsets-0", commit.encode())
     write(logs, "__cluster_metadata-0", (None, encode_metadata(TopicRemoved(topic_id=bytes(16)))))
     logs.close_cleanly()
     root = tmp_path / "data"
@@ -97,6 +97,17 @@ def test_sound_data_is_told_in_a_table_and_exit_code_0(data: Path) -> None:
         "orders-10",
     ]
     assert lines[-1] == f"{data}: 5 partitions sound; the broker was stopped cleanly"
+
+
+def test_what_waits_is_told_beside_its_partition(data: Path) -> None:
+    shutil.copytree(data / "orders-2", data / "orders-2.schedule")
+    flip(data / "orders-2.schedule" / f"{FIRST}.log", 40)
+
+    result = run("verify", data)
+
+    names = [line.split()[0] for line in result.stdout.splitlines()[1:7]]
+    assert names[-3:] == ["orders-2", "orders-2.schedule", "orders-10"]
+    assert f"damaged: orders-2.schedule/{FIRST}.log (offset 0 at position 0)" in result.stdout
 
 
 def test_damage_is_told_by_file_and_offset_and_exit_code_1(data: Path) -> None:
@@ -264,7 +275,7 @@ def test_a_broken_crc_is_shown_and_fails(data: Path) -> None:
 
     assert result.exit_code == 1
     assert result.stdout.count("the CRC does not match") == 1
-    # What follows is shown all the same.
+    # The batches behind it are shown all the same.
     assert "value=pears" in result.stdout
 
 

@@ -15,11 +15,12 @@ from tests.support.metadata_stores import EmbeddedSubject
 
 from tarry.base.doors import Event
 from tarry.base.etcd import Put
+from tarry.base.partition_row import PartitionRow
 from tarry.cli.metadata import metadata
-from tarry.cluster.embedded import METADATA_DIRECTORY
-from tarry.cluster.identity import FILE
-from tarry.cluster.records import PartitionRow, TopicCreated
-from tarry.cluster.rows import Keys
+from tarry.cluster.lives.identity import FILE
+from tarry.cluster.rows.rows import Keys
+from tarry.cluster.state.records import TopicCreated
+from tarry.cluster.store.embedded import METADATA_DIRECTORY
 from tarry.runtime.etcd.asking import AskedEtcd
 from tarry.simulation.etcd import SimulatedEtcd, SimulatedEtcdDoor
 
@@ -58,7 +59,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
 def directory(tmp_path: Path) -> Path:
     """The data directory of a broker that was stopped."""
     subject = EmbeddedSubject()
-    partitions = [PartitionRow(1, 0, 0, [1], [1])] * 2
+    partitions = [PartitionRow(1, 0, -1, 0, [1], [1])] * 2
     subject.change(
         TopicCreated(topic_id=bytes(range(16)), name="orders", partitions=partitions, configs={})
     )

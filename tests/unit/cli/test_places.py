@@ -37,6 +37,7 @@ NOW_MS = 1_763_740_800_000
         ("s@1690000000000", Place(TIME, 1690000000000)),
         ("@1690000000000", Place(TIME, 1690000000000)),
         ("s@-10m", Place(TIME, NOW_MS - 600_000)),
+        ("s@+10m", Place(TIME, NOW_MS + 600_000)),
     ],
 )
 def test_a_place_is_a_word_a_number_or_a_time(text: str, wanted: Place) -> None:

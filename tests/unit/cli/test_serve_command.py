@@ -85,9 +85,17 @@ def test_the_first_line_names_the_address_and_every_command_has_its_own(
         "terminal:",
         "  echo hello | tarry produce greetings",
         "  tarry consume greetings",
+        "or let a record appear in ten seconds:",
+        "  tarry topics create later -c delay.enable=true -c delay.source=timestamp",
+        "  echo hello | tarry produce later --timestamp +10s",
+        "  tarry consume later --follow",
         "Tarry is ready at [::1]:9093; try tarry produce and tarry consume in another terminal:",
         "  echo hello | tarry produce -b [::1]:9093 greetings",
         "  tarry consume -b [::1]:9093 greetings",
+        "or let a record appear in ten seconds:",
+        "  tarry topics create -b [::1]:9093 later -c delay.enable=true -c delay.source=timestamp",
+        "  echo hello | tarry produce -b [::1]:9093 later --timestamp +10s",
+        "  tarry consume -b [::1]:9093 later --follow",
     ]
 
 

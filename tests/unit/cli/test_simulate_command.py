@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tarry.cli import simulate as command
-from tarry.simulation.run import WORKLOADS
+from tarry.simulation.run import SETTINGS, WORKLOADS
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_faults_are_counted_over_all_seeds(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_every_workload_of_the_command_can_be_played() -> None:
-    assert tuple(WORKLOADS) == command.WORKLOADS
+    assert (*WORKLOADS, *SETTINGS) == command.WORKLOADS

@@ -136,6 +136,6 @@ def test_a_rebalance_goes_on_meanwhile_and_what_nobody_took_is_not_committed(
 
     assert cluster.generation_id == 2
     assert committed == [{}]
-    # What was being written when the partitions went came again with them.
+    # The lines under way when the partitions went came again with them.
     assert reader.rest().count(VALUE) >= 6
     assert cluster.group("g").offsets == {("orders", 0): 3, ("orders", 1): 3}

@@ -7,7 +7,7 @@ from tests.support.cli.command_runner import CommandRunner
 from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.cli.topic_description import TopicDescription, topic_json
-from tarry.client.core.metadata import Topic
+from tarry.client.core.topic import Topic
 
 
 @pytest.fixture

@@ -119,11 +119,11 @@ def test_settings_of_a_topic_that_is_not_there_are_refused_at_once(
 
 
 def test_partitions_are_added_up_to_a_count(admin: Admin, cluster: GroupCluster) -> None:
-    tried = admin.create_partitions("t", 5, validate_only=True)
+    tried = admin.create_partitions("t", 5, validate_only=True, outcomes=True)
     before = len(cluster.topics["t"].logs)
-    done = admin.create_partitions("t", 5, assignment=[[1], [2], [3]])
-    again = admin.create_partitions("t", 5)
-    nowhere = admin.create_partitions("nope", 5)
+    done = admin.create_partitions("t", 5, assignment=[[1], [2], [3]], outcomes=True)
+    again = admin.create_partitions("t", 5, outcomes=True)
+    nowhere = admin.create_partitions("nope", 5, outcomes=True)
 
     assert (tried.error, before, done.error) == (None, 2, None)
     assert len(cluster.topics["t"].logs) == 5
@@ -141,7 +141,7 @@ def test_records_are_deleted_at_the_leaders(admin: Admin, cluster: GroupCluster)
     for log in (*cluster.topics["t"].logs, *cluster.topics["u"].logs):
         log.add(b"1", b"2", b"3")
 
-    done = admin.delete_records({("t", 0): 2, ("t", 1): TO_THE_END, ("u", 0): 1})
+    done = admin.delete_records({("t", 0): 2, ("t", 1): TO_THE_END, ("u", 0): 1}, outcomes=True)
 
     assert done == {("t", 0): 2, ("t", 1): 3, ("u", 0): 1}
     assert [one.broker_id for one in cluster.requests(api_keys.DELETE_RECORDS)] == [2, 3]
@@ -177,7 +177,9 @@ def test_a_lost_answer_is_asked_for_again(admin: Admin, cluster: GroupCluster) -
 def test_each_partition_has_its_own_outcome(admin: Admin, cluster: GroupCluster) -> None:
     cluster.topics["t"].logs[0].add(b"1", b"2")
 
-    done = admin.delete_records({("t", 0): 1, ("t", 1): 9, ("t", 7): 1, ("nope", 0): 1})
+    done = admin.delete_records(
+        {("t", 0): 1, ("t", 1): 9, ("t", 7): 1, ("nope", 0): 1}, outcomes=True
+    )
 
     assert done["t", 0] == 1
     assert isinstance(done["t", 7], UnknownTopic)
@@ -206,7 +208,7 @@ def test_why_records_stay_is_a_sentence(
 
     cluster.script(api_keys.DELETE_RECORDS, refuse)
 
-    done = admin.delete_records({("t", 0): 0})
+    done = admin.delete_records({("t", 0): 0}, outcomes=True)
 
     assert sentence in str(done["t", 0])
 
@@ -217,7 +219,7 @@ def test_a_partition_without_leader_is_given_up_in_time(
     cluster.topics["t"].logs[0].add(b"1", b"2")
     cluster.topics["t"].logs[1].leader_id = -1
 
-    done = admin.delete_records({("t", 0): 1, ("t", 1): 1}, timeout=2.0)
+    done = admin.delete_records({("t", 0): 1, ("t", 1): 1}, timeout=2.0, outcomes=True)
 
     assert done["t", 0] == 1
     assert isinstance(done["t", 1], TimedOut)

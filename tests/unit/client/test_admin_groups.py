@@ -344,7 +344,9 @@ def test_commits_in_the_place_of_a_group_name_no_member_and_no_generation(
     cluster.topic("t", partitions=2)
     cluster.group("g", coordinator_id=3)
 
-    outcomes = admin.commit_group_offsets("g", {("t", 1): 9, ("t", 0): 4, ("t", 5): 1})
+    outcomes = admin.commit_group_offsets(
+        "g", {("t", 1): 9, ("t", 0): 4, ("t", 5): 1}, outcomes=True
+    )
 
     assert [(place, error is None) for place, error in outcomes.items()] == [
         (("t", 0), True),
@@ -370,7 +372,7 @@ def test_a_commit_follows_the_coordinator_though_each_partition_says_that_it_mov
 
     cluster.script(api_keys.FIND_COORDINATOR, then_moved)
 
-    outcomes = admin.commit_group_offsets("g", {("t", 0): 4})
+    outcomes = admin.commit_group_offsets("g", {("t", 0): 4}, outcomes=True)
 
     assert outcomes == {("t", 0): None}
     assert [one.broker_id for one in cluster.requests(api_keys.OFFSET_COMMIT)] == [1, 2]
@@ -380,9 +382,9 @@ def test_a_group_with_members_is_told_to_be_stopped(admin: Admin, cluster: Group
     cluster.topic("t")
     cluster.group("g").join("m", ("t", 0))
 
-    committed = admin.commit_group_offsets("g", {("t", 0): 4})
-    forgotten = admin.delete_group_offsets("g", [("t", 0)])
-    deleted = admin.delete_groups(["g"])
+    committed = admin.commit_group_offsets("g", {("t", 0): 4}, outcomes=True)
+    forgotten = admin.delete_group_offsets("g", [("t", 0)], outcomes=True)
+    deleted = admin.delete_groups(["g"], outcomes=True)
 
     assert "stop them first" in str(committed["t", 0])
     assert "stop its members first" in str(forgotten["t", 0])
@@ -396,9 +398,9 @@ def test_groups_and_offsets_are_deleted_each_with_its_own_outcome(
     cluster.group("a", coordinator_id=2).offsets.update({("t", 0): 1, ("t", 1): 2})
     cluster.group("b", coordinator_id=3)
 
-    forgotten = admin.delete_group_offsets("a", [("t", 1)])
+    forgotten = admin.delete_group_offsets("a", [("t", 1)], outcomes=True)
     left = dict(cluster.groups["a"].offsets)
-    deleted = admin.delete_groups(["a", "nope", "b"])
+    deleted = admin.delete_groups(["a", "nope", "b"], outcomes=True)
 
     assert forgotten == {("t", 1): None}
     assert left == {("t", 0): 1}

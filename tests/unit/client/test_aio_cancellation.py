@@ -202,6 +202,7 @@ def test_a_read_that_is_cancelled_loses_and_finishes_nothing(call: Call) -> None
         given = len(play.values)
         assert PLACE not in offsets or offsets[PLACE].offset <= given
         await play.poll_all()
+        play.client.finish()
         await play.client.close()
         assert play.values == [b"0", b"1", b"2", b"3"]
         assert play.scene.committed == 4

@@ -14,12 +14,11 @@ from tarry.client import errors
 from tarry.client.core.admin.calls import ClusterDescription, ConfigEntry, NewTopic, TopicOutcome
 from tarry.client.core.admin.groups import GroupDescription, GroupMember, GroupOutcome
 from tarry.client.core.admin.log_dirs import LogDirectory, ReplicaSize
-from tarry.client.core.consumer.handed_out import ConsumerRecord
 from tarry.client.core.consumer.lookup import FoundOffset
 from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.offsets.requests import CommittedOffset
-from tarry.client.core.metadata import BrokerMetadata, PartitionMetadata, Topic
 from tarry.client.core.producer.batch import ProducerBatch
+from tarry.client.core.topic import BrokerMetadata, PartitionMetadata, Topic
 from tarry.client.errors import (
     BrokerError,
     CommitFailed,
@@ -32,7 +31,6 @@ from tarry.client.sync.admin import Admin
 from tarry.client.sync.consumer import Consumer
 from tarry.client.sync.producer import Producer, Receipt
 from tarry.link.events import Address
-from tarry.protocol.messages.metadata import MetadataResponsePartition
 from tarry.records.record import Record
 
 NOBODY = "127.0.0.1:1"
@@ -61,7 +59,7 @@ def record(offset: int = 7, **fields: Any) -> Record:
 def topic() -> Topic:
     made = Topic("orders")
     made.topic_id = b"\1" * 16
-    made.partitions = {0: PartitionMetadata(MetadataResponsePartition(0, 0, 1))}
+    made.partitions = {0: PartitionMetadata(0, 1)}
     return made
 
 
@@ -76,7 +74,7 @@ ERRORS: list[TarryError] = [
 VALUES: list[Any] = [
     *ERRORS,
     record(),
-    ConsumerRecord("orders", 1, record()),
+    record(topic="orders", partition=1),
     RecordGroup("orders", 1, [record(), record(8)]),
     topic(),
     BROKER,
@@ -132,19 +130,19 @@ def test_every_public_error_can_be_copied_whatever_its_constructor_takes() -> No
         record(key=None),
         record(value=b""),
         record(headers=[]),
-        ConsumerRecord("orders", 1, record()),
+        record(topic="orders", partition=1),
         None,
     ],
 )
 def test_a_record_that_differs_is_another(other: Any) -> None:
     assert record() != other
-    assert ConsumerRecord("orders", 1, record()) != ConsumerRecord("orders", 2, record())
-    assert ConsumerRecord("orders", 1, record()) != ConsumerRecord("order", 1, record())
+    placed = record(topic="orders", partition=1)
+    assert placed != record(topic="orders", partition=2)
+    assert placed != record(topic="order", partition=1)
 
 
 def test_equal_records_count_once() -> None:
     assert len({record(), record(), record(8)}) == 2
-    assert len({ConsumerRecord("orders", 1, record()), ConsumerRecord("orders", 1, record())}) == 1
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ from tests.support.client.scripted_consumer import consumer_of
 
 from tarry.client.codecs import Json, Text
 from tarry.client.core.consumer.decoding import DecodedRecord, decoding_of
-from tarry.client.core.consumer.handed_out import ConsumerRecord
 from tarry.client.errors import CorruptRecords, DecodeError
 from tarry.client.sync.consumer import Consumer
 from tarry.protocol import api_keys
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import Record
+from tarry.wire.crc32c import crc32c
 
 
 def numbers(*values: bytes, **settings: Any) -> Consumer[Any, Any]:
@@ -80,6 +80,30 @@ def test_the_error_has_the_record_and_skip_goes_on_behind_it() -> None:
     caught.value.skip()
     assert values(consumer) == []
     assert consumer.position("t", 0) == 3
+
+
+@pytest.mark.parametrize("behind", [0, 3])
+def test_a_skip_of_the_last_record_goes_on_behind_its_batch(behind: int) -> None:
+    consumer = numbers(b"0", b"poison")
+    log = consumer._driver.cluster.topics["t"].logs[0]  # type: ignore[attr-defined]
+    # Compaction has taken the last records of the batch, and left its offsets.
+    (batch,) = log.batches
+    rest = batch[21:23] + (1 + behind).to_bytes(4, "big") + batch[27:]
+    log.batches[0] = batch[:17] + int(crc32c(rest)).to_bytes(4, "big") + rest
+    log.end_offset = 2 + behind
+    assert values(consumer) == [0]
+    with pytest.raises(DecodeError) as caught:
+        consumer.poll()
+    # Nothing is skipped before the user says so.
+    assert consumer.position(T0) == 1
+
+    caught.value.skip()
+
+    assert consumer.position(T0) == 2 + behind
+    assert (consumer.lag(T0), consumer.is_at_end(T0)) == (0, True)
+    assert values(consumer) == []
+    (finished,) = consumer.positions()
+    assert finished.finished == 2 + behind
 
 
 def test_a_seek_leaves_a_poison_record_too() -> None:
@@ -206,7 +230,7 @@ def test_decoded_records_and_their_errors_are_copied_and_compared() -> None:
         for made in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value)):
             assert made == value
     assert pickle.loads(pickle.dumps(error)).data == b"{"
-    whole = ConsumerRecord("t", 0, DecodedRecord(raw, "k", 1))
+    whole = DecodedRecord(raw, "k", 1)
     assert pickle.loads(pickle.dumps(whole)).value == 1
 
 

@@ -233,7 +233,7 @@ def leave(trial: Trial, count: int) -> bool:
     assert join(trial, 0)
     trial.arm(count)
     now_ms = trial.cluster.now_ms
-    trial.end(trial.core.begin_close(WAIT_MS, now_ms, leave=None, is_finished=True))
+    trial.end(trial.core.begin_close(WAIT_MS, now_ms, leave=None))
     return True
 
 
@@ -317,7 +317,11 @@ MEANINGS: Final = {
     "InitProducerId": Meaning(PASSES, "DeliveryTimedOut"),
     "FindCoordinator": Meaning(PASSES, "TimedOut"),
     "OffsetFetch": Meaning(PASSES, "TimedOut"),
-    "OffsetFetch, partition": Meaning(PASSES - {errors.UNKNOWN_TOPIC_OR_PARTITION}, "TimedOut"),
+    "OffsetFetch, partition": Meaning(
+        PASSES - {errors.UNKNOWN_TOPIC_OR_PARTITION},
+        "TimedOut",
+        {errors.UNKNOWN_TOPIC_OR_PARTITION: "UnknownTopic"},
+    ),
     "OffsetCommit": Meaning(
         PASSES, "TimedOut", {**KEEPS_OUT, **dict.fromkeys(JOINS_AGAIN, "CommitFailed")}
     ),

@@ -115,7 +115,7 @@ def test_a_code_to_the_join_of_a_second_round(assignor: str, code: int) -> None:
 
     polled(scene)
 
-    # What an eager member owned is given back before it joins; a cooperative one has it to lose.
+    # An eager member gives back its partitions before it joins; a cooperative one may lose them.
     has_much = assignor == "cooperative-sticky"
     if code in FATAL:
         assert outcome_of(scene) == Outcome(True, False, has_much, [GroupFailed] * 3)

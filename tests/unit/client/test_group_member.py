@@ -11,7 +11,6 @@ from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster,
 
 from tarry.base import errors
 from tarry.base.errors import InvalidSetting
-from tarry.client.core.consumer.handed_out import ConsumerRecord
 from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.assignment.consumer_protocol import (
     Subscription,
@@ -21,7 +20,7 @@ from tarry.client.core.group.assignment.consumer_protocol import (
 from tarry.client.core.group.events import ASSIGNED
 from tarry.client.core.group.membership import FINDING, JOINING, STABLE, SYNCING
 from tarry.client.core.group.offsets.commit import Commit
-from tarry.client.core.group.offsets.requests import CommittedOffset
+from tarry.client.core.group.offsets.requests import VERSION_OF_NAMES_MAX, CommittedOffset
 from tarry.client.core.operation import Done
 from tarry.client.errors import CommitFailed
 from tarry.client.settings import ConsumerSettings
@@ -43,6 +42,11 @@ VERSIONS = [
     )
     for version in range(api_keys.APIS[key].version_min, api_keys.APIS[key].version_max + 1)
 ]
+# Newer versions of these name topics by ids, and members know names.
+NEWEST = {
+    api_keys.OFFSET_COMMIT: VERSION_OF_NAMES_MAX,
+    api_keys.OFFSET_FETCH: VERSION_OF_NAMES_MAX,
+}
 
 
 def commit_of(offset: int) -> Commit:
@@ -100,7 +104,8 @@ def test_a_member_lives_with_every_version_of_every_request(api_key: int, versio
     scene.core.leave("the test is over", scene.cluster.now_ms, even_static=False)
     scene.cluster.run_until(lambda: scene.core.membership.leaving.is_answered)
 
-    assert {seen.version for seen in scene.requests(api_key)} == {version}
+    sent = min(version, NEWEST.get(api_key, version))
+    assert {seen.version for seen in scene.requests(api_key)} == {sent}
     assert commit.error is None
 
 
@@ -342,7 +347,7 @@ def test_a_member_may_be_closed_while_it_joins_and_a_commit_has_no_answer() -> N
     assert scene.core.membership.state == JOINING
     assert not commit.is_done
 
-    closing = scene.core.begin_close(2_000, scene.cluster.now_ms, leave=True, is_finished=False)
+    closing = scene.core.begin_close(2_000, scene.cluster.now_ms, leave=True)
     perform(scene.cluster, closing)
 
     assert len(scene.requests(api_keys.LEAVE_GROUP)) == 1
@@ -528,8 +533,7 @@ def test_a_commit_says_the_leader_epoch_of_the_record_before_it(records_max: int
             found += group.records
 
     for record in found:
-        what = ConsumerRecord("t", 0, record)
-        perform(cluster, core.begin_commit(what, 5_000, cluster.now_ms))
+        perform(cluster, core.begin_commit(record, 5_000, cluster.now_ms))
     perform(cluster, core.begin_commit(RecordGroup("t", 0, found[:3]), 5_000, cluster.now_ms))
     perform(cluster, core.begin_commit(None, 5_000, cluster.now_ms))
     perform(cluster, core.begin_commit({PLACE: 4}, 5_000, cluster.now_ms))

@@ -36,7 +36,7 @@ def scene_with(owned: list[TopicPartition], *, skips: bool = False, **settings: 
 
     def with_neighbour(cluster: ScriptedCluster, seen: Seen) -> Any:
         answer: Any = scene.agree_to_join(cluster, seen)
-        # What it owned it has given up when it joins again.
+        # It has given up its partitions when it joins again.
         said = encode_subscription(Subscription(["t"], None, claims.pop(0) if claims else [], 1))
         answer.members.append(JoinGroupResponseMember("z", None, said))
         answer.skip_assignment = skips and scene.generation_id == 1

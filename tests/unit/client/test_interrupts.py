@@ -12,6 +12,8 @@ from tests.support.client.scripted_consumer import consumer_of
 
 from tarry.client.sync.interrupts import Interrupts
 
+pytestmark = pytest.mark.usefixtures("interruptible")
+
 
 def interrupt_next_nudge(consumer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while the consumer sends its next fetch, with records in its hands."""

@@ -10,6 +10,7 @@ from tests.support.client.fetch_cluster import ABORT, COMMIT, FetchCluster
 from tests.support.client.hand_face import perform
 
 from tarry.client.core.consumer.lookup import LATEST
+from tarry.client.core.group.offsets.what import offsets_behind
 from tarry.client.errors import CorruptRecords
 from tarry.protocol import api_keys
 
@@ -110,6 +111,22 @@ def test_a_marker_as_the_last_record_leaves_no_lag() -> None:
 
     assert everything(cluster, end) == [b"only"]
     assert (core.position(T0).lag, core.position(T0).is_at_end) == (0, True)
+
+
+def test_a_commit_of_a_group_goes_behind_aborted_records_that_follow_it() -> None:
+    cluster = FetchCluster()
+    log = cluster.log()
+    log.add(b"plain")
+    log.write(7, b"aborted 1", b"aborted 2")
+    end = log.end(7, ABORT) + 1
+    core = reading(cluster, **COMMITTED)
+    cluster.run_for(2_000)
+
+    (group,) = core.take(500, cluster.now_ms)
+
+    assert [record.value for record in group] == [b"plain"]
+    assert group.next_offset == end
+    assert offsets_behind(group)[T0].offset == end
 
 
 def test_a_log_may_begin_inside_a_transaction() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tarry.client.core.consumer.handed_out import HandedOut
-from tarry.client.core.consumer.record_group import RecordGroup
+from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.consumer.record_group import ConsumerRecord, RecordGroup
+from tarry.client.core.group.offsets.what import offsets_behind
 from tarry.client.face import iteration
 from tarry.client.face.iteration import TICK_NS, PiecesForATick, PolledRecords
 from tarry.records.record import Record
@@ -104,3 +106,28 @@ def test_what_a_tick_leaves_is_left_to_its_owner(clock: Clock):
 
     assert found == [0, 1]
     assert list(pieces) == [2, 3, 4]
+
+
+def test_a_group_whose_records_were_taken_out_is_in_hand_and_can_be_committed():
+    """Whoever works on a group may empty its list on the way."""
+    position = PartitionPosition("orders", 0)
+    position.seek(9)
+    records = [Record(offset, 0, None, b"v", None) for offset in range(5, 8)]
+    group = RecordGroup("orders", 0, records, 9)
+    handed_out = HandedOut([group])
+    assert handed_out.next_group() is group
+    group.records.clear()
+
+    handed_out.give_back({("orders", 0): position})
+
+    assert (position.finished, position.position, position.left_over) == (5, 9, [])
+    assert offsets_behind(group)["orders", 0].offset == 9
+
+
+def test_a_record_that_nobody_has_read_is_not_committed_anywhere():
+    with pytest.raises(ValueError, match="without a topic"):
+        offsets_behind(Record(4, 0, None, b"v", None))
+
+
+def test_a_record_is_known_by_its_class():
+    assert isinstance(Record(4, 0, None, b"v", None), ConsumerRecord)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from tests.support.client.metadata_answers import as_read
 from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen, seeded_random
 
 from tarry.base import errors
@@ -106,8 +107,8 @@ def test_a_broker_that_lags_behind_does_not_bring_back_an_old_leader() -> None:
     metadata = Metadata()
     metadata.track("t")
 
-    metadata.apply(answer(2, 5), 0)
-    metadata.apply(answer(1, 4), 1)
+    metadata.apply(as_read(answer(2, 5)), 0)
+    metadata.apply(as_read(answer(1, 4)), 1)
 
     leader = metadata.leader_of("t", 0)
     assert leader is not None
@@ -120,8 +121,8 @@ def test_a_new_topic_of_the_same_name_begins_with_its_own_epochs() -> None:
     recreated: list[str] = []
     metadata.when_recreated = recreated.append
 
-    metadata.apply(answer(2, 5), 0)
-    metadata.apply(answer(1, 0, b"2" * 16), 1)
+    metadata.apply(as_read(answer(2, 5)), 0)
+    metadata.apply(as_read(answer(1, 0, b"2" * 16)), 1)
 
     leader = metadata.leader_of("t", 0)
     assert leader is not None
@@ -132,7 +133,7 @@ def test_a_new_topic_of_the_same_name_begins_with_its_own_epochs() -> None:
 def test_a_leader_hint_counts_only_if_it_is_newer() -> None:
     metadata = Metadata()
     metadata.track("t")
-    metadata.apply(answer(2, 5), 0)
+    metadata.apply(as_read(answer(2, 5)), 0)
 
     is_old_taken = metadata.set_leader(LeaderHint("t", 0, 1, 5, None))
     is_new_taken = metadata.set_leader(LeaderHint("t", 0, 1, 6, None))
@@ -145,11 +146,11 @@ def test_a_leader_hint_counts_only_if_it_is_newer() -> None:
 def test_a_passing_error_does_not_forget_what_is_known() -> None:
     metadata = Metadata()
     metadata.track("t")
-    metadata.apply(answer(2, 5), 0)
+    metadata.apply(as_read(answer(2, 5)), 0)
     refused = answer(2, 5)
     refused.topics = [MetadataResponseTopic(errors.LEADER_NOT_AVAILABLE, "t")]
 
-    metadata.apply(refused, 1)
+    metadata.apply(as_read(refused), 1)
 
     assert metadata.leader_of("t", 0) is not None
     assert metadata.needs_refresh
@@ -178,7 +179,7 @@ def test_a_name_that_no_topic_can_have_is_refused_at_once_and_quoted() -> None:
     core = client(cluster)
     refused = MetadataResponseTopic(errors.INVALID_TOPIC_EXCEPTION, "a b")
     core.metadata.track("a b")
-    core.metadata.apply(MetadataResponse(topics=[refused]), cluster.now_ms)
+    core.metadata.apply(as_read(MetadataResponse(topics=[refused])), cluster.now_ms)
 
     assert core.metadata.is_missing("a b", cluster.now_ms)
     error = core.metadata.error_of("a b", cluster.now_ms)

@@ -19,6 +19,7 @@ from tests.support.client.group_member import PLACE, GroupScene
 from tests.support.client.scripted_cluster import Log, ScriptedCluster, Seen
 
 from tarry.base import errors
+from tarry.client.core.group.offsets.what import handed_out_offsets
 from tarry.client.errors import LogTruncated, TopicRecreated
 from tarry.protocol import api_keys
 from tarry.records.batch import LAST_OFFSET_DELTA
@@ -172,7 +173,7 @@ def test_offsets_of_a_topic_that_is_gone_are_not_committed_for_the_new_one() -> 
     scene.core.finish_handed_out()
 
     assert scene.core.finished_offsets() == {}
-    assert scene.core.handed_out_offsets() == {}
+    assert handed_out_offsets(scene.core.fetcher.positions) == {}
 
 
 def test_offsets_beyond_a_truncation_are_not_committed() -> None:

@@ -95,7 +95,7 @@ def test_a_member_is_told_reads_commits_and_leaves() -> None:
     assert values(groups) == [b"0", b"1"]
     assert told == [GroupEvent(ASSIGNED, [PLACE]), GroupEvent(REVOKED, [PLACE])]
     assert (reached, ends) == ({PLACE: CommittedOffset(1)}, {PLACE: 2})
-    assert scene.committed == 2
+    assert scene.committed == 1
     assert len(scene.requests(api_keys.LEAVE_GROUP)) == 1
 
 
@@ -123,7 +123,7 @@ def test_an_administrator_makes_describes_and_deletes() -> None:
 
 
 def closing(core: GroupConsumerCore, cluster: ScriptedCluster, timeout_ms: int = 5_000) -> Any:
-    return core.begin_close(timeout_ms, cluster.now_ms, leave=None, is_finished=True)
+    return core.begin_close(timeout_ms, cluster.now_ms, leave=None)
 
 
 def reading(**settings: Any) -> GroupScene:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tarry.client import Json, Producer, Text
-from tarry.client.core.metadata import topic_of
-from tarry.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+from tarry.client.core.topic import PartitionMetadata, Topic
 from tarry.records.record import decode_records
 
 NOBODY = "127.0.0.1:1"
@@ -26,11 +25,11 @@ class Upper:
 
 def known(producer: Producer[Any, Any]) -> Producer[Any, Any]:
     """Let a producer know topic t, without a broker."""
-    answer = MetadataResponseTopic(0, "t")
-    answer.partitions = [MetadataResponsePartition(0, 0, -1)]
+    topic = Topic("t")
+    topic.partitions = {0: PartitionMetadata(0, -1)}
     metadata = producer._driver.core.metadata
     metadata.track("t")
-    metadata.topics["t"] = topic_of("t", answer)
+    metadata.topics["t"] = topic
     return producer
 
 

@@ -131,3 +131,19 @@ def test_a_face_takes_the_settings_of_its_kind(face: str, arguments: Any) -> Non
 
     assert get_args(hint) == get_args(Unpack[arguments])
     assert signature(made).parameters["arguments"].kind.name == "VAR_KEYWORD"
+
+
+def test_a_topic_partition_is_a_pair_also_where_it_is_made_as_other_clients_do() -> None:
+    made: Any = tarry.client.TopicPartition
+
+    assert made("orders", 0) == ("orders", 0)
+    assert type(made("orders", 0)) is tuple
+
+
+def test_a_star_brings_the_public_names() -> None:
+    names: dict[str, object] = {}
+
+    exec("from tarry.client import *", names)
+
+    assert set(tarry.client.MODULES) <= set(names)
+    assert names["Producer"] is tarry.client.Producer

@@ -205,6 +205,9 @@ def admin() -> Iterator[Admin]:
         (lambda one: one.alter_partition_reassignments({T0: "12"}), "ids of brokers"),
         (lambda one: one.unregister_broker(None), "broker_id=None is no whole number"),
         (lambda one: one.unregister_broker(-1), "broker_id=-1 is not between 0"),
+        (lambda one: one.update_features("f=1"), r'such as \{"tarry.group.configs": 1\}'),
+        (lambda one: one.update_features({"f": "1"}), "f='1' is no whole number"),
+        (lambda one: one.update_features({"f": 40_000}), "f=40000 is not between 0 and 32767"),
         (lambda one: one.offsets([T0]), r'such as \{\("orders", 0\): LATEST\}'),
         (lambda one: one.offsets({T0: "latest"}), "or EARLIEST, LATEST or MAX_TIMESTAMP"),
         (lambda one: one.offsets({T0: -7}), "-7 is no time"),
@@ -225,7 +228,7 @@ def test_an_administrator_asks_nothing_that_is_of_a_wrong_type(
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"bootstrap_servers": ["a:1", "b:2"]}, "join the addresses with commas"),
+        ({"bootstrap_servers": ["a:1", 2]}, "neither text nor a list of texts"),
         ({"bootstrap_servers": "http://a:9092"}, "leave out what is before //"),
         ({"linger_ms": 1.5}, "linger.ms=1.5: it must be a whole number"),
         ({"linger_ms": None}, "linger.ms=None: it must be a whole number"),

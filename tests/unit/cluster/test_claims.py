@@ -7,11 +7,12 @@ import pytest
 from tests.support.cluster.row_scene import KEYS, TOPIC_ID, Rows
 
 from tarry.base.ids import id_text
+from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
-from tarry.cluster.claims import CANDIDATE_MS, CLAIMS_PER_TRANSACTION, ClaimPartitions
-from tarry.cluster.records import PartitionChanged, PartitionRow
-from tarry.cluster.row_changes import Place
-from tarry.cluster.state import ClusterState, TopicState
+from tarry.cluster.decisions.claims import CANDIDATE_MS, CLAIMS_PER_TRANSACTION, ClaimPartitions
+from tarry.cluster.decisions.row_changes import Place
+from tarry.cluster.state.records import PartitionChanged
+from tarry.cluster.state.state import ClusterState, TopicState
 
 
 def claim_by(
@@ -341,7 +342,7 @@ def test_a_claim_fails_if_the_leaders_life_goes_on(rows: Rows) -> None:
     epochs = dict(rows.epochs)
     rows.die(1)
     claim, records = claim_by(rows, 2, epochs[2])
-    # As it was before: the life of which the row tells.
+    # The life of which the row tells is the one from before.
     rows.etcd._rows[KEYS.life(1)] = msgspec.structs.replace(
         rows.etcd.rows(KEYS.life(2))[0], key=KEYS.life(1), create_revision=epochs[1]
     )

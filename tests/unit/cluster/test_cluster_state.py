@@ -7,7 +7,8 @@ import random
 import pytest
 
 from tarry.base.ids import id_text, random_id
-from tarry.cluster.records import (
+from tarry.base.partition_row import PartitionRow
+from tarry.cluster.state.records import (
     EVERY_BROKER,
     BrokerConfigChanged,
     BrokerRegistered,
@@ -16,21 +17,20 @@ from tarry.cluster.records import (
     ConfigChanged,
     MetadataRecord,
     PartitionChanged,
-    PartitionRow,
     PartitionsAdded,
     ProducerIdsReserved,
     TopicCreated,
     TopicDeleted,
     TopicRemoved,
 )
-from tarry.cluster.state import ClusterState
+from tarry.cluster.state.state import ClusterState
 
 ORDERS = b"o" * 16
 BILLS = b"b" * 16
 
 
 def topic(name: str, topic_id: bytes, partitions: int = 1) -> TopicCreated:
-    rows = [PartitionRow(1, 0, 0, [1], [1]) for _ in range(partitions)]
+    rows = [PartitionRow(1, 0, -1, 0, [1], [1]) for _ in range(partitions)]
     return TopicCreated(topic_id=topic_id, name=name, partitions=rows, configs={})
 
 
@@ -96,7 +96,7 @@ def test_a_topic_grows_behind_the_partitions_that_it_has():
     state = state_of(
         topic("orders", ORDERS, 2),
         BrokerStartedUncleanly(broker_id=1),
-        PartitionsAdded(topic_id=ORDERS, partitions=[PartitionRow(1, 0, 0, [1], [1])] * 2),
+        PartitionsAdded(topic_id=ORDERS, partitions=[PartitionRow(1, 0, -1, 0, [1], [1])] * 2),
     )
 
     partitions = state.topics["orders"].partitions
@@ -126,7 +126,7 @@ def test_a_snapshot_says_everything_whatever_came_before():
         topic("a_b", BILLS, 3),
         ProducerIdsReserved(first_id=0, count=1000),
         BrokerStartedUncleanly(broker_id=1),
-        PartitionsAdded(topic_id=BILLS, partitions=[PartitionRow(1, 0, 0, [1], [1])]),
+        PartitionsAdded(topic_id=BILLS, partitions=[PartitionRow(1, 0, -1, 0, [1], [1])]),
         BrokerConfigChanged(broker_id=1, configs={"a": "1"}),
         BrokerConfigChanged(broker_id=EVERY_BROKER, configs={"a": "2"}),
     )
@@ -168,7 +168,9 @@ def test_growth_and_settings_in_an_overlay_do_not_touch_the_state_below():
     above = state.overlay()
 
     for _ in range(2):
-        above.apply(PartitionsAdded(topic_id=ORDERS, partitions=[PartitionRow(1, 0, 0, [1], [1])]))
+        above.apply(
+            PartitionsAdded(topic_id=ORDERS, partitions=[PartitionRow(1, 0, -1, 0, [1], [1])])
+        )
     above.apply(BrokerConfigChanged(broker_id=1, configs={}))
 
     assert len(above.topics["orders"].partitions) == 3
@@ -182,7 +184,7 @@ def test_every_record_gives_in_an_overlay_what_it_gives_in_a_state():
         ClusterCreated(cluster_id="c"),
         BrokerRegistered(broker_id=1),
         topic("a.b", ORDERS, 2),
-        PartitionsAdded(topic_id=ORDERS, partitions=[PartitionRow(1, 0, 0, [1], [1])]),
+        PartitionsAdded(topic_id=ORDERS, partitions=[PartitionRow(1, 0, -1, 0, [1], [1])]),
         BrokerStartedUncleanly(broker_id=1),
         TopicDeleted(topic_id=ORDERS),
         topic("a_b", BILLS, 3),
@@ -208,7 +210,7 @@ def test_every_record_gives_in_an_overlay_what_it_gives_in_a_state():
 
 def test_records_that_are_applied_together_come_to_the_same():
     def row(topic_id: bytes, index: int, epoch: int) -> PartitionChanged:
-        changed = PartitionRow(1, epoch, epoch, [1], [1])
+        changed = PartitionRow(1, epoch, -1, epoch, [1], [1])
         return PartitionChanged(topic_id=topic_id, index=index, row=changed)
 
     records = [

@@ -1,4 +1,4 @@
-"""Rows in etcd that are damaged, newer or make no sense: their partitions stand still, loudly."""
+"""Rows in etcd that are damaged, newer or make no sense: their topics are frozen, loudly."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from tests.support.cluster.cluster_user import ClusterUser
 from tests.support.cluster.leader_scene import TOPIC, LeaderScene
 from tests.support.cluster.life_scene import LifeScene
 from tests.support.cluster.row_scene import KEYS, TOPIC_ID, Rows
+from tests.support.metadata_stores import EtcdSubject, GivenChange
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData
 from tarry.base.etcd import Put, Remove
 from tarry.base.ids import id_text
-from tarry.cluster.claims import ClaimPartitions
-from tarry.cluster.config_changes import ConfigRefusal
-from tarry.cluster.config_decisions import decide_change_topic
-from tarry.cluster.elections import ElectionWish
-from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
-from tarry.cluster.records import DeletionPending, NewerFormat, PartitionRow, TopicDeleted
-from tarry.cluster.row_requests import RowWishes
-from tarry.cluster.rows import ROW_FORMAT, Keys, PartRow, encode_row
-from tarry.cluster.topic_decisions import decide_delete_topics
-from tarry.cluster.transactions import Transaction
-from tarry.cluster.unclean import UNCLEAN_MS, ElectUncleanly
+from tarry.base.partition_row import PartitionRow
+from tarry.cluster.configs.config_changes import ConfigRefusal
+from tarry.cluster.configs.config_decisions import decide_change_topic
+from tarry.cluster.decisions.claims import ClaimPartitions
+from tarry.cluster.decisions.elections import ElectionWish
+from tarry.cluster.decisions.partition_decisions import GrowthWanted, decide_create_partitions
+from tarry.cluster.decisions.row_requests import RowWishes
+from tarry.cluster.decisions.topic_decisions import decide_delete_topics
+from tarry.cluster.decisions.unclean import UNCLEAN_MS, ElectUncleanly
+from tarry.cluster.rows.row_records import NOBODY
+from tarry.cluster.rows.rows import ROW_FORMAT, DeletedRow, Keys, encode_row
+from tarry.cluster.state.records import TopicCreated
 from tarry.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tarry.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tarry.protocol.messages.produce import (
@@ -69,23 +71,55 @@ def short(value: object) -> str:
     return str(value)[:60]
 
 
-def rows() -> Rows:
-    """Two partitions of three replicas; the first has a row of its own, and broker 1 is dead."""
-    scene = Rows()
+def still(epoch: int, replicas: list[int]) -> PartitionRow:
+    """Return the row of a partition of a frozen topic."""
+    return PartitionRow(-1, epoch, -1, epoch, replicas, [])
+
+
+def produce(scene: LeaderScene, broker_id: int, index: int = 0) -> None:
+    """Write one record, acknowledged by all in sync."""
+    data = PartitionProduceData(index=index, records=window_of(a_batch(b"a")))
+    asked = TopicProduceData(name=TOPIC, partition_data=[data])
+    user = ClusterUser(scene.cluster, broker_id)
+    user.call(0, 11, ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[asked]))
+
+
+def rows(broker_id: int = NOBODY) -> Rows:
+    """Two partitions of three replicas; the first has a row of its own."""
+    scene = Rows(broker_id)
     scene.configs["unclean.leader.election.enable"] = "true"
-    for broker_id in (1, 2, 3):
-        scene.live(broker_id)
+    for each in (1, 2, 3):
+        scene.live(each)
     scene.topic([[1, 2, 3], [1, 2, 3]])
     scene.part(0, 1, 4, scene.epochs[1], [1, 2])
     scene.hear()
     return scene
 
 
+def put_other_topic(scene: Rows) -> bytes:
+    """Put a second topic like the first, and return its id."""
+    other = b"other".ljust(16, b".")
+    sound = scene.etcd.rows(KEYS.topic(TOPIC_ID))[0].value
+    scene.put(Put(KEYS.topic(other), sound.replace(b"orders", b"other")))
+    scene.hear()
+    return other
+
+
+def refused_start(scene: Rows) -> str:
+    """Start another broker on these rows, and return why it does not start."""
+    other = Rows()
+    other.etcd = scene.etcd
+    with pytest.raises(CorruptData) as refused:
+        other.hear()
+    return str(refused.value)
+
+
 @pytest.mark.parametrize("value", BAD, ids=short)
-def test_a_row_that_makes_no_sense_has_its_partition_stand_still_and_no_other(
+def test_a_partitions_row_that_makes_no_sense_freezes_its_topic_and_no_other(
     value: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     scene = rows()
+    other = put_other_topic(scene)
     scene.put(Put(KEYS.part(TOPIC_ID, 0), value))
     scene.hear()
     scene.die(1)
@@ -97,13 +131,40 @@ def test_a_row_that_makes_no_sense_has_its_partition_stand_still_and_no_other(
     scene.turn.now_ms += UNCLEAN_MS
     wish = ElectionWish("orders", 0, scene.settings, is_unclean=True)
 
-    assert scene.row() == PartitionRow(-1, 4, 4, [1, 2, 3], [])
-    assert [each.index for each in scene.decide(claims)] == [1]
-    assert scene.decide(unclean) == []
+    assert scene.row() == still(4, [1, 2, 3])
+    assert scene.row(1) == still(0, [1, 2, 3])
+    assert {each.topic_id for each in scene.decide(claims)} == {other}
+    assert {each.topic_id for each in scene.decide(unclean)} <= {other}
     assert RowWishes([wish]).next_change().decide(scene.state) == []
     assert wish.error_code == errors.UNKNOWN_SERVER_ERROR
-    assert "orders-0 stands still" in caplog.text
+    (outcome,) = decide_delete_topics(scene.state, [("orders", None)]).outcomes
+    assert outcome.error_code == errors.UNKNOWN_SERVER_ERROR
+    assert "its topic is frozen" in caplog.text
     assert KEYS.part(TOPIC_ID, 0).decode() in caplog.text
+    assert KEYS.part(TOPIC_ID, 0).decode() in refused_start(scene)
+
+
+@pytest.mark.parametrize(
+    ("leader_epoch", "partition_epoch"), [(3, 4), (4, 3)], ids=["leader epoch", "partition epoch"]
+)
+def test_a_row_that_goes_back_freezes_its_topic(leader_epoch: int, partition_epoch: int) -> None:
+    """An older row would let two leaders write in one epoch."""
+    scene = rows()
+    row = PartitionRow(
+        leader_id=1,
+        leader_epoch=leader_epoch,
+        broker_epoch=scene.epochs[1],
+        partition_epoch=partition_epoch,
+        replicas=[1, 2, 3],
+        isr=[1, 2],
+        adding=[],
+        removing=[],
+        unclean_epoch=-1,
+    )
+    scene.put(Put(KEYS.part(TOPIC_ID, 0), encode_row(row)))
+    scene.hear()
+
+    assert scene.row() == still(4, [1, 2, 3])
 
 
 def test_a_row_that_is_mended_counts_again() -> None:
@@ -116,14 +177,16 @@ def test_a_row_that_is_mended_counts_again() -> None:
     assert (scene.row().leader_id, scene.row().isr) == (1, [1, 2])
 
 
-def test_a_broker_that_starts_knows_the_replicas_from_how_the_topic_was_made() -> None:
+def test_a_row_that_never_counted_is_mended_by_its_removal() -> None:
     scene = rows()
+    before = scene.row(1)
     scene.put(Put(KEYS.part(TOPIC_ID, 1), b"[]"))
-    other = Rows()
-    other.etcd = scene.etcd
-    other.hear()
+    scene.hear()
+    scene.put(Remove(KEYS.part(TOPIC_ID, 1)))
+    scene.hear()
 
-    assert other.row(1) == PartitionRow(-1, 0, 0, [1, 2, 3], [])
+    assert scene.row(1) == before
+    assert scene.row().leader_id == 1
 
 
 @pytest.mark.parametrize(
@@ -139,28 +202,13 @@ def test_a_row_of_no_partition_is_passed_over(place: str, caplog: pytest.LogCapt
     scene.put(Put(KEYS.prefix + b"parts/" + name.encode("latin-1"), SOUND))
     scene.hear()
 
-    assert "belongs to no partition" in caplog.text
+    assert "passed over" in caplog.text
     assert [row.leader_epoch for row in scene.state.topics_by_id[TOPIC_ID].partitions] == [4, 0]
 
 
-def test_of_a_deleted_topic_that_stood_still_every_broker_may_have_data() -> None:
-    scene = rows()
-    scene.live(4)
-    scene.put(Put(KEYS.part(TOPIC_ID, 0), b"[]"))
-    scene.hear()
-    transaction = Transaction(scene.known)
-    transaction.add(TopicDeleted(topic_id=TOPIC_ID))
-    assert scene.etcd.transact(transaction.compares, transaction.operations)[0]
-
-    changes = scene.known.difference(scene.etcd.rows(KEYS.prefix))
-    pending = [each for each in scene.known.apply(changes) if isinstance(each, DeletionPending)]
-
-    assert [each.broker_ids for each in pending] == [[1, 2, 3, 4]]
-
-
-def test_brokers_go_on_and_keep_the_data_of_what_stands_still_over_a_restart() -> None:
+def test_no_broker_starts_before_a_row_is_mended_and_the_data_is_kept() -> None:
     scene = LeaderScene()
-    scene.create([[1, 2], [1, 2]])
+    scene.create([[1, 2], [1, 2]], {"message.timestamp.type": "LogAppendTime"})
     keys = Keys("/simulated/")
     etcd = scene.cluster.etcd_node.etcd
     topic_id = scene.broker().topics[TOPIC].topic_id
@@ -168,16 +216,23 @@ def test_brokers_go_on_and_keep_the_data_of_what_stands_still_over_a_restart() -
     epoch = scene.broker().cluster.brokers[3].broker_epoch
     moved = f"[1,3,1,{epoch},1,[3],[3],[],[],-1]".encode()
     assert etcd.transact([], [Put(keys.part(topic_id, 0), moved)])[0]
-    scene.until(lambda: scene.row().leader_id == 3, "the third broker leads")
+    scene.until(lambda: scene.leads(3), "the third broker leads")
+    produce(scene, 3)
     assert etcd.transact([], [Put(keys.part(topic_id, 0), b"[1,7]")])[0]
     scene.until(lambda: scene.row().leader_id == -1, "nobody leads")
     scene.stop(3)
-    scene.restart(3)
+    scene.nodes[3].reconnect()
+    scene.pass_ms(5_000)
 
+    assert scene.nodes[3].broker is None
+    assert etcd.transact([], [Put(keys.part(topic_id, 0), moved)])[0]
+    scene.wait_until_ready(3)
+    scene.until(lambda: scene.leads(3), "it is led")
     broker = scene.nodes[3].broker
     assert broker is not None
-    assert list(broker.topics[TOPIC].followed) == [0]
-    assert scene.row(1).leader_id == 1
+    found = broker.topics.replica(TOPIC, 0)
+    assert found is not None
+    assert found.log.log_end_offset == 1
     assert scene.violations() == []
 
 
@@ -204,22 +259,6 @@ def test_a_topic_with_a_setting_that_cannot_be_had_is_hosted() -> None:
     assert scene.leaders() == [1]
 
 
-def test_a_topic_that_was_made_with_damaged_replicas_stands_still_there_alone() -> None:
-    scene = Rows()
-    for broker_id in (1, 2, 3):
-        scene.live(broker_id)
-    scene.topic([[1, 1], [], [2**31, 1], [-1], [1, 2]])
-    scene.hear()
-
-    made = scene.state.topics_by_id[TOPIC_ID].partitions
-    assert [row.leader_id for row in made] == [-1, -1, -1, -1, 1]
-    # No answer to a client holds another number.
-    assert [row.replicas for row in made] == [[1], [], [1], [], [1, 2]]
-    scene.put(Put(KEYS.part(TOPIC_ID, 2), b"[]"))
-    scene.hear()
-    assert scene.row(2).replicas == [1]
-
-
 # -- whole topics
 
 NAME = f'[1,"orders","{id_text(TOPIC_ID)}"]'.encode()
@@ -239,27 +278,28 @@ BAD_TOPICS = [
     b'[1,"orders",{},[[0,[[1],[2]],[]],[1,[[1],[2]],[]]]]',
     b'[1,"orders",{},[[0,[[1],[2]],[]],[7,[[1],[2]],[]]]]',
     b'[1,"orders",{},[[0,[[1],[2]],[[1,9223372036854775808]]]]]',
+    b'[1,"orders",{},[[0,[[1],[2,2]],[]]]]',
+    b'[1,"orders",{},[[0,[[1],[]],[]]]]',
+    b'[1,"orders",{},[[0,[[1],[2147483648]],[]]]]',
 ]
 
 
 @pytest.mark.parametrize("value", BAD_TOPICS, ids=short)
-def test_a_topic_that_makes_no_sense_stands_still_and_goes_on_when_it_is_mended(
+def test_a_topic_that_makes_no_sense_is_frozen_and_goes_on_when_it_is_mended(
     value: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     scene = rows()
-    other = b"other".ljust(16, b".")
+    other = put_other_topic(scene)
     sound = scene.etcd.rows(KEYS.topic(TOPIC_ID))[0].value
-    scene.put(Put(KEYS.topic(other), sound.replace(b"orders", b"other")))
-    scene.hear()
     before = scene.state.topics_by_id[TOPIC_ID]
     scene.put(Put(KEYS.topic(TOPIC_ID), value))
     scene.hear()
-    # What comes of its partitions meanwhile counts when the topic does.
+    # Changes of its partitions meanwhile count when the topic does.
     scene.put(Put(KEYS.part(TOPIC_ID, 1), b"[1,2,7,%d,7,[2,3],[2,3],[],[],-1]" % scene.epochs[2]))
     scene.die(1)
     scene.hear()
 
-    still = scene.state.topics_by_id[TOPIC_ID]
+    frozen = scene.state.topics_by_id[TOPIC_ID]
     claims = ClaimPartitions(scene.known, 2, scene.epochs[2], scene.settings, scene.spells)
     claimed = {each.topic_id for each in scene.decide(claims)}
     asked = [
@@ -271,27 +311,24 @@ def test_a_topic_that_makes_no_sense_stands_still_and_goes_on_when_it_is_mended(
     scene.put(Put(KEYS.topic(TOPIC_ID), sound))
     scene.hear()
 
-    assert (still.name, still.is_still) == ("orders", True)
-    assert still.partitions == [
-        PartitionRow(-1, 4, 4, [1, 2, 3], []),
-        PartitionRow(-1, 7, 7, [2, 3], []),
-    ]
+    assert (frozen.name, frozen.is_frozen) == ("orders", True)
+    assert frozen.partitions == [still(4, [1, 2, 3]), still(0, [1, 2, 3])]
     assert claimed == {other}
     assert {each.error_code for each in asked} == {errors.UNKNOWN_SERVER_ERROR}
-    assert "topic orders stands still" in caplog.text
+    assert "its topic is frozen" in caplog.text
+    assert KEYS.topic(TOPIC_ID).decode() in caplog.text
     after = scene.state.topics_by_id[TOPIC_ID]
-    assert (after.is_still, after.partitions[0]) == (False, before.partitions[0])
+    assert (after.is_frozen, after.partitions[0]) == (False, before.partitions[0])
     assert (after.partitions[1].leader_id, after.partitions[1].isr) == (2, [2, 3])
 
 
 @pytest.mark.parametrize("is_all", [False, True], ids=["the topic's row", "every row"])
-def test_a_topic_whose_row_was_removed_and_that_nobody_has_deleted_stands_still(
+def test_a_topic_whose_row_was_removed_and_that_nobody_has_deleted_is_frozen(
     is_all: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    scene = rows()
+    scene = rows(broker_id=1)
     scene.put(Put(KEYS.name("orders"), NAME))
     scene.part(1, 2, 7, scene.epochs[2], [2, 3], [2, 3])
-    scene.known.count_here = lambda name, topic_id: 1
     scene.hear()
     before = scene.state.topics_by_id[TOPIC_ID]
     stored = scene.etcd.rows(KEYS.prefix)
@@ -299,18 +336,17 @@ def test_a_topic_whose_row_was_removed_and_that_nobody_has_deleted_stands_still(
     scene.hear()
     scene.hear()
 
-    still = scene.state.topics_by_id[TOPIC_ID]
+    frozen = scene.state.topics_by_id[TOPIC_ID]
     assert not scene.state.deleted_topics
-    assert (still.is_still, [row.leader_id for row in still.partitions]) == (True, [-1, -1])
-    assert [row.replicas for row in still.partitions] == [[1, 2, 3], [2, 3]]
-    assert "nobody has deleted the topic" in caplog.text
+    assert frozen.partitions == [still(4, [1, 2, 3]), still(7, [2, 3])]
+    assert "nobody has deleted its topic" in caplog.text
     # Put back, one after the other, it is what it was.
     for row in stored:
         if b"/lives/" not in row.key:
             scene.put(Put(row.key, row.value))
             scene.hear()
     after = scene.state.topics_by_id[TOPIC_ID]
-    assert (after.is_still, after.partitions) == (False, before.partitions)
+    assert (after.is_frozen, after.partitions) == (False, before.partitions)
 
 
 def test_who_has_no_data_of_a_topic_may_miss_its_deletion() -> None:
@@ -323,49 +359,50 @@ def test_who_has_no_data_of_a_topic_may_miss_its_deletion() -> None:
     assert list(scene.state.deleted_topics) == [TOPIC_ID]
 
 
-@pytest.mark.parametrize(("here", "is_known"), [(2, True), (0, False)])
-def test_a_broker_that_starts_knows_a_topic_of_which_only_the_name_is_left_by_its_data(
-    here: int, is_known: bool
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        (KEYS.topic(TOPIC_ID), b"[]", "cannot be read"),
+        (KEYS.topic(TOPIC_ID), None, "which is not there"),
+        (KEYS.part(TOPIC_ID, 1), b"[2]", "in format 2"),
+        (KEYS.part(TOPIC_ID, 2), SOUND, "has 2 partitions"),
+        (KEYS.part(b"o" * 16, 0), SOUND, "there is no topic"),
+        (KEYS.deleted(TOPIC_ID), b'[1,"orders",2,[1]]', "is deleted and there"),
+        (KEYS.broker(2), b"[]", "cannot be read"),
+        (KEYS.life(2), b"[]", "cannot be read"),
+        (KEYS.name("orders"), b"[]", "cannot be read"),
+        (KEYS.configs(-1), b"[]", "cannot be read"),
+        (KEYS.feature("f"), b"[]", "cannot be read"),
+    ],
+)
+def test_no_broker_starts_while_a_row_is_damaged_on_which_its_data_rests(
+    key: bytes, value: bytes | None, words: str
 ) -> None:
     scene = rows()
-    sound = scene.etcd.rows(KEYS.topic(TOPIC_ID))[0].value
-    scene.put(Put(KEYS.name("orders"), NAME), Remove(KEYS.topic(TOPIC_ID)))
-    other = Rows()
-    other.etcd = scene.etcd
-    other.known.count_here = lambda name, topic_id: here
-    other.hear()
-    before = dict(other.state.topics)
-    scene.put(Put(KEYS.topic(TOPIC_ID), sound))
-    other.hear()
-    scene.hear()
+    scene.put(Put(KEYS.name("orders"), NAME))
+    scene.put(Remove(key) if value is None else Put(key, value))
+    sentence = refused_start(scene)
 
-    assert list(before) == (["orders"] if is_known else [])
-    assert all(topic.is_still and len(topic.partitions) == here for topic in before.values())
-    assert other.state.topics == scene.state.topics
+    assert words in sentence
+    assert "tarry metadata check" in sentence
 
 
-def test_a_broker_that_starts_knows_a_damaged_topic_by_its_name_and_what_it_has_of_it() -> None:
-    scene = rows()
-    sound = scene.etcd.rows(KEYS.topic(TOPIC_ID))[0].value
-    scene.put(Put(KEYS.name("orders"), NAME), Put(KEYS.topic(TOPIC_ID), b"[]"))
-    scene.put(Put(KEYS.part(TOPIC_ID, 99_999), b"[7]"))
-    other = Rows()
-    other.etcd = scene.etcd
-    other.known.count_here = lambda name, topic_id: (
-        2 if (name, topic_id) == ("orders", TOPIC_ID) else 0
-    )
-    other.hear()
-    still = other.state.topics["orders"]
-    scene.put(Put(KEYS.topic(TOPIC_ID), sound))
-    scene.hear()
-    other.hear()
+def creation_of_bills() -> TopicCreated:
+    row = PartitionRow(1, 0, -1, 0, [1], [1])
+    return TopicCreated(topic_id=b"b" * 16, name="bills", partitions=[row], configs={})
 
-    assert still.partitions == [
-        PartitionRow(-1, 4, 4, [1, 2, 3], []),
-        PartitionRow(-1, 0, 0, [], []),
-    ]
-    assert other.state.topics == scene.state.topics
-    assert other.state.partition_count == 2
+
+@pytest.mark.parametrize("is_damaged", [False, True], ids=["of another topic", "damaged"])
+def test_a_name_whose_row_is_there_is_taken_by_no_other_topic(is_damaged: bool) -> None:
+    subject = EtcdSubject()
+    key = subject.keys.name("bills")
+    subject.etcd.transact([], [Put(key, b"[]" if is_damaged else NAME)])
+    creation = GivenChange(creation_of_bills())
+    subject.store.change(creation)
+    subject.run(lambda: creation.is_ended)
+
+    assert key.decode() in creation.refusal
+    assert subject.store.state.topics == {}
 
 
 def test_a_topic_of_which_nothing_is_known_lets_no_broker_start_and_ends_none() -> None:
@@ -373,12 +410,9 @@ def test_a_topic_of_which_nothing_is_known_lets_no_broker_start_and_ends_none() 
     unknown = b"unknown".ljust(16, b".")
     scene.put(Put(KEYS.topic(unknown), b"[]"))
     scene.hear()
-    other = Rows()
-    other.etcd = scene.etcd
 
     assert list(scene.state.topics) == ["orders"]
-    with pytest.raises(CorruptData, match="topics/"):
-        other.hear()
+    assert "topics/" in refused_start(scene)
 
 
 def test_a_second_topic_with_a_name_that_is_taken_is_passed_over() -> None:
@@ -387,12 +421,9 @@ def test_a_second_topic_with_a_name_that_is_taken_is_passed_over() -> None:
     scene.put(Put(KEYS.topic(b"o" * 16), sound))
     scene.put(Put(KEYS.name("orders"), NAME))
     scene.hear()
-    other = Rows()
-    other.etcd = scene.etcd
 
     assert list(scene.state.topics_by_id) == [TOPIC_ID]
-    with pytest.raises(CorruptData, match="another topic has its name"):
-        other.hear()
+    assert "its name orders is taken by topic" in refused_start(scene)
 
 
 @pytest.mark.parametrize("version", [1, 12])
@@ -408,25 +439,21 @@ def test_clients_are_told_nothing_that_no_answer_holds(version: int) -> None:
         Put(keys.life(7), b'[1,"d",1,"serving"]'),
     ]
     assert scene.cluster.etcd_node.etcd.transact([], puts)[0]
-    scene.until(lambda: 7 in scene.broker().cluster.brokers, "the rows")
+    scene.pass_ms(3_000)
     user = ClusterUser(scene.cluster, 1)
     answer = user.call(3, version, MetadataRequest(None))
 
     assert isinstance(answer, MetadataResponse)
     assert [each.node_id for each in answer.brokers] == [1, 2, 3]
-    told = {topic.name: topic.partitions for topic in answer.topics}
-    assert [each.leader_id for each in told[TOPIC]] == [1]
-    assert [(each.leader_id, each.replica_nodes) for each in told["new"]] == [(-1, [1]), (-1, [1])]
+    told = {topic.name: [each.leader_id for each in topic.partitions] for topic in answer.topics}
+    assert told == {TOPIC: [1]}
 
 
 def test_data_of_a_topic_whose_row_was_removed_stays_and_is_served_again() -> None:
     scene = LeaderScene()
     scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime"})
     scene.until(lambda: scene.leads(1), "a leader")
-    data = PartitionProduceData(index=0, records=window_of(a_batch(b"a")))
-    asked = TopicProduceData(name=TOPIC, partition_data=[data])
-    user = ClusterUser(scene.cluster, 1)
-    user.call(0, 11, ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[asked]))
+    produce(scene, 1)
     etcd = scene.cluster.etcd_node.etcd
     key = Keys("/simulated/").topic(scene.broker().topics[TOPIC].topic_id)
     sound = etcd.rows(key)[0].value
@@ -442,7 +469,7 @@ def test_data_of_a_topic_whose_row_was_removed_stays_and_is_served_again() -> No
     assert scene.violations() == []
 
 
-def test_a_partitions_row_that_was_removed_is_written_anew_by_its_leader(
+def test_a_partitions_row_that_was_removed_freezes_its_topic_until_it_is_put_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     scene = LeaderScene()
@@ -450,18 +477,20 @@ def test_a_partitions_row_that_was_removed_is_written_anew_by_its_leader(
     scene.until(lambda: scene.leads(1), "a leader")
     scene.kill(1)
     scene.until(lambda: scene.leads(2), "another leader")
-    before = scene.row()
     etcd = scene.cluster.etcd_node.etcd
     key = Keys("/simulated/").part(scene.broker().topics[TOPIC].topic_id, 0)
+    (sound,) = etcd.rows(key)
     assert etcd.transact([], [Remove(key)])[0]
-    scene.until(lambda: bool(etcd.rows(key)), "its row")
-    scene.until(lambda: scene.row().partition_epoch > before.partition_epoch, "word of it")
+    scene.until(lambda: scene.leaders() == [], "nobody leads")
+    scene.pass_ms(3_000)
 
-    after = scene.row()
-    assert (before.leader_id, before.leader_epoch, before.isr) == (2, 1, [2])
-    assert (after.leader_id, after.leader_epoch, after.isr) == (2, 1, [2])
-    assert "the row of t-0 was removed from etcd" in caplog.text
-    # What was never changed needs no row, and what goes with its topic is not missed.
+    assert etcd.rows(key) == []
+    assert scene.leaders(index=1) == []
+    assert f"{key.decode()} was removed from etcd, and its topic goes on" in caplog.text
+    assert etcd.transact([], [Put(key, sound.value)])[0]
+    scene.until(lambda: scene.leaders() == [2], "it is led")
+    assert (scene.row().leader_id, scene.row().leader_epoch, scene.row().isr) == (2, 1, [2])
+    # A setting that was never changed needs no row, and one of a deleted topic is not missed.
     caplog.clear()
     ClusterUser(scene.cluster, 2).call(
         20, 6, DeleteTopicsRequest([DeleteTopicState(TOPIC)], [], 5_000)
@@ -483,15 +512,12 @@ def test_a_partition_whose_row_went_while_nobody_lived_stands_still_where_that_c
     etcd = scene.cluster.etcd_node.etcd
     key = Keys("/simulated/").part(scene.broker().topics[TOPIC].topic_id, 0)
     epoch = scene.broker().cluster.brokers[1].broker_epoch
-    old = encode_row(PartRow(ROW_FORMAT, 1, 1, epoch, 1, [1, 2], [1], [], [], -1))
+    old = encode_row(PartitionRow(1, 1, epoch, 1, [1, 2], [1]))
     assert etcd.transact([], [Put(key, old)])[0]
     scene.until(lambda: scene.row().partition_epoch == 2, "both in sync")
     scene.kill(1)
     scene.until(lambda: scene.leaders() == [2], "another leader")
-    data = PartitionProduceData(index=0, records=window_of(a_batch(b"a")))
-    asked = TopicProduceData(name=TOPIC, partition_data=[data])
-    produce = ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[asked])
-    ClusterUser(scene.cluster, 2).call(0, 11, produce)
+    produce(scene, 2)
     scene.kill(2)
     sound = etcd.rows(key)[0].value
     assert etcd.transact([], [Put(key, old) if is_old else Remove(key)])[0]
@@ -508,34 +534,32 @@ def test_a_partition_whose_row_went_while_nobody_lived_stands_still_where_that_c
     assert scene.violations() == []
 
 
-def test_data_of_a_damaged_topic_is_kept_over_a_restart_and_served_again() -> None:
+def test_data_of_a_damaged_topic_is_kept_and_served_again() -> None:
     scene = LeaderScene()
     scene.create([[1, 2], [2, 1], [3, 2]], {"message.timestamp.type": "LogAppendTime"})
     scene.create([[1, 2]], name="other")
     for index, leader in enumerate((1, 2, 3)):
-        user = ClusterUser(scene.cluster, leader)
-        data = PartitionProduceData(index=index, records=window_of(a_batch(b"a")))
-        asked = TopicProduceData(name=TOPIC, partition_data=[data])
-        user.call(0, 11, ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[asked]))
+        produce(scene, leader, index)
     etcd = scene.cluster.etcd_node.etcd
-    topic_id = scene.broker().topics[TOPIC].topic_id
-    key = Keys("/simulated/").topic(topic_id)
+    key = Keys("/simulated/").topic(scene.broker().topics[TOPIC].topic_id)
     sound = etcd.rows(key)[0].value
     assert etcd.transact([], [Put(key, b"[1,7]")])[0]
     scene.until(lambda: scene.leaders() == [], "nobody leads")
     scene.stop(2)
-    scene.restart(2)
-    broker = scene.nodes[2].broker
-    assert broker is not None
-    kept = sorted(broker.topics[TOPIC].followed)
+    scene.nodes[2].reconnect()
+    scene.pass_ms(5_000)
     other = scene.leaders("other")
+    has_started = scene.nodes[2].broker is not None
     assert etcd.transact([], [Put(key, sound)])[0]
+    scene.wait_until_ready(2)
     scene.until(
         lambda: all(len(scene.leaders(index=index)) == 1 for index in range(3)), "all are led"
     )
     scene.until(lambda: len(scene.row(2).isr) == 2, "all in sync")
 
-    assert (kept, other) == ([0, 1, 2], [1])
+    assert (has_started, other) == (False, [1])
+    broker = scene.nodes[2].broker
+    assert broker is not None
     replicas = list(broker.topics[TOPIC].replicas())
     assert [each.log.log_end_offset for each in replicas] == [1, 1, 1]
     assert scene.violations() == []
@@ -544,7 +568,7 @@ def test_data_of_a_damaged_topic_is_kept_over_a_restart_and_served_again() -> No
 # -- brokers, lives, settings, names, deletions
 
 BAD_ROWS = [b"", DEEP, b"\xff", b"[]", b'[2,"new"]', b"[1,7]"]
-# What brokers write, with something that no answer to a client holds.
+# Rows that brokers write, with something that no answer to a client holds.
 IMPOSSIBLE = [
     ("brokers/2", b'[1,"","",{"PLAINTEXT":["h",2147483648]},""]'),
     ("brokers/2", b'[1,"","",{"PLAINTEXT":["h",-1]},""]'),
@@ -557,7 +581,7 @@ IMPOSSIBLE = [
 RECORDED = ["brokers/2", "lives/2", "configs/-1", "configs/2", "names/orders"]
 NOBODYS = [
     *("brokers/x", "brokers", "lives/", "configs/1/2", "topics/x", "deleted/"),
-    *("brokers/2147483648", "brokers/-1", "lives/-7", "lives/02", "configs/-2"),
+    *("ids/other", "brokers/2147483648", "brokers/-1", "lives/-7", "lives/02", "configs/-2"),
 ]
 
 
@@ -583,25 +607,6 @@ def test_what_was_known_before_counts_in_the_place_of_a_damaged_row(
     assert scene.known.fault(KEYS.prefix + kind.encode())
 
 
-def test_a_broker_whose_rows_are_damaged_from_the_start_lives_without_an_address() -> None:
-    scene = rows()
-    scene.put(Put(KEYS.broker(2), b"[]"), Put(KEYS.life(2), b"[]"))
-    other = Rows()
-    other.etcd = scene.etcd
-    other.hear()
-
-    found = other.state.brokers[2]
-    assert (found.endpoints, found.directory_id, found.broker_epoch, found.phase) == (
-        {},
-        "",
-        scene.epochs[2],
-        "starting",
-    )
-    scene.die(2)
-    other.hear()
-    assert other.state.brokers[2].broker_epoch == -1
-
-
 @pytest.mark.parametrize("kind", NOBODYS)
 def test_a_row_of_nobody_is_passed_over(kind: str, caplog: pytest.LogCaptureFixture) -> None:
     scene = rows()
@@ -610,7 +615,7 @@ def test_a_row_of_nobody_is_passed_over(kind: str, caplog: pytest.LogCaptureFixt
     scene.etcd._remove([KEYS.prefix + kind.encode()])
     scene.hear()
 
-    assert f"{kind} in etcd names no" in caplog.text
+    assert f"{kind} in etcd is passed over" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -622,38 +627,61 @@ def test_a_row_of_nobody_is_passed_over(kind: str, caplog: pytest.LogCaptureFixt
         b'[1,"../orders",2,[1]]',
     ],
 )
-def test_of_a_topic_with_a_damaged_deletion_every_broker_may_have_data(value: bytes) -> None:
-    scene = rows()
-    scene.live(4)
+def test_a_topic_with_a_damaged_deletion_is_frozen_until_that_is_mended(value: bytes) -> None:
+    scene = rows(broker_id=1)
+    scene.put(Remove(KEYS.topic(TOPIC_ID)), Put(KEYS.deleted(TOPIC_ID), value))
     scene.hear()
-    scene.etcd.transact([], [Remove(KEYS.topic(TOPIC_ID)), Put(KEYS.deleted(TOPIC_ID), value)])
+    frozen = scene.state.topics_by_id[TOPIC_ID]
+    has_deleted = bool(scene.state.deleted_topics)
+    scene.put(Put(KEYS.deleted(TOPIC_ID), b'[1,"orders",2,[1,3]]'))
     scene.hear()
-    other = Rows()
-    other.etcd = scene.etcd
-    other.hear()
 
-    assert scene.state.deleted_topics[TOPIC_ID].broker_ids == (1, 2, 3, 4)
-    assert not other.state.deleted_topics
-    assert not other.state.topics
+    assert (frozen.is_frozen, has_deleted) == (True, False)
+    assert scene.state.deleted_topics[TOPIC_ID].broker_ids == (1, 3)
+    assert not scene.state.topics
 
 
-def test_settings_that_cannot_be_read_let_no_broker_start() -> None:
-    scene = rows()
-    scene.put(Put(KEYS.configs(-1), b"[]"))
+def test_a_topic_of_which_nothing_was_known_is_deleted_and_ends_no_broker() -> None:
+    scene = rows(1)
+    other_id = bytes(reversed(TOPIC_ID))
+    scene.put(Put(KEYS.topic(other_id), b'[2,"all is new"]'))
+    scene.hear()
+    deletion = DeletedRow(ROW_FORMAT, "bills", 1, [1])
+    scene.put(Remove(KEYS.topic(other_id)), Put(KEYS.deleted(other_id), encode_row(deletion)))
+    scene.hear()
+    assert scene.state.deleted_topics[other_id].broker_ids == (1,)
+    scene.put(Remove(KEYS.deleted(other_id)))
+    scene.hear()
+    assert other_id not in scene.state.deleted_topics
 
-    other = Rows()
-    other.etcd = scene.etcd
-    with pytest.raises(CorruptData, match="configs/-1"):
-        other.hear()
+
+def test_a_deletion_beside_its_topic_can_be_taken_back() -> None:
+    scene = rows(1)
+    deletion = DeletedRow(ROW_FORMAT, "orders", 2, [1])
+    scene.put(Put(KEYS.deleted(TOPIC_ID), encode_row(deletion)))
+    scene.hear()
+    scene.put(Remove(KEYS.deleted(TOPIC_ID)))
+    scene.hear()
+    assert TOPIC_ID in scene.state.topics_by_id
+    assert not scene.state.deleted_topics
+
+
+def test_a_deletion_of_a_topic_that_is_there_removes_nothing_before_the_topic_goes() -> None:
+    scene = rows(broker_id=1)
+    scene.put(Put(KEYS.deleted(TOPIC_ID), b'[1,"orders",2,[1,3]]'))
+    scene.hear()
+    has_deleted = bool(scene.state.deleted_topics)
+    scene.put(Remove(KEYS.topic(TOPIC_ID)))
+    scene.hear()
+
+    assert not has_deleted
+    assert scene.state.deleted_topics[TOPIC_ID].broker_ids == (1, 3)
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("cluster", b"[2]"),
         ("cluster", b'[1,"another"]'),
-        ("wonders/1", b"[1]"),
-        ("ids/producer", b"[2,7]"),
         ("ids/producer", b"[1,-1]"),
         ("ids/producer", b"[1,9223372036854775808]"),
     ],
@@ -662,8 +690,43 @@ def test_what_concerns_the_whole_cluster_is_refused(key: str, value: bytes) -> N
     scene = rows()
     scene.put(Put(KEYS.prefix + key.encode(), value))
 
-    with pytest.raises((NewerFormat, CorruptData), match=key):
+    with pytest.raises(CorruptData, match=key):
         scene.hear()
+
+
+NEWER = [("cluster", b"[2]"), ("ids/producer", b"[2,7]")]
+
+
+@pytest.mark.parametrize(("key", "value"), [*NEWER, ("wonders/1", b"[1]")])
+def test_what_a_newer_release_has_written_stops_no_broker_that_runs(key: str, value: bytes) -> None:
+    scene = rows()
+    before = scene.state.snapshot()
+    scene.put(Put(KEYS.prefix + key.encode(), value))
+
+    scene.hear()
+
+    assert scene.state.snapshot() == before
+
+
+@pytest.mark.parametrize(("key", "value"), NEWER)
+def test_what_a_newer_release_has_written_of_the_whole_cluster_lets_no_broker_start(
+    key: str, value: bytes
+) -> None:
+    scene = rows()
+    scene.put(Put(KEYS.prefix + key.encode(), value))
+
+    assert key in refused_start(scene)
+
+
+def test_a_kind_of_row_that_is_not_known_lets_a_broker_start() -> None:
+    scene = rows()
+    scene.put(Put(KEYS.prefix + b"wonders/1", b"[1]"))
+
+    other = Rows()
+    other.etcd = scene.etcd
+    other.hear()
+
+    assert other.state.snapshot() == scene.state.snapshot()
 
 
 def test_a_broker_that_lives_writes_its_damaged_registration_anew() -> None:
@@ -696,8 +759,11 @@ def test_a_broker_that_lives_writes_the_damaged_row_of_its_life_anew_with_its_le
 
 def test_a_broker_whose_life_cannot_be_read_is_told_to_have_the_row_removed() -> None:
     scene = LifeScene()
-    assert scene.etcd.transact([], [Put(b"/test/lives/1", b"[]")])[0]
     broker = scene.start(1)
+    scene.run(lambda: broker.life.is_alive)
+    (row,) = scene.etcd.rows(b"/test/lives/1")
+    scene.etcd.revoke(row.lease_id)
+    assert scene.etcd.transact([], [Put(b"/test/lives/1", b"[]")])[0]
     scene.run(lambda: "if none runs, remove that row" in broker.life.obstacle)
     assert "/test/lives/1 in etcd cannot be read" in broker.life.obstacle
     scene.etcd._remove([b"/test/lives/1"])

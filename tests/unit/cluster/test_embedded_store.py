@@ -9,16 +9,19 @@ import pytest
 from tests.support.metadata_stores import EmbeddedSubject
 
 from tarry.base.errors import CorruptData, InvalidSetting, StorageError
-from tarry.cluster.embedded import METADATA_DIRECTORY
-from tarry.cluster.records import (
+from tarry.base.partition_row import PartitionRow
+from tarry.cluster.state.levels import GROUP_CONFIGS
+from tarry.cluster.state.records import (
     ClusterCreated,
+    FeatureLevelChanged,
+    GroupConfigChanged,
     NewerFormat,
-    PartitionRow,
     StateReset,
     TopicCreated,
     TopicDeleted,
     TopicRemoved,
 )
+from tarry.cluster.store.embedded import METADATA_DIRECTORY, SNAPSHOT_ITEMS_IN_TURN_MAX
 
 
 @pytest.fixture
@@ -27,7 +30,7 @@ def subject() -> EmbeddedSubject:
 
 
 def topic(name: str) -> TopicCreated:
-    row = PartitionRow(1, 0, 0, [1], [1])
+    row = PartitionRow(1, 0, -1, 0, [1], [1])
     return TopicCreated(
         topic_id=name.encode().ljust(16, b"."), name=name, partitions=[row], configs={}
     )
@@ -171,6 +174,26 @@ def test_a_log_that_grew_is_made_short_by_a_snapshot() -> None:
     subject.restart()
     assert subject.store.state.cluster_id == cluster_id
     assert list(subject.store.state.topics) == ["orders"]
+
+
+def test_settings_of_many_groups_are_written_as_a_whole_at_a_start_alone() -> None:
+    subject = EmbeddedSubject(snapshot_bytes_min=1)
+    groups = [
+        GroupConfigChanged(group_id=f"g{index}", configs={"consumer.heartbeat.interval.ms": "6000"})
+        for index in range(SNAPSHOT_ITEMS_IN_TURN_MAX + 1)
+    ]
+    subject.change(FeatureLevelChanged(name=GROUP_CONFIGS, level=1), *groups)
+    subject.settle()
+
+    began_at = subject.store.log.log_start_offset
+    subject.change(topic("orders"))
+    subject.settle()
+
+    assert subject.store.is_snapshot_due()
+    assert subject.store.log.log_start_offset == began_at
+    subject.restart_process()
+    assert subject.store.log.log_start_offset > len(groups)
+    assert len(subject.store.state.group_configs) == len(groups)
 
 
 def test_a_start_makes_a_long_log_short(subject: EmbeddedSubject) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.support.cluster.row_scene import KEYS, TOPIC_ID, Rows
 
-from tarry.cluster.hand_over import HandOver, PreferLeaders, can_take_over, successor
-from tarry.cluster.records import PartitionChanged
-from tarry.cluster.row_changes import Place
+from tarry.cluster.decisions.hand_over import HandOver, PreferLeaders, can_take_over, successor
+from tarry.cluster.decisions.row_changes import Place
+from tarry.cluster.state.records import PartitionChanged
 
 
 @pytest.fixture

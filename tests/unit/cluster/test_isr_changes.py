@@ -6,8 +6,8 @@ import pytest
 from tests.unit.cluster.test_claims import TOPIC_ID, Rows
 
 from tarry.base.etcd import Compare
-from tarry.cluster.isr_changes import ISR_CHANGES_PER_TRANSACTION, ChangeIsr, IsrWish
-from tarry.cluster.transactions import Transaction
+from tarry.cluster.decisions.isr_changes import ISR_CHANGES_PER_TRANSACTION, ChangeIsr, IsrWish
+from tarry.cluster.etcd.transactions import Transaction
 
 
 class Scene:

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tarry.base.errors import StorageError
-from tarry.cluster.last_life import (
+from tarry.cluster.lives.last_life import (
     FILE,
     UNREADABLE,
     Doubts,
@@ -30,7 +30,7 @@ def disk() -> SimulatedDisk:
 
 def steps_after(disk: SimulatedDisk, doubts: Doubts) -> dict[int, Callable[[int], None]]:
     steps: dict[int, Callable[[int], None]] = {}
-    doubts.then = steps.__setitem__
+    doubts._then = steps.__setitem__
     return steps
 
 
@@ -96,7 +96,7 @@ def test_what_is_settled_is_doubted_no_more_after_its_flush(disk: SimulatedDisk)
 
     assert ONE not in doubts
     assert doubted_places(read_last_life(disk)) == [ONE, TWO]
-    # What is settled meanwhile is written afterwards.
+    # Results of the meantime are written afterwards.
     doubts.settle([TWO])
     assert len(steps) == 1
     while steps:

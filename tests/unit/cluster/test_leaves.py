@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.support.cluster.row_scene import TOPIC_ID, Rows
 
-from tarry.cluster.leaves import LeavePartitions
-from tarry.cluster.records import PartitionChanged
+from tarry.cluster.decisions.leaves import LeavePartitions
+from tarry.cluster.state.records import PartitionChanged
 
 PLACE = (TOPIC_ID, 0)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.cluster.life_scene import TTL_MS, LifeScene
+from tests.support.cluster.life_scene import RENEW_MS, TTL_MS, LifeScene
 
-from tarry.cluster.life import NO_EPOCH
-from tarry.cluster.rows import BrokerRow, LifeRow, decode_row
-from tarry.cluster.state import LEAVING, SERVING
+from tarry.base.etcd import LeaseRenewed
+from tarry.cluster.lives.life import NO_EPOCH
+from tarry.cluster.rows.rows import BrokerRow, LifeRow, decode_row
+from tarry.cluster.state.state import LEAVING, SERVING
 
 
 @pytest.fixture
@@ -102,6 +103,20 @@ def test_a_broker_that_was_asleep_counts_itself_dead_before_others_may(scene: Li
         scene.step()
 
     assert scene.stored_lives() == [b"/test/lives/1"]
+
+
+def test_a_renewal_counts_from_its_asking_though_its_answer_was_read_late(scene: LifeScene) -> None:
+    broker = scene.start(1)
+    scene.run(lambda: broker.life.is_alive)
+    broker.door.on_renewed = broker.fall_asleep
+    scene.run(lambda: broker.is_asleep)
+    scene.run(lambda: not scene.stored_lives())
+    assert any(isinstance(event.answer, LeaseRenewed) for event in broker.events)
+
+    broker.is_asleep = False
+    broker.step()
+
+    assert not broker.life.is_alive
 
 
 def test_a_broker_whose_lease_is_over_lives_again_in_a_new_epoch(scene: LifeScene) -> None:
@@ -224,3 +239,18 @@ def test_two_processes_never_live_at_once_under_one_id(seed: int) -> None:
         broker.door.delay_ms_max = 20
         broker.door.lose_answers = broker.door.lose_requests = 0
     scene.run(lambda: any(each.life.is_alive for each in brokers))
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_an_etcd_that_answers_later_than_leases_are_renewed_lets_a_life_begin(seed: int) -> None:
+    """What a call has done counts as long as the lease does: given up sooner and asked for again
+    and again, no life began for minutes beside an etcd that was starved of its processor.
+    """
+    scene = LifeScene(seed)
+    broker = scene.start(1)
+    scene.run(lambda: broker.store.is_ready)
+    broker.door.delay_ms_max = 3 * RENEW_MS // 2
+
+    scene.pass_ms(30_000)
+
+    assert any(epoch >= 0 for epoch in broker.epochs)

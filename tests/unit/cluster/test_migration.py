@@ -7,26 +7,30 @@ from random import Random
 import pytest
 
 from tarry.base.etcd import COMPARES_MAX, OPERATIONS_MAX, Operation, Put, Row
-from tarry.cluster.migration import BYTES_MAX, Migration, MigrationRefused, directory_id
-from tarry.cluster.records import (
+from tarry.base.partition_row import PartitionRow
+from tarry.cluster.etcd.migration import BYTES_MAX, Migration, MigrationRefused, directory_id
+from tarry.cluster.rows.row_check import RowCheck
+from tarry.cluster.rows.row_records import KnownRows
+from tarry.cluster.rows.rows import ROW_FORMAT, ClusterRow, Keys, encode_row
+from tarry.cluster.state.levels import GROUP_CONFIGS, Release
+from tarry.cluster.state.records import (
     EVERY_BROKER,
     BrokerConfigChanged,
     BrokerRegistered,
     ClusterCreated,
+    FeatureLevelChanged,
+    GroupConfigChanged,
     MetadataRecord,
-    PartitionRow,
     ProducerIdsReserved,
     TopicCreated,
     TopicDeleted,
 )
-from tarry.cluster.row_check import RowCheck
-from tarry.cluster.row_records import KnownRows
-from tarry.cluster.rows import ROW_FORMAT, ClusterRow, Keys, encode_row
-from tarry.cluster.state import BrokerState, ClusterState, DeletedTopic
+from tarry.cluster.state.state import BrokerState, ClusterState, DeletedTopic
 from tarry.simulation.etcd import SimulatedEtcd
 
 KEYS = Keys("/demo/")
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+RELEASE = Release("1.2.3")
 
 
 def topic_id(number: int) -> bytes:
@@ -34,7 +38,7 @@ def topic_id(number: int) -> bytes:
 
 
 def topic(number: int, partitions: int, epoch: int = 0) -> TopicCreated:
-    row = PartitionRow(1, epoch, epoch + 2, [1], [1])
+    row = PartitionRow(1, epoch, -1, epoch + 2, [1], [1])
     return TopicCreated(
         topic_id=topic_id(number),
         name=f"topic.{number}",
@@ -59,11 +63,13 @@ def full_state() -> ClusterState:
         BrokerConfigChanged(broker_id=1, configs={"log.retention.ms": "7"}),
         BrokerConfigChanged(broker_id=EVERY_BROKER, configs={"log.retention.ms": "8"}),
         ProducerIdsReserved(first_id=0, count=3000),
+        FeatureLevelChanged(name=GROUP_CONFIGS, level=1),
+        GroupConfigChanged(group_id="a/b", configs={"k": "1"}),
     )
 
 
 def migration_of(state: ClusterState, node_id: int = 1) -> Migration:
-    return Migration(state, KEYS, node_id, "1.2.3")
+    return Migration(state, KEYS, node_id, RELEASE)
 
 
 def write_all(migration: Migration, etcd: SimulatedEtcd) -> list[list[bytes]]:
@@ -95,13 +101,18 @@ def test_a_broker_of_the_cluster_finds_what_the_single_one_knew() -> None:
     assert after.broker_configs == before.broker_configs
     assert after.producer_id_end == 3000
     assert after.deleted_topics == {topic_id(3): DeletedTopic("topic.3", topic_id(3), 1, (1,))}
-    assert after.brokers == {1: BrokerState(directory_id(CLUSTER_ID, 1), "", {})}
+    broker = BrokerState(
+        directory_id(CLUSTER_ID, 1), "", {}, release=RELEASE.name, levels=RELEASE.levels
+    )
+    assert after.brokers == {1: broker}
+    assert after.feature_levels == {GROUP_CONFIGS: 1}
+    assert after.group_configs == {"a/b": {"k": "1"}}
     for name, was in before.topics.items():
         now = after.topics[name]
         assert (now.topic_id, now.configs) == (was.topic_id, was.configs)
         # In an epoch of its own, led by nobody until the broker lives.
         assert now.partitions == [
-            PartitionRow(1, row.leader_epoch + 1, row.partition_epoch + 1, [1], [1], -1)
+            PartitionRow(1, row.leader_epoch + 1, -1, row.partition_epoch + 1, [1], [1])
             for row in was.partitions
         ]
 

@@ -8,19 +8,24 @@ from collections import Counter
 import pytest
 
 from tarry.base import errors
+from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
-from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
-from tarry.cluster.records import (
+from tarry.cluster.decisions.partition_decisions import GrowthWanted, decide_create_partitions
+from tarry.cluster.decisions.replica_choice import spread_replicas
+from tarry.cluster.decisions.topic_decisions import (
+    TopicIds,
+    TopicResult,
+    TopicWanted,
+    decide_create_topics,
+)
+from tarry.cluster.state.records import (
     BrokerDescribed,
     BrokerRegistered,
     LifeChanged,
-    PartitionRow,
     PartitionsAdded,
     TopicCreated,
 )
-from tarry.cluster.replica_choice import spread_replicas
-from tarry.cluster.state import ClusterState
-from tarry.cluster.topic_decisions import TopicIds, TopicResult, TopicWanted, decide_create_topics
+from tarry.cluster.state.state import ClusterState
 
 
 def cluster(*racks: str, phases: dict[int, str] | None = None) -> ClusterState:

@@ -6,9 +6,11 @@ import pytest
 
 from tarry.base.etcd import Row
 from tarry.base.ids import id_text
-from tarry.cluster.row_check import RowCheck
-from tarry.cluster.rows import (
+from tarry.base.partition_row import PartitionRow
+from tarry.cluster.rows.row_check import RowCheck
+from tarry.cluster.rows.rows import (
     ROW_FORMAT,
+    AnyRow,
     BlockRow,
     BrokerRow,
     ClusterRow,
@@ -17,9 +19,7 @@ from tarry.cluster.rows import (
     Keys,
     LifeRow,
     NameRow,
-    PartRow,
     ProducerIdsRow,
-    StoredRow,
     TopicRow,
     encode_row,
 )
@@ -30,10 +30,9 @@ TEXT = id_text(TOPIC_ID)
 LEASE = 77
 
 
-def part(**changed: object) -> PartRow:
+def part(**changed: object) -> PartitionRow:
     """Partition 0 of three replicas, led by broker 1."""
     fields: dict[str, object] = {
-        "format": ROW_FORMAT,
         "leader_id": 1,
         "leader_epoch": 2,
         "broker_epoch": 5,
@@ -44,7 +43,7 @@ def part(**changed: object) -> PartRow:
         "removing": [],
         "unclean_epoch": -1,
     }
-    return PartRow(**(fields | changed))  # type: ignore[arg-type]
+    return PartitionRow(**(fields | changed))  # type: ignore[arg-type]
 
 
 def topic(*blocks: BlockRow, name: str = "orders") -> TopicRow:
@@ -55,7 +54,7 @@ FIRST = BlockRow(0, [[1, 2, 3], [2, 3, 1]], [(1, 1)])
 SECOND = BlockRow(2, [[3]], [])
 
 
-def sound() -> dict[bytes, StoredRow]:
+def sound() -> dict[bytes, AnyRow]:
     """Rows of a cluster with nothing wrong."""
     brokers = {
         KEYS.broker(number): BrokerRow(ROW_FORMAT, f"disk-{number}", "", {}, "1")
@@ -76,7 +75,7 @@ def sound() -> dict[bytes, StoredRow]:
     }
 
 
-def check(rows: dict[bytes, StoredRow], *more: Row) -> RowCheck:
+def check(rows: dict[bytes, AnyRow], *more: Row) -> RowCheck:
     stored = [
         Row(key, encode_row(row), 1, 1, LEASE if b"/lives/" in key else 0)
         for key, row in rows.items()
@@ -110,7 +109,7 @@ def test_a_partition_without_a_row_whose_leader_has_begun_another_life_is_named(
     ("key", "row", "words"),
     [
         (KEYS.cluster, None, "a migration was not ended"),
-        (KEYS.cluster, ClusterRow(ROW_FORMAT, ""), "no cluster id"),
+        (KEYS.cluster, ClusterRow(ROW_FORMAT, ""), "it has no cluster id"),
         (KEYS.name("orders"), None, "its name orders is not kept"),
         (
             KEYS.name("orders"),
@@ -126,9 +125,9 @@ def test_a_partition_without_a_row_whose_leader_has_begun_another_life_is_named(
         (
             KEYS.topic(TOPIC_ID),
             topic(BlockRow(0, [[1]], []), SECOND),
-            "partitions from 1 on are not told of",
+            "partitions from 1 on are followed by those from 2",
         ),
-        (KEYS.topic(TOPIC_ID), topic(FIRST, BlockRow(2, [[]], [])), "orders [2]: it has no replic"),
+        (KEYS.topic(TOPIC_ID), topic(FIRST, BlockRow(2, [[]], [])), "partition 2: it has no rep"),
         (KEYS.topic(TOPIC_ID), topic(FIRST, BlockRow(2, [[3, 3]], [])), "name a broker twice"),
         (
             KEYS.topic(TOPIC_ID),
@@ -149,25 +148,25 @@ def test_a_partition_without_a_row_whose_leader_has_begun_another_life_is_named(
         (KEYS.part(TOPIC_ID, 1), part(isr=[1, 1]), "1, 1 in sync name a broker twice"),
         (KEYS.part(TOPIC_ID, 1), part(adding=[5]), "5 being added"),
         (KEYS.part(TOPIC_ID, 1), part(removing=[5]), "5 being removed"),
-        (KEYS.part(TOPIC_ID, 1), part(leader_epoch=-1), "an epoch is negative"),
+        (KEYS.part(TOPIC_ID, 1), part(leader_epoch=-1), "an epoch is out of its range"),
         (
             KEYS.part(TOPIC_ID, 1),
             part(replicas=[1, 2, 9]),
             "orders [1]: broker 9 has a replica and is not registered",
         ),
         (KEYS.deleted(TOPIC_ID), DeletedRow(ROW_FORMAT, "orders", 3, [1]), "is deleted and there"),
-        (KEYS.deleted(OTHER_ID), DeletedRow(ROW_FORMAT, "../x", 3, [1]), "it makes no sense"),
+        (KEYS.deleted(OTHER_ID), DeletedRow(ROW_FORMAT, "../x", 3, [1]), "makes no sense"),
         (KEYS.life(1), LifeRow(ROW_FORMAT, "disk-1", -1, "serving"), "its lease has no id"),
         (
             KEYS.broker(1),
             BrokerRow(ROW_FORMAT, "disk-1", "", {"PLAINTEXT": ("h", 70_000)}, "1"),
             "70000 is no port",
         ),
-        (KEYS.producer_ids, ProducerIdsRow(ROW_FORMAT, -1), "producer id is negative"),
-        (b"/demo/ids/other", ProducerIdsRow(ROW_FORMAT, 1), "no broker reads this key"),
+        (KEYS.producer_ids, ProducerIdsRow(ROW_FORMAT, -1), "-1 is no producer id"),
+        (b"/demo/ids/other", ProducerIdsRow(ROW_FORMAT, 1), "it names no kind of ids"),
     ],
 )
-def test_what_does_not_fit_is_damage(key: bytes, row: StoredRow | None, words: str) -> None:
+def test_what_does_not_fit_is_damage(key: bytes, row: AnyRow | None, words: str) -> None:
     rows = sound()
     if row is None:
         del rows[key]
@@ -205,7 +204,7 @@ def test_a_leader_whose_life_is_over_may_have_left_the_isr() -> None:
         (KEYS.configs(9), ConfigsRow(ROW_FORMAT, {}), "settings of broker 9"),
     ],
 )
-def test_what_a_cluster_can_go_on_with_is_a_note(key: bytes, row: StoredRow, words: str) -> None:
+def test_what_a_cluster_can_go_on_with_is_a_note(key: bytes, row: AnyRow, words: str) -> None:
     rows = sound()
     rows[key] = row
     found = check(rows)
@@ -220,15 +219,17 @@ def test_what_a_cluster_can_go_on_with_is_a_note(key: bytes, row: StoredRow, wor
         (KEYS.part(TOPIC_ID, 1), b"[1,", "cannot be read"),
         (KEYS.part(TOPIC_ID, 1), b"{}", "cannot be read"),
         (KEYS.part(TOPIC_ID, 1), b"[2,7]", "in format 2, this Tarry reads up to 1"),
-        (b"/demo/wishes/1", b"[1]", "a kind of row that this Tarry does not know"),
+        (KEYS.group("g"), b"[1,5]", "cannot be read"),
+        (b"/demo/groups/a%2fb", b"[1,{}]", "it names no group"),
+        (KEYS.feature("tarry.wonders"), b"[1,-1]", "-1 is no level of a feature"),
         (
             b"/demo/brokers/one",
             encode_row(BrokerRow(1, "", "", {}, "")),
-            "'one' in the key is",
+            "it names no broker",
         ),
-        (b"/demo/brokers/01", encode_row(BrokerRow(1, "", "", {}, "")), "'01' in the key is"),
+        (b"/demo/brokers/01", encode_row(BrokerRow(1, "", "", {}, "")), "it names no broker"),
         (b"/demo/brokers/1/2", encode_row(BrokerRow(1, "", "", {}, "")), "brokers has 2 parts"),
-        (b"/demo/parts/x/0", encode_row(part()), "'x' in a key of etcd is no topic id"),
+        (b"/demo/parts/x/0", encode_row(part()), "it names no topic"),
         (b"/demo/\xff\xfe", b"[1]", "the key is no text"),
         (KEYS.life(3), encode_row(LifeRow(1, "disk-3", 0, "serving")), "it has no lease"),
     ],
@@ -240,6 +241,20 @@ def test_what_cannot_be_read_is_damage_and_hides_nothing_else(
 
     assert [each.is_damage for each in found.problems] == [True]
     assert words in found.problems[0].problem
+
+
+def test_a_kind_of_row_that_is_not_known_is_no_damage() -> None:
+    found = check(sound(), Row(b"/demo/wishes/1", b"[1]", 1, 1))
+
+    assert found.is_sound
+    assert [each.key for each in found.problems] == ["/demo/wishes/1"]
+
+
+def test_a_broker_that_does_not_know_a_level_in_force_is_named() -> None:
+    found = check(sound(), Row(KEYS.feature("tarry.wonders"), b"[1,3]", 1, 1))
+
+    assert not found.is_sound
+    assert "level 3 is in force, and broker 1 does not know it" in found.problems[0].problem
 
 
 def test_a_kind_of_which_a_row_cannot_be_read_is_not_told_to_be_missing() -> None:

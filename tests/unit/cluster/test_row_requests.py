@@ -10,9 +10,10 @@ from tests.support.cluster import row_scene as scenes
 
 from tarry.base import errors
 from tarry.base.etcd import Compare, Operation, Put
+from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
-from tarry.cluster.elections import ElectionWish, elect_preferred, elect_uncleanly
-from tarry.cluster.reassignments import (
+from tarry.cluster.decisions.elections import ElectionWish, elect_preferred, elect_uncleanly
+from tarry.cluster.decisions.reassignments import (
     FinishReassignments,
     ReassignmentWish,
     begin_reassignment,
@@ -20,28 +21,28 @@ from tarry.cluster.reassignments import (
     finish_reassignment,
     target_of,
 )
-from tarry.cluster.records import (
+from tarry.cluster.decisions.replica_choice import Refusal, rows_as_made
+from tarry.cluster.decisions.row_changes import LifeGuard
+from tarry.cluster.decisions.row_requests import ROWS_MAX, RowWish, RowWishes
+from tarry.cluster.decisions.unregistration import Unregistration
+from tarry.cluster.etcd.transactions import ConditionalChange, Transaction
+from tarry.cluster.rows.row_records import KnownRows
+from tarry.cluster.rows.rows import ROW_FORMAT, BrokerRow, Keys, LifeRow, encode_row
+from tarry.cluster.state.records import (
     BrokerDescribed,
     BrokerRegistered,
     BrokerUnregistered,
     DeletionPending,
     LifeChanged,
+    LifeEnded,
     MetadataRecord,
     PartitionChanged,
-    PartitionRow,
     PartitionsAdded,
     TopicCreated,
     TopicDeleted,
     TopicRemoved,
 )
-from tarry.cluster.replica_choice import Refusal, rows_as_made
-from tarry.cluster.row_changes import LifeGuard
-from tarry.cluster.row_records import KnownRows
-from tarry.cluster.row_requests import ROWS_MAX, RowWish, RowWishes
-from tarry.cluster.rows import ROW_FORMAT, BrokerRow, Keys, LifeRow, encode_row
-from tarry.cluster.state import ClusterState
-from tarry.cluster.transactions import ConditionalChange, Transaction
-from tarry.cluster.unregistration import Unregistration
+from tarry.cluster.state.state import ClusterState
 from tarry.simulation.etcd import SimulatedEtcd
 
 TOPIC_ID = bytes(range(16))
@@ -70,7 +71,7 @@ def row(
     removing: list[int] | None = None,
 ) -> PartitionRow:
     epoch = 10 + leader if life is None else life
-    return PartitionRow(leader, 5, 9, replicas, isr, epoch, adding or [], removing or [])
+    return PartitionRow(leader, 5, epoch, 9, replicas, isr, adding or [], removing or [])
 
 
 def shown(after: PartitionRow) -> tuple[object, ...]:
@@ -295,7 +296,7 @@ def test_a_reassignment_ends_once_its_target_is_in_sync(
             row(3, [3, 1, 2], [2], life=7, adding=[3], removing=[1]),
             errors.INVALID_REPLICA_ASSIGNMENT,
         ),
-        # What is acknowledged would be on fewer disks than min.insync.replicas.
+        # Acknowledged records would be on fewer disks than min.insync.replicas.
         (
             {"min.insync.replicas": "2"},
             SERVING,
@@ -427,8 +428,9 @@ def test_a_failure_leaves_what_is_done_and_fails_what_is_not() -> None:
 
 def test_only_the_leader_in_its_life_ends_reassignments_and_only_those_named() -> None:
     done = row(1, [3, 1], [1, 3], adding=[3], removing=[1])
+    stays = row(1, [1, 3], [1, 3], adding=[3])
     known = KnownRows(Keys("/t/"))
-    state = cluster(SERVING, done, done, row(2, [3, 2], [2, 3], adding=[3], removing=[2]))
+    state = cluster(SERVING, done, done, row(2, [3, 2], [2, 3], adding=[3], removing=[2]), stays)
 
     def finished(broker_id: int, epoch: int, *indexes: int) -> list[int]:
         places = [(TOPIC_ID, index) for index in indexes]
@@ -438,8 +440,12 @@ def test_only_the_leader_in_its_life_ends_reassignments_and_only_those_named() -
         return [record.index for record in records if isinstance(record, PartitionChanged)]
 
     assert finished(1, 11, 0, 2) == [0]
-    assert finished(1, 11, 0, 1, 2) == [0, 1]
+    assert finished(1, 11, 0, 1, 2, 3) == [0, 1, 3]
     assert finished(1, 7, 0, 1, 2) == []
+
+    # A transaction would fail for as long as it was tried: it rests on a life that is over.
+    state.apply(LifeEnded(broker_id=1))
+    assert finished(1, 11, 0, 1, 2, 3) == []
 
 
 # -- unregistration

@@ -6,15 +6,15 @@ import pytest
 from tests.support.metadata_stores import EmbeddedSubject
 
 from tarry.base.errors import CorruptData, InvalidSetting
-from tarry.cluster.embedded import METADATA_DIRECTORY
-from tarry.cluster.records import (
+from tarry.base.partition_row import PartitionRow
+from tarry.cluster.state.records import (
     NewerFormat,
-    PartitionRow,
     ProducerIdsReserved,
     TopicCreated,
     TopicDeleted,
 )
-from tarry.cluster.stored_metadata import read_stored_state
+from tarry.cluster.store.embedded import METADATA_DIRECTORY
+from tarry.cluster.store.stored_metadata import read_stored_state
 
 SEGMENT = f"{METADATA_DIRECTORY}/{0:020d}.log"
 
@@ -23,7 +23,7 @@ def topic(number: int) -> TopicCreated:
     return TopicCreated(
         topic_id=number.to_bytes(16, "big"),
         name=f"topic-{number}",
-        partitions=[PartitionRow(1, 0, 0, [1], [1])] * 3,
+        partitions=[PartitionRow(1, 0, -1, 0, [1], [1])] * 3,
         configs={},
     )
 

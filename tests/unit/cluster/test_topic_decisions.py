@@ -8,8 +8,17 @@ import pytest
 
 from tarry.base import errors
 from tarry.base.settings import Settings
-from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
-from tarry.cluster.records import (
+from tarry.cluster.decisions.partition_decisions import GrowthWanted, decide_create_partitions
+from tarry.cluster.decisions.replica_choice import spread_replicas
+from tarry.cluster.decisions.topic_decisions import (
+    TopicDecision,
+    TopicIds,
+    TopicResult,
+    TopicWanted,
+    decide_create_topics,
+    decide_delete_topics,
+)
+from tarry.cluster.state.records import (
     BrokerDescribed,
     BrokerRegistered,
     LifeChanged,
@@ -18,16 +27,7 @@ from tarry.cluster.records import (
     TopicCreated,
     TopicDeleted,
 )
-from tarry.cluster.replica_choice import spread_replicas
-from tarry.cluster.state import ClusterState
-from tarry.cluster.topic_decisions import (
-    TopicDecision,
-    TopicIds,
-    TopicResult,
-    TopicWanted,
-    decide_create_topics,
-    decide_delete_topics,
-)
+from tarry.cluster.state.state import ClusterState
 
 
 def cluster(*topics: str, brokers: int = 1) -> ClusterState:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tarry.cluster.topic_names import collision_key, is_internal, name_fault
+from tarry.cluster.state.topic_names import collision_key, is_internal, name_fault
 
 
 @pytest.mark.parametrize("name", ["a", "Orders_2.x-y", "0", "...", "-", "_", "x" * 249])

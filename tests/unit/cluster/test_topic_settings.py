@@ -1,4 +1,4 @@
-"""Settings of topics: every key of Kafka 4.1, checked, with the broker's behind them."""
+"""Settings of topics: every key of Kafka 4.4, checked, with the broker's behind them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 from tarry.base.errors import InvalidSetting
 from tarry.base.setting import DEFAULT_ONLY, WITHOUT_EFFECT, value_text
-from tarry.base.settings import DYNAMIC_KEYS, Settings
-from tarry.cluster.config_entries import broker_entries, topic_entries
-from tarry.cluster.topic_settings import (
+from tarry.base.settings import DYNAMIC_KEYS, IDLE_SETTINGS, Settings
+from tarry.cluster.configs.config_entries import broker_entries, topic_entries
+from tarry.cluster.configs.topic_settings import (
     TOPIC_SETTINGS,
     checked_configs,
     default_value,
@@ -37,8 +37,8 @@ def other_value(key: str) -> str:
     return OTHER_VALUES.get(key, other)
 
 
-def test_kafkas_34_topic_keys_are_known_with_a_sentence_each():
-    assert len(TOPIC_SETTINGS) == 34
+def test_kafkas_38_topic_keys_are_known_with_a_sentence_each():
+    assert len([row for row in TOPIC_SETTINGS.values() if not row.is_ours]) == 38
     assert all(row.sentence.endswith(".") for row in TOPIC_SETTINGS.values())
 
 
@@ -137,7 +137,7 @@ def test_values_are_kept_as_they_are_written_properly():
 def test_a_log_without_settings_has_kafkas_defaults():
     standard, config = LogConfig(), log_config({}, Settings())
 
-    assert len(FIELDS) == 22
+    assert len(FIELDS) == 28
     assert [getattr(config, name) for name in FIELDS] == [
         getattr(standard, name) for name in FIELDS
     ]
@@ -256,7 +256,7 @@ def test_a_value_tells_where_it_comes_from():
 
     entries = {entry.key: entry for entry in topic_entries({"segment.ms": "7"}, settings)}
 
-    assert len(entries) == 33
+    assert len(entries) == 42
     own = entries["segment.ms"]
     assert (own.value, own.source) == ("7", 1)
     assert own.synonyms == [("segment.ms", "7", 1)]
@@ -288,5 +288,6 @@ def test_the_brokers_entries_come_in_order_and_say_what_may_change():
     node_id = entries[keys.index("node.id")]
     assert keys == sorted(keys)
     assert "host.name" not in keys
-    assert [entry.key for entry in entries if not entry.is_read_only] == list(DYNAMIC_KEYS)
+    dynamic = sorted([*DYNAMIC_KEYS, *IDLE_SETTINGS])
+    assert [entry.key for entry in entries if not entry.is_read_only] == dynamic
     assert (node_id.value, node_id.source, node_id.kafka_type) == ("4", 4, 3)

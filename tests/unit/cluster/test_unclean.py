@@ -6,15 +6,15 @@ import pytest
 from tests.support.cluster.row_scene import TOPIC_ID, Rows
 
 from tarry.base.settings import Settings
-from tarry.cluster.records import PartitionChanged
-from tarry.cluster.row_changes import Place
-from tarry.cluster.unclean import (
+from tarry.cluster.decisions.row_changes import Place
+from tarry.cluster.decisions.unclean import (
     CANDIDATE_MS,
     UNCLEAN_MS,
     ElectUncleanly,
     elected_uncleanly,
     unclean_successor,
 )
+from tarry.cluster.state.records import PartitionChanged
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_the_last_in_sync_that_doubts_its_log_elects_who_has_most_of_it(rows: Ro
 
     assert elect_late(rows)[1] == []
     doubts = ((TOPIC_ID, 0),)
-    # What it had flushed is gone, and who followed it has most of that.
+    # Its flushed records are gone, and its follower has most of them.
     change, records = elect_late(rows, doubts=doubts)
     assert records[0].row.leader_id == 3
     rows.die(3)

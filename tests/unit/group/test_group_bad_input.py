@@ -10,10 +10,20 @@ from tests.support.group_scene import RANGE, Scene
 
 from tarry.base import errors
 from tarry.base.ids import random_uuid
-from tarry.group import decision
+from tarry.base.limits import GROUP_METADATA_BYTES_MAX
+from tarry.group.classic import round
+from tarry.group.classic.requests import JoinAnswer, LeavingMember
+from tarry.group.classic.round import (
+    COMPLETING_REBALANCE,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+)
 from tarry.group.notes import MemberRemoved
-from tarry.group.requests import JoinAnswer, LeavingMember
-from tarry.group.round import COMPLETING_REBALANCE, EMPTY, STABLE
+from tarry.group.offsets.requests import CommitAnswer, CommitPartition
+from tarry.group.requests import Answer, GroupSettings
+
+MIB = 1 << 20
 
 
 def test_an_empty_group_id_is_refused() -> None:
@@ -120,9 +130,9 @@ def test_a_client_with_the_longest_name_there_can_be_joins_and_is_recorded() -> 
     assert len(member_id) < 2_000
 
 
-def test_metadata_of_20_megabytes_is_the_logs_to_refuse() -> None:
+def test_metadata_of_12_megabytes_is_the_logs_to_refuse() -> None:
     scene = Scene()
-    scene.join(version=3, protocols=(("range", bytes(20_000_000)),))
+    scene.join(version=3, protocols=(("range", bytes(12_000_000)),))
     scene.advance(3_000)
     leader_id = scene.group.round.leader_id
     assert leader_id is not None
@@ -139,7 +149,7 @@ def test_a_client_that_asks_for_ids_in_a_loop_fills_no_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scene = Scene()
-    monkeypatch.setattr("tarry.group.joining.PENDING_MEMBERS_MAX", 10)
+    monkeypatch.setattr("tarry.group.classic.joining.PENDING_MEMBERS_MAX", 10)
 
     first = scene.answers[scene.join()]
     for _ in range(30):
@@ -149,7 +159,7 @@ def test_a_client_that_asks_for_ids_in_a_loop_fills_no_memory(
     assert len(scene.group.round.pending_members) == 10
     assert len(scene.group.heartbeats) == 10
     assert scene.error(scene.join(first.member_id)) == "UNKNOWN_MEMBER_ID"
-    assert decision.PENDING_MEMBERS_MAX >= 1_000
+    assert round.PENDING_MEMBERS_MAX >= 1_000
 
 
 def test_ids_that_were_given_out_and_not_used_are_forgotten_with_their_group() -> None:
@@ -236,3 +246,80 @@ def test_a_full_group_turns_a_static_member_without_its_id_away_as_kafka_does() 
 
     assert scene.error(scene.join("", "i")) == "GROUP_MAX_SIZE_REACHED"
     assert scene.error(scene.join(member_id, "i")) == "NONE"
+
+
+# -- what a group holds in memory
+
+LARGE = (("range", bytes(10 * MIB)),)
+
+
+def test_metadata_of_members_together_is_bounded() -> None:
+    scene = Scene()
+    first = scene.join(version=3, protocols=LARGE)
+
+    second = scene.join(version=3, protocols=LARGE)
+    scene.advance(3_000)
+
+    assert scene.error(second) == "GROUP_MAX_SIZE_REACHED"
+    assert "bytes of metadata together" in scene.answers[second].reason
+    assert scene.error(first) == "NONE"
+    assert len(scene.group.round.members) == 1
+    assert scene.group.metadata_size <= GROUP_METADATA_BYTES_MAX
+
+
+def test_a_member_that_joins_again_with_as_much_is_let_in_though_the_group_is_full() -> None:
+    scene = Scene()
+    scene.static_member("a", protocols=(("range", bytes(9 * MIB)),))
+    other = scene.static_member("b", protocols=(("range", bytes(7 * MIB - 1_000)),))
+
+    again = scene.join(other, "b", protocols=(("range", b"x" * (7 * MIB - 1_000)),))
+    more = scene.join("", "a", protocols=(("range", bytes(9 * MIB + 1_000)),))
+
+    assert scene.answer(again) is None
+    assert scene.error(more) == "GROUP_MAX_SIZE_REACHED"
+
+
+def test_metadata_is_counted_of_all_protocols_of_a_member() -> None:
+    protocols = tuple((f"p{number}", bytes(MIB)) for number in range(20))
+
+    scene = Scene()
+
+    assert scene.error(scene.join(protocols=protocols)) == "GROUP_MAX_SIZE_REACHED"
+
+
+def test_an_assignment_beyond_the_groups_metadata_is_refused_and_all_rejoin() -> None:
+    scene = Scene()
+    leader_id = scene.new_member()
+    scene.advance(3_000)
+
+    ticket = scene.sync(leader_id, assignments=((leader_id, bytes(GROUP_METADATA_BYTES_MAX)),))
+
+    assert scene.error(ticket) == "UNKNOWN_SERVER_ERROR"
+    assert scene.group.round.phase == PREPARING_REBALANCE
+
+
+def commit_codes(answer: Answer) -> tuple[int, ...]:
+    assert isinstance(answer, CommitAnswer)
+    return answer.partition_error_codes
+
+
+def test_texts_of_offsets_are_bounded_on_their_way_and_in_place() -> None:
+    settings = GroupSettings(offset_metadata_max_bytes=2**31 - 1)
+    scene = Scene(settings)
+    scene.holds = True
+    text = "x" * 30_000
+
+    for _ in range(2):
+        tickets = [
+            scene.commit_offsets(partitions=(CommitPartition("t", index, 1, metadata=text),))
+            for index in range(600)
+        ]
+        assert scene.group.metadata_size <= GROUP_METADATA_BYTES_MAX
+        refused = [scene.answers[each] for each in tickets if each in scene.answers]
+        assert commit_codes(refused[-1]) == (errors.OFFSET_METADATA_TOO_LARGE,)
+        scene.commit()
+    bare = scene.commit_offsets(partitions=(CommitPartition("t", 1, 2),))
+    scene.commit()
+
+    assert commit_codes(scene.answers[bare]) == (errors.NONE,)
+    assert scene.group.metadata_size <= GROUP_METADATA_BYTES_MAX - len(text)

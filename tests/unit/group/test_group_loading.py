@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, strategies as st
-from tests.support.group_scene import durable_part, replayed
+from tests.support.group_scene import KINDS, durable_part, replayed
 
 from tarry.base.errors import CorruptData
+from tarry.group.classic.records import GroupMetadata, GroupTombstone
 from tarry.group.loading import Loading
-from tarry.group.records import (
-    GroupMetadata,
-    GroupRecord,
-    GroupTombstone,
-    OffsetCommitted,
-    OffsetTombstone,
-    encode_record,
-)
+from tarry.group.offsets.records import OffsetCommitted, OffsetTombstone
+from tarry.group.records import GroupRecord
 from tarry.group.state import Groups
 
 
@@ -46,7 +41,7 @@ def load(encoded: list[tuple[bytes, bytes | None]], limit: int = 1) -> Groups:
     loading = Loading()
     for key, value in encoded:
         loading.add(key, value)
-    groups = Groups()
+    groups = Groups(KINDS)
     steps = 0
     while not loading.step(groups, limit):
         steps += 1
@@ -58,7 +53,7 @@ def load(encoded: list[tuple[bytes, bytes | None]], limit: int = 1) -> Groups:
 def test_loading_gives_what_applying_every_record_gives(
     history: list[GroupRecord], limit: int
 ) -> None:
-    encoded = [encode_record(each) for each in history]
+    encoded = [each.encode() for each in history]
 
     assert durable_part(load(encoded, limit)) == durable_part(replayed(encoded))
 
@@ -67,9 +62,9 @@ def test_a_key_is_decoded_once_however_often_it_was_written() -> None:
     loading = Loading()
     for offset in range(1_000):
         record = OffsetCommitted("g", topic="t", partition=offset % 2, offset=offset)
-        loading.add(*encode_record(record))
+        loading.add(*record.encode())
 
-    groups = Groups()
+    groups = Groups(KINDS)
 
     assert loading.key_count == 2
     assert not loading.step(groups, 2)
@@ -78,7 +73,7 @@ def test_a_key_is_decoded_once_however_often_it_was_written() -> None:
 
 
 def test_an_offset_under_the_oldest_key_is_the_same_offset() -> None:
-    key, value = encode_record(OffsetCommitted("g", topic="t", partition=0, offset=2))
+    key, value = OffsetCommitted("g", topic="t", partition=0, offset=2).encode()
     legacy = (b"\x00\x00" + key[2:], bytes(9) + b"\x01" + bytes(10))
 
     for history, offset in [([legacy, (key, value)], 2), ([(key, value), legacy], 1)]:
@@ -90,13 +85,12 @@ def test_an_offset_under_the_oldest_key_is_the_same_offset() -> None:
 
 def test_a_step_does_no_more_than_it_may() -> None:
     encoded = [
-        encode_record(OffsetCommitted("g", topic="t", partition=each, offset=1))
-        for each in range(10)
+        OffsetCommitted("g", topic="t", partition=each, offset=1).encode() for each in range(10)
     ]
     loading = Loading()
     for key, value in encoded:
         loading.add(key, value)
-    groups = Groups()
+    groups = Groups(KINDS)
 
     loading.step(groups, 3)
 
@@ -110,7 +104,7 @@ def test_what_tarry_does_not_have_is_passed_over() -> None:
 
 
 def test_a_record_that_cannot_be_read_ends_the_loading() -> None:
-    key, _ = encode_record(group("g", 1))
+    key, _ = group("g", 1).encode()
 
     with pytest.raises(CorruptData):
         load([(key, b"\x00\x03")])

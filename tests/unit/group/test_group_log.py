@@ -6,22 +6,22 @@ import pytest
 from tests.support.group_scene import BOTH, RANGE, WALL_MS, Scene
 
 from tarry.base import errors
-from tarry.group.notes import AppendFailed, AssignmentMissing, BecameStable
-from tarry.group.outcomes import decide_load
-from tarry.group.records import GroupMetadata, MemberRow
-from tarry.group.requests import (
-    CommitAnswer,
+from tarry.group.classic.kind import CLASSIC
+from tarry.group.classic.notes import AssignmentMissing, BecameStable
+from tarry.group.classic.records import GroupMetadata, MemberRow
+from tarry.group.classic.requests import (
     JoinAnswer,
     LeavingMember,
     SyncAnswer,
 )
-from tarry.group.round import (
+from tarry.group.classic.round import (
     COMPLETING_REBALANCE,
     EMPTY,
     PREPARING_REBALANCE,
     STABLE,
 )
-from tarry.group.state import GroupState
+from tarry.group.notes import AppendFailed
+from tarry.group.offsets.requests import CommitAnswer
 
 
 def two_who_joined() -> tuple[Scene, str, str]:
@@ -376,15 +376,14 @@ def test_a_record_that_contradicts_itself_gives_a_group_that_works() -> None:
         state_timestamp_ms=WALL_MS,
         members=[row("a"), row("b"), row("a")],
     )
-    group = GroupState("g")
-    group.apply(record)
+    group = CLASSIC.new_group("g")
+    record.apply_to(group)
 
-    decision = decide_load(group, Scene().moment)
+    group.take(CLASSIC.decide_load(group, Scene().moment))
 
-    assert decision.round is not None
-    assert decision.round.leader_id == "a"
-    assert list(decision.round.members) == ["a", "b"]
-    assert decision.round.phase == STABLE
+    assert group.round.leader_id == "a"
+    assert list(group.round.members) == ["a", "b"]
+    assert group.round.phase == STABLE
 
 
 def test_who_waits_when_the_partition_goes_is_sent_to_the_other_coordinator() -> None:

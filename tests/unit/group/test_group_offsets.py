@@ -7,10 +7,14 @@ from msgspec.structs import replace
 from tests.support.group_scene import WALL_MS, Scene
 
 from tarry.base import errors
-from tarry.group.offsets import all_offsets, fetched_offsets
-from tarry.group.records import OffsetCommitted
-from tarry.group.requests import CommitAnswer, CommitPartition, DeleteAnswer
-from tarry.group.round import DEAD, STABLE
+from tarry.group.classic.round import DEAD, STABLE
+from tarry.group.offsets.decisions import all_offsets, fetched_offsets
+from tarry.group.offsets.records import OffsetCommitted
+from tarry.group.offsets.requests import (
+    CommitAnswer,
+    CommitPartition,
+    DeleteAnswer,
+)
 
 DAY_MS = 24 * 3_600_000
 

@@ -6,20 +6,23 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.support.group_scene import KINDS
 
 from tarry.base.errors import CorruptData
 from tarry.base.placement import partition_of_key, string_hash
-from tarry.group.records import (
-    NO_TOPIC_ID,
+from tarry.group.classic.records import (
     GroupMetadata,
-    GroupRecord,
     GroupTombstone,
     MemberRow,
+)
+from tarry.group.offsets.records import (
+    NO_TOPIC_ID,
     OffsetCommitted,
     OffsetTombstone,
+)
+from tarry.group.records import (
+    GroupRecord,
     can_be_written,
-    decode_record,
-    encode_record,
 )
 
 ROWS = [
@@ -66,14 +69,14 @@ def group_of_version(version: int) -> GroupMetadata:
 
 @pytest.mark.parametrize("version", range(5))
 def test_a_group_of_every_version_that_kafka_reads_is_read(version: int) -> None:
-    record = decode_record(*KAFKA[f"group-v{version}"])
+    record = KINDS.decode(*KAFKA[f"group-v{version}"])
 
     assert record == group_of_version(version)
 
 
 @pytest.mark.parametrize("version", range(5))
 def test_an_empty_group_of_every_version_is_read(version: int) -> None:
-    record = decode_record(*KAFKA[f"empty-v{version}"])
+    record = KINDS.decode(*KAFKA[f"empty-v{version}"])
 
     assert record == GroupMetadata(
         "g",
@@ -100,7 +103,7 @@ def test_an_empty_group_of_every_version_is_read(version: int) -> None:
 def test_an_offset_of_every_version_that_kafka_reads_is_read(
     name: str, leader_epoch: int, expire_timestamp_ms: int, topic_id: bytes
 ) -> None:
-    record = decode_record(*KAFKA[name])
+    record = KINDS.decode(*KAFKA[name])
 
     assert record == OffsetCommitted(
         "g",
@@ -116,7 +119,7 @@ def test_an_offset_of_every_version_that_kafka_reads_is_read(
 
 
 def test_an_offset_under_the_oldest_key_is_read() -> None:
-    record = decode_record(*KAFKA["legacy-offset"])
+    record = KINDS.decode(*KAFKA["legacy-offset"])
 
     assert record == OffsetCommitted(
         "g", topic="topic", partition=3, offset=5, commit_timestamp_ms=6
@@ -169,10 +172,10 @@ def test_an_offset_under_the_oldest_key_is_read() -> None:
     ],
 )
 def test_a_record_is_written_as_kafka_writes_it(name: str, record: GroupRecord) -> None:
-    written = encode_record(record)
+    written = record.encode()
 
     assert written == KAFKA[name]
-    assert decode_record(*written) == record
+    assert KINDS.decode(*written) == record
 
 
 @pytest.mark.parametrize(("group_id", "partition"), HASHES)
@@ -228,7 +231,7 @@ records = st.one_of(
 
 @given(records)
 def test_a_record_comes_back_as_it_was_written(record: GroupRecord) -> None:
-    assert decode_record(*encode_record(record)) == record
+    assert KINDS.decode(*record.encode()) == record
 
 
 @pytest.mark.parametrize("name", [name for name, (_, value) in KAFKA.items() if value])
@@ -238,9 +241,9 @@ def test_a_value_that_is_cut_short_or_has_more_behind_it_is_refused(name: str) -
 
     for size in range(len(value)):
         with pytest.raises(CorruptData):
-            decode_record(key, value[:size])
+            KINDS.decode(key, value[:size])
     with pytest.raises(CorruptData):
-        decode_record(key, value + b"\0")
+        KINDS.decode(key, value + b"\0")
 
 
 @pytest.mark.parametrize("name", ["group-v3", "offset-v4", "legacy-offset"])
@@ -249,9 +252,9 @@ def test_a_key_that_is_cut_short_or_has_more_behind_it_is_refused(name: str) -> 
 
     for size in range(len(key)):
         with pytest.raises(CorruptData):
-            decode_record(key[:size], value)
+            KINDS.decode(key[:size], value)
     with pytest.raises(CorruptData):
-        decode_record(key + b"\0", value)
+        KINDS.decode(key + b"\0", value)
 
 
 @given(st.sampled_from(sorted(KAFKA)), st.data())
@@ -265,7 +268,7 @@ def test_bytes_that_were_changed_give_a_record_or_are_refused(
     changed = bytes(whole)
 
     try:
-        record = decode_record(changed[: len(key)], changed[len(key) :] or None)
+        record = KINDS.decode(changed[: len(key)], changed[len(key) :] or None)
     except CorruptData:
         return
     assert record is None or isinstance(record, GroupRecord)
@@ -279,7 +282,7 @@ def test_a_count_of_members_beyond_the_bytes_that_are_left_is_refused(count: byt
     hostile = value[:position] + count + value[position + 4 :]
 
     with pytest.raises(CorruptData):
-        decode_record(key, hostile)
+        KINDS.decode(key, hostile)
 
 
 @pytest.mark.parametrize("name", ["group-v3", "offset-v3"])
@@ -289,13 +292,13 @@ def test_a_version_that_is_not_known_is_refused_with_what_to_do(name: str, versi
     assert value is not None
 
     with pytest.raises(CorruptData, match=f"version {version}, this Tarry reads 0 to 4"):
-        decode_record(key, version.to_bytes(2, "big", signed=True) + value[2:])
+        KINDS.decode(key, version.to_bytes(2, "big", signed=True) + value[2:])
 
 
 def test_a_kind_that_tarry_does_not_have_is_passed_over() -> None:
     consumer_group_key = b"\x00\x03\x00\x01g"
 
-    assert decode_record(consumer_group_key, b"\x00\x00\x00\x00\x00\x01\x00") is None
+    assert KINDS.decode(consumer_group_key, b"\x00\x00\x00\x00\x00\x01\x00") is None
 
 
 def test_what_a_newer_release_adds_as_a_tagged_field_is_passed_over() -> None:
@@ -303,7 +306,7 @@ def test_what_a_newer_release_adds_as_a_tagged_field_is_passed_over() -> None:
     assert value is not None
     tagged = value[:-19] + b"\x02" + value[-18:] + b"\x09\x03new"
 
-    assert decode_record(key, tagged) == decode_record(key, value)
+    assert KINDS.decode(key, tagged) == KINDS.decode(key, value)
 
 
 def test_texts_beyond_15_bits_of_length_cannot_be_written() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from tests.support.group_scene import RANGE, Scene
+from tests.support.group_scene import KINDS, RANGE, Scene
 
-from tarry.group.records import GroupTombstone, OffsetCommitted, OffsetTombstone
-from tarry.group.round import (
+from tarry.group.classic.kind import CLASSIC
+from tarry.group.classic.records import GroupTombstone
+from tarry.group.classic.round import (
     COMPLETING_REBALANCE,
     DEAD,
     EMPTY,
@@ -16,10 +17,17 @@ from tarry.group.round import (
     PHASE_NAMES,
     PREPARING_REBALANCE,
     STABLE,
+    GroupRound,
+    Member,
 )
-from tarry.group.state import Groups, GroupState
-from tarry.group.subscriptions import topics_of_subscription
-from tarry.group.transitions import Draft
+from tarry.group.classic.subscriptions import (
+    TOPICS_READ_MAX,
+    subscribed_topics,
+    topics_of_subscription,
+)
+from tarry.group.classic.transitions import Draft
+from tarry.group.offsets.records import OffsetCommitted, OffsetTombstone
+from tarry.group.state import Groups
 
 KAFKAS_TRANSITIONS = {
     (EMPTY, PREPARING_REBALANCE),
@@ -91,7 +99,7 @@ def test_of_a_group_that_was_never_heard_of_nothing_is_kept() -> None:
 
 
 def test_a_group_of_offsets_alone_lives_as_long_as_one_of_them() -> None:
-    groups = Groups()
+    groups = Groups(KINDS)
     groups.apply(OffsetCommitted("g", topic="t", partition=0, offset=1))
     groups.apply(OffsetCommitted("g", topic="t", partition=1, offset=1))
     groups.apply(OffsetTombstone("g", topic="t", partition=0))
@@ -103,17 +111,17 @@ def test_a_group_of_offsets_alone_lives_as_long_as_one_of_them() -> None:
 
 
 def test_tombstones_of_what_was_never_there_are_passed_over() -> None:
-    groups = Groups()
+    groups = Groups(KINDS)
 
     groups.apply(OffsetTombstone("g", topic="t", partition=0))
     groups.apply(GroupTombstone("g"))
 
     assert not groups.by_id
-    assert not GroupState("g").exists
+    assert not CLASSIC.new_group("g").exists
 
 
 def test_groups_do_not_touch_each_other() -> None:
-    groups = Groups()
+    groups = Groups(KINDS)
     for group_id in ("a", "b"):
         groups.apply(OffsetCommitted(group_id, topic="t", partition=0, offset=1))
 
@@ -155,3 +163,41 @@ def test_the_topics_of_a_consumer_are_read_or_it_is_not_understood(
     metadata: bytes, topics: list[str] | None
 ) -> None:
     assert topics_of_subscription(metadata) == topics
+
+
+def round_of(*members: tuple[list[str], bytes]) -> GroupRound:
+    """Consumers with these topics, each with what it says behind them."""
+    now = GroupRound()
+    now.protocol_type, now.protocol_name = "consumer", "range"
+    for number, (topics, rest) in enumerate(members):
+        names = b"".join(len(each).to_bytes(2, "big") + each.encode() for each in topics)
+        metadata = b"\0\3" + len(topics).to_bytes(4, "big") + names + rest
+        member_id = f"member{number}"
+        now.members[member_id] = Member(
+            member_id, None, "client", "host", 60_000, 10_000, (("range", metadata),)
+        )
+    return now
+
+
+def test_the_topics_of_all_members_are_subscribed() -> None:
+    now = round_of((["t", "u"], b"1"), (["t", "u"], b"2"), (["t"], b""), (["v", "t"], b"3"))
+
+    assert list(subscribed_topics(now) or ()) == ["t", "u", "v"]
+
+
+def test_topics_that_members_have_in_common_are_read_once() -> None:
+    topics = [f"t{number}" for number in range(TOPICS_READ_MAX // 2)]
+
+    now = round_of(*((topics, b"%d" % number) for number in range(20)))
+
+    assert list(subscribed_topics(now) or ()) == topics
+
+
+def test_topics_are_not_known_of_a_group_whose_members_name_too_many() -> None:
+    topics = [f"t{number}" for number in range(TOPICS_READ_MAX // 2)]
+
+    assert subscribed_topics(round_of((topics, b""), (topics[1:], b""), (["t0"], b""))) is not None
+    assert (
+        subscribed_topics(round_of((topics, b""), (topics[1:], b""), (["t0", "t1"], b""))) is None
+    )
+    assert topics_of_subscription(b"\0\0" + (TOPICS_READ_MAX + 1).to_bytes(4, "big")) is None

@@ -18,9 +18,10 @@ from msgspec.structs import replace
 from tests.support.group_scene import BOTH, WALL_MS, Scene
 
 from tarry.base import errors
-from tarry.group.records import GroupMetadata, MemberRow, OffsetCommitted, encode_record
-from tarry.group.requests import LeaveAnswer, LeavingMember
-from tarry.group.round import DEAD, PHASE_NAMES
+from tarry.group.classic.records import GroupMetadata, MemberRow
+from tarry.group.classic.requests import LeaveAnswer, LeavingMember
+from tarry.group.classic.round import DEAD, PHASE_NAMES
+from tarry.group.offsets.records import OffsetCommitted
 
 STATES = ["Unknown", "Empty", "Preparing", "Completing", "Stable", "Dead"]
 SHORT = {
@@ -187,7 +188,7 @@ leave         missing+s  -     UNKNOWN    UNKNOWN    NONE       NONE>P     NONE>
 leave         missing+u  -     UNKNOWN    UNKNOWN    UNKNOWN    UNKNOWN    UNKNOWN    DEAD
 leave         pending    -     UNKNOWN    NONE       NONE       NONE       NONE       DEAD
 
-# what comes of a deadline: `gone` or `stays` is the member
+# outcomes of a deadline: `gone` or `stays` is the member
 session       F          -     none       none       gone       gone>P     gone>P     none
 session       L          -     none       none       stays      gone>P     gone>P     none
 session       S          -     none       none       gone       gone>P     gone>P     none
@@ -249,7 +250,7 @@ def scene_in(state: str) -> Scene:
         members=[] if is_empty else members,
     )
     offset = OffsetCommitted("g", topic="other", partition=0, offset=1)
-    scene.durable = [encode_record(record), encode_record(offset)]
+    scene.durable = [record.encode(), offset.encode()]
     scene.restart()
     if state == "Dead":
         scene.holds = True
@@ -278,6 +279,7 @@ def give_both_protocols(scene: Scene) -> None:
     for member_id, member in list(now.members.items()):
         now.members[member_id] = replace(member, protocols=BOTH)
     now.protocol_counts = {"range": 3, "roundrobin": 3}
+    now.members_size = sum(member.size for member in now.members.values())
     scene.left = None
 
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.group_scene import BOTH, Scene
+from tests.support.group_scene import BOTH, KINDS, Scene
 
-from tarry.group.records import OffsetCommitted
+from tarry.group.classic.kind import CLASSIC
+from tarry.group.offsets.records import OffsetCommitted
 from tarry.group.state import Groups
-from tarry.group.views import DescribedGroup, DescribedMember, GroupListing, described, listed
+from tarry.group.views import (
+    DescribedGroup,
+    DescribedMember,
+    GroupListing,
+    without_case,
+)
 
 
 def working() -> tuple[Scene, str]:
@@ -21,7 +27,7 @@ def working() -> tuple[Scene, str]:
 def test_a_stable_group_is_described_with_its_protocol_and_assignments() -> None:
     scene, member_id = working()
 
-    assert described(scene.group) == DescribedGroup(
+    assert CLASSIC.described(scene.group) == DescribedGroup(
         "g",
         "Stable",
         "consumer",
@@ -37,7 +43,7 @@ def test_a_stable_group_is_described_with_its_protocol_and_assignments() -> None
 def test_while_members_join_no_protocol_is_named() -> None:
     scene, _ = working()
     scene.static_member("j")
-    found = described(scene.group)
+    found = CLASSIC.described(scene.group)
 
     assert (found.state, found.protocol_name) == ("PreparingRebalance", "")
     assert [each.instance_id for each in found.members] == ["i", "j"]
@@ -48,7 +54,7 @@ def test_an_id_that_was_given_out_is_no_member() -> None:
     scene, member_id = working()
     scene.join()
 
-    assert [each.member_id for each in described(scene.group).members] == [member_id]
+    assert [each.member_id for each in CLASSIC.described(scene.group).members] == [member_id]
 
 
 @pytest.mark.parametrize(
@@ -69,11 +75,13 @@ def test_groups_are_listed_by_state_and_type(
     scene, _ = working()
     scene.groups.apply(OffsetCommitted("offsets", topic="t", partition=0, offset=1))
 
-    assert [each.group_id for each in listed(scene.groups, states, types)] == found
+    groups = scene.groups.listed(without_case(states), without_case(types))
+
+    assert [each.group_id for each in groups] == found
 
 
 def test_a_listed_group_says_its_protocol_type_and_state() -> None:
     scene, _ = working()
 
-    assert listed(scene.groups, [], []) == [GroupListing("g", "consumer", "Stable")]
-    assert listed(Groups(), [], []) == []
+    assert scene.groups.listed({}, {}) == [GroupListing("g", "consumer", "Stable", "classic")]
+    assert Groups(KINDS).listed({}, {}) == []

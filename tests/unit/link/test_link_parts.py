@@ -6,6 +6,7 @@ import pytest
 from tests.support.client.scripted_cluster import seeded_random
 
 from tarry.base.errors import ProtocolViolation
+from tarry.base.limits import FRAME_PIECES_MAX
 from tarry.link.frames import FrameSplitter
 from tarry.link.pauses import backoff_ms
 from tarry.link.tasks import Task, Tasks
@@ -115,3 +116,18 @@ def test_pauses_double_up_to_their_limit_give_or_take_a_fifth() -> None:
         assert min(pauses) >= middle * 8 // 10
         assert max(pauses) <= middle * 12 // 10
         assert len(set(pauses)) > 10
+
+
+def test_a_frame_that_trickles_is_kept_in_few_pieces() -> None:
+    """An object of a byte weighs fifty: 100 MB sent so would become 5 GB."""
+    splitter = FrameSplitter()
+    splitter.feed((1 << 20).to_bytes(4, "big"))
+    most = 0
+    frames: list[bytes] = []
+    for number in range(1 << 20):
+        frames += splitter.feed(bytes([number & 0xFF]))
+        if number % 4_096 == 0:
+            most = max(most, len(splitter._parts))
+
+    assert most <= FRAME_PIECES_MAX + (1 << 20) // FRAME_PIECES_MAX
+    assert frames == [bytes(range(256)) * 4_096]

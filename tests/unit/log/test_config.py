@@ -6,11 +6,11 @@ import pytest
 
 from tarry.base.setting import HONOURED, read_table
 from tarry.base.settings import Settings
-from tarry.base.topic_settings_table import HONOURED_TABLE
-from tarry.cluster.topic_settings import log_config
+from tarry.base.topic_settings_table import HONOURED_TABLE, OURS_TABLE
+from tarry.cluster.configs.topic_settings import log_config
 from tarry.log.config import LogConfig
 
-ROWS = {row.key: row for row in read_table(HONOURED_TABLE, HONOURED)}
+ROWS = {row.key: row for row in read_table(HONOURED_TABLE + OURS_TABLE, HONOURED)}
 
 # Another value than the default for every key.
 OTHER_VALUES = {
@@ -19,6 +19,8 @@ OTHER_VALUES = {
     "compression.lz4.level": "3",
     "compression.type": "zstd",
     "compression.zstd.level": "5",
+    "delay.enable": "true",
+    "delay.source": "timestamp",
     "message.timestamp.type": "LogAppendTime",
     "min.cleanable.dirty.ratio": "0.25",
     "unclean.leader.election.enable": "true",
@@ -52,8 +54,8 @@ def test_every_honoured_key_has_another_value_here() -> None:
     assert sorted(OTHER_VALUES) == sorted(ROWS)
 
 
-# Of the log's owner, not of the log.
-ELSEWHERE = ("compression", "unclean")
+# Of the log's owner, not of the log; and what counts beside delay.enable alone.
+ELSEWHERE = ("compression", "unclean", "delay.source")
 
 
 @pytest.mark.parametrize("key", [key for key in ROWS if not key.startswith(ELSEWHERE)])

@@ -170,7 +170,7 @@ def test_a_segment_rolls_before_an_offset_exceeds_32_bits(world, records):
     log = world.open()
     world.config.index_interval_bytes = 0
     world.fill(log, 1)
-    # As if two thousand million records had come in between: the last of the batch does not fit.
+    # Two thousand million records are taken as read: the last of the batch does not fit.
     base_offset = (1 << 31) - records + 1
     log.log_end_offset = base_offset
     log.written_end_offset = base_offset

@@ -7,6 +7,8 @@ from itertools import pairwise
 import pytest
 
 from tarry.base.errors import CorruptData, StorageError
+from tarry.log.copying import append_copy
+from tarry.log.recovery.point_writer import has_changed
 from tarry.log.segment import GAPS_FILE
 from tarry.records.batch import BatchHeader
 from tarry.wire.reader import window_of
@@ -18,7 +20,7 @@ def copy(world, log, offset: int, epoch: int = 1, *timestamps: int) -> None:
     """One batch from the leader's log, at `offset`, to the tail."""
     built = world.batch(*(timestamps or (1000,)))
     data = offset.to_bytes(8, "big") + built[8:12] + epoch.to_bytes(4, "big") + built[16:]
-    log.append_copy(window_of(data), BatchHeader(data, 0), world.now_wall_ms)
+    append_copy(log, window_of(data), BatchHeader(data, 0), world.now_wall_ms)
     world.listener.offsets.append(offset)
 
 
@@ -146,6 +148,20 @@ def test_a_gap_wider_than_an_index_reaches_begins_a_segment(world):
     assert log.log_end_offset == 3 * FAR + 1
 
 
+def test_a_log_that_begins_with_a_wide_gap_is_sound_when_its_snapshot_is_lost(world):
+    log = world.open_logs()
+    world.flush(log)
+    copied(world, log, FAR + 10, FAR + 11)
+    assert [int(each.base_offset) for each in log.segments] == [0, FAR + 10]
+    world.logs.close_cleanly()
+    world.disk.remove(f"{log.directory}/{FAR + 12:020d}.snapshot")
+
+    log = world.open_logs()
+
+    assert log.flaw_offset == -1
+    assert world.listener.offsets == world.offsets(log) == [FAR + 10, FAR + 11]
+
+
 def test_a_wide_gap_waits_until_what_is_before_it_is_durable(world):
     log = world.open_logs()
     copy(world, log, 0)
@@ -175,7 +191,7 @@ def test_an_epoch_begins_without_a_batch(world):
 
     assert log.end_offset_for_epoch(6) == (3, 2)
     assert log.end_offset_for_epoch(7) == (7, 2)
-    assert log.has_changed
+    assert has_changed(log)
     # The log says so itself once there is a batch of it.
     world.recovery_point_round(100_000)
     world.disk.crash()

@@ -7,6 +7,7 @@ import pytest
 from tarry.base.errors import StorageError
 from tarry.log.recovery import truncation
 from tarry.log.recovery.truncation import try_restart, try_truncate
+from tarry.log.state import NEXT_STATES, Cut
 
 
 @pytest.fixture
@@ -113,6 +114,24 @@ def test_a_cut_waits_for_a_round_that_is_under_way(world, full):
     assert try_truncate(full, 20)
 
 
+def test_a_log_start_that_passes_a_waiting_cut_gives_no_row_below_it(world, full):
+    full.follow_start(55)
+    flush_id = world.logs.recovery_points.begin(100_000)
+    assert not try_truncate(full, 20)
+    while flush_id >= 0:
+        world.disk.complete_flush(flush_id)
+        flush_id = world.logs.recovery_points.on_flushed(flush_id)
+    assert full.log_start_offset == 55
+
+    world.logs.close_cleanly()
+    log = world.open_logs()
+
+    assert (log.log_start_offset, log.log_end_offset) == (55, 60)
+    assert world.offsets(log) == list(range(55, 60))
+    cut(world, log, 20)
+    assert (log.log_start_offset, log.log_end_offset) == (20, 20)
+
+
 def test_the_listener_is_restored_from_a_snapshot_before_the_cut(world, full):
     world.recovery_point_round(100_000)
     world.fill(full, 20, epoch=2)
@@ -200,6 +219,40 @@ def test_a_long_cut_takes_a_bounded_part_of_each_turn(world, full, monkeypatch):
     assert full.has_undurable_cut
 
 
+@pytest.mark.parametrize("calls", range(1, 20))
+def test_a_lower_cut_comes_after_the_one_that_has_begun(world, full, monkeypatch, calls):
+    world.recovery_point_round(100_000)
+    cut(world, full, 55)
+    world.flush(full)
+    world.fill(full, 20, epoch=3)
+    monkeypatch.setattr(truncation, "SEGMENTS_PER_CALL_MAX", 1)
+    monkeypatch.setattr(truncation, "BATCHES_PER_CALL_MAX", 5)
+    for _ in range(calls):
+        try_truncate(full, 56)
+
+    cut(world, full, 30)
+
+    assert full.log_end_offset == 30
+    assert world.listener.offsets == world.offsets(full) == list(range(30))
+    world.flush(full)
+    world.disk.crash()
+    assert world.offsets(world.open_logs()) == list(range(30))
+
+
+def test_a_cut_goes_by_its_table_of_states_alone():
+    for state, following in NEXT_STATES.items():
+        for wanted in NEXT_STATES:
+            log_cut = Cut()
+            log_cut.state = state
+            if wanted in following:
+                log_cut.enter(wanted, 7)
+                assert (log_cut.state, log_cut.offset) == (wanted, 7)
+            else:
+                with pytest.raises(AssertionError):
+                    log_cut.enter(wanted, 7)
+                assert log_cut.state == state
+
+
 def test_a_cut_that_is_not_needed_any_more_ends_where_it_has_come_to(world, full):
     world.recovery_point_round(100_000)
     assert not try_truncate(full, 20)
@@ -261,8 +314,11 @@ def test_a_restart_leaves_an_empty_log_at_its_offset(world, full, offset):
 
 def test_a_restart_at_an_empty_log_has_nothing_to_do(world):
     log = world.open_logs()
+    log.assign_epoch(4)
 
     assert try_restart(log, 0)
+    # Without a batch it may have no place in the history that is followed now.
+    assert log.leader_epochs.epochs == []
     assert not try_restart(log, 7)
     cut(world, log, 7, how=try_restart)
     world.flush(log)

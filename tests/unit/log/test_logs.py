@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tarry.base.errors import StorageError
+from tarry.base.errors import StorageError, TooManyOpenFiles
 from tarry.log.identity import IDENTITY_FILE
 from tarry.log.logs import Logs
 from tarry.log.recovery.point_writer import FILES_PER_ROUND_MAX, RECOVERY_POINT_AGE_MS
@@ -163,7 +163,7 @@ def test_a_recovery_point_holds_though_a_write_fails_during_its_round(worlds, fa
         world.disk.crash()
         log = world.open_logs()
 
-        # What the failed write left was never acknowledged: a crash may bring it back.
+        # Bytes of the failed write were never acknowledged: a crash may bring them back.
         assert log.flaw_offset == -1
         assert world.offsets(log)[:20] == list(range(20))
         assert log.leader_epochs.epochs[0] == 1
@@ -207,8 +207,13 @@ class CountingDisk(SimulatedDisk):
     def __init__(self):
         super().__init__()
         self.covered = []
+        # So many flushes are refused because too many files are open.
+        self.refusals = 0
 
     def begin_flush(self, files, directories):
+        if self.refusals > 0:
+            self.refusals -= 1
+            raise TooManyOpenFiles(f"{directories}: too many files are open")
         self.covered.append(len(files))
         return super().begin_flush(files, directories)
 
@@ -236,6 +241,24 @@ def test_many_logs_or_files_take_several_rounds(world, count, batches, segment_b
     assert flushes > 3
     assert max(world.disk.covered) < FILES_PER_ROUND_MAX + most_of_one
     assert len(rows(world)) == count
+
+
+@pytest.mark.parametrize(("count", "batches", "segment_bytes"), [(150, 1, 1 << 20), (12, 30, 300)])
+@pytest.mark.parametrize("refusals", [1, 3])
+def test_a_round_that_was_refused_its_flush_is_followed_by_whole_ones(
+    world, count, batches, segment_bytes, refusals
+):
+    many_logs(world, count, batches, segment_bytes)
+    world.disk.refusals = refusals
+
+    for number in range(1, refusals + 1):
+        assert world.recovery_point_round(number * RECOVERY_POINT_AGE_MS) == 0
+    world.disk.covered.clear()
+    world.recovery_point_round((refusals + 1) * RECOVERY_POINT_AGE_MS)
+
+    most_of_one = 4 * batches
+    assert len(rows(world)) == count
+    assert max(world.disk.covered) < FILES_PER_ROUND_MAX + most_of_one
 
 
 def test_a_clean_stop_holds_few_files_open_at_once(world):

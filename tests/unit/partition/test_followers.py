@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from tarry.partition.followers import TURNED_TO_MS, FetchClock, Follower, Followers
+from tarry.partition.followers import TURNED_TO_MS, FetchClock, Follower, Followers, LogCopy
+from tarry.partition.replicated_log import RECORDS
 
 LEADER = 1
 LAG_MS = 1_000
 
 
-def of(ends: dict[int, int], *, epoch_start: int = 0, isr: list[int] | None = None) -> Followers:
-    """Followers 2 and 3 that have told these ends."""
-    followers = Followers(LEADER, epoch_start)
+def of(ends: dict[int, int], *, isr: list[int] | None = None) -> Followers:
+    """Followers 2 and 3 of one log that have told these ends."""
+    followers = Followers(LEADER, 1)
     followers.take_row([1, 2, 3], [1, 2, 3] if isr is None else isr, 0, 0)
     for broker_id, end in ends.items():
-        followers.by_id[broker_id].told(7, end, 100, 0, 0)
+        copy_at(followers, broker_id).told(7, end, 100, 0, 0)
     return followers
+
+
+def copy_at(followers: Followers, broker_id: int) -> LogCopy:
+    copy = followers.copy(broker_id, RECORDS)
+    assert copy is not None
+    return copy
 
 
 def ids(text: str) -> list[int]:
@@ -62,7 +69,8 @@ def test_how_far_records_count(row: list[str]) -> None:
     followers.proposed.update(dict.fromkeys(ids(proposed), 0))
     followers.recount(ids(isr), {2: 7, 3: 7}, ids(joining))
 
-    assert followers.high_watermark(int(own), len(ids(isr)), int(floor)) == int(expected)
+    found = followers.high_watermark(RECORDS, int(own), len(ids(isr)), int(floor))
+    assert found == int(expected)
 
 
 # J.
@@ -81,19 +89,29 @@ JOINS = """
 
 @pytest.mark.parametrize(("end", "high_watermark", "start", "expected"), rows(JOINS))
 def test_who_may_join(end: str, high_watermark: str, start: str, expected: str) -> None:
-    followers = of({} if end == "-" else {2: int(end)}, epoch_start=int(start))
+    copy = copy_at(of({} if end == "-" else {2: int(end)}), 2)
 
-    may = followers.may_join(followers.by_id[2], int(high_watermark), 0)
+    may = copy.may_join(int(high_watermark), int(start), 0)
 
     assert may == (expected == "yes")
 
 
+def test_who_has_told_of_one_log_in_its_life_has_not_told_of_the_other() -> None:
+    follower = Follower(2, -1, 2)
+    told = []
+    for copy in follower.copies:
+        copy.told(7, 5, 5, 0, 0)
+        told.append(follower.has_told_in(7))
+
+    assert told == [False, True]
+
+
 @pytest.mark.parametrize(("told", "may"), [(-1, False), (2, False), (3, True), (4, True)])
 def test_whose_log_begins_before_the_leaders_may_not_join(told: int, may: bool) -> None:
-    followers = of({2: 5})
-    followers.by_id[2].log_start = told
+    copy = copy_at(of({2: 5}), 2)
+    copy.log_start = told
 
-    assert followers.may_join(followers.by_id[2], 5, 3) == may
+    assert copy.may_join(5, 0, 3) == may
 
 
 def test_an_addition_counts_until_its_row_has_moved_on() -> None:
@@ -118,14 +136,14 @@ def test_who_is_no_replica_any_more_is_forgotten() -> None:
 
 def test_who_has_left_the_replicas_in_sync_has_to_catch_up_anew() -> None:
     followers = of({2: 100, 3: 100})
-    follower = followers.by_id[2]
+    follower = copy_at(followers, 2)
 
     followers.take_row([1, 2, 3], [1, 2, 3], 1, 0)
     before = follower.is_caught_up(101, 1, LAG_MS)
     followers.take_row([1, 2, 3], [1, 3], 2, 0)
     follower.told(7, 100, 101, 2, 2)
     left = follower.is_caught_up(101, 3, LAG_MS)
-    other = followers.by_id[3].is_caught_up(101, 3, LAG_MS)
+    other = copy_at(followers, 3).is_caught_up(101, 3, LAG_MS)
     follower.told(7, 101, 102, 4, 4)
 
     assert (before, left, other) == (True, False, True)
@@ -149,7 +167,7 @@ LAGS = [
 def test_who_lags(
     fetches: list[tuple[int, int, int]], end: int, now_ms: int, expected: bool
 ) -> None:
-    follower = Follower(2, -1)
+    follower = LogCopy(-1)
     for at_ms, offset, leader_end in fetches:
         follower.told(7, offset, leader_end, at_ms, at_ms)
 
@@ -157,7 +175,7 @@ def test_who_lags(
 
 
 def test_a_session_that_goes_on_fetching_speaks_for_who_has_no_news() -> None:
-    follower = Follower(2, -1)
+    follower = LogCopy(-1)
     clock = FetchClock()
     follower.told(7, 100, 100, 0, 0)
     follower.ask_in(clock)
@@ -170,6 +188,18 @@ def test_a_session_that_goes_on_fetching_speaks_for_who_has_no_news() -> None:
     follower.leave_session(clock)
     clock.fetched_real_ms = 9_000
     assert (follower.last_caught_up_ms(), follower.last_fetch_real_ms()) == (5_000, 8_000)
+
+
+def test_the_news_of_a_new_session_do_not_count_who_is_behind_as_caught_up() -> None:
+    follower = LogCopy(-1)
+    clock = FetchClock()
+    follower.told(7, 90, 100, 0, 0)
+    follower.ask_in(clock)
+    clock.fetched_ms = 5_000
+
+    follower.on_news()
+
+    assert follower.last_caught_up_ms() == -1
 
 
 @pytest.mark.parametrize(
@@ -190,7 +220,7 @@ def test_whether_all_in_sync_have_turned_to_us(
     now_ms = 10_000
     for broker_id, ago_ms in ((2, second_ms), (3, third_ms)):
         if ago_ms >= 0:
-            followers.by_id[broker_id].told(7, 0, 0, 0, now_ms - ago_ms)
+            copy_at(followers, broker_id).told(7, 0, 0, 0, now_ms - ago_ms)
 
     assert followers.have_turned_to_us(isr, now_ms) == expected
 
@@ -198,12 +228,12 @@ def test_whether_all_in_sync_have_turned_to_us(
 def test_deleted_records_are_gone_when_all_who_may_lead_have_said_so() -> None:
     followers = of({2: 9, 3: 9})
     followers.recount([1, 2], {3: 7}, [])
-    followers.by_id[2].log_start = 4
-    silent = followers.least_log_start(6)
-    followers.by_id[3].log_start = 5
+    copy_at(followers, 2).log_start = 4
+    silent = followers.least_log_start(RECORDS, 6)
+    copy_at(followers, 3).log_start = 5
 
-    assert (silent, followers.least_log_start(6)) == (-1, 4)
+    assert (silent, followers.least_log_start(RECORDS, 6)) == (-1, 4)
     followers.recount([1, 2], {}, [])
-    followers.by_id[2].log_start = 8
+    copy_at(followers, 2).log_start = 8
     # Who is dead and out of sync takes the leader's log start before it may lead.
-    assert followers.least_log_start(6) == 6
+    assert followers.least_log_start(RECORDS, 6) == 6

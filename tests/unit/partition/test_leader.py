@@ -76,7 +76,7 @@ old-compressed       0        0        TIME     0         0        STORAGE  REPL
 future               TIME     TIME     TIME     TIME      0        STORAGE  REPLICAS
 zstd                 0        0        0        0         0        STORAGE  REPLICAS
 
-# What is refused whatever the topic says: only bytes that changed on their way are corrupt.
+# Flaws refused for every topic: only bytes that changed on their way are corrupt.
 zstd-v6              CODEC    CODEC    CODEC    CODEC     CODEC    CODEC    REPLICAS
 transactional        TXN      TXN      TXN      TXN       TXN      TXN      REPLICAS
 control              RECORD   RECORD   RECORD   RECORD    RECORD   RECORD   REPLICAS

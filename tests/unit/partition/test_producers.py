@@ -168,7 +168,7 @@ def test_a_producer_that_was_never_written_begins_again_where_it_began():
 
     states.rollback()
 
-    # What the client had sent behind the failed batch must not overtake it.
+    # Batches sent behind the failed one must not overtake it.
     assert len(states) == 0
     assert error_of(states, batch(5)) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert error_of(states, batch(4)) == errors.NONE
@@ -185,14 +185,29 @@ def test_what_was_sent_behind_a_refused_beginning_waits_for_it():
     assert error_of(states, batch(4)) == errors.NONE
 
 
-def test_a_producer_whose_beginning_failed_is_forgotten_with_the_next_expiry():
+def test_a_producer_whose_beginning_failed_is_forgotten_if_it_does_not_come_again():
     states = ProducerStates(1000)
     states.update(batch(4), 100, 0)
     states.rollback()
 
     states.expire(0)
+    early = error_of(states, batch(9))
+    states.expire(0)
 
+    assert early == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert error_of(states, batch(9)) == errors.NONE
+
+
+def test_a_producer_whose_beginning_fails_again_and_again_keeps_its_order():
+    """A look for expired producers falls between two tries: what it sent behind must wait still."""
+    states = ProducerStates(1000)
+    for _ in range(5):
+        states.update(batch(4), 100, 0)
+        states.rollback()
+        states.expire(0)
+
+        assert error_of(states, batch(5)) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert error_of(states, batch(4)) == errors.NONE
 
 
 def test_what_was_written_before_the_write_failed_stays():
@@ -378,3 +393,74 @@ def test_a_cut_is_followed_at_once_if_nobody_wrote_behind_it(end_offset, is_righ
 
     assert states.truncate(end_offset) == is_right
     assert len(states) == 1
+
+
+# -- one writer with many ids
+
+
+def flood(states: ProducerStates, writer: int, ids: int, *, batches: int = 1) -> None:
+    """So many new ids, each with so many batches, come through one connection."""
+    header = batch(0)
+    for number in range(ids):
+        header.producer_id = 1_000_000 + number
+        for sequence in range(batches):
+            header.base_sequence = sequence
+            states.update(header, 1_000 + number, 1_000 + number, writer)
+        states.settle()
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_writer_of_many_ids_pushes_out_its_own(batches: int) -> None:
+    states = ProducerStates(10**9)
+    states.update(batch(0), 0, 0, 1)
+    states.settle()
+
+    flood(states, 2, 3 * PRODUCER_IDS_PER_PARTITION_MAX, batches=batches)
+
+    assert states.check(batch(0)).is_duplicate
+    assert error_of(states, batch(5)) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert len(states) <= PRODUCER_IDS_PER_PARTITION_MAX
+
+
+def test_an_honest_producer_is_known_after_a_start_between_its_batches() -> None:
+    states = ProducerStates(10**9)
+    states.update(batch(0), 0, 0, 1)
+    states.update(batch(1), 1, 0, 1)
+    states.settle()
+    flood(states, 2, PRODUCER_IDS_PER_PARTITION_MAX - 10)
+    restored = ProducerStates(10**9)
+    restored.load_snapshot(states.encode_snapshot())
+
+    flood(restored, 3, 2 * PRODUCER_IDS_PER_PARTITION_MAX)
+
+    assert restored.check(batch(1)).is_duplicate
+
+
+def test_a_follower_forgets_those_that_wrote_once_first() -> None:
+    follower = ProducerStates(10**9)
+    for sequence in range(2):
+        header = batch(sequence)
+        header.base_offset = sequence
+        follower.follow(header, 0)
+    follower.settle()
+    header = batch(0)
+    for number in range(3 * PRODUCER_IDS_PER_PARTITION_MAX):
+        header.producer_id = 1_000_000 + number
+        header.base_offset = 10 + number
+        follower.follow(header, 1_000 + number)
+        follower.settle()
+
+    assert follower.check(batch(1)).is_duplicate
+
+
+def test_connections_with_as_many_ids_lose_as_many() -> None:
+    states = ProducerStates(10**9)
+    header = batch(0)
+    for number in range(PRODUCER_IDS_PER_PARTITION_MAX + 1):
+        header.producer_id = number
+        states.update(header, number, number, 1 + number % 4)
+        states.settle()
+
+    left = [row[0] % 4 for row in states.active()]
+
+    assert {left.count(writer) for writer in range(4)} <= {875, 876}

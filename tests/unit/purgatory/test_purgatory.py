@@ -12,7 +12,16 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 import pytest
-from tests.support.purgatory_faces import FACES, Face, Operation, PureFace, ThreadedFace, watch
+from tests.support.purgatory_faces import (
+    FACES,
+    TRIES,
+    Face,
+    Failing,
+    Operation,
+    PureFace,
+    ThreadedFace,
+    watch,
+)
 
 from tarry.purgatory import DelayedOperation, Purgatory, PurgatoryShutDown, ThreadedPurgatory
 from tarry.timer import HeapTimer, TimingWheel
@@ -28,32 +37,6 @@ def test_an_operation_whose_condition_holds_never_waits(purgatory: AnyPurgatory)
     assert completed
     assert operation.happened == ["completed"]
     assert (purgatory.watched, purgatory.delayed) == (0, 0)
-
-
-def test_the_condition_is_tried_again_after_the_watch(purgatory: AnyPurgatory) -> None:
-    operation = Operation()
-
-    purgatory.try_complete_else_watch(operation, ["a"])
-
-    assert operation.tries == 2
-
-
-def test_a_condition_that_turns_true_between_the_two_tries_completes(
-    purgatory: AnyPurgatory,
-) -> None:
-    class Second(Operation):
-        def try_complete(self) -> bool:
-            self.tries += 1
-            return self.tries == 2 and self.force_complete()
-
-    operation = Second()
-
-    completed = purgatory.try_complete_else_watch(operation, ["a"])
-
-    assert completed
-    assert purgatory.delayed == 0
-    assert purgatory.check_and_complete("a") == 0
-    assert purgatory.watched == 0
 
 
 def test_each_key_completes_what_waits_under_it_once(purgatory: AnyPurgatory) -> None:
@@ -278,27 +261,6 @@ def test_an_operation_added_from_inside_a_completion_is_kept(purgatory: AnyPurga
     assert purgatory.check_and_complete("a") == 1
 
 
-def test_a_condition_that_fails_keeps_no_other_from_completing(purgatory: AnyPurgatory) -> None:
-    class Broken(Operation):
-        def try_complete(self) -> bool:
-            self.tries += 1
-            if self.tries > 2:
-                raise ValueError("broken")
-            return False
-
-    before = watch(purgatory, "a")
-    purgatory.try_complete_else_watch(Broken(), ["a"])
-    after = watch(purgatory, "a")
-    before.is_ready = after.is_ready = True
-
-    with pytest.raises(ValueError, match="broken"):
-        purgatory.check_and_complete("a")
-
-    assert before.is_completed
-    assert after.is_completed
-    assert purgatory.watched == 1
-
-
 def test_completion_may_come_from_the_outside_while_the_key_is_walked(
     purgatory: AnyPurgatory,
 ) -> None:
@@ -328,24 +290,12 @@ def test_two_purgatories_share_a_timer_and_count_on_their_own(face: Face) -> Non
 # -- errors of the operations' own code
 
 
-class Failing(Operation):
-    """Raises from the try with the given number on."""
-
-    def __init__(self, first: int, deadline_ms: int = 1000) -> None:
-        super().__init__(deadline_ms)
-        self.first = first
-
-    def try_complete(self) -> bool:
-        self.tries += 1
-        if self.tries >= self.first:
-            raise ValueError(f"try {self.tries}")
-        return False
-
-
-@pytest.mark.parametrize("first", [1, 2])
+@pytest.mark.parametrize(("make", "first"), TRIES)
 def test_an_operation_whose_condition_fails_when_handed_in_does_not_wait(
-    face: Face, purgatory: AnyPurgatory, first: int
+    make: type[Face], first: int
 ) -> None:
+    face = make()
+    purgatory = face.purgatory
     operation = Failing(first)
 
     with pytest.raises(ValueError, match=f"try {first}"):
@@ -356,17 +306,6 @@ def test_an_operation_whose_condition_fails_when_handed_in_does_not_wait(
     purgatory.check_and_complete("b")
     assert purgatory.watched == 0
     assert operation.happened == []
-
-
-def test_several_errors_of_one_check_come_as_a_group(purgatory: AnyPurgatory) -> None:
-    for _ in range(2):
-        purgatory.try_complete_else_watch(Failing(3), ["a"])
-
-    with pytest.raises(ExceptionGroup) as caught:
-        purgatory.check_and_complete("a")
-
-    assert [str(error) for error in caught.value.exceptions] == ["try 3", "try 3"]
-    assert purgatory.delayed == 2
 
 
 def test_an_error_ends_neither_the_wait_nor_the_next_check(purgatory: AnyPurgatory) -> None:
@@ -400,6 +339,7 @@ def test_an_operation_whose_completion_fails_is_completed_all_the_same(
 
     assert operation.is_completed
     assert not operation.force_complete()
+    purgatory.check_and_complete("a")
     assert (purgatory.watched, purgatory.delayed, face.in_timer()) == (0, 0, 0)
     assert purgatory.completed_total == 1
 
@@ -407,13 +347,13 @@ def test_an_operation_whose_completion_fails_is_completed_all_the_same(
 def test_an_operation_whose_condition_fails_at_the_deadline_expires(
     face: Face, purgatory: AnyPurgatory
 ) -> None:
-    operation = Failing(3, deadline_ms=20)
+    operation = Failing(face.tries + 1, deadline_ms=20)
     purgatory.try_complete_else_watch(operation, ["a"])
 
     face.advance(20)
 
     assert operation.happened == ["completed", "expired"]
-    assert [str(error) for error in face.errors] == ["try 3"]
+    assert [str(error) for error in face.errors] == [f"try {face.tries + 1}"]
     assert (purgatory.delayed, purgatory.expired_total) == (0, 1)
 
 
@@ -458,24 +398,6 @@ def test_an_interrupt_passes_at_once_and_leaves_the_counters_right(
 # -- operations that call in from their own code
 
 
-def test_a_condition_may_check_its_own_key(purgatory: AnyPurgatory) -> None:
-    operation = watch(purgatory, "a")
-
-    def turn_ready_and_check() -> None:
-        operation.in_try = list
-        operation.is_ready = True
-        inner.append(purgatory.check_and_complete("a"))
-
-    inner: list[int] = []
-    operation.in_try = turn_ready_and_check
-    completed = purgatory.check_and_complete("a")
-
-    assert (inner, completed) == ([0], 1)
-    assert operation.tries == 4  # two when handed in, one that checks, one for that check
-    assert operation.happened == ["completed"]
-    assert (purgatory.delayed, purgatory.completed_total) == (0, 1)
-
-
 def test_a_condition_that_cancels_its_own_key_may_still_complete(
     purgatory: AnyPurgatory,
 ) -> None:
@@ -515,19 +437,7 @@ def test_an_operation_cancelled_while_it_is_on_its_way_from_the_timer_does_not_e
 
     assert first.happened == ["completed", "expired"]
     assert second.happened == []
-    assert second.tries == 2
-
-
-def test_a_completion_of_the_second_try_leaves_nothing_in_the_timer(
-    face: Face, purgatory: AnyPurgatory
-) -> None:
-    operation = Operation()
-    operation.in_try = lambda: setattr(operation, "is_ready", True)
-
-    completed = purgatory.try_complete_else_watch(operation, ["a"])
-
-    assert completed
-    assert (purgatory.delayed, face.in_timer(), purgatory.completed_total) == (0, 0, 1)
+    assert second.tries == face.tries
 
 
 # -- what is kept alive
@@ -572,14 +482,14 @@ def test_a_completed_operation_is_free_once_its_keys_are_checked(
     assert purgatory.watched == 0
 
 
-def test_an_error_keeps_nothing_alive(purgatory: AnyPurgatory) -> None:
-    operation = Failing(3)
+def test_an_error_keeps_nothing_alive(face: Face, purgatory: AnyPurgatory) -> None:
+    operation = Failing(face.tries + 1)
     purgatory.try_complete_else_watch(operation, ["a"])
     reference = weakref.ref(operation)
 
     gc.disable()
     try:
-        with pytest.raises(ValueError, match="try 3"):
+        with pytest.raises(ValueError, match="try"):
             purgatory.check_and_complete("a")
         purgatory.cancel_for_key("a")
         del operation
@@ -627,23 +537,6 @@ def test_what_was_dropped_can_still_be_answered(purgatory: AnyPurgatory) -> None
     assert purgatory.completed_total == 0
 
 
-def test_errors_of_a_shutdown_come_after_everything_has_ended(
-    face: Face, purgatory: AnyPurgatory
-) -> None:
-    def fail() -> None:
-        raise ValueError("no answer")
-
-    operations = [watch(purgatory, "a") for _ in range(3)]
-    operations[0].then = operations[1].then = fail
-
-    with pytest.raises(ExceptionGroup) as caught:
-        purgatory.shutdown(expire_pending=True)
-
-    assert len(caught.value.exceptions) == 2
-    assert all(operation.is_completed for operation in operations)
-    assert (purgatory.watched, purgatory.delayed, face.in_timer()) == (0, 0, 0)
-
-
 def test_after_a_shutdown_nothing_is_taken_and_nothing_found(purgatory: AnyPurgatory) -> None:
     watch(purgatory, "a")
     purgatory.shutdown()
@@ -657,23 +550,6 @@ def test_after_a_shutdown_nothing_is_taken_and_nothing_found(purgatory: AnyPurga
     assert purgatory.cancel_for_key("a") == []
     assert purgatory.shutdown() == 0
     assert operation.force_complete()
-
-
-@pytest.mark.parametrize("at_try", [1, 2])
-def test_a_shutdown_from_inside_a_try_leaves_nothing_behind(
-    face: Face, purgatory: AnyPurgatory, at_try: int
-) -> None:
-    operation = Operation()
-    operation.in_try = lambda: purgatory.shutdown() if operation.tries == at_try else None
-
-    if at_try == 1:
-        with pytest.raises(PurgatoryShutDown):
-            purgatory.try_complete_else_watch(operation, ["a"])
-    else:
-        assert not purgatory.try_complete_else_watch(operation, ["a"])
-
-    assert (purgatory.watched, purgatory.delayed, face.in_timer()) == (0, 0, 0)
-    assert operation.happened == []
 
 
 # -- what is refused
@@ -805,10 +681,12 @@ class Boasting(Operation):
         return self.tries >= self.first
 
 
-@pytest.mark.parametrize("first", [1, 2])
+@pytest.mark.parametrize(("make", "first"), TRIES)
 def test_a_condition_that_says_what_is_not_so_is_told_when_handed_in(
-    face: Face, purgatory: AnyPurgatory, first: int
+    make: type[Face], first: int
 ) -> None:
+    face = make()
+    purgatory = face.purgatory
     operation = Boasting(first)
 
     with pytest.raises(RuntimeError, match=r"end it with `return self.force_complete"):
@@ -821,7 +699,7 @@ def test_a_condition_that_says_what_is_not_so_is_told_when_handed_in(
 def test_a_condition_that_says_what_is_not_so_is_told_by_a_check_and_expires(
     face: Face, purgatory: AnyPurgatory
 ) -> None:
-    operation = Boasting(3, deadline_ms=20)
+    operation = Boasting(face.tries + 1, deadline_ms=20)
     purgatory.try_complete_else_watch(operation, ["a"])
 
     with pytest.raises(RuntimeError, match="try_complete answered True"):

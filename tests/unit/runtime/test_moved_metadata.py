@@ -12,11 +12,12 @@ from tests.support.metadata_stores import EmbeddedSubject
 from tarry.base.doors import Event
 from tarry.base.errors import StorageError
 from tarry.base.etcd import EtcdEvent, Put, StatusRead
-from tarry.cluster.identity import read_identity
-from tarry.cluster.joining import JoinRefused
-from tarry.cluster.migration import MigrationRefused
-from tarry.cluster.records import PartitionRow, ProducerIdsReserved, TopicCreated
-from tarry.cluster.rows import Keys
+from tarry.base.partition_row import PartitionRow
+from tarry.cluster.etcd.joining import JoinRefused
+from tarry.cluster.etcd.migration import MigrationRefused
+from tarry.cluster.lives.identity import read_identity
+from tarry.cluster.rows.rows import Keys
+from tarry.cluster.state.records import ProducerIdsReserved, TopicCreated
 from tarry.runtime.etcd.asking import AskedEtcd, QuestionFailed
 from tarry.runtime.etcd.metadata import Migrated, check_store, migrate, room_notes
 from tarry.simulation.disk import SimulatedDisk
@@ -57,7 +58,7 @@ class Scene:
 
 def stopped_disk() -> SimulatedDisk:
     subject = EmbeddedSubject()
-    row = PartitionRow(1, 3, 3, [1], [1])
+    row = PartitionRow(1, 3, -1, 3, [1], [1])
     subject.change(
         TopicCreated(
             topic_id=bytes(range(16)), name="orders", partitions=[row] * PARTITIONS, configs={}

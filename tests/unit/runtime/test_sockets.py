@@ -328,6 +328,63 @@ def test_a_host_has_its_own_limit(world: World, caplog: pytest.LogCaptureFixture
     assert read_all_after_wait(world) == b""
 
 
+def test_the_addresses_of_one_ipv6_network_share_a_limit(world: World) -> None:
+    world.open({"max.connections.per.ip": "2"})
+    events: list[Event] = []
+    hosts = [*(f"2001:db8::{last}" for last in range(1, 5)), "2001:db8:0:1::1"]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        for host in hosts:
+            world.peers.append(socket.create_connection(server.getsockname(), 10))
+            ours, _ = server.accept()
+            world.transport.on_accepted(ours, "PLAINTEXT", host, 5000, events)
+
+    assert [event.peer for event in events] == [
+        "[2001:db8::1]:5000",
+        "[2001:db8::2]:5000",
+        "[2001:db8:0:1::1]:5000",
+    ]
+
+
+def test_connections_beyond_the_rate_wait_and_are_served_later(world: World) -> None:
+    world.open({"max.connection.creation.rate": "20", "socket.listen.backlog.size": "200"})
+    for _ in range(30):
+        world.connect()
+
+    at_once = len(world.wait())
+    later: list[Event] = []
+    while len(later) < 30 - at_once:
+        later += world.wait(20)
+
+    assert 20 <= at_once < 30
+    assert [event.kind for event in later] == [CONNECTED] * (30 - at_once)
+    assert read_nothing(world.peers[-1])
+
+
+def read_nothing(peer: socket.socket) -> bool:
+    """Whether a peer is connected and was sent nothing, not even an end."""
+    peer.setblocking(False)
+    try:
+        peer.recv(1)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def test_the_rate_of_connections_may_change_while_the_broker_runs(world: World) -> None:
+    world.open({"max.connection.creation.rate": "1", "socket.listen.backlog.size": "200"})
+    for _ in range(5):
+        world.connect()
+    world.wait()
+    world.wait(0)
+
+    world.settings.overlay({"max.connection.creation.rate": str(2**31 - 1)}, {})
+    later: list[Event] = []
+    while len(later) < 4:
+        later += world.wait(20)
+
+    assert [event.kind for event in later] == [CONNECTED] * 4
+
+
 def read_all_after_wait(world: World) -> bytes:
     peer = world.connect()
     assert world.wait(50) == []
@@ -479,3 +536,37 @@ def test_an_outgoing_connection_that_fails_is_told(world: World, host: str) -> N
     (end,) = world.events(DISCONNECTED)
     assert end.connection_id == outgoing
     assert end.error != ""
+
+
+def test_an_outgoing_connection_that_is_reset_as_it_stands_is_told(world: World) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        outgoing = world.transport.connect("127.0.0.1", server.getsockname()[1])
+        reset(server.accept()[0])
+        # Whoever asks for the error takes it away: the socket is then merely not connected.
+        own = world.transport._peers[outgoing].socket
+        assert own.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
+
+        (end,) = world.events(DISCONNECTED)
+
+    assert end.connection_id == outgoing
+    assert end.error != ""
+
+
+@pytest.mark.parametrize("answer", ["accepted", "refused", "reset"])
+def test_an_outgoing_connection_closed_before_it_stands_reports_nothing(
+    world: World, answer: str
+) -> None:
+    world.open()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        if answer == "refused":
+            server.close()
+        outgoing = world.transport.connect("127.0.0.1", port)
+        if answer == "reset":
+            peer, _ = server.accept()
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            peer.close()
+        world.transport.close(outgoing)
+        # Its socket is closed at once: nothing was sent that the other side could still read.
+        assert world.transport.count == 0
+        assert world.wait(50) == []

@@ -5,10 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tarry.base import errors
-from tarry.group.appends import TombstonesAppend
+from tarry.group.classic.kind import CLASSIC
+from tarry.group.classic.records import GroupTombstone
+from tarry.group.classic.round import (
+    COMPLETING_REBALANCE,
+    STABLE,
+    Member,
+)
+from tarry.group.classic.state import ClassicGroup
 from tarry.group.decision import Decision
-from tarry.group.records import GroupTombstone, OffsetTombstone
-from tarry.group.round import COMPLETING_REBALANCE, STABLE, Member
+from tarry.group.offsets.appends import TombstonesAppend
+from tarry.group.offsets.records import OffsetTombstone
 from tarry.group.state import GroupState, MemberSession
 from tarry.protocol import api_keys
 from tarry.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -146,9 +153,9 @@ def test_after_a_restart_the_whole_log_is_read_again(scenario: RecordsScenario) 
 # -- rounds
 
 
-def a_round(phase: int) -> GroupState:
+def a_round(phase: int) -> ClassicGroup:
     """A group of one member in this phase, with its assignment on the way."""
-    group = GroupState("g")
+    group = CLASSIC.new_group("g")
     now = group.round
     now.phase = phase
     now.members = {"a": Member("a", None, "c", "h", 1_000, 1_000, (("range", b""),))}

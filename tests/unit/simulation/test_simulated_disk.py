@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tarry.base.errors import StorageError
+from tarry.base.errors import StorageError, TooManyOpenFiles
 from tarry.simulation.disk import PowerLoss, SimulatedDisk
 
 
@@ -136,6 +136,25 @@ def test_bytes_appended_after_a_flush_began_are_not_covered_by_it() -> None:
 
     assert b"covered" in survivors
     assert all(image.startswith(b"covered") for image in survivors)
+
+
+def test_what_is_written_behind_a_cut_may_be_mixed_with_what_was_cut_until_a_flush() -> None:
+    disk = SimulatedDisk()
+    file = disk.open("f", create=True)
+    file.append([b"abcd"])
+    disk.flush([file], [""])
+
+    file.truncate(4)
+    file.append([b"e"])
+    unmixed = disk.is_written_behind_cut("f")
+    file.truncate(2)
+    cut = disk.is_written_behind_cut("f")
+    file.append([b"x"])
+    mixed = disk.is_written_behind_cut("f")
+    disk.flush([file], [])
+
+    assert (unmixed, cut, mixed) == (False, False, True)
+    assert not disk.is_written_behind_cut("f")
 
 
 def test_a_flush_under_way_promises_nothing() -> None:
@@ -309,3 +328,37 @@ def test_a_file_that_is_lost_does_not_come_back_in_a_crash() -> None:
         disk.crash()
 
         assert disk.paths() == []
+
+
+def test_a_refused_directory_is_neither_made_nor_listed_nor_opened_until_it_is_accepted() -> None:
+    disk = SimulatedDisk()
+    disk.refuse_directory("t-0")
+    for attempt in (
+        lambda: disk.make_directory("t-0"),
+        lambda: disk.paths("t-0"),
+        lambda: disk.open("t-0/x.log", create=True),
+    ):
+        with pytest.raises(StorageError, match="permission denied"):
+            attempt()
+    disk.make_directory("t-1")
+
+    disk.accept_directory("t-0")
+    disk.make_directory("t-0")
+
+    assert disk.paths() == ["t-0/", "t-1/"]
+
+
+def test_files_and_directories_of_a_flush_take_descriptors_until_none_is_left() -> None:
+    disk = SimulatedDisk()
+    disk.files_left = 2
+    file = disk.open("a", create=True)
+
+    with pytest.raises(TooManyOpenFiles):
+        disk.begin_flush([file], ["", ""])
+    flush_id = disk.begin_flush([file], [""])
+    with pytest.raises(TooManyOpenFiles):
+        disk.open("b", create=True)
+    disk.heal()
+
+    assert disk.complete_flush(flush_id).error == ""
+    assert disk.open("b", create=True).size == 0

@@ -22,4 +22,4 @@ def broker(shared: Tarry) -> Iterator[Tarry]:
     shared.topic("orders", partitions=2, retention_ms=-1)
     yield shared
     with Admin(bootstrap_servers=shared.bootstrap) as admin:
-        admin.delete_topics(["orders"])
+        admin.delete_topics(["orders"], outcomes=True)

@@ -39,7 +39,7 @@ class StreamOfLogs(RuleBasedStateMachine):
         self.topics: dict[str, FoundTopic] = {}
         self.ends: dict[TopicPartition, int] = {}
         self.at = QueryOffsets()
-        # What the query has read of each log, by id.
+        # Offsets that the query has read of each log, by id.
         self.read: dict[tuple[str, TopicPartition], int] = {}
 
     @rule(name=st.sampled_from(TOPICS), count=st.integers(1, 3))
@@ -208,7 +208,7 @@ def test_a_log_that_was_cut_is_gone_back_in_and_the_next_micro_batch_reads_on() 
         (0, 8, 20),
         (1, 7, 9),
     ]
-    # What leaders tell of the new places is not known here.
+    # The leaders' answers about the new places are not known here.
     assert "epochs" not in reached.to_json()["orders"]
     assert reached.bare_places() == {("orders", 0): 20, ("orders", 1): 9}
     assert advance(reached, topics, ends, None) == reached

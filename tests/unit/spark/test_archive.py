@@ -213,7 +213,7 @@ def test_a_round_that_counts_keeps_its_files_on_a_full_disk(
 
     run(broker, tmp_path)
 
-    # What counts for nothing takes no room on a disk that has none.
+    # Rows that count for nothing take no room on a full disk.
     assert len(staged) == (0 if step == "before the manifest" else 1)
     assert rows(tmp_path) == expected(10)
     assert recount(broker, tmp_path).faults == []
@@ -452,7 +452,7 @@ def test_rounds_follow_one_another_without_gap_or_overlap(
             assert not lost
             continue
         manifest = make_manifest(manifest, {"a": "1", "b": "2"}, ranges, [], starts, 0)
-        # What is lost is told by one round.
+        # One round reports what is lost.
         assert lost_offsets(manifest, starts) == []
         for one in manifest.ranges:
             place = one.topic, one.partition

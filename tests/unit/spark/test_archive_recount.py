@@ -107,7 +107,7 @@ def test_a_log_that_was_truncated_is_found_and_the_rest_is_compared(
     directory = ArchiveDirectory(tmp_path)
     (path,) = (tmp_path / MANIFESTS).iterdir()
     manifest = directory.manifest(1)
-    # As if the log had had two offsets more.
+    # The log seems to have had two offsets more.
     ranges = [msgspec.structs.replace(one, end=one.end + 2) for one in manifest.ranges[:1]]
     longer = msgspec.structs.replace(manifest, ranges=[*ranges, *manifest.ranges[1:]])
     path.write_bytes(msgspec.json.encode(longer))

@@ -132,6 +132,21 @@ def test_offsets_begin_with_the_archive_and_end_with_the_log() -> None:
     ]
 
 
+def test_an_archive_that_has_all_of_the_log_is_whole_and_leaves_nothing_to_be_read() -> None:
+    held = contents(file(0, 0, 20))
+
+    spans = spans_of("clean", held, {("clean", 0): 20}, {("clean", 0): 20})
+
+    assert spans == [OffsetSpan(0, 0, 20)]
+    assert rest_of(frozen(*spans), held) == []
+    # The log begins where the archive ends, or behind what is asked for.
+    for start, end in ((20, 30), (25, 20)):
+        assert lacking("clean", [OffsetSpan(0, 0, end)], held, {("clean", 0): start}, {}) == []
+    assert lacking("clean", [OffsetSpan(0, 0, 21)], held, {("clean", 0): 21}, {}) == [
+        "clean [0] lacks offsets 20 to 21"
+    ]
+
+
 def test_an_archive_of_other_topics_or_of_more_than_the_log_is_refused() -> None:
     held = contents(file(0, 0, 20))
 
@@ -167,20 +182,21 @@ def test_records_that_nobody_has_are_told() -> None:
         # Events are as old as their records.
         ({}, [9, 10, 11, 12]),
         # An event is a day ahead of its record at most, and late without a bound.
-        ({"time": "at"}, [-14, 9, 10, 11, 12, 13, 40]),
+        ({"time": "at"}, [-15, -14, 8, 9, 10, 11, 12, 13, 40]),
         # A session may begin at any time.
-        ({"window": None}, [-30, -14, 9, 10, 11, 12, 13, 40]),
+        ({"window": None}, [-16, -15, -14, 8, 9, 10, 11, 12, 13, 40]),
     ],
 )
 def test_files_are_those_that_may_have_events_of_the_windows(
     changed: dict[str, Any], hours: list[int]
 ) -> None:
-    every = [-30, -14, 9, 10, 11, 12, 13, 40]
+    # Those on both sides of a bound end or begin exactly there.
+    every = [-16, -15, -14, 8, 9, 10, 11, 12, 13, 40]
     held = contents(*(file(hour, place * 10, place * 10 + 10) for place, hour in enumerate(every)))
     ten_ms, twelve_ms = NOON_MS + 10 * HOUR_MS, NOON_MS + 12 * HOUR_MS
 
     found = files_of(
-        frozen(OffsetSpan(0, 0, 80), **changed), held, WindowSpan(ten_ms, twelve_ms, 2**60)
+        frozen(OffsetSpan(0, 0, 100), **changed), held, WindowSpan(ten_ms, twelve_ms, 2**60)
     )
 
     assert [every[one.first // 10] for one, _ in found] == hours
@@ -194,18 +210,30 @@ def test_windows_that_are_open_need_no_records_of_later_times() -> None:
     assert [one.first for one, _ in found] == [0]
 
 
-def test_files_that_came_after_the_start_are_left_out() -> None:
-    held = contents(file(-1, 0, 10), file(-1, 10, 20))
+def test_files_before_the_first_offset_and_behind_the_last_one_are_left_out() -> None:
+    held = contents(file(-1, 0, 10), file(-1, 10, 20), file(-1, 20, 30))
 
-    found = files_of(frozen(OffsetSpan(0, 0, 10)), held, WindowSpan(None, None, NOON_MS))
+    found = files_of(frozen(OffsetSpan(0, 10, 20)), held, WindowSpan(None, None, NOON_MS))
 
-    assert [one.first for one, _ in found] == [0]
+    assert [one.first for one, _ in found] == [10]
 
 
 def test_tasks_have_files_of_about_one_size() -> None:
     files = [(file(0, number, number + 1), OffsetSpan(0, 0, 9)) for number in range(7)]
 
     assert [len(task) for task in share_out(files, 250)] == [3, 3, 1]
+
+
+@pytest.mark.parametrize(("bound_ms", "hours"), [(0, [9, 10]), (1, [9, 10, 11]), (-1, [9, 10])])
+def test_records_at_a_bound_are_those_of_windows_before_it(bound_ms: int, hours: list[int]) -> None:
+    """Of windows that end by 11 o'clock no record is of 11 o'clock: windows are half open."""
+    every = [9, 10, 11]
+    held = contents(*(file(hour, place * 10, place * 10 + 10) for place, hour in enumerate(every)))
+    closed_ms = NOON_MS + 11 * HOUR_MS + bound_ms
+
+    found = files_of(frozen(OffsetSpan(0, 0, 30)), held, WindowSpan(None, None, closed_ms))
+
+    assert [every[one.first // 10] for one, _ in found] == hours
 
 
 # --- Where the stream is.

@@ -93,7 +93,7 @@ class SparklessBackfiller(Backfiller):
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__(cast("Any", None), pipeline, pipeline.aggregates[0], BackfillOptions())
         self.frozen: list[FrozenBackfill] = []
-        # What happens while the run reads manifests, and while it computes.
+        # Events while the run reads manifests, and while it computes.
         self.while_freezing: Callable[[], None] = lambda: None
         self.while_computing: Callable[[], None] = lambda: None
 

@@ -76,7 +76,7 @@ def test_an_archive_takes_no_round_of_it_and_goes_on_where_it_was_given_up(
             run(skips_lost=skips_lost)
         assert ArchiveDirectory(path).numbers() == []
         assert list((path / STAGED).iterdir()) == []
-    # As the sentence says.
+    # The sentence promises this.
     broker.admin.delete_records({(TOPIC, 0): 2})
 
     assert run(skips_lost=True) == (1, 0)

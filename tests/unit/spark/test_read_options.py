@@ -46,7 +46,7 @@ def test_defaults_are_those_of_sparks_kafka_source() -> None:
             Bound("offsets", {("a", 0): -1, ("b", 0): -2, ("b", 1): 5}),
         ),
         (
-            # As a progress shows them.
+            # A progress shows them in this form.
             {"startingOffsets": '{"a": {"id": "Vx8sT0aPQ2yJc1xE2mWk3A", "0": 7}}'},
             "starting",
             Bound("offsets", {("a", 0): 7}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,11 @@ from tarry.spark.replay.plan import (
     AskedReplay,
     FrozenReplay,
     ReplayRefused,
+    TargetTimes,
+    files_of,
     next_round,
     spans_of,
+    too_old,
 )
 from tarry.spark.replay.replay import Replayer, ReplayOptions, ReplaySummary, replay
 from tarry.spark.replay.state import ReplayState
@@ -494,3 +498,35 @@ def test_files_of_other_hours_are_left_out() -> None:
     assert spans_of(AskedReplay("orders", "x", True, begin_ms, begin_ms + 1), contents) == [
         OffsetSpan(0, 10, 20)
     ]
+
+
+def test_files_that_end_or_begin_at_a_bound_are_left_out() -> None:
+    files = [
+        file_of(f"topic=orders/date=2025-10-09/hour={hour:02}/f.parquet", first, first + 10)
+        for hour, first in ((8, 0), (9, 10), (10, 20))
+    ]
+    contents = ArchiveContents("hour", {("orders", 0): files}, {("orders", 0): (0, 30)})
+    begin_ms = 1_760_000_400_000
+
+    def found(from_ms: int, until_ms: int) -> list[int]:
+        asked = AskedReplay("orders", "x", True, from_ms, until_ms)
+        return [one.first for one in files_of(asked, contents, OffsetSpan(0, 0, 30))]
+
+    assert found(begin_ms, begin_ms + HOUR_MS) == [10]
+    assert found(begin_ms - 1, begin_ms + HOUR_MS + 1) == [0, 10, 20]
+
+
+@pytest.mark.parametrize(("ahead_ms", "is_taken", "is_kept"), [(0, False, False), (1, True, True)])
+def test_records_whose_hour_ends_at_a_limit_of_the_topic_are_beyond_it(
+    ahead_ms: int, *, is_taken: bool, is_kept: bool
+) -> None:
+    file = file_of("topic=orders/date=2025-10-09/hour=09/f.parquet", 0, 10)
+    contents = ArchiveContents("hour", {("orders", 0): [file]}, {("orders", 0): (0, 10)})
+    limit_ms = 1_760_000_400_000 + HOUR_MS - ahead_ms
+    asked, spans = AskedReplay("orders", "x", True), [OffsetSpan(0, 0, 10)]
+
+    told = too_old(asked, spans, contents, TargetTimes(kept_from_ms=limit_ms))
+
+    assert (told is None) == is_kept
+    with nullcontext() if is_taken else pytest.raises(ReplayRefused, match="takes no records"):
+        too_old(asked, spans, contents, TargetTimes(taken_from_ms=limit_ms))

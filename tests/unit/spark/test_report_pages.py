@@ -342,7 +342,7 @@ def test_a_pipeline_without_trouble_says_so() -> None:
 LONG: Final = "o" * 249
 
 # Looks at a page in frames, which have a width and a colour scheme of their own, and writes down
-# what is to be seen when all plots are drawn.
+# the words that are shown when all plots are drawn.
 LOOKING: Final = """<!doctype html><pre id="found"></pre><script>
 const frames = VIEWS.map(([scheme, width]) => {
   const frame = document.createElement("iframe");

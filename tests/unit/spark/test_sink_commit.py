@@ -3,6 +3,7 @@
 import datetime
 import errno
 import os
+from contextlib import nullcontext
 
 import msgspec
 import pyarrow
@@ -10,6 +11,7 @@ import pytest
 
 from tarry.base.errors import NOT_ENOUGH_REPLICAS
 from tarry.client import NewTopic, RecordTooLarge
+from tarry.client.arrow.finished_batches import FinishedBatch
 from tarry.client.face.clock import wall_ms
 from tarry.client.sync.publisher import Publisher
 from tarry.spark import durable_files
@@ -29,6 +31,7 @@ from tarry.spark.writing.plan import (
     is_same_topic,
 )
 from tarry.spark.writing.publishing import Publishing
+from tarry.spark.writing.topic_limits import TopicLimits
 from tarry.spark.writing.write_options import TASK_BATCH_BYTES, parse_write_options
 from tarry.testing import Tarry
 
@@ -193,6 +196,24 @@ def test_a_lost_answer_is_looked_up_in_the_log(tarry, options):
     assert [value[:2] for value in values_of(tarry)] == [b"%02d" % n for n in range(count)]
 
 
+def test_files_are_there_until_the_micro_batch_is_marked(tarry, options, tmp_path, monkeypatch):
+    made = options()
+    output = written(made, b"1", b"2")
+
+    def unmarked(directory, plan):
+        raise SinkInterrupted("the disk is full")
+
+    with monkeypatch.context() as patched, pytest.raises(SinkInterrupted):
+        patched.setattr(SinkDirectory, "mark_done", unmarked)
+        commit(made, "q", 0, [output])
+    kept = left(tmp_path)
+    commit(made, "q", 0, [])
+
+    assert kept == [output.file.name]
+    assert values_of(tarry) == [b"1", b"2"]
+    assert left(tmp_path) == []
+
+
 def test_a_log_that_begins_behind_the_plan_is_refused(tarry, options):
     made = frozen(tarry, options)
     tarry.send("a", b"other", partition=0)
@@ -271,7 +292,7 @@ def test_a_late_micro_batch_is_refused(options, tmp_path):
     made = options()
     for batch_id in range(3):
         commit(made, "q", batch_id, [])
-    # As plans of long ago go.
+    # Plans of old releases look so.
     for name in left(tmp_path, f"plan-{1:020d}"):
         (tmp_path / "sink" / name).unlink()
 
@@ -319,6 +340,45 @@ def test_what_no_broker_takes_fails_its_task(tarry, options, tmp_path, configs, 
         written(made, b"x" * 200, **columns)
 
     assert not (tmp_path / "sink").exists() or left(tmp_path) == []
+
+
+@pytest.mark.parametrize(("beyond", "is_taken"), [(0, True), (1, False)])
+def test_what_is_at_a_limit_of_its_topic_is_taken(beyond, is_taken):
+    """Brokers take a time that is just as far away as the topic allows, and so large a batch."""
+    now_ms = 1_760_000_000_000
+    limits = TopicLimits("a", batch_bytes_max=9, ahead_ms_max=1_000, behind_ms_max=2_000)
+    kind = pyarrow.timestamp("us", "UTC")
+    old = pyarrow.array([(now_ms - 2_000 - beyond) * 1_000], kind)
+    rows = pyarrow.record_batch({"value": [b"x"], "timestamp": old})
+    early = FinishedBatch(0, 1, now_ms + 1_000 + beyond, b"x")
+    large = FinishedBatch(0, 1, now_ms, b"x" * (9 + beyond))
+
+    for check in (
+        lambda: limits.check_rows(rows, now_ms),
+        lambda: limits.check_batch(early, now_ms),
+        lambda: limits.check_batch(large, now_ms),
+    ):
+        with nullcontext() if is_taken else pytest.raises(SinkRefused):
+            check()
+
+
+@pytest.mark.parametrize(("late_ms", "is_late"), [(0, False), (1, True)])
+def test_a_round_may_be_sent_up_to_its_last_millisecond(
+    tarry, options, tmp_path, monkeypatch, late_ms, is_late
+):
+    made = frozen(tarry, options)
+    directory = SinkDirectory(tmp_path / "sink")
+    plan = directory.read_plan(0).plan
+    until_ms = wall_ms() + 60_000
+    monkeypatch.setattr(publishing, "wall_ms", lambda: until_ms + late_ms)
+
+    with Publisher(made.client_settings) as publisher:
+        sent = Publishing(directory, publisher, 1_000)._send(
+            SendRound(plan, {("a", 0): 0}, until_ms)
+        )
+
+    assert sent.is_late == is_late
+    assert len(values_of(tarry)) == (0 if is_late else 1)
 
 
 def test_the_topic_says_how_large_records_and_batches_are(tarry, options):
@@ -663,7 +723,7 @@ def test_the_query_is_read_from_its_checkpoint(tmp_path):
 
 
 def test_a_location_that_is_no_directory_is_refused():
-    # As Spark itself takes the location of a checkpoint.
+    # Spark itself takes the location of a checkpoint so.
     for given, path in (
         ("file:///a%20b/c", "/a%20b/c"),
         ("file:/a#b?c d/", "/a#b?c d"),

@@ -8,6 +8,7 @@ from tarry.client.core.publisher.look_back import SeenBatch, SeenRange
 from tarry.records.batch import SEQUENCE_MAX
 from tarry.spark.writing.effects import LookedBack
 from tarry.spark.writing.plan import (
+    EXPIRATION_PARTS,
     Freezing,
     Noted,
     PlannedBatch,
@@ -111,6 +112,11 @@ def test_an_id_rests_after_a_tenth_of_its_expiration():
     assert is_rested(plan, plan.noted_ms + 3 * HOUR_MS, 24 * HOUR_MS)
     # A clock that went back.
     assert is_rested(plan, plan.noted_ms - 1, 24 * HOUR_MS)
+    # To the millisecond: at the bound an id is still known for several times as long.
+    bound_ms = 24 * HOUR_MS // EXPIRATION_PARTS
+    assert not is_rested(plan, plan.noted_ms, 24 * HOUR_MS)
+    assert not is_rested(plan, plan.noted_ms + bound_ms, 24 * HOUR_MS)
+    assert is_rested(plan, plan.noted_ms + bound_ms + 1, 24 * HOUR_MS)
 
 
 def test_an_amended_share_has_what_is_left_under_a_new_id():

@@ -63,6 +63,30 @@ def test_a_mark_before_the_publish_is_found():
     assert is_found(with_steps(MarksFirst))
 
 
+class FilesFirst(SinkSteps):
+    def finish(self, plan: Plan, is_fresh: bool) -> Steps[None]:
+        yield from self.publish(plan, is_fresh)
+        yield from ask(effects.RemoveFiles([file.name for file in plan.files]))
+        yield from ask(effects.MarkDone(plan))
+
+
+def test_files_that_go_before_the_mark_are_found():
+    assert is_found(with_steps(FilesFirst))
+
+
+class DropsAllOutputs(SinkSteps):
+    """What tasks wrote goes, though the plan names it."""
+
+    def _freeze(self, batch_id, outputs):
+        plan, is_fresh = yield from super()._freeze(batch_id, outputs)
+        yield from ask(effects.RemoveFiles([one.file.name for one in outputs if one.file]))
+        return plan, is_fresh
+
+
+def test_files_that_are_dropped_though_the_plan_names_them_are_found():
+    assert is_found(with_steps(DropsAllOutputs))
+
+
 class OwnPlanCounts(SinkSteps):
     def _freeze(self, batch_id, outputs):
         newest = yield from ask(effects.ReadNewest())

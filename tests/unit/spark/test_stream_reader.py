@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from tarry.base.ids import TopicPartition
 from tarry.client import Admin, NewTopic, TopicRecreated
@@ -73,7 +73,7 @@ def at(told: Any, zero: int, one: int) -> dict[str, Any]:
         ({"startingOffsets": "earliest"}, {"0": 2, "1": 0}),
         ({"startingOffsets": '{"orders": {"0": 3, "1": -1}}'}, {"0": 3, "1": 3}),
         ({"startingOffsets": '{"orders": {"0": -2, "1": 1}}'}, {"0": 2, "1": 1}),
-        # What is not there is left out where the user said so.
+        # Partitions that are not there are left out where the user said so.
         (
             {"startingOffsets": '{"orders": {"0": 0, "1": 9}}', "failOnDataLoss": "false"},
             {"0": 2, "1": 3},
@@ -189,7 +189,7 @@ def test_what_retention_takes_while_a_query_ends_takes_no_share(broker: Tarry, m
 
     assert offsets(first) == {"0": 3, "1": 1}
     assert offsets(second) == {"0": 5, "1": 2}
-    # What is gone with a topic is found when the micro-batch is planned.
+    # Records that are gone with a topic are missed when the micro-batch is planned.
     assert offsets(third) == {"0": 5, "1": 3}
 
 
@@ -444,7 +444,7 @@ def test_what_was_planned_of_a_topic_that_is_gone_is_told_with_its_offsets(
     (line,) = file.read_text().splitlines()
     assert '"partition":0,"first":0,"end":5,"reason":"the topic was deleted' in line
 
-    # What would have followed is another loss, and is told when the query looks for more.
+    # Records that would have followed are another loss, reported when the query looks for more.
     lax.latestOffset(end, ReadAllAvailable())
     lines = file.read_text().splitlines()[1:]
     assert ['"first":5,"end":null' in one for one in lines] == [True, False]
@@ -453,14 +453,38 @@ def test_what_was_planned_of_a_topic_that_is_gone_is_told_with_its_offsets(
         broker.topic(TOPIC)
 
 
+def group_of(broker: Tarry) -> dict[str, int]:
+    """Offsets of the group, by partition."""
+    told = broker.admin.group_offsets(("job",))["job"]
+    return {str(partition): one.offset for (_, partition), one in told.items()}
+
+
 def test_a_group_shows_how_far_the_query_is(broker: Tarry, make: Any) -> None:
     reader = make(startingOffsets="earliest", groupId="job")
     begin = reader.initialOffset()
     reader.latestOffset(begin, ReadAllAvailable())
     reader.commit(at(begin, 4, 1))
 
-    told = broker.admin.group_offsets(("job",))["job"]
-    assert {place: one.offset for place, one in told.items()} == {(TOPIC, 0): 4, (TOPIC, 1): 1}
+    assert group_of(broker) == {"0": 4, "1": 1}
+
+
+@pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxRows(2)])
+@pytest.mark.parametrize("is_available_now", [False, True])
+def test_a_group_shows_nothing_of_a_micro_batch_that_is_only_planned(
+    broker: Tarry, make: Any, limit: ReadLimit, *, is_available_now: bool
+) -> None:
+    reader = make(startingOffsets="earliest", groupId="job")
+    begin = at(reader.initialOffset(), 3, 1)
+    if is_available_now:
+        reader.prepareForTriggerAvailableNow()
+
+    end = reader.latestOffset(begin, limit)
+    parts = reader.partitions(begin, end)
+    for part in parts:
+        list(reader.read(part))
+
+    assert parts and offsets(end) != offsets(begin)
+    assert group_of(broker) == offsets(begin)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,20 @@ def test_a_clock_that_was_set_deletes_nothing() -> None:
         assert len(broker.records(topic)) == 1
 
 
+def test_a_scheduled_record_comes_when_the_calendar_goes_on() -> None:
+    with Tarry() as broker:
+        topic = broker.topic("later", **{"delay.enable": "true", "delay.source": "timestamp"})
+        with broker.producer() as producer:
+            producer.send_and_wait(topic, b"one", timestamp=broker.clock.now_ms + 3_600_000)
+
+        broker.clock.advance("59m")
+        before = broker.records(topic)
+        broker.clock.advance("1m")
+
+        assert before == []
+        assert [record.value for record in broker.records(topic)] == [b"one"]
+
+
 class Losses(Listener):
     """Listener that notes what was lost."""
 

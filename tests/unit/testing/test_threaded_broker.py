@@ -43,6 +43,7 @@ def test_clients_of_the_fixture_find_the_broker(broker: Tarry) -> None:
 
     with broker.consumer("mine", group_id="readers") as consumer:
         assert next(iter(consumer)).value == b"hello"
+        consumer.finish()
 
     broker.wait_for_lag("readers")
 

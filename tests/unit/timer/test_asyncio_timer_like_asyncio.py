@@ -13,7 +13,7 @@ from tests.support.hand_loop import HandLoop
 
 from tarry.timer.asyncio_timer import AsyncioTimer
 
-# What a call does besides recording: nothing, cancel another, add one so many milliseconds on
+# The effect of a call besides recording: nothing, cancel another, add one so many milliseconds on
 # (or back), or ask the loop for a plain call.
 ACTIONS = st.one_of(
     st.none(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given, strategies as st
 
 from tarry.timer import TimerEntry, TimingWheel
-from tarry.timer.view import BucketView, look_at
+from tarry.timer.view import BucketView, look_at, pending_in
 
 
 def wheel_with(*deadlines_ms: int, tick_ms: int = 1, wheel_size: int = 20) -> TimingWheel:
@@ -109,9 +109,11 @@ def test_every_pending_entry_lies_in_a_queued_bucket_that_is_for_its_deadline(
 
     view = look_at(wheel)
 
-    assert len(view) == len(wheel)
+    found = pending_in(wheel)
+    assert len(view) == len(wheel) == len(found)
     for level in view.levels:
         for bucket in level.buckets:
             assert bucket.is_queued or not bucket.entries
             for entry in bucket.entries:
                 assert bucket.first_ms <= entry.deadline_ms <= bucket.last_ms
+                assert sum(each is entry for each in found) == 1

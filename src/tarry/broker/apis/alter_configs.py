@@ -6,10 +6,14 @@ IncrementalAlterConfigs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
+from tarry.broker.delayed.long_answers import LongAnswer
 from tarry.broker.metadata.changes import MetadataChanges
-from tarry.broker.metadata.config_changes import ConfigOutcome, change_configs, check_resources
+from tarry.broker.metadata.config_changes import add_rows, change_configs, checked
 from tarry.broker.request import RequestContext
-from tarry.cluster.config_changes import SET
+from tarry.cluster.configs.config_changes import SET, KeyChange
 from tarry.protocol.message import Message
 from tarry.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -22,29 +26,26 @@ def handle(
     changes: MetadataChanges, context: RequestContext, request: AlterConfigsRequest
 ) -> Message | None:
     """Replace what can be replaced; with `validate_only` say only what would be."""
-    outcomes = [
-        ConfigOutcome(
+    return changes.long_answers.begin(LongAnswer(context), _steps(changes, context, request))
+
+
+def _steps(
+    changes: MetadataChanges, context: RequestContext, request: AlterConfigsRequest
+) -> Iterator[int]:
+    resources: Iterator[tuple[int, str, list[KeyChange]]] = (
+        (
             resource.resource_type,
             resource.resource_name,
             [(each.name, SET, each.value) for each in resource.configs],
         )
         for resource in request.resources
-    ]
-    check_resources(outcomes, changes.settings, is_whole=True)
-    return change_configs(
-        changes, context, outcomes, _response, is_whole=True, validate_only=request.validate_only
     )
-
-
-def _response(outcomes: list[ConfigOutcome]) -> Message:
-    return AlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=outcome.error_code,
-                error_message=outcome.message,
-                resource_type=outcome.resource_type,
-                resource_name=outcome.name,
-            )
-            for outcome in outcomes
-        ]
+    outcomes = yield from checked(resources, changes.settings, is_whole=True)
+    change_configs(
+        changes,
+        context,
+        outcomes,
+        partial(add_rows, AlterConfigsResponse(), AlterConfigsResourceResponse),
+        is_whole=True,
+        validate_only=request.validate_only,
     )

@@ -9,7 +9,7 @@ from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.metadata.row_changes_asked import ask_for_rows
 from tarry.broker.request import RequestContext
-from tarry.cluster.reassignments import ReassignmentWish
+from tarry.cluster.decisions.reassignments import ReassignmentWish
 from tarry.protocol.message import Message
 from tarry.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

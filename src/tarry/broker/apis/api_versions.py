@@ -10,25 +10,47 @@ import re
 from typing import Any, Final
 
 from tarry.base import errors
+from tarry.broker.metadata.cluster_view import ClusterView
 from tarry.broker.request import RequestContext
 from tarry.broker.route import Route
+from tarry.cluster.store.store import MetadataStore
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
 )
 
 # KIP-511's rule for software names and versions.
 SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 VERSION_OF_SOFTWARE_NAMES: Final = 3
 
+# Kafka's features that brokers agree on.  Of each the level is 0: what it stands for is not there.
+ABSENT_FEATURES: Final = (
+    "eligible.leader.replicas.version",
+    "group.version",
+    "share.version",
+    "streams.version",
+    "transaction.version",
+)
+# KAFKA-17011: older clients fail at a feature whose lowest level is 0.
+VERSION_OF_LEVEL_0: Final = 4
+
+# A client of version 5 that does not say which broker it means.
+NO_NODE: Final = -1
+
 
 def handle(
-    routes: dict[int, Route[Any]], context: RequestContext, request: ApiVersionsRequest
+    routes: dict[int, Route[Any]],
+    view: ClusterView,
+    store: MetadataStore,
+    context: RequestContext,
+    request: ApiVersionsRequest,
 ) -> Message | None:
-    """List every route with the range that is advertised for it."""
+    """List every route with the range that is advertised for it, and the features."""
     if context.api_version >= VERSION_OF_SOFTWARE_NAMES:
         for text in (request.client_software_name, request.client_software_version):
             if SOFTWARE.fullmatch(text) is None:
@@ -36,7 +58,10 @@ def handle(
         context.connection.client_software = (
             f"{request.client_software_name} {request.client_software_version}"
         )
-    return ApiVersionsResponse(
+    error_code = _mistaken(view, request)
+    if error_code != errors.NONE:
+        return ApiVersionsResponse(error_code=error_code)
+    response = ApiVersionsResponse(
         api_keys=[
             ApiVersion(
                 api_key=key,
@@ -45,7 +70,32 @@ def handle(
             )
             for key in sorted(routes)
         ],
+        # The version of all metadata, as in Kafka.
+        finalized_features_epoch=store.version,
+        finalized_features=[
+            FinalizedFeatureKey(name, level, level)
+            for name, level in sorted(view.state.feature_levels.items())
+        ],
     )
+    if context.api_version >= VERSION_OF_LEVEL_0:
+        levels = {**dict.fromkeys(ABSENT_FEATURES, 0), **store.release.levels}
+        response.supported_features = [
+            SupportedFeatureKey(name, 0, level) for name, level in sorted(levels.items())
+        ]
+    return response
+
+
+def _mistaken(view: ClusterView, request: ApiVersionsRequest) -> int:
+    """Return why the client is at the wrong address (KIP-1242): another cluster, or another broker,
+    has taken the one that it means.  Before version 5 it says nothing of that.
+    """
+    if (request.cluster_id is None) != (request.node_id == NO_NODE):
+        return errors.INVALID_REQUEST
+    if request.cluster_id is None:
+        return errors.NONE
+    if request.cluster_id != view.state.cluster_id or request.node_id != view.own_id:
+        return errors.REBOOTSTRAP_REQUIRED
+    return errors.NONE
 
 
 def unsupported(routes: dict[int, Route[Any]]) -> ApiVersionsResponse:

@@ -6,7 +6,11 @@ end their question.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tarry.base import errors
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
+from tarry.broker.once import once
 from tarry.broker.request import RequestContext
 from tarry.protocol.message import Message
 from tarry.protocol.messages.consumer_group_describe import (
@@ -16,11 +20,16 @@ from tarry.protocol.messages.consumer_group_describe import (
 )
 
 
-def handle(context: RequestContext, request: ConsumerGroupDescribeRequest) -> Message | None:
+def handle(
+    long_answers: LongAnswers, context: RequestContext, request: ConsumerGroupDescribeRequest
+) -> Message | None:
     """Refuse group by group, in the order of the request, as Kafka without the protocol does."""
-    return ConsumerGroupDescribeResponse(
-        groups=[
-            DescribedGroup(error_code=errors.UNSUPPORTED_VERSION, group_id=group_id)
-            for group_id in request.group_ids
-        ]
-    )
+    answer = LongAnswer(context)
+    return long_answers.begin(answer, _steps(answer, request))
+
+
+def _steps(answer: LongAnswer, request: ConsumerGroupDescribeRequest) -> Iterator[int]:
+    answer.open(ConsumerGroupDescribeResponse())
+    for group_id in once(request.group_ids):
+        answer.add(DescribedGroup(error_code=errors.UNSUPPORTED_VERSION, group_id=group_id))
+        yield 1

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import partial
 
-from tarry.broker.metadata.changes import MetadataChanges
+from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
+from tarry.broker.delayed.long_answers import LongAnswer
+from tarry.broker.metadata.changes import MetadataChanges, too_many
+from tarry.broker.once import once
 from tarry.broker.request import RequestContext
-from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
-from tarry.cluster.topic_decisions import TopicChange, TopicResult
+from tarry.cluster.decisions.partition_decisions import GrowthWanted, decide_create_partitions
+from tarry.cluster.decisions.topic_decisions import TopicChange, TopicResult
 from tarry.protocol.message import Message
 from tarry.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -21,6 +25,10 @@ def handle(
     changes: MetadataChanges, context: RequestContext, request: CreatePartitionsRequest
 ) -> Message | None:
     """Let grow what can grow; with `validate_only` say only what would."""
+    if len(request.topics) > PARTITIONS_PER_REQUEST_MAX:
+        answer = LongAnswer(context)
+        names = once((topic.name, None) for topic in request.topics)
+        return changes.long_answers.begin(answer, _rows(answer, too_many(names)))
     wanted = [_wanted(topic) for topic in request.topics]
     growths = [
         TopicChange(partial(decide_create_partitions, wanted=portion, tried={}))
@@ -29,7 +37,7 @@ def handle(
         )
     ]
     return changes.ask_for_many(
-        context, growths, _response, request.timeout_ms, validate_only=request.validate_only
+        context, growths, _rows, request.timeout_ms, validate_only=request.validate_only
     )
 
 
@@ -39,14 +47,14 @@ def _wanted(topic: CreatePartitionsTopic) -> GrowthWanted:
     return GrowthWanted(topic.name, topic.count, [each.broker_ids for each in topic.assignments])
 
 
-def _response(outcomes: list[TopicResult]) -> CreatePartitionsResponse:
-    return CreatePartitionsResponse(
-        results=[
+def _rows(answer: LongAnswer, outcomes: Iterable[TopicResult]) -> Iterator[int]:
+    answer.open(CreatePartitionsResponse())
+    for outcome in outcomes:
+        answer.add(
             CreatePartitionsTopicResult(
                 name=outcome.name or "",
                 error_code=outcome.error_code,
                 error_message=outcome.message,
             )
-            for outcome in outcomes
-        ]
-    )
+        )
+        yield 1

@@ -5,15 +5,19 @@ Every topic of a request has an answer of its own; those that can be created are
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
 from tarry.base import errors
+from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
 from tarry.base.settings import Settings
-from tarry.broker.metadata.changes import MetadataChanges
+from tarry.broker.delayed.long_answers import LongAnswer
+from tarry.broker.metadata.changes import MetadataChanges, too_many
+from tarry.broker.once import once
 from tarry.broker.request import RequestContext
-from tarry.cluster.config_entries import topic_entries
-from tarry.cluster.topic_decisions import TopicResult, TopicWanted
+from tarry.cluster.configs.config_entries import topic_entries
+from tarry.cluster.decisions.topic_decisions import TopicResult, TopicWanted
 from tarry.protocol.message import Message
 from tarry.protocol.messages.create_topics import (
     CreatableTopic,
@@ -31,10 +35,15 @@ def handle(
     changes: MetadataChanges, context: RequestContext, request: CreateTopicsRequest
 ) -> Message | None:
     """Create what can be created; with `validate_only` say only what would be."""
+    rows = partial(_rows, changes.settings)
+    if len(request.topics) > PARTITIONS_PER_REQUEST_MAX:
+        answer = LongAnswer(context)
+        names = once((topic.name, None) for topic in request.topics)
+        return changes.long_answers.begin(answer, rows(answer, too_many(names)))
     return changes.ask_for_many(
         context,
         changes.creations([_wanted(topic) for topic in request.topics]),
-        partial(_response, changes.settings, context),
+        rows,
         request.timeout_ms,
         validate_only=request.validate_only,
     )
@@ -50,20 +59,16 @@ def _wanted(topic: CreatableTopic) -> TopicWanted:
     )
 
 
-def _response(
-    settings: Settings, context: RequestContext, outcomes: list[TopicResult]
-) -> CreateTopicsResponse:
+def _rows(settings: Settings, answer: LongAnswer, outcomes: Iterable[TopicResult]) -> Iterator[int]:
+    answer.open(CreateTopicsResponse())
     for outcome in outcomes:
         if outcome.error_code == errors.INVALID_TOPIC_EXCEPTION:
-            context.report(f"invalid topic name: {outcome.message}")
-    return CreateTopicsResponse(
-        topics=[_result(settings, context, outcome) for outcome in outcomes]
-    )
+            answer.context.report(f"invalid topic name: {outcome.message}")
+        answer.add(_result(settings, answer.api_version, outcome))
+        yield 1
 
 
-def _result(
-    settings: Settings, context: RequestContext, outcome: TopicResult
-) -> CreatableTopicResult:
+def _result(settings: Settings, api_version: int, outcome: TopicResult) -> CreatableTopicResult:
     result = CreatableTopicResult(name=outcome.name or "", error_message=outcome.message)
     result.error_code = outcome.error_code
     created = outcome.created
@@ -72,7 +77,7 @@ def _result(
     result.topic_id = created.topic_id
     result.num_partitions = len(created.partitions)
     result.replication_factor = len(created.partitions[0].replicas)
-    if context.api_version >= VERSION_OF_DETAILS:
+    if api_version >= VERSION_OF_DETAILS:
         result.configs = [
             CreatableTopicConfigs(
                 name=entry.key,

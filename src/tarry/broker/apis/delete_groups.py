@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tarry.base import errors
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.coordinator.tickets import Asked
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
+from tarry.broker.once import once
 from tarry.broker.request import RequestContext
-from tarry.group.offsets import decide_delete_group
+from tarry.group.offsets.decisions import decide_delete_group
 from tarry.group.requests import Answer
 from tarry.protocol.message import Message
 from tarry.protocol.messages.delete_groups import (
@@ -19,7 +23,10 @@ from tarry.protocol.messages.delete_groups import (
 class GroupDeletion:
     """The request: answered when the last of its groups is."""
 
-    def __init__(self, context: RequestContext, group_ids: list[str]) -> None:
+    def __init__(
+        self, long_answers: LongAnswers, context: RequestContext, group_ids: list[str]
+    ) -> None:
+        self._long_answers = long_answers
         self.context = context
         self.results = [DeletableGroupResult(group_id=each) for each in group_ids]
         self.left = len(group_ids)
@@ -29,7 +36,14 @@ class GroupDeletion:
         self.results[index].error_code = error_code
         self.left -= 1
         if self.left == 0:
-            self.context.respond(DeleteGroupsResponse(results=self.results))
+            answer = LongAnswer(self.context)
+            self._long_answers.begin(answer, self._rows(answer))
+
+    def _rows(self, answer: LongAnswer) -> Iterator[int]:
+        answer.open(DeleteGroupsResponse())
+        for result in self.results:
+            answer.add(result)
+            yield 1
 
 
 class AskedDeletion(Asked[Answer]):
@@ -43,19 +57,31 @@ class AskedDeletion(Asked[Answer]):
     def answer(self, answer: Answer) -> None:
         self.deletion.settle(self.index, answer.error_code)
 
-    def time_out(self) -> None:
-        self.deletion.settle(self.index, errors.REQUEST_TIMED_OUT)
+    def refuse(self, error_code: int) -> None:
+        self.deletion.settle(self.index, error_code)
 
 
 def handle(
-    coordinator: GroupCoordinator, context: RequestContext, request: DeleteGroupsRequest
+    long_answers: LongAnswers,
+    coordinator: GroupCoordinator,
+    context: RequestContext,
+    request: DeleteGroupsRequest,
 ) -> Message | None:
     """Decide about each group on its own; a name given twice is deleted once."""
-    group_ids = list(dict.fromkeys(request.groups_names))
+    group_ids = once(request.groups_names)
     if not group_ids:
         return DeleteGroupsResponse()
-    deletion = GroupDeletion(context, group_ids)
+    deletion = GroupDeletion(long_answers, context, group_ids)
+    answer = LongAnswer(context, must_end=True)
+    return long_answers.begin(answer, _steps(coordinator, deletion, group_ids))
+
+
+def _steps(
+    coordinator: GroupCoordinator, deletion: GroupDeletion, group_ids: list[str]
+) -> Iterator[int]:
+    context = deletion.context
     for index, group_id in enumerate(group_ids):
+        yield 1
         # The empty id is good here, as in Kafka: its oldest clients commit under it.
         shard, error_code = coordinator.find(group_id)
         if shard is None:
@@ -67,4 +93,3 @@ def handle(
         ticket = coordinator.ticket(AskedDeletion(context, deletion, index))
         group = shard.group(group_id)
         shard.carry_out(group, decide_delete_group(group, ticket, coordinator.moment()))
-    return None

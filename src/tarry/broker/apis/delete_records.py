@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from tarry.base import errors
@@ -11,17 +12,17 @@ from tarry.broker.delayed.delete_records import (
     DelayedDeleteRecords,
     DeletionStatus,
 )
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
 from tarry.broker.duties.record_deletions import RecordDeletions
+from tarry.broker.once import once_each
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics, missing_code
-from tarry.cluster.topic_names import is_internal
-from tarry.partition.state import Partition
+from tarry.cluster.state.topic_names import is_internal
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.protocol.message import Message
 from tarry.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTopicResult,
 )
 
 # As an offset: all that may be read now.
@@ -33,53 +34,61 @@ TIMEOUT_MS_MIN: Final = 1_000
 
 
 def handle(
+    long_answers: LongAnswers,
     topics: Topics,
     deletions: RecordDeletions,
     context: RequestContext,
     request: DeleteRecordsRequest,
 ) -> Message | None:
     """Move the log starts that can be moved; of a partition named twice the last entry counts."""
-    response = DeleteRecordsResponse()
+    answer = LongAnswer(context, must_end=True)
+    return long_answers.begin(answer, _steps(long_answers, topics, deletions, context, request))
+
+
+def _steps(
+    long_answers: LongAnswers,
+    topics: Topics,
+    deletions: RecordDeletions,
+    context: RequestContext,
+    request: DeleteRecordsRequest,
+) -> Iterator[int]:
+    asked = yield from once_each(
+        ((topic.name, topic.partitions) for topic in request.topics),
+        lambda each: each.partition_index,
+        is_last_meant=True,
+    )
+    deadline_ms = context.now_ms + max(request.timeout_ms, TIMEOUT_MS_MIN)
+    results: dict[str, list[DeleteRecordsPartitionResult]] = {}
     statuses: list[DeletionStatus] = []
-    for name, offsets in _asked(request).items():
+    for name, rows in asked.items():
         answers: list[DeleteRecordsPartitionResult] = []
-        for index, offset in offsets.items():
+        if rows:
+            results[name] = answers
+        yield 1
+        for index, each in rows.items():
+            yield 1
             answer = DeleteRecordsPartitionResult(index, NO_LOW_WATERMARK)
             answers.append(answer)
             partition, error_code = _partition(topics, name, index)
             if partition is None:
                 answer.error_code = error_code
                 continue
-            start_offset = partition.high_watermark if offset == HIGH_WATERMARK else offset
-            if not 0 <= start_offset <= partition.high_watermark:
+            high_watermark = partition.high_watermark
+            start_offset = high_watermark if each.offset == HIGH_WATERMARK else each.offset
+            if not 0 <= start_offset <= high_watermark:
                 answer.error_code = errors.OFFSET_OUT_OF_RANGE
                 continue
             statuses.append(DeletionStatus(partition, start_offset, answer))
-        if answers:
-            response.topics.append(DeleteRecordsTopicResult(name, answers))
-    deadline_ms = context.now_ms + max(request.timeout_ms, TIMEOUT_MS_MIN)
-    for status in statuses:
-        if status.start_offset > status.partition.log.log_start_offset:
-            deletions.request(status.partition, status.start_offset)
-    deletion = AwaitedDeletion(context, statuses, response)
+            if start_offset > partition.log.log_start_offset:
+                deletions.request(partition, start_offset)
+    deletion = AwaitedDeletion(long_answers, context, statuses, results)
     operation = DelayedDeleteRecords(deadline_ms, deletion)
     context.operation = operation
     if not operation.try_complete():
         deletions.watch(operation, deletion.keys())
-    return None
 
 
-def _asked(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
-    """Return the offsets by topic and partition, in the order in which they are first named."""
-    asked: dict[str, dict[int, int]] = {}
-    for topic in request.topics:
-        offsets = asked.setdefault(topic.name, {})
-        for each in topic.partitions:
-            offsets[each.partition_index] = each.offset
-    return asked
-
-
-def _partition(topics: Topics, name: str, index: int) -> tuple[Partition | None, int]:
+def _partition(topics: Topics, name: str, index: int) -> tuple[ReplicatedLog | None, int]:
     """Return the partition whose records may be deleted, or why there is none."""
     hosted = topics.get(name)
     partition = hosted.partition(index) if hosted is not None else None
@@ -87,7 +96,8 @@ def _partition(topics: Topics, name: str, index: int) -> tuple[Partition | None,
         return None, missing_code(hosted, index)
     if is_internal(name):
         return None, errors.INVALID_TOPIC_EXCEPTION
-    if not partition.config.has_deletion:
+    # A topic with an empty cleanup.policy can be cut, as in Kafka since 4.2.
+    if partition.config.has_compaction and not partition.config.has_deletion:
         # What is compacted keeps the last record of every key, whatever anybody asks for.
         return None, errors.POLICY_VIOLATION
     return partition, errors.NONE

@@ -6,14 +6,18 @@ create a topic of the same name at once.  For brokers that do not live nobody wa
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
 from tarry.base import errors
-from tarry.broker.metadata.changes import MetadataChanges
+from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
+from tarry.broker.delayed.long_answers import LongAnswer
+from tarry.broker.metadata.changes import MetadataChanges, too_many
+from tarry.broker.once import once
 from tarry.broker.request import RequestContext
-from tarry.cluster.state import ClusterState, is_alive
-from tarry.cluster.topic_decisions import TopicChange, TopicResult, decide_delete_topics
+from tarry.cluster.decisions.topic_decisions import TopicChange, TopicResult, decide_delete_topics
+from tarry.cluster.state.state import ClusterState, is_alive
 from tarry.protocol.message import ZERO_UUID, Message
 from tarry.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -31,8 +35,11 @@ def handle(
 ) -> Message | None:
     """Delete what can be deleted."""
     wanted = _wanted(request, context.api_version)
-    if not changes.settings.delete_topic_enable:
-        return _disabled(wanted, context.api_version)
+    is_enabled = changes.settings.delete_topic_enable
+    if not is_enabled or len(wanted) > PARTITIONS_PER_REQUEST_MAX:
+        answer = LongAnswer(context)
+        refuse = too_many if is_enabled else partial(_disabled, context.api_version)
+        return changes.long_answers.begin(answer, _rows(answer, refuse(once(wanted))))
     state = changes.store.state
 
     def topic_of(one: tuple[str | None, bytes | None]) -> str | bytes | None:
@@ -51,9 +58,7 @@ def handle(
             is_kept(state, outcome.topic_id) for change in deletions for outcome in change.outcomes
         )
 
-    return changes.ask_for_many(
-        context, deletions, _response, request.timeout_ms, until=is_data_away
-    )
+    return changes.ask_for_many(context, deletions, _rows, request.timeout_ms, until=is_data_away)
 
 
 def is_kept(state: ClusterState, topic_id: bytes | None) -> bool:
@@ -76,26 +81,24 @@ def _wanted(
 
 
 def _disabled(
-    wanted: list[tuple[str | None, bytes | None]], api_version: int
-) -> DeleteTopicsResponse:
+    api_version: int, wanted: Iterable[tuple[str | None, bytes | None]]
+) -> Iterator[TopicResult]:
     code = errors.TOPIC_DELETION_DISABLED
     if api_version < VERSION_OF_DELETION_DISABLED:
         code = errors.INVALID_REQUEST
-    outcomes = [TopicResult(name, topic_id) for name, topic_id in wanted]
+    for name, topic_id in wanted:
+        yield TopicResult(name, topic_id).refuse(code, "delete.topic.enable=false on this broker")
+
+
+def _rows(answer: LongAnswer, outcomes: Iterable[TopicResult]) -> Iterator[int]:
+    answer.open(DeleteTopicsResponse())
     for outcome in outcomes:
-        outcome.refuse(code, "delete.topic.enable=false on this broker")
-    return _response(outcomes)
-
-
-def _response(outcomes: list[TopicResult]) -> DeleteTopicsResponse:
-    return DeleteTopicsResponse(
-        responses=[
+        answer.add(
             DeletableTopicResult(
                 name=outcome.name,
                 topic_id=outcome.topic_id or ZERO_UUID,
                 error_code=outcome.error_code,
                 error_message=outcome.message,
             )
-            for outcome in outcomes
-        ]
-    )
+        )
+        yield 1

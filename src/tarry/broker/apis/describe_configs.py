@@ -1,15 +1,20 @@
-"""DescribeConfigs (key 32): settings of topics, of this broker and its loggers, and where they
-come from; of a group, Kafka's defaults and what its coordinator remembers.
+"""DescribeConfigs (key 32): settings of topics, of this broker, of its loggers and of groups.
+
+Each setting says where it comes from.  A group's coordinator adds what it remembers of the group.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from tarry.base import errors
 from tarry.base.doors import LogLevels
 from tarry.base.settings import Settings
 from tarry.broker import loggers
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
-from tarry.broker.coordinator.groups.memory import note_entries
+from tarry.broker.coordinator.groups.memory import NOTES_KEY, note_entries
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
 from tarry.broker.metadata.config_changes import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,
@@ -17,21 +22,23 @@ from tarry.broker.metadata.config_changes import (
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
+from tarry.broker.once import ELEMENTS_PER_UNIT
 from tarry.broker.request import RequestContext
-from tarry.cluster.config_changes import ConfigRefusal
-from tarry.cluster.config_decisions import broker_named
-from tarry.cluster.config_entries import (
+from tarry.cluster.configs.config_changes import ConfigRefusal
+from tarry.cluster.configs.config_decisions import broker_named
+from tarry.cluster.configs.config_entries import (
     DescribedConfig,
     broker_entries,
     client_metrics_entries,
     cluster_entries,
     group_entries,
     logger_entries,
+    note_configs,
     topic_entries,
 )
-from tarry.cluster.records import EVERY_BROKER
-from tarry.cluster.state import ClusterState
-from tarry.cluster.topic_names import name_fault
+from tarry.cluster.state.records import EVERY_BROKER
+from tarry.cluster.state.state import ClusterState
+from tarry.cluster.state.topic_names import name_fault
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -42,37 +49,59 @@ from tarry.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
+# Bytes that one setting takes in an answer with its documentation and synonyms, roughly.
+CONFIG_BYTES: Final = 512
+
+
+class ConfigSources(NamedTuple):
+    """Sources of all settings that may be described."""
+
+    state: ClusterState
+    settings: Settings
+    groups: GroupCoordinator
+    levels: LogLevels
+
 
 def handle(
-    state: ClusterState,
-    settings: Settings,
-    groups: GroupCoordinator,
-    levels: LogLevels,
+    long_answers: LongAnswers,
+    sources: ConfigSources,
     context: RequestContext,
     request: DescribeConfigsRequest,
 ) -> Message | None:
     """Answer every resource on its own, one that is named again only once."""
-    response = DescribeConfigsResponse()
+    answer = LongAnswer(context)
+    return long_answers.begin(answer, _steps(answer, sources, request))
+
+
+def _steps(
+    answer: LongAnswer, sources: ConfigSources, request: DescribeConfigsRequest
+) -> Iterator[int]:
+    answer.open(DescribeConfigsResponse())
     resources: dict[tuple[int, str], DescribeConfigsResource] = {}
     for resource in request.resources:
         resources.setdefault((resource.resource_type, resource.resource_name), resource)
+    yield len(request.resources) // ELEMENTS_PER_UNIT
     for resource in resources.values():
         result = DescribeConfigsResult(
             resource_type=resource.resource_type, resource_name=resource.resource_name
         )
         try:
             if resource.resource_type == RESOURCE_GROUP:
-                entries = _group(groups, resource.resource_name)
+                entries = _group(sources, resource)
             else:
-                entries = _entries(state, settings, levels, resource)
+                entries = _entries(sources.state, sources.settings, sources.levels, resource)
         except ConfigRefusal as refusal:
             result.error_code = refusal.error_code
             result.error_message = refusal.message
         else:
             result.error_message = ""
             result.configs = _asked(entries, resource, request)
-        response.results.append(result)
-    return response
+        if not answer.has_room(CONFIG_BYTES * len(result.configs)):
+            result.configs = []
+            result.error_code = errors.INVALID_REQUEST
+            result.error_message = "the answer would be too large; describe less at once"
+        answer.add(result)
+        yield 1 + len(resource.configuration_keys or ()) // ELEMENTS_PER_UNIT
 
 
 def _entries(
@@ -96,10 +125,13 @@ def _entries(
     raise ConfigRefusal(errors.INVALID_REQUEST, f"there is no resource type {resource_type}")
 
 
-def _group(groups: GroupCoordinator, name: str) -> list[DescribedConfig]:
+def _group(sources: ConfigSources, resource: DescribeConfigsResource) -> list[DescribedConfig]:
+    name = resource.resource_name
     if not name:
         raise ConfigRefusal(errors.INVALID_REQUEST, "a group must be named")
-    return group_entries(note_entries(groups, name))
+    if NOTES_KEY in (resource.configuration_keys or ()):
+        return note_configs(note_entries(sources.groups, name))
+    return group_entries(sources.state.group_configs.get(name, {}))
 
 
 def _topic(state: ClusterState, settings: Settings, name: str) -> list[DescribedConfig]:
@@ -121,6 +153,8 @@ def _asked(
     them.
     """
     keys = dict.fromkeys(resource.configuration_keys or ())
+    if resource.resource_type == RESOURCE_GROUP and NOTES_KEY in keys:
+        keys = {}
     return [_config(entry, request) for entry in entries if not keys or entry.key in keys]
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from tarry.base import errors
 from tarry.base.doors import Disk
 from tarry.base.errors import StorageError
 from tarry.base.settings import Settings
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
+from tarry.broker.once import once_each
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
 from tarry.protocol.message import Message
@@ -19,6 +23,7 @@ from tarry.protocol.messages.describe_log_dirs import (
 
 
 def handle(
+    long_answers: LongAnswers,
     topics: Topics,
     disk: Disk,
     settings: Settings,
@@ -27,43 +32,48 @@ def handle(
 ) -> Message | None:
     """Describe the one directory; no topics named (null) means all of them."""
     result = DescribeLogDirsResult(log_dir=settings.log_directory)
-    asked = _asked(request)
-    for name, indexes in asked.items() if asked is not None else _all(topics).items():
-        partitions = _partitions(topics, name, list(indexes))
-        if partitions:
-            result.topics.append(DescribeLogDirsTopic(name, partitions))
     try:
         result.total_bytes = disk.total_bytes()
         result.usable_bytes = disk.free_bytes()
     except StorageError:
         result.error_code = errors.KAFKA_STORAGE_ERROR
-        result.topics = []
-    return DescribeLogDirsResponse(results=[result])
+        return DescribeLogDirsResponse(results=[result])
+    answer = LongAnswer(context)
+    return long_answers.begin(answer, _steps(answer, topics, result, request))
 
 
-def _all(topics: Topics) -> dict[str, dict[int, None]]:
-    return {name: {each.index: None for each in topics[name].replicas()} for name in topics.names()}
-
-
-def _asked(request: DescribeLogDirsRequest) -> dict[str, dict[int, None]] | None:
-    """Return the partitions asked for by topic, each once; None for all."""
+def _steps(
+    answer: LongAnswer,
+    topics: Topics,
+    result: DescribeLogDirsResult,
+    request: DescribeLogDirsRequest,
+) -> Iterator[int]:
+    answer.open(DescribeLogDirsResponse())
+    answer.open(result)
     if request.topics is None:
-        return None
-    asked: dict[str, dict[int, None]] = {}
-    for topic in request.topics:
-        asked.setdefault(topic.topic, {}).update(dict.fromkeys(topic.partitions))
-    return asked
+        for name in topics.names():
+            hosted = topics.get(name)
+            replicas = [] if hosted is None else hosted.replicas()
+            yield from _topic(answer, topics, name, [each.leadership.index for each in replicas])
+        return
+    asked = yield from once_each(((topic.topic, topic.partitions) for topic in request.topics), int)
+    for name, indexes in asked.items():
+        yield from _topic(answer, topics, name, indexes)
 
 
-def _partitions(topics: Topics, name: str, indexes: list[int]) -> list[DescribeLogDirsPartition]:
+def _topic(answer: LongAnswer, topics: Topics, name: str, indexes: Iterable[int]) -> Iterator[int]:
     """Describe the partitions that are here; nothing is said of others, as in Kafka."""
+    yield 1
     hosted = topics.get(name)
-    if hosted is None:
-        return []
-    found: list[DescribeLogDirsPartition] = []
-    for index in indexes:
-        partition = hosted.replica(index)
+    here = [] if hosted is None else [each for each in indexes if hosted.replica(each) is not None]
+    if not here:
+        return
+    answer.open(DescribeLogDirsTopic(name))
+    for index in here:
+        partition = topics.replica(name, index)
         if partition is not None:
-            # The leader's replica is never behind.
-            found.append(DescribeLogDirsPartition(index, partition.log.size_bytes, 0))
-    return found
+            # Scheduled records take room too.  The leader's replica is never behind.
+            size = sum([each.log.size_bytes for each in partition.leadership.logs])
+            answer.add(DescribeLogDirsPartition(index, size, 0))
+        yield 1
+    answer.close()

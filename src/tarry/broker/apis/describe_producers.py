@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
 from tarry.base import errors
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
+from tarry.broker.once import once_each
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics, missing_code
-from tarry.cluster.topic_names import name_fault
+from tarry.cluster.state.topic_names import name_fault
 from tarry.partition.producers import NO_COORDINATOR_EPOCH
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_producers import (
@@ -16,36 +21,63 @@ from tarry.protocol.messages.describe_producers import (
     TopicResponse,
 )
 
+# Bytes that one producer takes in an answer.
+PRODUCER_BYTES: Final = 33
+
+# To list a producer takes so little of the unit of work that long answers count in.
+PRODUCERS_PER_UNIT: Final = 10
+
 
 def handle(
-    topics: Topics, context: RequestContext, request: DescribeProducersRequest
+    long_answers: LongAnswers,
+    topics: Topics,
+    context: RequestContext,
+    request: DescribeProducersRequest,
 ) -> Message | None:
-    """Answer each partition once, however often it is named; a repeated one costs nothing."""
-    asked: dict[str, dict[int, None]] = {}
-    for topic in request.topics:
-        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(name, [_partition(topics, name, index) for index in indexes])
-            for name, indexes in asked.items()
-        ]
+    """Answer each partition once, however often it is named."""
+    answer = LongAnswer(context)
+    return long_answers.begin(answer, _steps(answer, topics, request))
+
+
+def _steps(answer: LongAnswer, topics: Topics, request: DescribeProducersRequest) -> Iterator[int]:
+    answer.open(DescribeProducersResponse())
+    asked = yield from once_each(
+        ((topic.name, topic.partition_indexes) for topic in request.topics), int
     )
+    for name, indexes in asked.items():
+        answer.open(TopicResponse(name))
+        yield 1
+        for index in indexes:
+            partition = PartitionResponse(partition_index=index)
+            producers = _producers(topics, name, partition)
+            if not answer.has_room(PRODUCER_BYTES * len(producers)):
+                producers = []
+                partition.error_code = errors.INVALID_REQUEST
+                partition.error_message = "the answer would be too large; ask for less at once"
+            answer.open(partition)
+            yield 1 + len(producers) // PRODUCERS_PER_UNIT
+            for producer in producers:
+                answer.add(producer)
+                yield 1
+            answer.close()
+        answer.close()
 
 
-def _partition(topics: Topics, name: str, index: int) -> PartitionResponse:
-    answer = PartitionResponse(partition_index=index)
+def _producers(topics: Topics, name: str, answer: PartitionResponse) -> list[ProducerState]:
+    """Return the producers of a partition, or say in the answer why there are none."""
+    index = answer.partition_index
     fault = name_fault(name)
     if fault:
         answer.error_code = errors.INVALID_TOPIC_EXCEPTION
         answer.error_message = fault
-        return answer
+        return []
     hosted = topics.get(name)
     partition = None if hosted is None else hosted.partition(index)
     if partition is None:
         answer.error_code = missing_code(hosted, index)
         answer.error_message = f"there is no partition {index} of a topic '{name}' here"
-        return answer
-    answer.active_producers = [
+        return []
+    return [
         ProducerState(
             producer_id=producer_id,
             producer_epoch=epoch,
@@ -55,4 +87,3 @@ def _partition(topics: Topics, name: str, index: int) -> PartitionResponse:
         )
         for producer_id, epoch, last_sequence, last_timestamp in partition.producers.active()
     ]
-    return answer

@@ -5,13 +5,17 @@ An answer holds a limited number of partitions; `next_cursor` says where the nex
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tarry.base import errors
+from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
 from tarry.broker.metadata.cluster_view import TOPIC_OPERATIONS, ClusterView
+from tarry.broker.once import ELEMENTS_PER_UNIT, once
 from tarry.broker.request import RequestContext
-from tarry.cluster.records import PartitionRow
-from tarry.cluster.state import TopicState
-from tarry.cluster.topic_names import is_internal, name_fault
+from tarry.cluster.state.state import TopicState
+from tarry.cluster.state.topic_names import is_internal, name_fault
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -23,50 +27,83 @@ from tarry.protocol.messages.describe_topic_partitions import (
 
 
 def handle(
+    long_answers: LongAnswers,
     view: ClusterView,
     settings: Settings,
     context: RequestContext,
     request: DescribeTopicPartitionsRequest,
 ) -> Message | None:
     """Describe the topics asked for, or all of them, from the cursor on."""
-    asked = {topic.name: None for topic in request.topics}
+    answer = LongAnswer(context)
+    return long_answers.begin(answer, _steps(answer, view, settings, request))
+
+
+def _steps(
+    answer: LongAnswer,
+    view: ClusterView,
+    settings: Settings,
+    request: DescribeTopicPartitionsRequest,
+) -> Iterator[int]:
+    asked = once(topic.name for topic in request.topics)
+    yield len(request.topics) // ELEMENTS_PER_UNIT
     cursor = request.cursor
     if cursor is not None and (
         cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)
     ):
-        return DescribeTopicPartitionsResponse(
-            topics=[_refused(name, errors.INVALID_REQUEST) for name in asked]
-        )
+        answer.open(DescribeTopicPartitionsResponse())
+        for name in asked:
+            answer.add(_refused(name, errors.INVALID_REQUEST))
+            yield 1
+        return
     names = sorted(asked or view.state.topics)
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
+    yield len(names) // ELEMENTS_PER_UNIT
     limit = min(request.response_partition_limit, settings.max_request_partition_size_limit)
-    return _page(view, names, cursor, max(limit, 1))
+    yield from _page(answer, view, names, cursor, max(limit, 1))
 
 
 def _page(
-    view: ClusterView, names: list[str], cursor: Cursor | None, left: int
-) -> DescribeTopicPartitionsResponse:
-    """Describe at most `left` partitions of these topics."""
-    response = DescribeTopicPartitionsResponse()
-    for name in names:
-        if left == 0:
-            response.next_cursor = Cursor(topic_name=name, partition_index=0)
-            break
+    answer: LongAnswer, view: ClusterView, names: list[str], cursor: Cursor | None, limit: int
+) -> Iterator[int]:
+    """Describe at most `limit` partitions of these topics."""
+    pages, next_cursor = _pages(view, names, cursor, limit)
+    answer.open(DescribeTopicPartitionsResponse(next_cursor=next_cursor))
+    yield len(pages) // ELEMENTS_PER_UNIT
+    for name, indexes in pages:
         topic = view.state.topic(name)
         if topic is None:
-            response.topics.append(_refused(name, _error_of(name)))
+            answer.add(_refused(name, _error_of(name)))
+            yield 1
             continue
+        answer.open(_described(topic))
+        for index in indexes:
+            # One that is deleted and made again meanwhile may have fewer.
+            if index < len(topic.partitions):
+                answer.add(_partition(view, topic.name, index, topic.partitions[index]))
+            yield 1
+        answer.close()
+
+
+def _pages(
+    view: ClusterView, names: list[str], cursor: Cursor | None, left: int
+) -> tuple[list[tuple[str, range]], Cursor | None]:
+    """Return the partitions that the answer has room for, and where the next one begins."""
+    pages: list[tuple[str, range]] = []
+    for name in names:
+        if left == 0:
+            return pages, Cursor(topic_name=name, partition_index=0)
+        topic = view.state.topic(name)
+        count = 0 if topic is None else len(topic.partitions)
         start = 0
-        if cursor is not None and cursor.topic_name == name:
+        if cursor is not None and cursor.topic_name == name and topic is not None:
             start = cursor.partition_index
-        end = max(start, min(start + left, len(topic.partitions)))
+        end = max(start, min(start + left, count))
         left -= end - start
-        response.topics.append(_described(view, topic, range(start, end)))
-        if end < len(topic.partitions):
-            response.next_cursor = Cursor(topic_name=name, partition_index=end)
-            break
-    return response
+        pages.append((name, range(start, end)))
+        if end < count:
+            return pages, Cursor(topic_name=name, partition_index=end)
+    return pages, None
 
 
 def _error_of(name: str) -> int:
@@ -81,16 +118,11 @@ def _refused(name: str, error_code: int) -> DescribeTopicPartitionsResponseTopic
     )
 
 
-def _described(
-    view: ClusterView, topic: TopicState, indexes: range
-) -> DescribeTopicPartitionsResponseTopic:
+def _described(topic: TopicState) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=is_internal(topic.name),
-        partitions=[
-            _partition(view, topic.name, index, topic.partitions[index]) for index in indexes
-        ],
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 

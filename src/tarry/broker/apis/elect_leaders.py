@@ -9,8 +9,8 @@ from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.metadata.row_changes_asked import ask_for_rows
 from tarry.broker.request import RequestContext
-from tarry.cluster.elections import PREFERRED, UNCLEAN, ElectionWish
-from tarry.cluster.state import ClusterState
+from tarry.cluster.decisions.elections import PREFERRED, UNCLEAN, ElectionWish
+from tarry.cluster.state.state import ClusterState
 from tarry.protocol.message import Message
 from tarry.protocol.messages.elect_leaders import (
     ElectLeadersRequest,

@@ -6,16 +6,18 @@ end the client's question at once, and clients differ: see `_refusal_code`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from tarry.base import errors
 from tarry.broker.coordinator.coordinator import Coordinator
 from tarry.broker.coordinator.coordinators import Coordinators
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.metadata.cluster_view import ClusterView
+from tarry.broker.once import once
 from tarry.broker.request import RequestContext
-from tarry.broker.topics import Topics
-from tarry.cluster.replica_choice import REPLICAS_MAX
+from tarry.cluster.decisions.replica_choice import REPLICAS_MAX
 from tarry.protocol.message import Message
 from tarry.protocol.messages import find_coordinator as messages
 from tarry.protocol.messages.find_coordinator import (
@@ -37,8 +39,8 @@ _REFUSALS: Final[dict[int, str]] = {
 
 
 def handle(
+    long_answers: LongAnswers,
     coordinators: Coordinators,
-    topics: Topics,
     changes: MetadataChanges,
     view: ClusterView,
     context: RequestContext,
@@ -46,8 +48,8 @@ def handle(
 ) -> Message | None:
     """Answer with this broker, once the topic that keeps the coordinator is there."""
     coordinator = coordinators.of_key_type(request.key_type)
-    if coordinator is None or coordinator.topic in topics:
-        return _response(coordinator, view, context, request)
+    if coordinator is None or view.state.topic(coordinator.topic) is not None:
+        return _response(long_answers, coordinator, view, context, request)
 
     # In a cluster it waits for as many brokers as its settings want: what is written on fewer would
     # be lost with them.
@@ -57,29 +59,26 @@ def handle(
         brokers = min(coordinator.factor_wanted(changes.settings, registered), REPLICAS_MAX)
     change = changes.creation([coordinator.topic_wanted(changes.settings, brokers)])
 
-    def answer(error_code: int, sentence: str) -> Message:
+    def answer(error_code: int, sentence: str) -> Message | None:
         for outcome in change.outcomes:
             if outcome.error_code == errors.INVALID_REPLICATION_FACTOR:
                 context.report(f"{coordinator.topic} is not made yet: {outcome.message}")
-        return _response(coordinator, view, context, request)
+        return _response(long_answers, coordinator, view, context, request)
 
     changes.ask(context, change, answer, CREATE_TIMEOUT_MS)
     return None
 
 
 def _response(
+    long_answers: LongAnswers,
     coordinator: Coordinator[Any] | None,
     view: ClusterView,
     context: RequestContext,
     request: FindCoordinatorRequest,
-) -> FindCoordinatorResponse:
+) -> Message | None:
     if context.api_version >= VERSION_OF_BATCHES:
-        return FindCoordinatorResponse(
-            coordinators=[
-                _coordinator(coordinator, view, context, key, request.key_type)
-                for key in request.coordinator_keys
-            ]
-        )
+        answer = LongAnswer(context)
+        return long_answers.begin(answer, _steps(answer, coordinator, view, request))
     found = _coordinator(coordinator, view, context, request.key, request.key_type)
     return FindCoordinatorResponse(
         error_code=found.error_code,
@@ -88,6 +87,18 @@ def _response(
         host=found.host,
         port=found.port,
     )
+
+
+def _steps(
+    answer: LongAnswer,
+    coordinator: Coordinator[Any] | None,
+    view: ClusterView,
+    request: FindCoordinatorRequest,
+) -> Iterator[int]:
+    answer.open(FindCoordinatorResponse())
+    for key in once(request.coordinator_keys):
+        answer.add(_coordinator(coordinator, view, answer.context, key, request.key_type))
+        yield 1
 
 
 def _coordinator(
@@ -106,14 +117,13 @@ def _coordinator(
             "transactions" if key_type == TRANSACTION else "",
         )
         return _none(key, _refusal_code(context, key_type), sentence)
-    leader_id = coordinator.leader_of(key)
-    if leader_id == view.own_id:
-        shard = coordinator.shard_of(key)
+    index = coordinator.index_of(key)
+    leader_id = -1
+    if index >= 0:
+        row = view.state.topics[coordinator.topic].partitions[index]
         # One that rests is led elsewhere by now, or may be: another broker tells it.
-        is_missing = shard is None or shard.runtime.rests()
-    else:
-        is_missing = not view.is_reachable(leader_id)
-    if is_missing:
+        leader_id = view.leader(coordinator.topic, index, row)
+    if leader_id < 0 or (leader_id == view.own_id and coordinator.shard_of(key) is None):
         return _none(
             key,
             errors.COORDINATOR_NOT_AVAILABLE,

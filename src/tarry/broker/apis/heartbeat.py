@@ -5,8 +5,8 @@ from __future__ import annotations
 from tarry.base import errors
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.request import RequestContext
-from tarry.group.membership import decide_heartbeat
-from tarry.group.requests import HeartbeatRequest
+from tarry.group.classic.kind import CLASSIC
+from tarry.group.classic.membership import decide_heartbeat
 from tarry.protocol.message import Message
 from tarry.protocol.messages import heartbeat
 
@@ -21,13 +21,12 @@ def handle(
         error_code = errors.NONE
     if shard is None:
         return heartbeat.HeartbeatResponse(error_code=error_code)
-    group = shard.group(request.group_id)
-    asked = HeartbeatRequest(
-        0, request.member_id, request.group_instance_id, generation_id=request.generation_id
+    group = shard.groups.of_kind(CLASSIC, request.group_id)
+    if group is None:
+        return heartbeat.HeartbeatResponse(error_code=errors.UNKNOWN_MEMBER_ID)
+    error_code, member = decide_heartbeat(
+        group, request.member_id, request.group_instance_id, request.generation_id
     )
-    decision = decide_heartbeat(group, asked, coordinator.moment())
-    # The one decision that always answers at once: no ticket is needed.
-    error_code = decision.answers.pop().error_code
-    if decision.heartbeats:
-        shard.carry_out(group, decision)
+    if member is not None:
+        shard.hear(group, member.member_id, member.session_timeout_ms)
     return heartbeat.HeartbeatResponse(error_code=error_code)

@@ -12,7 +12,7 @@ from typing import Final
 from tarry.base import errors
 from tarry.broker.metadata.changes import ChangeRequest, MetadataChanges
 from tarry.broker.request import RequestContext
-from tarry.cluster.producer_ids import NONE_LEFT, ProducerIds
+from tarry.cluster.decisions.producer_ids import NONE_LEFT, ProducerIds
 from tarry.protocol.message import Message
 from tarry.protocol.messages.init_producer_id import (
     InitProducerIdRequest,

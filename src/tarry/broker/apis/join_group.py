@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from tarry.base import errors
 from tarry.base.doors import Random
+from tarry.base.limits import PROTOCOLS_PER_MEMBER_MAX
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.joining import decide_join
-from tarry.group.requests import JoinAnswer, JoinRequest, kept_reason
+from tarry.group.classic.joining import decide_join
+from tarry.group.classic.kind import CLASSIC
+from tarry.group.classic.requests import (
+    JoinAnswer,
+    JoinRequest,
+    kept_reason,
+)
 from tarry.protocol.message import Message
 from tarry.protocol.messages.join_group import (
     JoinGroupRequest,
@@ -29,6 +36,8 @@ class AskedJoin(Asked[JoinAnswer]):
     """A JoinGroup that waits for its round."""
 
     def answer(self, answer: JoinAnswer) -> None:
+        if answer.reason:
+            self.context.report(f"JoinGroup: {answer.reason}", "metadata")
         self.context.respond(response_of(answer, self.context.api_version))
 
 
@@ -40,7 +49,14 @@ def handle(
 ) -> Message | None:
     """Decide now; the answer comes when the join phase ends, or at once."""
     shard, error_code = coordinator.find_named(request.group_id)
-    if shard is None:
+    group = None if shard is None else shard.groups.of_kind(CLASSIC, request.group_id)
+    if shard is not None and group is None:
+        # Kafka answers this code where the group's kind takes no classic members.
+        error_code = errors.INCONSISTENT_GROUP_PROTOCOL
+    if len(request.protocols) > PROTOCOLS_PER_MEMBER_MAX:
+        context.report(f"a member offers at most {PROTOCOLS_PER_MEMBER_MAX} protocols")
+        group, error_code = None, errors.INCONSISTENT_GROUP_PROTOCOL
+    if shard is None or group is None:
         refusal = JoinAnswer(0, error_code, member_id=request.member_id)
         return response_of(refusal, context.api_version)
     timeout_ms = request.session_timeout_ms
@@ -61,7 +77,6 @@ def handle(
         may_skip_assignment=context.api_version >= VERSION_OF_SKIPPED_ASSIGNMENTS,
         reason=kept_reason(request.reason),
     )
-    group = shard.group(request.group_id)
     shard.carry_out(group, decide_join(group, asked, coordinator.moment(), random))
     return None
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from tarry.base import errors
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
-from tarry.broker.coordinator.tickets import Asked
+from tarry.broker.coordinator.tickets import NO_TICKET, Asked
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
+from tarry.broker.once import ELEMENTS_PER_UNIT
 from tarry.broker.request import RequestContext
-from tarry.group.membership import decide_leave
-from tarry.group.requests import (
+from tarry.group.classic.kind import CLASSIC
+from tarry.group.classic.membership import decide_leave
+from tarry.group.classic.requests import (
     LeaveAnswer,
     LeaveRequest,
     LeavingMember,
@@ -26,54 +30,84 @@ from tarry.protocol.messages.leave_group import (
 VERSION_OF_BATCHES: Final = 3
 
 
-class AskedLeave(Asked[LeaveAnswer]):
-    """A LeaveGroup; answered at once, whatever it causes."""
+# Members that leave in one step.  The group rebalances once a step, so a step takes many.
+MEMBERS_PER_DECISION: Final = 250
 
-    def __init__(self, context: RequestContext, members: tuple[LeavingMember, ...]) -> None:
+
+class AskedLeave(Asked[LeaveAnswer]):
+    """A LeaveGroup request, or a portion of one.  Its answer does not wait for the rebalance."""
+
+    def __init__(self, context: RequestContext) -> None:
         super().__init__(context)
-        self.members = members
+        self.given: LeaveAnswer | None = None
 
     def answer(self, answer: LeaveAnswer) -> None:
-        codes = answer.member_error_codes
-        if self.context.api_version < VERSION_OF_BATCHES:
-            error_code = answer.error_code or (codes[0] if codes else errors.NONE)
-            self.context.respond(LeaveGroupResponse(error_code=error_code))
-            return
-        self.context.respond(
-            LeaveGroupResponse(error_code=answer.error_code, members=_rows(self.members, codes))
-        )
+        self.given = answer
 
 
 def handle(
-    coordinator: GroupCoordinator, context: RequestContext, request: LeaveGroupRequest
+    long_answers: LongAnswers,
+    coordinator: GroupCoordinator,
+    context: RequestContext,
+    request: LeaveGroupRequest,
 ) -> Message | None:
     """Decide about every member on its own: each has an answer."""
-    shard, error_code = coordinator.find_named(request.group_id)
-    if shard is None:
-        return LeaveGroupResponse(error_code=error_code)
     if context.api_version < VERSION_OF_BATCHES:
-        members: tuple[LeavingMember, ...] = (LeavingMember(request.member_id),)
-    else:
-        members = tuple(
-            LeavingMember(each.member_id, each.group_instance_id, kept_reason(each.reason))
-            for each in request.members
-        )
-    group = shard.group(request.group_id)
-    if not group.exists and context.api_version >= VERSION_OF_BATCHES:
-        # As in Kafka: nobody is a member there, and the request as such is right.
-        return LeaveGroupResponse(
-            members=_rows(members, (errors.UNKNOWN_MEMBER_ID,) * len(members))
-        )
-    asked = LeaveRequest(coordinator.ticket(AskedLeave(context, members)), members)
-    shard.carry_out(group, decide_leave(group, asked, coordinator.moment()))
-    return None
+        member = LeavingMember(request.member_id)
+        answer = _leave(coordinator, context, request.group_id, (member,))
+        codes = answer.member_error_codes
+        return LeaveGroupResponse(error_code=answer.error_code or (codes[0] if codes else 0))
+    long_answer = LongAnswer(context, must_end=True)
+    return long_answers.begin(long_answer, _steps(long_answer, coordinator, context, request))
 
 
-def _rows(members: tuple[LeavingMember, ...], codes: tuple[int, ...]) -> list[MemberResponse]:
-    """Make a row for each member that has a code: none has if the request as such was refused."""
-    return [
-        MemberResponse(
-            member_id=each.member_id, group_instance_id=each.instance_id, error_code=code
+def _steps(
+    long_answer: LongAnswer,
+    coordinator: GroupCoordinator,
+    context: RequestContext,
+    request: LeaveGroupRequest,
+) -> Iterator[int]:
+    named: dict[tuple[str, str | None], LeavingMember] = {}
+    for number, each in enumerate(request.members, start=1):
+        named[each.member_id, each.group_instance_id] = LeavingMember(
+            each.member_id, each.group_instance_id, kept_reason(each.reason)
         )
-        for each, code in zip(members, codes, strict=False)
-    ]
+        if number % ELEMENTS_PER_UNIT == 0:
+            yield 1
+    members = tuple(named.values())
+    for start in range(0, max(len(members), 1), MEMBERS_PER_DECISION):
+        portion = members[start : start + MEMBERS_PER_DECISION]
+        answer = _leave(coordinator, context, request.group_id, portion)
+        if start == 0:
+            long_answer.open(LeaveGroupResponse(error_code=answer.error_code))
+            if answer.error_code != errors.NONE:
+                return
+        # A portion that is refused as a whole has one code and none for its members.
+        codes = answer.member_error_codes or (answer.error_code,) * len(portion)
+        for member, code in zip(portion, codes, strict=True):
+            long_answer.add(MemberResponse(member.member_id, member.instance_id, code))
+        yield 1 + len(portion)
+
+
+def _leave(
+    coordinator: GroupCoordinator,
+    context: RequestContext,
+    group_id: str,
+    members: tuple[LeavingMember, ...],
+) -> LeaveAnswer:
+    """Let members leave, and return their part of the answer."""
+    shard, error_code = coordinator.find_named(group_id)
+    if shard is None:
+        return LeaveAnswer(NO_TICKET, error_code)
+    group = shard.groups.of_kind(CLASSIC, group_id)
+    if group is None or not group.exists:
+        if context.api_version < VERSION_OF_BATCHES:
+            return LeaveAnswer(NO_TICKET, errors.UNKNOWN_MEMBER_ID)
+        # Such a group has no members, and the request as such is right, as in Kafka.
+        codes = (errors.UNKNOWN_MEMBER_ID,) * len(members)
+        return LeaveAnswer(NO_TICKET, member_error_codes=codes)
+    asked = AskedLeave(context)
+    leave = LeaveRequest(coordinator.ticket(asked), members)
+    shard.carry_out(group, decide_leave(group, leave, coordinator.moment()))
+    assert asked.given is not None
+    return asked.given

@@ -1,14 +1,16 @@
-"""ListConfigResources (key 74): what has settings that can be described.
+"""ListConfigResources (key 74): the resources that have settings.
 
-No client metrics and no groups: Kafka lists those of them that somebody has given settings, and
-here nobody can.
+Groups are listed that have settings of their own, as in Kafka.  No client metrics are listed: Tarry
+keeps no settings for them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from tarry.base import errors
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
 from tarry.broker.metadata.cluster_view import ClusterView
 from tarry.broker.metadata.config_changes import (
     RESOURCE_BROKER,
@@ -38,6 +40,7 @@ TYPES: Final = (
 
 
 def handle(
+    long_answers: LongAnswers,
     topics: Topics,
     view: ClusterView,
     context: RequestContext,
@@ -49,14 +52,19 @@ def handle(
         asked = [RESOURCE_CLIENT_METRICS]
     if any(each not in TYPES for each in asked):
         return ListConfigResourcesResponse(error_code=errors.UNSUPPORTED_VERSION)
-    return ListConfigResourcesResponse(
-        config_resources=[
-            ConfigResource(name, each)
-            for each in TYPES
-            if each in asked
-            for name in _names(topics, view, each)
-        ]
-    )
+    answer = LongAnswer(context)
+    return long_answers.begin(answer, _steps(answer, topics, view, dict.fromkeys(asked)))
+
+
+def _steps(
+    answer: LongAnswer, topics: Topics, view: ClusterView, asked: dict[int, None]
+) -> Iterator[int]:
+    answer.open(ListConfigResourcesResponse())
+    for each in TYPES:
+        if each in asked:
+            for name in _names(topics, view, each):
+                answer.add(ConfigResource(name, each))
+                yield 1
 
 
 def _names(topics: Topics, view: ClusterView, resource_type: int) -> list[str]:
@@ -64,4 +72,6 @@ def _names(topics: Topics, view: ClusterView, resource_type: int) -> list[str]:
         return [str(broker_id) for broker_id in view.broker_ids]
     if resource_type == RESOURCE_TOPIC:
         return topics.names()
+    if resource_type == RESOURCE_GROUP:
+        return sorted(view.state.group_configs)
     return []

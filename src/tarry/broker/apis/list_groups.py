@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
 from tarry.base import errors
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
+from tarry.broker.once import ELEMENTS_PER_UNIT
 from tarry.broker.request import RequestContext
-from tarry.group.views import GROUP_TYPE, listed
+from tarry.group.views import without_case
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_groups import (
     ListedGroup,
@@ -13,24 +18,41 @@ from tarry.protocol.messages.list_groups import (
     ListGroupsResponse,
 )
 
+# To look at a group takes so little of the unit of work that long answers count in.
+GROUPS_PER_UNIT: Final = 10
+
 
 def handle(
-    coordinator: GroupCoordinator, context: RequestContext, request: ListGroupsRequest
+    long_answers: LongAnswers,
+    coordinator: GroupCoordinator,
+    context: RequestContext,
+    request: ListGroupsRequest,
 ) -> Message | None:
     """List groups; while some are being loaded the answer says so, and has none."""
     if coordinator.is_loading():
         return ListGroupsResponse(error_code=errors.COORDINATOR_LOAD_IN_PROGRESS)
-    response = ListGroupsResponse()
-    for shard in coordinator.shards.values():
+    answer = LongAnswer(context)
+    return long_answers.begin(answer, _steps(answer, coordinator, request))
+
+
+def _steps(
+    answer: LongAnswer, coordinator: GroupCoordinator, request: ListGroupsRequest
+) -> Iterator[int]:
+    answer.open(ListGroupsResponse())
+    states = without_case(request.states_filter)
+    types = without_case(request.types_filter)
+    yield (len(request.states_filter) + len(request.types_filter)) // ELEMENTS_PER_UNIT
+    for shard in list(coordinator.shards.values()):
         if shard.runtime.code() == errors.NOT_COORDINATOR:
             continue
-        for each in listed(shard.groups, request.states_filter, request.types_filter):
-            response.groups.append(
+        yield len(shard.groups.by_id) // GROUPS_PER_UNIT
+        for each in shard.groups.listed(states, types):
+            answer.add(
                 ListedGroup(
                     group_id=each.group_id,
                     protocol_type=each.protocol_type,
                     group_state=each.state,
-                    group_type=GROUP_TYPE,
+                    group_type=each.group_type,
                 )
             )
-    return response
+            yield 1

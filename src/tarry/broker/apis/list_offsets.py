@@ -1,26 +1,33 @@
 """ListOffsets (key 2): the offset at the beginning, at the end, or of a time.
 
 Special timestamps: -1 the end, -2 the beginning, -3 the largest timestamp (KIP-734), -4 the
-beginning of what is local, -5 the end of what is tiered (KIP-405; nothing is tiered here).
+beginning of what is local, -5 the end of what is tiered (KIP-405), -6 the beginning of what waits
+to be tiered (KIP-1023; nothing is tiered here).
 Spark's connector sends many of these, so -1 and -2 never touch the disk.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
 from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
-from tarry.broker.reads import reader_of
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
+from tarry.broker.once import ELEMENTS_PER_UNIT
+from tarry.broker.reads import reader_of, refusal
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics, missing_code
-from tarry.partition.state import Partition, ReaderKind
+from tarry.partition.reader import LogReader
+from tarry.partition.replicated_log import ReplicatedLog
+from tarry.partition.topic import HostedTopic
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 
@@ -29,81 +36,122 @@ EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
 
 VERSION_OF_LEADER_EPOCHS: Final = 4
 VERSION_OF_NOT_AVAILABLE: Final = 5
 # The first version in which a special timestamp may be asked for.
-VERSION_OF: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+VERSION_OF: Final = {
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
 
 
-def handle(topics: Topics, context: RequestContext, request: ListOffsetsRequest) -> Message | None:
-    """Answer every partition on its own; a partition named twice is refused."""
-    response = ListOffsetsResponse()
+# A search by time reads from the disk and may unfold a large batch: one fills a turn's share.
+SEARCH_UNITS: Final = 500
+
+# Partitions by topic; None for one that is named again.
+Asked = dict[str, dict[int, ListOffsetsPartition | None]]
+
+
+def handle(
+    long_answers: LongAnswers, topics: Topics, context: RequestContext, request: ListOffsetsRequest
+) -> Message | None:
+    """Answer every partition on its own; a partition named twice is refused, once."""
+    answer = LongAnswer(context)
+    return long_answers.begin(answer, _steps(answer, topics, request))
+
+
+def _steps(answer: LongAnswer, topics: Topics, request: ListOffsetsRequest) -> Iterator[int]:
+    answer.open(ListOffsetsResponse())
     reader = reader_of(request.isolation_level)
-    for topic in request.topics:
-        hosted = topics.get(topic.name)
-        seen: dict[int, int] = {}
-        for asked in topic.partitions:
-            seen[asked.partition_index] = seen.get(asked.partition_index, 0) + 1
-        answers: list[ListOffsetsPartitionResponse] = []
-        for asked in topic.partitions:
-            answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
-            answer.timestamp = -1
-            answer.offset = -1
-            answer.leader_epoch = -1
-            partition = hosted.partition(asked.partition_index) if hosted is not None else None
-            if seen[asked.partition_index] > 1:
-                answer.error_code = errors.INVALID_REQUEST
-            elif partition is None:
-                answer.error_code = missing_code(hosted, asked.partition_index)
-            else:
-                _look_up(partition, asked, answer, reader, context.api_version)
-            if context.api_version < VERSION_OF_LEADER_EPOCHS:
-                answer.leader_epoch = -1
-            answers.append(answer)
-        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-    return response
+    asked = yield from _asked(request.topics)
+    for name, partitions in asked.items():
+        answer.open(ListOffsetsTopicResponse(name=name))
+        for index, each in partitions.items():
+            found = ListOffsetsPartitionResponse(partition_index=index)
+            found.timestamp = -1
+            found.offset = -1
+            found.leader_epoch = -1
+            is_search = _answer(topics.get(name), each, found, reader, answer.api_version)
+            if answer.api_version < VERSION_OF_LEADER_EPOCHS:
+                found.leader_epoch = -1
+            answer.add(found)
+            yield SEARCH_UNITS if is_search else 1
+        answer.close()
+
+
+def _asked(topics: list[ListOffsetsTopic]) -> Generator[int, None, Asked]:
+    asked: Asked = {}
+    for topic in topics:
+        rows = asked.setdefault(topic.name, {})
+        for each in topic.partitions:
+            rows[each.partition_index] = None if each.partition_index in rows else each
+        yield 1 + len(topic.partitions) // ELEMENTS_PER_UNIT
+    return asked
+
+
+def _answer(
+    hosted: HostedTopic | None,
+    asked: ListOffsetsPartition | None,
+    answer: ListOffsetsPartitionResponse,
+    reader: LogReader,
+    api_version: int,
+) -> bool:
+    """Answer a partition; return whether that took a search by time."""
+    index = answer.partition_index
+    partition = hosted.partition(index) if hosted is not None else None
+    if asked is None:
+        answer.error_code = errors.INVALID_REQUEST
+    elif partition is None:
+        answer.error_code = missing_code(hosted, index)
+    else:
+        return _look_up(partition, asked, answer, reader, api_version)
+    return False
 
 
 def _look_up(
-    partition: Partition,
+    partition: ReplicatedLog,
     asked: ListOffsetsPartition,
     answer: ListOffsetsPartitionResponse,
-    reader: ReaderKind,
+    reader: LogReader,
     api_version: int,
-) -> None:
-    answer.error_code = partition.epoch_error(asked.current_leader_epoch)
-    if answer.error_code == errors.NONE and not partition.may_act():
-        answer.error_code = errors.NOT_LEADER_OR_FOLLOWER
+) -> bool:
+    gone_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+    answer.error_code = refusal(partition, asked.current_leader_epoch, gone_code, reader)
     if answer.error_code != errors.NONE:
-        return
+        return False
     timestamp = asked.timestamp
     if timestamp < 0 and api_version < VERSION_OF.get(timestamp, 0):
         answer.error_code = errors.UNSUPPORTED_VERSION
-        return
+        return False
     if partition.is_behind_epoch() and timestamp not in (EARLIEST, EARLIEST_LOCAL):
         # KIP-207: the end of a new leader may lie below one that readers have seen.
         answer.error_code = errors.OFFSET_NOT_AVAILABLE
         if api_version < VERSION_OF_NOT_AVAILABLE:
             answer.error_code = errors.LEADER_NOT_AVAILABLE
-        return
+        return False
     end_offset = partition.readable_end(reader).offset
     if timestamp == LATEST:
         answer.offset = end_offset
-        answer.leader_epoch = partition.leader_epoch
+        answer.leader_epoch = partition.leadership.leader_epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
         answer.offset = partition.log.log_start_offset
         answer.leader_epoch = partition.log.epoch_at(answer.offset)
-    elif timestamp == LATEST_TIERED:
+    elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         pass
     elif timestamp < MAX_TIMESTAMP:
         answer.error_code = errors.UNSUPPORTED_VERSION
     else:
         _search(partition, timestamp, end_offset, answer)
+        return True
+    return False
 
 
 def _search(
-    partition: Partition, timestamp: int, end_offset: int, answer: ListOffsetsPartitionResponse
+    partition: ReplicatedLog, timestamp: int, end_offset: int, answer: ListOffsetsPartitionResponse
 ) -> None:
     try:
         if timestamp == MAX_TIMESTAMP:

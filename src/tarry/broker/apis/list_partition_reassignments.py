@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
+from tarry.broker.once import ELEMENTS_PER_UNIT, once_each
 from tarry.broker.request import RequestContext
-from tarry.cluster.state import ClusterState, TopicState, is_reassigned
+from tarry.cluster.state.state import ClusterState, TopicState, is_reassigned
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -16,28 +18,47 @@ from tarry.protocol.messages.list_partition_reassignments import (
 
 
 def handle(
-    state: ClusterState, context: RequestContext, request: ListPartitionReassignmentsRequest
+    long_answers: LongAnswers,
+    state: ClusterState,
+    context: RequestContext,
+    request: ListPartitionReassignmentsRequest,
 ) -> Message | None:
-    """Tell of those that are under way, among the partitions asked for; null asks for all."""
+    """List those that are under way, among the partitions asked for; null asks for all."""
+    answer = LongAnswer(context)
+    return long_answers.begin(answer, _steps(answer, state, request))
+
+
+def _steps(
+    answer: LongAnswer, state: ClusterState, request: ListPartitionReassignmentsRequest
+) -> Iterator[int]:
+    answer.open(ListPartitionReassignmentsResponse())
     if request.topics is None:
-        told = [_told(topic, range(len(topic.partitions))) for topic in state.topics.values()]
-    else:
-        asked: dict[str, dict[int, None]] = {}
-        for each in request.topics:
-            asked.setdefault(each.name, {}).update(dict.fromkeys(each.partition_indexes))
-        told = [
-            _told(topic, indexes)
-            for name, indexes in asked.items()
-            if (topic := state.topic(name)) is not None
-        ]
-    return ListPartitionReassignmentsResponse(topics=[topic for topic in told if topic.partitions])
+        for topic in list(state.topics.values()):
+            yield from _topic(answer, topic, range(len(topic.partitions)))
+        return
+    asked = yield from once_each(
+        ((each.name, each.partition_indexes) for each in request.topics), int
+    )
+    for name, indexes in asked.items():
+        named = state.topic(name)
+        if named is not None:
+            yield from _topic(answer, named, indexes)
+        yield 1
 
 
-def _told(topic: TopicState, indexes: Iterable[int]) -> OngoingTopicReassignment:
+def _topic(answer: LongAnswer, topic: TopicState, indexes: Iterable[int]) -> Iterator[int]:
+    """Add a topic if any of these partitions gets other replicas."""
     count = len(topic.partitions)
-    return OngoingTopicReassignment(
-        name=topic.name,
-        partitions=[
+    under_way = [
+        index for index in indexes if 0 <= index < count and is_reassigned(topic.partitions[index])
+    ]
+    yield 1 + count // ELEMENTS_PER_UNIT
+    if not under_way:
+        return
+    answer.open(OngoingTopicReassignment(name=topic.name))
+    for index in under_way:
+        row = topic.partitions[index]
+        answer.add(
             OngoingPartitionReassignment(
                 partition_index=index,
                 replicas=row.replicas,
@@ -45,7 +66,6 @@ def _told(topic: TopicState, indexes: Iterable[int]) -> OngoingTopicReassignment
                 adding_replicas=[each for each in row.adding if each not in row.removing],
                 removing_replicas=row.removing,
             )
-            for index in indexes
-            if 0 <= index < count and is_reassigned(row := topic.partitions[index])
-        ],
-    )
+        )
+        yield 1
+    answer.close()

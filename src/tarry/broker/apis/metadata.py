@@ -6,20 +6,22 @@ consent; the answer then waits until it is there, so that the client need not as
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from tarry.base import errors
+from tarry.base.partition_row import PartitionRow
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.metadata.cluster_view import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, ClusterView
+from tarry.broker.once import ELEMENTS_PER_UNIT
 from tarry.broker.request import RequestContext
-from tarry.cluster.records import PartitionRow
-from tarry.cluster.state import ClusterState, TopicState
-from tarry.cluster.topic_decisions import TopicResult, TopicWanted
-from tarry.cluster.topic_names import is_internal, name_fault
+from tarry.cluster.decisions.topic_decisions import TopicResult, TopicWanted
+from tarry.cluster.state.state import ClusterState, TopicState
+from tarry.cluster.state.topic_names import is_internal, name_fault
 from tarry.protocol.message import ZERO_UUID, Message
 from tarry.protocol.messages.metadata import (
     MetadataRequest,
-    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -36,23 +38,50 @@ CREATION_MS_MAX: Final = 5_000
 
 
 def handle(
-    view: ClusterView, changes: MetadataChanges, context: RequestContext, request: MetadataRequest
+    long_answers: LongAnswers,
+    view: ClusterView,
+    changes: MetadataChanges,
+    context: RequestContext,
+    request: MetadataRequest,
 ) -> Message | None:
-    """Answer at once, or when the topics to be made are there."""
-    if request.topics is not None and not _is_well_formed(request.topics, context.api_version):
-        return _malformed(request.topics)
-    missing = _missing(view.state, request) if request.allow_auto_topic_creation else []
-    if not missing or not changes.settings.auto_create_topics_enable:
-        return _answer(view, context, request, {})
-    # Those beyond what one change creates are unknown for now: clients ask for them again.
-    missing = missing[: changes.store.topics_max]
+    """Answer now, or when the topics to be made are there."""
+
+    def answer_later(refused: dict[str, int]) -> None:
+        answer = LongAnswer(context)
+        long_answers.begin(answer, _answer(answer, view, request, _once(request), refused))
+
+    answer = LongAnswer(context)
+    steps = _steps(answer, view, changes, request, answer_later)
+    return long_answers.begin(answer, steps)
+
+
+def _steps(
+    answer: LongAnswer,
+    view: ClusterView,
+    changes: MetadataChanges,
+    request: MetadataRequest,
+    answer_later: Callable[[dict[str, int]], None],
+) -> Iterator[int]:
+    """Answer, or ask for the topics that are not there and have the rest done when they are."""
+    asked = _once(request)
+    yield len(request.topics or ()) // ELEMENTS_PER_UNIT
+    if not _is_well_formed(asked, answer.api_version):
+        yield from _malformed(answer, asked)
+        return
+    missing: list[str] = []
+    if request.allow_auto_topic_creation and changes.settings.auto_create_topics_enable:
+        # Those beyond what one change creates are unknown for now: clients ask for them again.
+        missing = yield from _missing(view.state, asked, changes.store.topics_max)
+        missing = changes.auto_creations.admit(answer.context, missing)
+    if not missing:
+        yield from _answer(answer, view, request, asked, {})
+        return
     change = changes.creation([TopicWanted(name) for name in missing])
 
-    def answer(error_code: int, sentence: str) -> Message:
-        return _answer(view, context, request, _refused(change.outcomes))
+    def answer_then(error_code: int, sentence: str) -> None:
+        answer_later(_refused(change.outcomes))
 
-    changes.ask(context, change, answer, CREATION_MS_MAX)
-    return None
+    changes.ask(answer.context, change, answer_then, CREATION_MS_MAX)
 
 
 def _refused(outcomes: list[TopicResult]) -> dict[str, int]:
@@ -67,99 +96,98 @@ def _refused(outcomes: list[TopicResult]) -> dict[str, int]:
     }
 
 
-def _is_well_formed(topics: list[MetadataRequestTopic], api_version: int) -> bool:
+# A topic as it is asked for: by its name, or by its id.
+Asked = dict[tuple[str | None, bytes], None]
+
+
+def _once(request: MetadataRequest) -> Asked:
+    return dict.fromkeys((each.name, each.topic_id) for each in request.topics or ())
+
+
+def _is_well_formed(asked: Asked, api_version: int) -> bool:
     if api_version >= VERSION_OF_TOPIC_IDS:
-        return all(topic.name is not None or topic.topic_id != ZERO_UUID for topic in topics)
-    return all(topic.name is not None and topic.topic_id == ZERO_UUID for topic in topics)
+        return all(name is not None or topic_id != ZERO_UUID for name, topic_id in asked)
+    return all(name is not None and topic_id == ZERO_UUID for name, topic_id in asked)
 
 
-def _malformed(topics: list[MetadataRequestTopic]) -> MetadataResponse:
-    return MetadataResponse(
-        topics=[
+def _malformed(answer: LongAnswer, asked: Asked) -> Iterator[int]:
+    answer.open(MetadataResponse(error_code=errors.INVALID_REQUEST))
+    for name, topic_id in asked:
+        answer.add(
             MetadataResponseTopic(
-                error_code=errors.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id
+                error_code=errors.INVALID_REQUEST, name=name or "", topic_id=topic_id
             )
-            for topic in topics
-        ],
-        error_code=errors.INVALID_REQUEST,
-    )
+        )
+        yield 1
 
 
-def _missing(state: ClusterState, request: MetadataRequest) -> list[str]:
-    """Return the topics asked for by a possible name that are not there."""
-    names = {
-        topic.name: None
-        for topic in request.topics or []
-        if topic.name is not None and topic.topic_id == ZERO_UUID
-    }
-    return [
-        name
-        for name in names
-        if state.topic(name) is None and not name_fault(name) and not is_internal(name)
-    ]
+def _missing(state: ClusterState, asked: Asked, topics_max: int) -> Generator[int, None, list[str]]:
+    """Return the first topics asked for by a possible name that are not there."""
+    names: list[str] = []
+    for name, topic_id in asked:
+        if name is None or topic_id != ZERO_UUID or len(names) == topics_max:
+            continue
+        if state.topic(name) is None:
+            yield 1
+            if not name_fault(name) and not is_internal(name):
+                names.append(name)
+    return names
 
 
 # -- the answer
 
 
 def _answer(
-    view: ClusterView, context: RequestContext, request: MetadataRequest, refused: dict[str, int]
-) -> MetadataResponse:
+    answer: LongAnswer,
+    view: ClusterView,
+    request: MetadataRequest,
+    asked: Asked,
+    refused: dict[str, int],
+) -> Iterator[int]:
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(
                 node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack
             )
-            for each in view.brokers(context.connection.listener)
+            for each in view.brokers(answer.context.connection.listener)
         ],
         cluster_id=view.state.cluster_id,
         controller_id=view.controller_id,
-        topics=_topics(view, context, request, refused),
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
-    if request.include_topic_authorized_operations:
-        for topic in response.topics:
-            if topic.error_code == errors.NONE:
-                topic.topic_authorized_operations = TOPIC_OPERATIONS
-    return response
+    answer.open(response)
+    topics = view.state.topics
+    if request.topics is None or (not asked and answer.api_version < VERSION_OF_NULL_TOPICS):
+        for each in sorted(topics):
+            if each in topics:
+                yield from _described(answer, view, request, topics[each])
+        return
+    found: dict[tuple[str | None, bytes], None] = {}
+    for name, topic_id in asked:
+        # Names count for less than ids, which may come with a name.
+        wanted = name if topic_id == ZERO_UUID else None
+        if (wanted, topic_id) in found:
+            continue
+        found[wanted, topic_id] = None
+        topic = view.state.topic_by_id(topic_id) if wanted is None else view.state.topic(wanted)
+        if topic is not None:
+            yield from _described(answer, view, request, topic)
+            continue
+        answer.add(_unknown(answer.context, wanted, topic_id, refused))
+        yield 1
 
 
-def _topics(
-    view: ClusterView, context: RequestContext, request: MetadataRequest, refused: dict[str, int]
-) -> list[MetadataResponseTopic]:
-    cluster = view.state
-    asked = request.topics
-    if asked is None or (not asked and context.api_version < VERSION_OF_NULL_TOPICS):
-        return [_described(view, cluster.topics[name]) for name in sorted(cluster.topics)]
-    topics: dict[tuple[str | None, bytes], MetadataResponseTopic] = {}
-    for each in asked:
-        name = each.name if each.topic_id == ZERO_UUID else None
-        key = (name, each.topic_id)
-        if key not in topics:
-            topics[key] = _topic(view, context, name, each.topic_id, refused)
-    return list(topics.values())
-
-
-def _topic(
-    view: ClusterView,
-    context: RequestContext,
-    name: str | None,
-    topic_id: bytes,
-    refused: dict[str, int],
+def _unknown(
+    context: RequestContext, name: str | None, topic_id: bytes, refused: dict[str, int]
 ) -> MetadataResponseTopic:
-    if name is None:
-        topic = view.state.topic_by_id(topic_id)
-        error_code = errors.UNKNOWN_TOPIC_ID
-    else:
-        topic = view.state.topic(name)
+    error_code = errors.UNKNOWN_TOPIC_ID
+    if name is not None:
         error_code = refused.get(name, errors.UNKNOWN_TOPIC_OR_PARTITION)
         fault = name_fault(name)
         if fault:
             error_code = errors.INVALID_TOPIC_EXCEPTION
             context.report(f"invalid topic name: {fault}")
-    if topic is not None:
-        return _described(view, topic)
     return MetadataResponseTopic(
         error_code=error_code,
         name=name,
@@ -168,15 +196,20 @@ def _topic(
     )
 
 
-def _described(view: ClusterView, topic: TopicState) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=is_internal(topic.name),
-        partitions=[
-            _partition(view, topic.name, index, row) for index, row in enumerate(topic.partitions)
-        ],
+def _described(
+    answer: LongAnswer, view: ClusterView, request: MetadataRequest, topic: TopicState
+) -> Iterator[int]:
+    described = MetadataResponseTopic(
+        name=topic.name, topic_id=topic.topic_id, is_internal=is_internal(topic.name)
     )
+    if request.include_topic_authorized_operations:
+        described.topic_authorized_operations = TOPIC_OPERATIONS
+    answer.open(described)
+    yield 1
+    for index, row in enumerate(list(topic.partitions)):
+        answer.add(_partition(view, topic.name, index, row))
+        yield 1
+    answer.close()
 
 
 def _partition(

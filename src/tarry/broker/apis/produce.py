@@ -1,6 +1,7 @@
 """Produce (key 0): append batches and answer when they count.  Hot.
 
-Each partition is checked and appended on its own.  The answer is given after the turn's write at
+Each partition is checked and appended on its own; of a request of many, some a turn
+(`produce_steps`).  The answer is given after the turn's write at
 the earliest, so that a write that fails is never acknowledged, and with acks=-1 (or acks=1 under
 `flush.policy=commit`) when the records can no longer be lost.  With acks=0 nothing is answered, but
 the connection's next request that is no produce waits as if it were: it sees the records.
@@ -8,6 +9,7 @@ the connection's next request that is no produce waits as if it were: it sees th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import i64
@@ -15,7 +17,7 @@ from mypy_extensions import i64
 from tarry.base import errors
 from tarry.base.limits import OPENED_BATCHES_PER_TURN_MAX
 from tarry.base.turn import Turn
-from tarry.broker.delayed.produce import DelayedProduce, Produces, ProduceStatus
+from tarry.broker.delayed.produce import DelayedProduce, Produced, Produces, ProduceStatus
 from tarry.broker.delayed.recompressions import RecompressedProduce, Recompressions
 from tarry.broker.flushes import Flushes
 from tarry.broker.request import RequestContext
@@ -41,9 +43,18 @@ VERSION_OF_TOPIC_IDS: Final = 13
 # Who wants no answer says nothing of how long it may take.
 UNACKNOWLEDGED_MS_MAX: Final = 30_000
 
+# A request of more elements is appended in shares: a partition takes 20 µs, its write included, and
+# 150 where files are to be opened.
+LONG_PRODUCE_ELEMENTS: Final = 200
+
+NAMED_TWICE: Final = "a produce names each partition once"
+
 
 class ProduceHandler:
-    """Handler of produces, with what it needs of the broker."""
+    """Handler of produces, with what it needs of the broker.
+
+    `take_steps` handles a produce to many partitions.
+    """
 
     def __init__(
         self,
@@ -52,21 +63,26 @@ class ProduceHandler:
         flushes: Flushes,
         produces: Produces,
         recompressions: Recompressions,
+        *,
+        take_steps: Callable[[ProduceHandler, RequestContext, ProduceRequest], Message | None],
     ) -> None:
+        self.turn = turn
+        self.produces = produces
+        self.recompressions = recompressions
         self._topics = topics
-        self._turn = turn
         self._flushes = flushes
-        self._produces = produces
-        self._recompressions = recompressions
+        self._take_steps = take_steps
         # The number of the produce that is handled, so that it names each partition once.
         self._number: i64 = 0
 
     def handle(self, context: RequestContext, request: ProduceRequest) -> Message | None:
         """Append what can be appended; the answer follows from the broker's settling."""
+        if context.elements > LONG_PRODUCE_ELEMENTS:
+            return self._take_steps(self, context, request)
         if self._needs_steps(context, request):
             produce = ProduceInSteps(self, context, request)
             self._collect(produce)
-            if not self._recompressions.try_finish_or_wait(produce):
+            if not self.recompressions.try_finish_or_wait(produce):
                 return None
             return produce.append()
         return self.append_all(context, request, None)
@@ -74,25 +90,26 @@ class ProduceHandler:
     def _needs_steps(self, context: RequestContext, request: ProduceRequest) -> bool:
         opened = 0
         for asked_topic in request.topic_data:
-            hosted = self._hosted(context, asked_topic)
+            hosted = self.hosted(context, asked_topic)
             if hosted is None:
                 continue
             if hosted.recompresses():
                 return True
             for asked in asked_topic.partition_data:
-                if self._may_open(hosted, asked):
+                if self.may_open(hosted, asked):
                     opened += 1
                     if opened > OPENED_BATCHES_PER_TURN_MAX:
                         return True
         return False
 
-    def _may_open(self, hosted: HostedTopic, asked: PartitionProduceData) -> bool:
+    def may_open(self, hosted: HostedTopic, asked: PartitionProduceData) -> bool:
+        """Return whether the batch for a partition has to be opened before it is appended."""
         partition = hosted.partition(asked.index)
         records = asked.records
         return (
             partition is not None
             and isinstance(records, Window)
-            and may_open(partition.config, records, self._turn.now_wall_ms)
+            and may_open(partition.config, records, self.turn.now_wall_ms)
         )
 
     def append_all(
@@ -104,41 +121,50 @@ class ProduceHandler:
         """Append each batch, `made` in place of those that were made anew."""
         response = ProduceResponse()
         statuses: list[ProduceStatus] = []
-        self._number += 1
-        must_wait = False
+        self.begin()
+        must_wait = is_any_refused = False
         for topic_index, asked_topic in enumerate(request.topic_data):
             topic_answer = TopicProduceResponse(
                 name=asked_topic.name, topic_id=asked_topic.topic_id
             )
             response.responses.append(topic_answer)
-            hosted = self._hosted(context, asked_topic)
+            hosted = self.hosted(context, asked_topic)
             for index, asked in enumerate(asked_topic.partition_data):
                 answer = PartitionProduceResponse(index=asked.index)
                 topic_answer.partition_responses.append(answer)
                 ready = None if made is None else made.get((topic_index, index))
-                status = self._produce_partition(context, request, hosted, asked, answer, ready)
+                status = self.append_one(context, request, hosted, asked, answer, ready)
                 statuses.append(status)
                 must_wait = must_wait or status.is_pending
-        timeout_ms = max(request.timeout_ms, 0)
+                is_any_refused = is_any_refused or answer.error_code != errors.NONE
         if request.acks == 0:
             if _is_refused_unacknowledged(context, statuses):
                 return None
             if not must_wait:
                 context.respond_nothing()
                 return None
-            timeout_ms = UNACKNOWLEDGED_MS_MAX
         if not must_wait:
-            if self._produces.add_hints is not None:
-                self._produces.add_hints(context, response)
+            if is_any_refused:
+                self.produces.hints.add_to_produce(context, response)
             return response
-        self._produces.settle_after_write(
-            DelayedProduce(
-                context, request.acks, statuses, response, self._turn.now_ms + timeout_ms
-            )
-        )
+        produced = Produced(context, request.acks, statuses, response, self.produces.hints)
+        self.wait_for(produced, request)
         return None
 
-    def _hosted(self, context: RequestContext, asked_topic: TopicProduceData) -> HostedTopic | None:
+    def wait_for(self, produced: Produced, request: ProduceRequest) -> None:
+        """Have what was appended in this turn answered when it counts, or when time is up."""
+        timeout_ms = UNACKNOWLEDGED_MS_MAX if request.acks == 0 else max(request.timeout_ms, 0)
+        deadline_ms = self.turn.now_ms + timeout_ms
+        self.produces.settle_after_write(DelayedProduce(deadline_ms, produced))
+
+    def begin(self) -> None:
+        """Begin a produce, or a share of one: what is appended until the next names no partition
+        twice.
+        """
+        self._number += 1
+
+    def hosted(self, context: RequestContext, asked_topic: TopicProduceData) -> HostedTopic | None:
+        """Return the topic that a produce names, as its version does, or None."""
         if context.api_version >= VERSION_OF_TOPIC_IDS:
             return self._topics.with_id(asked_topic.topic_id)
         return self._topics.get(asked_topic.name)
@@ -147,7 +173,7 @@ class ProduceHandler:
         """Name the batches that are to be made anew or opened."""
         context = produce.context
         for topic_index, asked_topic in enumerate(produce.request.topic_data):
-            hosted = self._hosted(context, asked_topic)
+            hosted = self.hosted(context, asked_topic)
             if hosted is None or hosted.is_internal:
                 continue
             for index, asked in enumerate(asked_topic.partition_data):
@@ -155,10 +181,10 @@ class ProduceHandler:
                 records = asked.records
                 if partition is None or not isinstance(records, Window):
                     continue
-                if hosted.recompresses() or self._may_open(hosted, asked):
+                if hosted.recompresses() or self.may_open(hosted, asked):
                     produce.add(topic_index, index, partition, records)
 
-    def _produce_partition(
+    def append_one(
         self,
         context: RequestContext,
         request: ProduceRequest,
@@ -167,10 +193,8 @@ class ProduceHandler:
         answer: PartitionProduceResponse,
         ready: Recompression | None,
     ) -> ProduceStatus:
-        turn = self._turn
-        answer.base_offset = -1
-        answer.log_append_time_ms = -1
-        answer.log_start_offset = -1
+        """Check the batch for one partition and append it, or say in `answer` why not."""
+        answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
         if request.acks < -1 or request.acks > 1:
             answer.error_code = errors.INVALID_REQUIRED_ACKS
             return ProduceStatus(None, 0, answer)
@@ -178,7 +202,7 @@ class ProduceHandler:
         if partition is None:
             answer.error_code = _missing_code(hosted, asked.index, context.api_version)
             return ProduceStatus(None, 0, answer)
-        if partition.door.is_lease_over and not partition.may_act():
+        if partition.leadership.rests():
             answer.error_code = errors.NOT_LEADER_OR_FOLLOWER
             answer.error_message = "this broker has lost its lease and may be dead to the others"
             return ProduceStatus(None, 0, answer)
@@ -188,7 +212,7 @@ class ProduceHandler:
             return ProduceStatus(None, 0, answer)
         if partition.produce_number == self._number:
             answer.error_code = errors.INVALID_REQUEST
-            answer.error_message = "a produce names each partition once"
+            answer.error_message = NAMED_TWICE
             return ProduceStatus(None, 0, answer)
         partition.produce_number = self._number
         records = asked.records
@@ -196,28 +220,30 @@ class ProduceHandler:
             answer.error_code = errors.INVALID_RECORD
             answer.error_message = "a produce needs one record batch for each partition"
             return ProduceStatus(None, 0, answer)
+        acks, version, writer = request.acks, context.api_version, context.connection.id
         if ready is None:
-            result = append_as_leader(partition, records, request.acks, context.api_version, turn)
+            result = append_as_leader(partition, records, acks, version, self.turn, writer)
         elif ready.partition is partition:
-            result = ready.append(request.acks, turn)
+            result = ready.append(acks, self.turn, writer)
         else:
             # The topic was deleted meanwhile, and made again.
             answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
             return ProduceStatus(None, 0, answer)
         if result.has_opened:
-            turn.opened_batches += 1
+            self.turn.opened_batches += 1
         if result.error_code != errors.NONE:
             _refuse(answer, result)
             if result.error_code == errors.CORRUPT_MESSAGE:
                 # Bytes that change on their way are a fault of a network or a memory: worth a line.
                 context.report(f"a batch for {partition.name} came damaged: {result.message}")
             return ProduceStatus(None, 0, answer)
-        if result.is_appended:
-            self._flushes.touch(partition)
+        log = result.log
+        if result.is_appended and log is not None:
+            self._flushes.touch(log)
         answer.base_offset = result.base_offset
         answer.log_append_time_ms = result.log_append_time_ms
         answer.log_start_offset = partition.log.log_start_offset
-        return ProduceStatus(partition, result.required_offset, answer)
+        return ProduceStatus(log, result.required_offset, answer)
 
 
 def _missing_code(hosted: HostedTopic | None, index: int, api_version: int) -> int:

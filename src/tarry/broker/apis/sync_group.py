@@ -8,8 +8,9 @@ from tarry.base import errors
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.membership import decide_sync
-from tarry.group.requests import SyncAnswer, SyncRequest
+from tarry.group.classic.kind import CLASSIC
+from tarry.group.classic.membership import decide_sync
+from tarry.group.classic.requests import SyncAnswer, SyncRequest
 from tarry.protocol.message import Message
 from tarry.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -21,6 +22,8 @@ class AskedSync(Asked[SyncAnswer]):
     """A SyncGroup that waits for the leader's assignment."""
 
     def answer(self, answer: SyncAnswer) -> None:
+        if answer.reason:
+            self.context.report(f"SyncGroup: {answer.reason}", "metadata")
         self.context.respond(
             SyncGroupResponse(
                 error_code=answer.error_code,
@@ -45,6 +48,9 @@ def handle(
         request.protocol_type is None or request.protocol_name is None
     ):
         return SyncGroupResponse(error_code=errors.INCONSISTENT_GROUP_PROTOCOL)
+    group = shard.groups.of_kind(CLASSIC, request.group_id)
+    if group is None:
+        return SyncGroupResponse(error_code=errors.UNKNOWN_MEMBER_ID)
     asked = SyncRequest(
         coordinator.ticket(AskedSync(context)),
         request.member_id,
@@ -54,6 +60,5 @@ def handle(
         protocol_name=request.protocol_name,
         assignments=tuple((each.member_id, each.assignment) for each in request.assignments),
     )
-    group = shard.group(request.group_id)
     shard.carry_out(group, decide_sync(group, asked, coordinator.moment()))
     return None

@@ -7,7 +7,7 @@ from typing import Final
 from tarry.base import errors
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
-from tarry.cluster.unregistration import Unregistration
+from tarry.cluster.decisions.unregistration import Unregistration
 from tarry.protocol.message import Message
 from tarry.protocol.messages.unregister_broker import (
     UnregisterBrokerRequest,

@@ -8,15 +8,17 @@ from typing import Any, Generic, TypeVar
 from mypy_extensions import mypyc_attr
 
 from tarry.base import errors
+from tarry.base.partition_row import PartitionRow
 from tarry.base.placement import partition_of_key
 from tarry.base.settings import Settings
 from tarry.broker.coordinator.loader import Chore, Loader
 from tarry.broker.coordinator.runtime import ShardContext, ShardRuntime, ShardState
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.part import Part
-from tarry.cluster.state import ClusterState, is_led
-from tarry.cluster.topic_decisions import TopicWanted
-from tarry.partition.state import Partition
+from tarry.cluster.decisions.topic_decisions import TopicWanted
+from tarry.cluster.state.state import ClusterState
+from tarry.partition.leadership import Leadership
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.partition.topic import HostedTopic
 from tarry.purgatory.purgatory import Purgatory
 
@@ -44,7 +46,7 @@ class Coordinator(Part, Generic[S]):
         self._to_load: dict[ShardRuntime, None] = {}
         self._chores: deque[Chore] = deque()
 
-    def new_shard(self, partition: Partition) -> S:
+    def new_shard(self, partition: ReplicatedLog) -> S:
         """Return an empty shard."""
         raise NotImplementedError
 
@@ -73,17 +75,6 @@ class Coordinator(Part, Generic[S]):
         topic = self.cluster.topics.get(self.topic)
         return -1 if topic is None else partition_of_key(key, len(topic.partitions))
 
-    def leader_of(self, key: str) -> int:
-        """Return the id of the broker that leads the partition of this key; -1 if there is none."""
-        index = self.index_of(key)
-        if index < 0:
-            return -1
-        row = self.cluster.topics[self.topic].partitions[index]
-        if self.cluster.brokers and not is_led(self.cluster, row):
-            # Who has restarted leads nothing until it has claimed it.
-            return -1
-        return row.leader_id
-
     def find(self, key: str) -> tuple[S | None, int]:
         """Return the shard that can decide about this key, or None with the error to answer."""
         shard = self.shard_of(key)
@@ -99,15 +90,39 @@ class Coordinator(Part, Generic[S]):
     # -- partitions come and go
 
     def on_hosted(self, hosted: HostedTopic) -> None:
-        """Load the partitions of the topic that are new here."""
+        """Load the partitions that are new here, if this topic keeps the coordinator."""
+        if hosted.name != self.topic:
+            return
         for partition in hosted.partitions.values():
-            if partition.index not in self.shards:
+            if partition.leadership.index not in self.shards:
                 self.load(partition)
 
-    def load(self, partition: Partition) -> None:
+    def on_role(
+        self, leadership: Leadership, before: PartitionRow | None, was_leader: bool
+    ) -> None:
+        """Load a partition that is led here from now on, or give it up.
+
+        A shard belongs to one leader epoch: in another one, even of this broker's, it is loaded
+        again, since another leader may have written in between; but not in the next one, which
+        comes where another life of this process goes on in the place of the one before.
+        """
+        # A new replica is loaded with its topic.
+        if leadership.topic != self.topic or before is None:
+            return
+        is_leader = leadership.is_leader
+        if before.leader_epoch == leadership.leader_epoch and was_leader == is_leader:
+            return
+        if was_leader and is_leader and _is_next_epoch(before, leadership.row):
+            return
+        if was_leader:
+            self.unload(leadership.records)
+        if is_leader:
+            self.load(leadership.records)
+
+    def load(self, partition: ReplicatedLog) -> None:
         """Begin to load a partition that is led here from now on."""
         shard = self.new_shard(partition)
-        self.shards[partition.index] = shard
+        self.shards[partition.leadership.index] = shard
         log = partition.log
         if log.flaw_offset < 0 and log.log_start_offset >= log.log_end_offset:
             shard.runtime.error_code = errors.NONE
@@ -116,11 +131,11 @@ class Coordinator(Part, Generic[S]):
         else:
             self._to_load[shard.runtime] = None
 
-    def unload(self, partition: Partition) -> None:
+    def unload(self, partition: ReplicatedLog) -> None:
         """Give a partition up: it is led elsewhere from now on, or gone."""
-        shard = self.shards.get(partition.index)
+        shard = self.shards.get(partition.leadership.index)
         if shard is not None and shard.runtime.partition is partition:
-            del self.shards[partition.index]
+            del self.shards[partition.leadership.index]
             self._to_load.pop(shard.runtime, None)
             shard.runtime.unload()
 
@@ -137,11 +152,12 @@ class Coordinator(Part, Generic[S]):
 
     # -- the turn
 
-    def on_moved(self, partition: Partition) -> None:
-        if partition.topic != self.topic:
+    def on_moved(self, partition: ReplicatedLog) -> None:
+        leadership = partition.leadership
+        if leadership.topic != self.topic:
             return
-        shard = self.shards.get(partition.index)
-        if shard is not None:
+        shard = self.shards.get(leadership.index)
+        if shard is not None and shard.runtime.partition is partition:
             self._advanced[shard.runtime] = None
 
     def settle(self) -> None:
@@ -194,3 +210,11 @@ class Coordinator(Part, Generic[S]):
     def waiting(self) -> int:
         """Number of requests that wait for an answer."""
         return self.tickets.waiting
+
+
+def _is_next_epoch(before: PartitionRow, after: PartitionRow) -> bool:
+    """Return whether nobody can have led between the two, nor be elected out of sync."""
+    return (
+        after.leader_epoch == before.leader_epoch + 1
+        and after.unclean_epoch == before.unclean_epoch
+    )

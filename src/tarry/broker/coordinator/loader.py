@@ -12,6 +12,7 @@ from typing import Any, Final
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
 from tarry.broker.coordinator.runtime import ShardRuntime, ShardState
+from tarry.log.segments import LogPosition
 from tarry.records.batch import decode_batch_header
 from tarry.records.record import decode_records
 
@@ -22,7 +23,11 @@ BATCH_BYTES_MAX: Final = 1 << 30
 
 
 class Chore:
-    """Work on much of a coordinator's state, in steps of a few milliseconds, one step a turn."""
+    """Work on much of a coordinator's state, in steps of a few milliseconds, one step a turn.
+
+    As long as there is a chore a turn is due at once: it must not wait for what time, disk or
+    other brokers bring, only for other chores.
+    """
 
     def step(self) -> bool:
         """Do a part; True when all is done."""
@@ -36,8 +41,10 @@ class Loader(Chore):
         self.runtime = runtime
         self.shards = shards
         self.began_ms = runtime.context.turn.now_ms
+        runtime.is_being_read = True
         self._offset: int = runtime.partition.log.log_start_offset
-        self._end = runtime.partition.high_watermark_position
+        # The high watermark when the first step is done: the load reads up to there.
+        self._end: LogPosition | None = None
         self._load = runtime.state.begin_load()
         self._is_read = False
 
@@ -49,6 +56,7 @@ class Loader(Chore):
         try:
             is_loaded = self._step()
         except (CorruptData, StorageError) as error:
+            runtime.is_being_read = False
             runtime.error_code = errors.COORDINATOR_NOT_AVAILABLE
             runtime.context.logger.error(
                 "the %s of %s cannot be loaded: %s; restore its directory from a copy",
@@ -58,6 +66,7 @@ class Loader(Chore):
             )
             return True
         if is_loaded:
+            runtime.is_being_read = False
             runtime.error_code = errors.NONE
             self._tell()
         return is_loaded
@@ -69,10 +78,13 @@ class Loader(Chore):
             raise CorruptData(log.flaw_reason)
         if self._is_read:
             return self._load.step()
-        region = log.read(self._offset, self._end, READ_BYTES, True)
+        end = self._end
+        if end is None:
+            end = self._end = log.position_of(self.runtime.partition.high_watermark)
+        region = log.read(self._offset, end, READ_BYTES, True)
         if region is not None:
             self._offset = self._add_batches(region.file.read(region.position, region.size))
-        self._is_read = region is None or self._offset >= self._end.offset
+        self._is_read = region is None or self._offset >= end.offset
         return False
 
     def _add_batches(self, data: bytes) -> int:

@@ -1,7 +1,7 @@
 """Appends on their way into an internal topic, and the requests that wait for them.
 
 Such a request waits for the high watermark under the key of the partition.  Expired, it is told
-REQUEST_TIMED_OUT; the records stay, and count once they are durable.
+COORDINATOR_NOT_AVAILABLE; the records stay, and count once they are durable.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from tarry.broker.coordinator.recorded import DelayedRecorded, PendingAppend
 from tarry.broker.coordinator.tickets import NO_TICKET, Tickets
 from tarry.broker.flushes import Flushes
 from tarry.partition.leader import append_own
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.purgatory.purgatory import Purgatory
 from tarry.records.batch import BatchHeader
 from tarry.records.builder import BatchBuilder
@@ -92,7 +92,7 @@ class ShardState(Generic[R, A]):
     records mean, and for whom.
     """
 
-    def __init__(self, partition: Partition, context: ShardContext) -> None:
+    def __init__(self, partition: ReplicatedLog, context: ShardContext) -> None:
         self.runtime = ShardRuntime(self, partition, context)
 
     def encode(self, record: R) -> tuple[bytes, bytes | None]:
@@ -120,25 +120,67 @@ class ShardState(Generic[R, A]):
         raise NotImplementedError
 
     def on_stall(self) -> None:
-        """React to a stop of the whole process, in which nobody could be heard."""
+        """React to the end of a time in which nobody could be heard: the process was stopped, or
+        another broker might have led the partition.
+        """
 
     def on_stop(self) -> None:
         """Answer requests that would outlast the broker, which is stopping."""
 
+    def on_rest(self) -> None:
+        """Send away what waits and keep everything: another broker may lead the partition."""
+
     def on_unload(self) -> None:
         """Answer what waits and drop everything: the partition is led elsewhere, or gone."""
+
+
+class EncodedRecords:
+    """Encoder of a state's records into one batch, or into several where they can be split."""
+
+    def __init__(
+        self, state: ShardState[Any, Any], now_wall_ms: int, size_max: int, can_be_split: bool
+    ) -> None:
+        self._state = state
+        self._now_wall_ms = now_wall_ms
+        self._size_max = size_max
+        self._can_be_split = can_be_split
+        self._builder = BatchBuilder()
+        self._builders = [self._builder]
+
+    def add(self, record: object) -> bool:
+        """Encode a record; False if the batch is too large.
+
+        The log refuses such a batch as a whole, so the records behind need not be encoded.
+        """
+        key, value = self._state.encode(record)
+        builder = self._builder
+        size = len(key) + (0 if value is None else len(value)) + RECORD_OVERHEAD_MAX
+        if self._can_be_split and builder.count > 0 and builder.size + size > self._size_max:
+            builder = self._builder = BatchBuilder()
+            self._builders.append(builder)
+        builder.append(self._now_wall_ms, key, value)
+        return builder.size <= self._size_max
+
+    def build(self) -> list[bytes]:
+        """Return the batches."""
+        return [each.build() for each in self._builders if each.count > 0]
 
 
 class ShardRuntime:
     """Runtime of one shard.  `error_code` is what every request is answered until it is NONE."""
 
     def __init__(
-        self, state: ShardState[Any, Any], partition: Partition, context: ShardContext
+        self, state: ShardState[Any, Any], partition: ReplicatedLog, context: ShardContext
     ) -> None:
         self.state = state
         self.partition = partition
         self.context = context
         self.error_code: int = errors.COORDINATOR_LOAD_IN_PROGRESS
+        # A chore reads its log and brings that on with each turn.  A shard that is not known yet
+        # and not read either waits for the high watermark, perhaps for as long as brokers are away.
+        self.is_being_read = False
+        # All that waits was sent away, since another broker may lead the partition.
+        self._is_resting = False
         self._pending: deque[PendingAppend] = deque()
 
     def code(self) -> int:
@@ -151,7 +193,7 @@ class ShardRuntime:
 
     def rests(self) -> bool:
         """Return whether the partition is led here, and another broker may lead it by now."""
-        return self.partition.rests()
+        return self.partition.leadership.rests()
 
     # -- appends
 
@@ -168,8 +210,11 @@ class ShardRuntime:
         The request with this ticket waits for them.  A refused append is the caller's to take
         back, when it has carried out the rest of its decision.
         """
-        batches = [each.build() for each in self._batches(records, can_be_split)]
-        return self.append_batches(append, records, batches, ticket)
+        encoded = self.begin_encoding(can_be_split)
+        for record in records:
+            if not encoded.add(record):
+                break
+        return self.append_batches(append, records, encoded.build(), ticket)
 
     def append_batches(
         self,
@@ -184,11 +229,11 @@ class ShardRuntime:
         """
         partition = self.partition
         context = self.context
-        if partition.followers is not None:
+        if partition.leadership.followers is not None:
             if self.rests():
                 # What a time-out decides here, another coordinator may have decided otherwise.
                 return errors.NOT_LEADER_OR_FOLLOWER
-            if partition.is_under_min_isr():
+            if partition.leadership.is_under_min_isr():
                 # As for acks=all: what too few replicas have would be answered to nobody.
                 return errors.NOT_ENOUGH_REPLICAS
         result = append_own(partition, batches, context.turn)
@@ -202,26 +247,13 @@ class ShardRuntime:
         if ticket != NO_TICKET:
             deadline_ms = context.turn.now_ms + context.recorded_timeout_ms
             operation = DelayedRecorded(context.tickets, pending, ticket, deadline_ms)
-            context.recorded.try_complete_else_watch(operation, [partition.key])
+            context.recorded.watch(operation, [partition.watch_key])
         return errors.NONE
 
-    def _batches(self, records: Sequence[object], can_be_split: bool) -> list[BatchBuilder]:
-        now_wall_ms = self.context.turn.now_wall_ms
+    def begin_encoding(self, can_be_split: bool = False) -> EncodedRecords:
+        """Return an encoder of records for `append_batches`; it may be used over several turns."""
         size_max = self.partition.config.max_message_bytes
-        state = self.state
-        builder = BatchBuilder()
-        batches = [builder]
-        for record in records:
-            key, value = state.encode(record)
-            size = len(key) + (0 if value is None else len(value)) + RECORD_OVERHEAD_MAX
-            if can_be_split and builder.count > 0 and builder.size + size > size_max:
-                builder = BatchBuilder()
-                batches.append(builder)
-            builder.append(now_wall_ms, key, value)
-            if builder.size > size_max:
-                # Refused as it is: the rest need not be encoded for that.
-                break
-        return [each for each in batches if each.count > 0]
+        return EncodedRecords(self.state, self.context.turn.now_wall_ms, size_max, can_be_split)
 
     def settle(self) -> None:
         """After the turn's write: fail what was dropped with its tail."""
@@ -254,9 +286,26 @@ class ShardRuntime:
             state.on_recorded(each.append)
         if has_advanced:
             self._check_recorded()
+        if self.rests():
+            self.begin_rest()
+        else:
+            self.end_rest()
 
     def _check_recorded(self) -> None:
-        self.context.recorded.check_and_complete(self.partition.key)
+        self.context.recorded.check_and_complete(self.partition.watch_key)
+
+    def begin_rest(self) -> None:
+        """Send away what waits; asked again: what has come since, too."""
+        self._is_resting = True
+        self.state.on_rest()
+
+    def end_rest(self) -> bool:
+        """Let all go on that was sent away before; true if anything was since this was asked."""
+        if not self._is_resting:
+            return False
+        self._is_resting = False
+        self.state.on_stall()
+        return True
 
     # -- the partition comes and goes
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from mypy_extensions import mypyc_attr
 
+from tarry.base import errors
 from tarry.broker.request import RequestContext
 
 A = TypeVar("A")
@@ -28,8 +29,8 @@ class Asked(Generic[A]):
         """Give the one answer."""
         raise NotImplementedError
 
-    def time_out(self) -> None:
-        """Answer that the records did not become durable in time; only writers need this."""
+    def refuse(self, error_code: int) -> None:
+        """Answer with an error in every place of the answer; only writers need this."""
         raise NotImplementedError
 
 
@@ -53,10 +54,14 @@ class Tickets:
             asked.answer(answer)
 
     def time_out(self, ticket: int) -> None:
-        """Answer a request whose records did not become durable in time."""
+        """Answer a request whose records did not become durable in time.
+
+        Kafka turns REQUEST_TIMED_OUT into this code: clients look for the coordinator again and
+        repeat their request there.  REQUEST_TIMED_OUT reaches the application instead.
+        """
         asked = self._asked.pop(ticket, None)
         if asked is not None:
-            asked.time_out()
+            asked.refuse(errors.COORDINATOR_NOT_AVAILABLE)
 
     @property
     def waiting(self) -> int:

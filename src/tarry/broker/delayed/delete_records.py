@@ -6,12 +6,16 @@ of the replicas that may lead; or by an error.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tarry.base import errors
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
 from tarry.broker.request import RequestContext
-from tarry.partition.state import Partition, PartitionKey
+from tarry.partition.replicated_log import ReplicatedLog, WatchKey
 from tarry.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
 )
 from tarry.purgatory.operation import PayloadOperation
 
@@ -21,66 +25,96 @@ NO_LOW_WATERMARK = -1
 class DeletionStatus:
     """Status of one partition of the request: where its log is to begin, and its answer."""
 
-    __slots__ = ("answer", "is_pending", "partition", "start_offset")
+    __slots__ = ("answer", "partition", "start_offset")
 
     def __init__(
-        self, partition: Partition, start_offset: int, answer: DeleteRecordsPartitionResult
+        self, partition: ReplicatedLog, start_offset: int, answer: DeleteRecordsPartitionResult
     ) -> None:
         self.partition = partition
         self.start_offset = start_offset
         self.answer = answer
-        self.is_pending = True
 
 
 class AwaitedDeletion:
-    """AwaitedDeletion by one DeleteRecords request whose log starts are on their way."""
+    """Deletion by one DeleteRecords request, which waits until the log starts have moved.
 
-    __slots__ = ("context", "response", "statuses")
+    `results` has the rows of the answer by topic, and `statuses` the partitions that they wait for.
+    """
+
+    __slots__ = ("_long_answers", "_pending", "context", "results")
 
     def __init__(
         self,
+        long_answers: LongAnswers,
         context: RequestContext,
         statuses: list[DeletionStatus],
-        response: DeleteRecordsResponse,
+        results: dict[str, list[DeleteRecordsPartitionResult]],
     ) -> None:
+        self._long_answers = long_answers
+        self._pending = statuses
         self.context = context
-        self.statuses = statuses
-        self.response = response
+        self.results = results
 
-    def keys(self) -> list[PartitionKey]:
-        """Return the partitions whose log start has not moved yet."""
-        return [status.partition.key for status in self.statuses if status.is_pending]
+    def keys(self) -> list[WatchKey]:
+        """Return the watch keys: the partitions whose log start had not moved at the last look."""
+        return [status.partition.watch_key for status in self._pending]
+
+    def try_settle(self) -> bool:
+        """Settle partitions from the last one on; return true if none is left.
+
+        It stops at the first partition that has to wait: looking at all of them whenever one log
+        start moves would cost the square of their number.
+        """
+        pending = self._pending
+        while pending and _try_settle(pending[-1]):
+            pending.pop()
+        return not pending
+
+    def respond(self) -> None:
+        """Answer the request, with REQUEST_TIMED_OUT for partitions that are not settled."""
+        for status in self._pending:
+            if not _try_settle(status):
+                status.answer.error_code = errors.REQUEST_TIMED_OUT
+                status.answer.low_watermark = NO_LOW_WATERMARK
+        answer = LongAnswer(self.context)
+        self._long_answers.begin(answer, self._rows(answer))
+
+    def _rows(self, answer: LongAnswer) -> Iterator[int]:
+        answer.open(DeleteRecordsResponse())
+        for name, rows in self.results.items():
+            answer.open(DeleteRecordsTopicResult(name))
+            for row in rows:
+                answer.add(row)
+                yield 1
+            answer.close()
+            yield 1
 
 
 class DelayedDeleteRecords(PayloadOperation[AwaitedDeletion]):
     """The answer to one DeleteRecords request."""
 
     def is_ready(self, payload: AwaitedDeletion) -> bool:
-        for status in payload.statuses:
-            if status.is_pending:
-                _try_settle(status)
-        return not any(status.is_pending for status in payload.statuses)
+        return payload.try_settle()
 
     def complete_with(self, payload: AwaitedDeletion) -> None:
-        for status in payload.statuses:
-            if status.is_pending:
-                status.answer.error_code = errors.REQUEST_TIMED_OUT
-                status.answer.low_watermark = NO_LOW_WATERMARK
-        payload.context.respond(payload.response)
+        payload.respond()
 
 
-def _try_settle(status: DeletionStatus) -> None:
+def _try_settle(status: DeletionStatus) -> bool:
+    """Fill in the answer of a partition if its outcome is known."""
     partition = status.partition
-    if partition.gone_code != errors.NONE:
-        status.answer.error_code = partition.gone_code
-        status.answer.low_watermark = NO_LOW_WATERMARK
+    answer = status.answer
+    gone_code = partition.leadership.gone_code
+    if gone_code != errors.NONE:
+        answer.error_code = gone_code
+        answer.low_watermark = NO_LOW_WATERMARK
     elif partition.low_watermark() >= status.start_offset:
-        status.answer.error_code = errors.NONE
-        status.answer.low_watermark = partition.low_watermark()
+        answer.error_code = errors.NONE
+        answer.low_watermark = partition.low_watermark()
     elif partition.log.flaw_offset >= 0:
         # A log with a flaw gets no recovery point any more.
-        status.answer.error_code = errors.KAFKA_STORAGE_ERROR
-        status.answer.low_watermark = NO_LOW_WATERMARK
+        answer.error_code = errors.KAFKA_STORAGE_ERROR
+        answer.low_watermark = NO_LOW_WATERMARK
     else:
-        return
-    status.is_pending = False
+        return False
+    return True

@@ -1,19 +1,20 @@
 """DelayedFetch: waits until enough bytes are readable, or waiting has become vain.
 
-Completion and expiry alike read and answer with what is there.  Hot.
+Completion and expiry alike read and answer with what is there.  A fetch of thousands of partitions
+waits in shares, so that a record costs a look at one of them.  Hot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from mypy_extensions import i64, mypyc_attr
 
 from tarry.broker.answers import Answers
+from tarry.broker.delayed.shares import RequestInShares
+from tarry.broker.metadata.leader_hints import LeaderHints
 from tarry.broker.part import WaitingPart
-from tarry.broker.reads import Fetch
+from tarry.broker.reads import Fetch, FetchLimits, FetchStatus
 from tarry.broker.request import RequestContext
-from tarry.partition.state import Partition
-from tarry.protocol.message import Message
-from tarry.protocol.messages.fetch import FetchRequest, FetchResponse
+from tarry.partition.replicated_log import ReplicatedLog, WatchKey
 from tarry.purgatory.operation import PayloadOperation
 
 
@@ -29,18 +30,84 @@ class DelayedFetch(PayloadOperation[Fetch]):
             context.respond(payload.read())
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class FetchInShares:
+    """Fetch of thousands of partitions; those of a share are looked at when one of them moves."""
+
+    def __init__(self, context: RequestContext, limits: FetchLimits) -> None:
+        self.context = context
+        self.operation = RequestInShares()
+        context.operation = self.operation
+        self.limits = limits
+        # Bytes that the shares had when each was looked at last.
+        self.readable: i64 = 0
+
+    def answer(self) -> None:
+        """Read and answer with what is there."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Answer: there is enough, or waiting has become vain, or time is up."""
+        if self.operation.force_complete() and not self.context.connection.is_closed:
+            self.answer()
+
+
+class FetchShare:
+    """Share of a fetch of thousands of partitions."""
+
+    def __init__(self, whole: FetchInShares, statuses: list[FetchStatus]) -> None:
+        self.whole = whole
+        self._statuses = statuses
+        self._readable: i64 = 0
+
+    def is_enough(self) -> bool:
+        """Return whether the fetch is to be answered now, as far as this share can tell."""
+        whole = self.whole
+        limits = whole.limits
+        readable: i64 = 0
+        for status in self._statuses:
+            size = status.look(limits, is_first=readable == 0)
+            if size < 0:
+                return True
+            readable += size
+        whole.readable += readable - self._readable
+        self._readable = readable
+        return whole.readable >= limits.min_bytes
+
+    def keys(self) -> list[WatchKey]:
+        """Return the partitions that the share may wait for."""
+        keys: list[WatchKey] = []
+        for status in self._statuses:
+            partition = status.partition
+            if partition is not None:
+                keys.append(partition.watch_key)
+        return keys
+
+
+class DelayedFetchShare(PayloadOperation[FetchShare]):
+    """Wait for the partitions of one share; the first to end answers the whole fetch."""
+
+    def is_ready(self, payload: FetchShare) -> bool:
+        return payload.is_enough()
+
+    def complete_with(self, payload: FetchShare) -> None:
+        payload.whole.end()
+
+
 class Fetches(WaitingPart):
     """Fetches that wait for records."""
 
-    def __init__(self, answers: Answers) -> None:
-        super().__init__(answers.timer, "Fetch")
-        self._answers = answers
-        # In a cluster: fetches of replicas, and who leads what is not led here.
-        self.of_replicas: Callable[[RequestContext, FetchRequest], Message | None] | None = None
-        self.add_hints: Callable[[RequestContext, FetchResponse], None] | None = None
+    completions_wake_nobody = True
 
-    def on_moved(self, partition: Partition) -> None:
-        self.touch(partition.key)
+    def __init__(self, answers: Answers, hints: LeaderHints) -> None:
+        super().__init__(answers.timer, "Fetch")
+        self.hints = hints
+        self._answers = answers
+        # No fetch may wait any more.
+        self.is_stopped = False
+
+    def on_moved(self, partition: ReplicatedLog) -> None:
+        self.touch(partition.watch_key)
 
     def complete(self, budget: int) -> int:
         if not self.touched:
@@ -50,5 +117,6 @@ class Fetches(WaitingPart):
         return super().complete(budget)
 
     def stop(self) -> None:
+        self.is_stopped = True
         # A fetch that waits may be answered with what is there.
         self.purgatory.shutdown(expire_pending=True)

@@ -8,31 +8,44 @@ sees the records.  Hot: under `flush.policy=commit` every produce waits here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from tarry.base import errors
+from tarry.broker.delayed.shares import RequestInShares
+from tarry.broker.metadata.leader_hints import LeaderHints
 from tarry.broker.part import WaitingPart
 from tarry.broker.request import RequestContext
-from tarry.partition.state import Partition, PartitionKey
-from tarry.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from tarry.partition.replicated_log import ReplicatedLog, WatchKey
+from tarry.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
 from tarry.purgatory.operation import PayloadOperation
 from tarry.timer.wheel import TimingWheel
+
+# Shares of one produce that wait at once.  Under `flush.policy=commit` each partition of them is a
+# log to flush, and a producer beside them waits for two rounds of flushes.
+SHARES_WAITING_MAX: Final = 10
 
 
 class ProduceStatus:
     """Status of one partition of the request: below which offset it must count, and its answer."""
 
     def __init__(
-        self, partition: Partition | None, required_offset: int, answer: PartitionProduceResponse
+        self,
+        partition: ReplicatedLog | None,
+        required_offset: int,
+        answer: PartitionProduceResponse,
     ) -> None:
         self.partition = partition
         self.required_offset = required_offset
         self.answer = answer
         self.is_pending = partition is not None
         # At the append: where another one has led since, the records may be others.
-        self.led_since = 0 if partition is None else partition.led_since
+        self.led_since = 0 if partition is None else partition.leadership.led_since
 
 
 class Produced:
@@ -44,12 +57,13 @@ class Produced:
         acks: int,
         statuses: list[ProduceStatus],
         response: ProduceResponse,
+        hints: LeaderHints,
     ) -> None:
         self.context = context
         self.acks = acks
         self.statuses = statuses
         self.response = response
-        self.add_hints: Callable[[RequestContext, ProduceResponse], None] | None = None
+        self._hints = hints
 
     def settle(self) -> bool:
         """Settle what can be settled; True if no partition is left."""
@@ -59,26 +73,32 @@ class Produced:
                 continue
             partition = status.partition
             assert partition is not None
-            if partition.gone_code != errors.NONE:
-                _fail(status, partition.gone_code)
-            elif partition.led_since != status.led_since:
+            if partition.leadership.gone_code != errors.NONE:
+                _fail(status, partition.leadership.gone_code)
+            elif partition.leadership.led_since != status.led_since:
                 _fail(status, errors.NOT_LEADER_OR_FOLLOWER)
             elif partition.acked_end(self.acks) >= status.required_offset:
                 self._settle(status, partition)
-            elif partition.rests():
+            elif partition.leadership.rests():
                 # Another one may lead by now, and what is missing here would never come.
                 _fail(status, errors.NOT_LEADER_OR_FOLLOWER)
             else:
                 pending += 1
         return pending == 0
 
-    def _settle(self, status: ProduceStatus, partition: Partition) -> None:
+    def _settle(self, status: ProduceStatus, partition: ReplicatedLog) -> None:
         status.is_pending = False
-        if self.acks == -1 and partition.is_under_min_isr():
-            # The records are in the log but on fewer replicas than the topic asks for.
+        if self.acks == -1 and partition.leadership.is_under_min_isr():
+            # The records are in the log but on fewer replicas than the topic asks for.  Below the
+            # floor the high watermark rests, so only a replica that is lost in the very turn in
+            # which the high watermark passed the records leads here.
             status.answer.error_code = errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
             return
         status.answer.error_code = errors.NONE
+
+    def waits_for(self, operation: DelayedProduce) -> None:
+        """Note that the request waits for this operation from now on."""
+        self.context.operation = operation
 
     def answer(self) -> None:
         """Answer, with REQUEST_TIMED_OUT for what is not settled."""
@@ -92,8 +112,8 @@ class Produced:
             elif status.answer.error_code == errors.NOT_LEADER_OR_FOLLOWER:
                 is_moved = True
         context = self.context
-        if is_moved and self.add_hints is not None:
-            self.add_hints(context, self.response)
+        if is_moved:
+            self._hints.add_to_produce(context, self.response)
         if self.acks != 0:
             context.respond(self.response)
         elif is_lost:
@@ -102,24 +122,97 @@ class Produced:
             context.respond_nothing()
 
 
-class DelayedProduce(PayloadOperation[Produced]):
-    """The answer to one produce request, given when its last partition is settled."""
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ProduceInShares:
+    """Produce to thousands of partitions, appended in shares of some of them, a few in a turn.
+
+    A share is checked, appended, written and waited for as a request of its own would be, so that
+    each partition keeps what one turn would have given it.  The request is answered once, when the
+    last share is appended and none waits any more.  No further share is appended while many wait:
+    the logs of others are flushed beside these.
+    """
+
+    def __init__(self, context: RequestContext, request: ProduceRequest) -> None:
+        self.context = context
+        self.request = request
+        self.response = ProduceResponse()
+        self.operation = RequestInShares()
+        context.operation = self.operation
+        self._pending: i64 = 0
+        self._is_appended = False
+        self._is_paused = False
+
+    def go_on(self) -> None:
+        """Append further shares, after a pause."""
+        raise NotImplementedError
+
+    def forget_batches(self) -> None:
+        """Append no further share, and hold nothing of the request's frame."""
+        raise NotImplementedError
+
+    def respond(self) -> None:
+        """Answer; what every partition came to stands in `response`."""
+        raise NotImplementedError
+
+    def begin_share(self) -> None:
+        """Count one more share that is to be waited for."""
+        self._pending += 1
+
+    def end_share(self) -> None:
+        """Note that each partition of a share is settled."""
+        self._pending -= 1
+        if self._is_paused and 2 * self._pending <= SHARES_WAITING_MAX:
+            self._is_paused = False
+            # With acks=0 all is appended, though the peer has gone.
+            if not self.operation.is_completed or self.request.acks == 0:
+                self.go_on()
+            else:
+                self.forget_batches()
+        self._maybe_respond()
+
+    def must_pause(self) -> bool:
+        """Return whether so many shares wait that the next one does; `go_on` ends the pause."""
+        self._is_paused = self._pending >= SHARES_WAITING_MAX
+        return self._is_paused
+
+    def end_appends(self) -> None:
+        """Note that no further share comes."""
+        self._is_appended = True
+        self._maybe_respond()
+
+    def _maybe_respond(self) -> None:
+        if self._is_appended and self._pending == 0 and self.operation.force_complete():
+            self.respond()
+
+
+class ProducedShare(Produced):
+    """Share of a produce to thousands of partitions."""
 
     def __init__(
-        self,
-        context: RequestContext,
-        acks: int,
-        statuses: list[ProduceStatus],
-        response: ProduceResponse,
-        deadline_ms: int,
+        self, whole: ProduceInShares, statuses: list[ProduceStatus], hints: LeaderHints
     ) -> None:
-        super().__init__(deadline_ms, Produced(context, acks, statuses, response))
+        super().__init__(whole.context, whole.request.acks, statuses, whole.response, hints)
+        self._whole = whole
+        whole.begin_share()
+
+    def waits_for(self, operation: DelayedProduce) -> None:
+        self._whole.operation.add(operation)
+
+    def answer(self) -> None:
+        for status in self.statuses:
+            if status.is_pending:
+                _fail(status, errors.REQUEST_TIMED_OUT)
+        self._whole.end_share()
+
+
+class DelayedProduce(PayloadOperation[Produced]):
+    """The answer to one produce request, given when its last partition is settled."""
 
     def context_waits(self) -> None:
         """Note that the request waits for this operation from now on."""
         produced = self.payload
         assert produced is not None
-        produced.context.operation = self
+        produced.waits_for(self)
 
     def fail_what_was_not_written(self) -> None:
         """After the turn's write: what was dropped with its tail is a storage error."""
@@ -134,15 +227,15 @@ class DelayedProduce(PayloadOperation[Produced]):
             ):
                 _fail(status, errors.KAFKA_STORAGE_ERROR)
 
-    def keys(self) -> list[PartitionKey]:
+    def keys(self) -> list[WatchKey]:
         """Return the partitions that the operation still waits for."""
         produced = self.payload
         assert produced is not None
-        keys: list[PartitionKey] = []
+        keys: list[WatchKey] = []
         for status in produced.statuses:
             partition = status.partition
             if partition is not None and status.is_pending:
-                keys.append(partition.key)
+                keys.append(partition.watch_key)
         return keys
 
     def is_ready(self, payload: Produced) -> bool:
@@ -155,17 +248,15 @@ class DelayedProduce(PayloadOperation[Produced]):
 class Produces(WaitingPart):
     """Produces that are appended to tails, and those that wait until their records count."""
 
-    def __init__(self, timer: TimingWheel) -> None:
+    completions_wake_nobody = True
+
+    def __init__(self, timer: TimingWheel, hints: LeaderHints) -> None:
         super().__init__(timer, "Produce")
-        # In a cluster: names the leaders of what is not led here.
-        self.add_hints: Callable[[RequestContext, ProduceResponse], None] | None = None
+        self.hints = hints
         self._unsettled: list[DelayedProduce] = []
 
     def settle_after_write(self, operation: DelayedProduce) -> None:
         """Take a produce that was appended to tails; it goes on when they are written."""
-        produced = operation.payload
-        if self.add_hints is not None and produced is not None:
-            produced.add_hints = self.add_hints
         self._unsettled.append(operation)
 
     def settle(self) -> None:
@@ -179,8 +270,8 @@ class Produces(WaitingPart):
                 operation.context_waits()
                 self.watch(operation, operation.keys())
 
-    def on_moved(self, partition: Partition) -> None:
-        self.touch(partition.key)
+    def on_moved(self, partition: ReplicatedLog) -> None:
+        self.touch(partition.watch_key)
 
     def has_work_left(self) -> bool:
         return len(self._unsettled) > 0 or len(self.touched) > 0

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from mypy_extensions import i64, mypyc_attr
 
-from tarry.base.limits import OPENED_BATCHES_PER_TURN_MAX, RECOMPRESSED_REQUEST_BYTES_MAX
+from tarry.base.limits import RECOMPRESSED_REQUEST_BYTES_MAX
 from tarry.base.turn import Turn
 from tarry.broker.answers import Answers
 from tarry.broker.part import Part
 from tarry.broker.request import RequestContext
 from tarry.log.compaction.effort import STEP_UNITS, Effort
 from tarry.partition.recompression import Recompression
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.protocol.message import Message
 from tarry.protocol.messages.produce import ProduceRequest
 from tarry.wire.reader import Window
@@ -39,7 +39,7 @@ class RecompressedProduce:
         self.request = request
         self.made: dict[tuple[int, int], Recompression] = {}
         self._places: list[tuple[int, int]] = []
-        self._waiting: list[tuple[Partition, Window]] = []
+        self._waiting: list[tuple[ReplicatedLog, Window]] = []
         self._next: i64 = 0
         self._new_bytes: i64 = 0
 
@@ -47,7 +47,7 @@ class RecompressedProduce:
         """Append all batches, which are ready; return the answer, if there is one at once."""
         raise NotImplementedError
 
-    def add(self, topic: int, index: int, partition: Partition, window: Window) -> None:
+    def add(self, topic: int, index: int, partition: ReplicatedLog, window: Window) -> None:
         """Add a batch, which belongs to a topic with a codec of its own."""
         self._places.append((topic, index))
         self._waiting.append((partition, window))
@@ -106,10 +106,6 @@ class Recompressions(Part):
         self._effort = Effort()
         self._waiting: list[RecompressedProduce] = []
 
-    def is_spent(self) -> bool:
-        """Return true if this turn has opened enough: what arrives now waits for the next."""
-        return self._turn.opened_batches >= OPENED_BATCHES_PER_TURN_MAX
-
     def has_work_left(self) -> bool:
         return len(self._waiting) > 0
 
@@ -119,7 +115,7 @@ class Recompressions(Part):
         may_begin = not self._waiting or produce.is_within(effort.units)
         if may_begin and produce.try_finish(effort):
             return True
-        produce.context.connection.is_held = True
+        produce.context.connection.hold()
         self._waiting.append(produce)
         return False
 
@@ -150,7 +146,7 @@ class Recompressions(Part):
         response = produce.append()
         if response is not None:
             context.respond(response)
-        connection.is_held = False
+        connection.end_hold()
         if not connection.is_closed:
             answers.process_later(connection)
             answers.regulate_reading(connection)

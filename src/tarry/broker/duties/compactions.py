@@ -22,7 +22,7 @@ from tarry.log.batch_walk import Flaw
 from tarry.log.compaction.cleanable import Cleanable, find_cleanable
 from tarry.log.compaction.compaction import DONE, Compaction
 from tarry.log.compaction.effort import Effort
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
 
@@ -51,7 +51,7 @@ class Compactions(TimerEntry):
         topics: Topics,
         flushes: Flushes,
         *,
-        is_loading: Callable[[Partition], bool],
+        is_loading: Callable[[ReplicatedLog], bool],
         shutdown: Shutdown,
     ) -> None:
         super().__init__(turn.now_ms + settings.log_cleaner_backoff_ms)
@@ -65,10 +65,10 @@ class Compactions(TimerEntry):
         self.current: Compaction | None = None
         self.current_name = ""
         # Partitions still to be looked at, and the dirtiest one so far.
-        self._to_look_at: list[Partition] | None = None
-        self._dirtiest: tuple[Partition, Cleanable] | None = None
+        self._to_look_at: list[ReplicatedLog] | None = None
+        self._dirtiest: tuple[ReplicatedLog, Cleanable] | None = None
         # Logs that the disk refused since the last pause: not tried again at once.
-        self._refused: dict[Partition, None] = {}
+        self._refused: dict[ReplicatedLog, None] = {}
         self._calendar = CalendarWatch(turn)
         self._trusted_from_ms = turn.monotonic_ms()
         timer.add(self)
@@ -123,13 +123,13 @@ class Compactions(TimerEntry):
                 )
         return now_ms >= self._trusted_from_ms
 
-    def _look_at(self, partition: Partition) -> None:
+    def _look_at(self, partition: ReplicatedLog) -> None:
         log = partition.log
         if self._is_loading(partition):
             # A key that it has read must not be taken back by a tombstone that it has not.
             return
         try:
-            cleanable = find_cleanable(log, partition.high_watermark, self._turn.now_wall_ms)
+            cleanable = find_cleanable(log, partition.removable_end(), self._turn.now_wall_ms)
         except Flaw as flaw:
             log.note_flaw(flaw)
             return
@@ -144,7 +144,7 @@ class Compactions(TimerEntry):
 
     # --- One log.
 
-    def _begin(self, partition: Partition, cleanable: Cleanable) -> None:
+    def _begin(self, partition: ReplicatedLog, cleanable: Cleanable) -> None:
         log = partition.log
         self._dirtiest = None
         self.current_name = partition.name

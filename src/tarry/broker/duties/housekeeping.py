@@ -79,8 +79,8 @@ def delete_old_segments(turn: Turn, topics: Topics) -> None:
 
 def expire_producers(turn: Turn, topics: Topics) -> None:
     """Forget the producers that have written nothing for `producer.id.expiration.ms`."""
-    for partition in topics.replicas():
-        partition.producers.expire(turn.now_ms)
+    for log in topics.logs():
+        log.producers.expire(turn.now_ms)
 
 
 class Counters:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from tarry.base.limits import FRAME_AGE_MS_MAX
 from tarry.broker.answers import Answers
 from tarry.broker.connection import Connection
 from tarry.timer.entry import TimerEntry
@@ -38,10 +37,11 @@ class PeerWatch(TimerEntry):
         now_ms = answers.turn.now_ms
         if connection.is_closed:
             return
-        if not connection.is_reading_paused and connection.is_frame_late(now_ms):
+        is_read = not connection.is_reading_paused or connection.is_short_of_room()
+        if is_read and connection.is_late(now_ms):
             answers.close(
                 connection,
-                f"a frame was not whole {FRAME_AGE_MS_MAX // 1000} s after its first byte",
+                f"a frame was not whole {connection.age_ms_max // 1000} s after its first byte",
             )
             return
         # What waits behind answers that are not taken is no work of ours.
@@ -67,8 +67,9 @@ class PeerWatch(TimerEntry):
         # While nothing is read its age does not count; it begins anew when reading goes on.
         now_ms = self.answers.turn.now_ms
         connection = self.connection
-        begun_ms = now_ms if connection.is_reading_paused else connection.frame_begun_ms
-        due_ms = now_ms + FRAME_AGE_MS_MAX if begun_ms < 0 else begun_ms + FRAME_AGE_MS_MAX
+        is_read = not connection.is_reading_paused or connection.is_short_of_room()
+        begun_ms = connection.begun_ms if is_read else now_ms
+        due_ms = (now_ms if begun_ms < 0 else begun_ms) + connection.age_ms_max
         idle_due_ms = self._idle_due_ms()
         if idle_due_ms <= now_ms:
             idle_due_ms = now_ms + LOOK_AGAIN_MS

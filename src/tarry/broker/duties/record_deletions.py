@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from tarry.base.turn import Turn
 from tarry.broker.part import Parts, WaitingPart
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
 
@@ -28,28 +30,57 @@ class RecordDeletions(WaitingPart):
         self._timer = timer
         self._parts = parts
         # The duty that begins rounds of recovery points.
-        self.rounds: TimerEntry | None = None
-        self._waiting: dict[Partition, None] = {}
+        self._rounds: TimerEntry | None = None
+        # Logs whose deletion waits, with the log start of each at the last look.
+        self._waiting: dict[ReplicatedLog, i64] = {}
+        # Deletions of scheduled records whose release is not noted elsewhere yet.
+        self._postponed: dict[ReplicatedLog, int] = {}
         self._is_round_due = False
 
-    def request(self, partition: Partition, offset: int) -> None:
-        """Let the partition's log begin at `offset`, at or below its high watermark."""
+    def request(self, partition: ReplicatedLog, offset: int) -> None:
+        """Let the partition's log begin at `offset`, at or below its high watermark.
+
+        It waits while the records before it are all that says that scheduled ones were released.
+        """
         assert offset <= partition.high_watermark
+        if offset > partition.removable_end():
+            self._postponed[partition] = max(offset, self._postponed.get(partition, offset))
+            return
         partition.log.ask_for_start(offset)
-        self._waiting[partition] = None
+        self._waiting[partition] = partition.log.log_start_offset
         self._is_round_due = True
         self._hasten(1)
+
+    def step(self) -> None:
+        for partition, offset in list(self._postponed.items()):
+            if partition.is_closed or not partition.leadership.is_leader:
+                del self._postponed[partition]
+            elif offset <= partition.removable_end():
+                del self._postponed[partition]
+                self.request(partition, offset)
+
+    def wait_for(self, rounds: TimerEntry) -> None:
+        """Let deletions wait for the duty that begins rounds of recovery points."""
+        self._rounds = rounds
 
     def hasten(self) -> None:
         """Have a round of recovery points begun soon: a cut waits for one."""
         self._hasten(1)
 
     def on_step(self, *, is_round_over: bool) -> None:
-        """Recovery points are on disk, some or all of a round: who waits for them looks again."""
-        for partition in list(self._waiting):
+        """Try the waiting deletions again: a round has put recovery points on the disk.
+
+        A log with a flaw gets no recovery point, and its deletions end with an error.
+        """
+        for partition, known_offset in list(self._waiting.items()):
             log = partition.log
-            if partition.is_closed or log.log_start_offset >= log.coming_start_offset:
+            start_offset: i64 = log.log_start_offset
+            if partition.is_closed or start_offset >= log.coming_start_offset:
                 del self._waiting[partition]
+            elif start_offset == known_offset and log.flaw_offset < 0:
+                continue
+            else:
+                self._waiting[partition] = start_offset
             self.on_start_moved(partition)
         if is_round_over and self._waiting:
             # One that should have been in this round was left out: the disk refused, or its tail
@@ -60,16 +91,16 @@ class RecordDeletions(WaitingPart):
         """Take what was requested until now into this round, or leave it for a next one."""
         self._is_round_due = False
 
-    def on_start_moved(self, partition: Partition) -> None:
+    def on_start_moved(self, partition: ReplicatedLog) -> None:
         """Look again in this turn at what waits: the log begins elsewhere, or is given up."""
-        self.touch(partition.key)
+        self.touch(partition.watch_key)
         # A reader may stand before the new start.
         self._parts.on_moved(partition)
 
     def _hasten(self, in_ms: int) -> None:
         # As a duty of the timer, which comes when the turn's tails are written: a log with a tail
         # gets no recovery point.
-        rounds = self.rounds
+        rounds = self._rounds
         due_ms = self._turn.now_ms + in_ms
         if rounds is not None and due_ms < rounds.deadline_ms:
             self._timer.reschedule(rounds, due_ms)

@@ -27,10 +27,10 @@ from tarry.broker.flushes import Flushes
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.part import Part
 from tarry.broker.topics import Topics
-from tarry.cluster.topic_decisions import TopicChange, TopicWanted
-from tarry.cluster.topic_names import EVENTS_TOPIC
+from tarry.cluster.decisions.topic_decisions import TopicChange, TopicWanted
+from tarry.cluster.state.topic_names import EVENTS_TOPIC
 from tarry.partition.leader import append_own
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.purgatory.purgatory import Purgatory
 from tarry.records.builder import BatchBuilder
 
@@ -76,10 +76,10 @@ class EventLog(Part):
 
     def listen(self, purgatories: list[Purgatory], history: History) -> None:
         """Hear from now on how long the operations of these purgatories wait, and of groups."""
-        history.listener = self._groups
+        history.report_to(self._groups)
         for purgatory in purgatories:
-            waits = OperationWaits(self._turn, purgatory.name, EVENTS_TOPIC)
-            purgatory.listener = waits
+            waits = OperationWaits(purgatory.name, EVENTS_TOPIC)
+            purgatory.listen(waits)
             self._waits.append(waits)
 
     # -- what is told
@@ -126,7 +126,7 @@ class EventLog(Part):
             self._dropped += self._appended
         self._appended = 0
 
-    def _partition(self) -> Partition | None:
+    def _partition(self) -> ReplicatedLog | None:
         partition = self._topics.partition(EVENTS_TOPIC, 0)
         if partition is not None:
             self._creation = None
@@ -244,6 +244,6 @@ def _key_text(key: Hashable) -> str:
     """Return what an operation waited for, as people write it."""
     if not isinstance(key, tuple):
         return key if isinstance(key, str) else type(key).__name__
-    if len(key) == 3:
+    if len(key) == 4:
         return f"{key[0]}-{key[1]}"
     return " ".join(str(each) for each in key)

@@ -1,6 +1,6 @@
 """Waits of the operations of one purgatory, counted by topic or group between two events.
 
-Hot: with the event log on, every produce that waits passes here twice.
+Hot: with the event log on, every produce that waits passes here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from tarry.base.turn import Turn
 from tarry.purgatory.operation import DelayedOperation, OperationListener
 
 # Topics and groups told apart in an interval; the others are counted together under "".
@@ -52,20 +51,18 @@ class Waits:
 
 
 class OperationWaits(OperationListener):
-    """Listener of one purgatory.  `ignored` is the topic or group whose waits are not counted."""
+    """Listener to one purgatory.  `ignored` is the topic or group whose waits are not counted."""
 
-    def __init__(self, turn: Turn, purgatory: str, ignored: str) -> None:
-        self.turn = turn
+    def __init__(self, purgatory: str, ignored: str) -> None:
         self.purgatory = purgatory
         self.ignored = ignored
         self.by_subject: dict[str, Waits] = {}
         # Key and wait in ms of the first that expired in the interval.
         self.expired: list[tuple[Hashable, int]] = []
 
-    def on_waiting(self, operation: DelayedOperation) -> None:
-        operation.since_ms = self.turn.now_ms
-
-    def on_completed(self, operation: DelayedOperation, key: Hashable, is_expired: bool) -> None:
+    def on_completed(
+        self, operation: DelayedOperation, key: Hashable, waited_ms: int, is_expired: bool
+    ) -> None:
         subject = subject_of(key)
         if subject == self.ignored:
             return
@@ -76,7 +73,6 @@ class OperationWaits(OperationListener):
                 waits = self.by_subject.get(subject)
             if waits is None:
                 waits = self.by_subject[subject] = Waits()
-        waited_ms = self.turn.now_ms - operation.since_ms
         waits.add(waited_ms, key, is_expired)
         if is_expired and len(self.expired) < EXPIRED_MAX:
             self.expired.append((key, waited_ms))

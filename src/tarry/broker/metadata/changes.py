@@ -1,34 +1,35 @@
 """Changes of metadata that clients ask for: decided, durable, applied, and only then answered.
 
-Whoever asked waits in a purgatory for the end of its own change.  What a store tells changes first
-what this broker hosts; the answers follow in the same turn.
+A request waits in a purgatory for the end of its own change.  The store reports that end to
+`Hosting` first, so that a topic is hosted when its creation is answered, in the same turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
 from tarry.base import errors
 from tarry.base.doors import Random
 from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
 from tarry.base.settings import Settings
-from tarry.base.turn import Turn
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
 from tarry.broker.metadata import changes_told
-from tarry.broker.metadata.hosting import Hosting
+from tarry.broker.metadata.auto_creations import AutoCreations
 from tarry.broker.part import WaitingPart
 from tarry.broker.request import RequestContext
-from tarry.cluster.change import Change, ChangeOfMany
-from tarry.cluster.records import DeletionPending, LifeEnded, MetadataRecord, TopicRemoved
-from tarry.cluster.state import ClusterState
-from tarry.cluster.store import MetadataStore, StoreListener
-from tarry.cluster.topic_decisions import (
+from tarry.cluster.decisions.topic_decisions import (
     TopicChange,
     TopicDecision,
     TopicIds,
+    TopicResult,
     TopicWanted,
     decide_create_topics,
 )
+from tarry.cluster.state.records import DeletionPending, LifeEnded, MetadataRecord, TopicRemoved
+from tarry.cluster.state.state import ClusterState
+from tarry.cluster.store.change import Change, ChangeOfMany
+from tarry.cluster.store.store import MetadataStore
 from tarry.protocol.message import Message
 from tarry.purgatory.operation import PayloadOperation
 
@@ -42,7 +43,27 @@ IN_TIME: Final = "%s did not take it within the request's time; it may yet be do
 Answer = Callable[[int, str], Message | None]
 
 Outcome = TypeVar("Outcome")
+
+# Makes the answer out of the outcomes, row by row.
+Rows = Callable[[LongAnswer, Iterable[Outcome]], Iterator[int]]
+
+# To decide about a topic or a resource takes so many of the units that long answers count in.
+UNITS_PER_DECISION: Final = 5
+
+TOO_MANY: Final = f"one request names at most {PARTITIONS_PER_REQUEST_MAX} topics"
+
 Asked = TypeVar("Asked")
+
+
+def _tell_end(change: Change) -> None:
+    if isinstance(change, ClientChange):
+        change.tell_end()
+
+
+def too_many(names: Iterable[tuple[str | None, bytes | None]]) -> Iterator[TopicResult]:
+    """Refuse topics of a request that names more of them than are decided on."""
+    for name, topic_id in names:
+        yield TopicResult(name, topic_id).refuse(errors.POLICY_VIOLATION, TOO_MANY)
 
 
 def _outcomes(changes: Sequence[ChangeOfMany[Outcome]]) -> list[Outcome]:
@@ -50,7 +71,9 @@ def _outcomes(changes: Sequence[ChangeOfMany[Outcome]]) -> list[Outcome]:
 
 
 class ClientChange(Change):
-    """A change that a client asked for; the log of the broker tells how it ended."""
+    """A change that a client asked for; the log of the broker tells how it ended, whether the
+    client waited for that or not.
+    """
 
     def __init__(self, context: RequestContext, change: Change, store: MetadataStore) -> None:
         super().__init__()
@@ -59,6 +82,7 @@ class ClientChange(Change):
         self._asker = changes_told.asker(context)
         self._lines: list[str] = []
         self._was_decided = False
+        self._is_told = False
 
     @property
     def wished(self) -> Change:
@@ -82,9 +106,17 @@ class ClientChange(Change):
         """Name of what keeps the metadata, for a sentence."""
         return self._store.keeper
 
-    def tell(self, error_code: int) -> None:
-        """Write into the log what became of the change."""
-        changes_told.tell(self._lines, self._asker, error_code, self._store.refused)
+    def tell_late(self) -> None:
+        """Write into the log that the client was answered before the change had ended."""
+        changes_told.tell(self._lines, self._asker, errors.REQUEST_TIMED_OUT, "")
+
+    def tell_end(self) -> None:
+        """Write into the log, once, what became of the change."""
+        if self._is_told:
+            return
+        self._is_told = True
+        code = errors.KAFKA_STORAGE_ERROR if self.refusal else errors.NONE
+        changes_told.tell(self._lines, self._asker, code, self._store.refused)
 
 
 class ChangeRequest:
@@ -129,7 +161,8 @@ class ChangeOperation(PayloadOperation[ChangeRequest]):
             error_code, sentence = errors.REQUEST_TIMED_OUT, IN_TIME % keeper
         if isinstance(change, ClientChange):
             change.decide_at_last()
-            change.tell(error_code)
+            if not change.is_ended and not payload.context.connection.is_closed:
+                change.tell_late()
         response = payload.answer(error_code, sentence)
         if response is not None:
             payload.context.respond(response)
@@ -140,24 +173,20 @@ class MetadataChanges:
 
     def __init__(
         self,
-        turn: Turn,
+        long_answers: LongAnswers,
         waits: WaitingPart,
         store: MetadataStore,
-        hosting: Hosting,
         settings: Settings,
         random: Random,
     ) -> None:
         self.waits = waits
+        self.long_answers = long_answers
         self.store = store
         self.settings = settings
+        self.auto_creations = AutoCreations()
         self._random = random
-        self._turn = turn
-        self._hosting = hosting
-        # Who else hears of what is applied or refused.
-        self.also: StoreListener | None = None
-        # The leader's side of replication, in a cluster.
-        self.replicas: StoreListener | None = None
-        store.listener = self
+        self._turn = long_answers.turn
+        store.listen(self)
 
     def creation(self, wanted: list[TopicWanted], before: TopicChange | None = None) -> TopicChange:
         """Return a change that creates topics, to be asked for; no more than the store's
@@ -204,22 +233,20 @@ class MetadataChanges:
         self,
         context: RequestContext,
         wanted: Sequence[ChangeOfMany[Outcome]],
-        respond: Callable[[list[Outcome]], Message],
+        rows: Rows[Outcome],
         timeout_ms: int,
         *,
         validate_only: bool = False,
         until: Callable[[], bool] | None = None,
     ) -> Message | None:
         """Have changes made one after the other, and answer with their outcomes once `until` holds;
-        or return what they would be.
+        or answer what they would be.
         """
-        if validate_only or not wanted:
-            for change in wanted:
-                change.decide(self.store.view)
-            return respond(_outcomes(wanted))
         deadline_ms = self._turn.now_ms + max(timeout_ms, 0)
-        _Portions(self, context, wanted, respond, until, deadline_ms).ask()
-        return None
+        portions = _Portions(self, context, wanted, rows, deadline_ms)
+        portions.until = until
+        portions.is_only_decided = validate_only
+        return portions.go_on()
 
     def left_ms(self, deadline_ms: int) -> int:
         """Return how much time is left until a deadline."""
@@ -253,87 +280,101 @@ class MetadataChanges:
         """Answer when a change has ended that the store was asked for already."""
         operation = ChangeOperation(deadline_ms, asked)
         asked.context.operation = operation
-        self.waits.watch(operation, asked.keys)
+        self.waits.try_or_watch(operation, asked.keys)
 
     # -- what the store tells
 
     def on_applied(
         self, version: int, records: list[MetadataRecord], change: Change | None
     ) -> None:
-        """Host what the records say, and wake whoever waits for it."""
-        for record in records:
-            self._hosting.react(record)
-            if isinstance(record, TopicRemoved | DeletionPending | LifeEnded):
-                self.waits.touch(REMOVALS)
+        """Wake the requests that wait for these records, or for the end of the change."""
+        if any(isinstance(each, TopicRemoved | DeletionPending | LifeEnded) for each in records):
+            self.waits.touch(REMOVALS)
         if change is not None:
+            _tell_end(change)
             self.waits.touch(change)
-        if self.replicas is not None:
-            self.replicas.on_applied(version, records, change)
-        if self.also is not None:
-            self.also.on_applied(version, records, change)
 
     def on_refused(self, change: Change) -> None:
-        """Wake whoever waits for a change that is not kept."""
-        self._hosting.on_refused(change)
+        """Wake the request that waits for a change which is not kept."""
+        _tell_end(change)
         self.waits.touch(change)
-        if self.replicas is not None:
-            self.replicas.on_refused(change)
-        if self.also is not None:
-            self.also.on_refused(change)
 
 
 class _Portions(Generic[Outcome]):
-    """Changes of one request, asked for one after the other; the first that fails is the last."""
+    """Changes of one request, asked for one after the other; the first that fails is the last.
+
+    Hundreds may change nothing, and end at once: they are steps of a long answer.
+    """
 
     def __init__(
         self,
         changes: MetadataChanges,
         context: RequestContext,
         wanted: Sequence[ChangeOfMany[Outcome]],
-        respond: Callable[[list[Outcome]], Message],
-        until: Callable[[], bool] | None,
+        rows: Rows[Outcome],
         deadline_ms: int,
     ) -> None:
         self._changes = changes
         self._context = context
         self._wanted = wanted
-        self._respond = respond
-        self._until = until
+        self._rows = rows
         self._deadline_ms = deadline_ms
+        self.until: Callable[[], bool] | None = None
+        self.is_only_decided = False
         self._position = 0
+        self._failure: tuple[int, str] | None = None
         self._is_asking = False
-        self._is_next_due = False
+        self._has_ended = True
 
-    def ask(self) -> None:
-        """Ask for the next change, and for those behind it while they end at once.
+    def go_on(self) -> Message | None:
+        """Ask for the next change, and for those behind it while they end at once."""
+        # The steps go on without the client: what it asked for is not taken back when it
+        # disconnects.
+        answer = LongAnswer(self._context, must_end=not self.is_only_decided)
+        return self._changes.long_answers.begin(answer, self._steps(answer))
 
-        Hundreds may change nothing: a request names thousands of topics that there are not.
-        """
-        self._is_next_due = True
-        if self._is_asking:
-            return
+    def _steps(self, answer: LongAnswer) -> Iterator[int]:
+        wanted = self._wanted
+        if self.is_only_decided:
+            yield from self._decide(wanted)
+        else:
+            while self._position < len(wanted) and self._failure is None:
+                change = wanted[self._position]
+                self._ask(change)
+                if not self._has_ended:
+                    return
+                yield 1 + UNITS_PER_DECISION * len(change.outcomes)
+        if self._failure is not None:
+            yield from self._decide(wanted[self._position + 1 :])
+            for change in wanted[self._position :]:
+                change.fail(*self._failure)
+        yield from self._rows(answer, _outcomes(wanted))
+
+    def _decide(self, wanted: Sequence[ChangeOfMany[Outcome]]) -> Iterator[int]:
+        for change in wanted:
+            change.decide(self._changes.store.view)
+            yield 1 + UNITS_PER_DECISION * len(change.outcomes)
+
+    def _ask(self, change: ChangeOfMany[Outcome]) -> None:
+        self._has_ended = False
         self._is_asking = True
-        while self._is_next_due:
-            self._is_next_due = False
-            is_last = self._position + 1 == len(self._wanted)
-            self._changes.ask(
-                self._context,
-                self._wanted[self._position],
-                self._answer,
-                self._changes.left_ms(self._deadline_ms),
-                until=self._until if is_last else None,
-            )
+        self._changes.ask(
+            self._context,
+            change,
+            self._on_end,
+            self._changes.left_ms(self._deadline_ms),
+            until=self.until if self._position + 1 == len(self._wanted) else None,
+        )
         self._is_asking = False
 
-    def _answer(self, error_code: int, sentence: str) -> Message | None:
-        wanted, position = self._wanted, self._position
-        if error_code == errors.NONE and position + 1 < len(wanted):
+    def _on_end(self, error_code: int, sentence: str) -> Message | None:
+        self._has_ended = True
+        # No client waits any more for the end of a change that is under way.
+        is_left_alone = (
+            error_code == errors.REQUEST_TIMED_OUT and self._context.connection.is_closed
+        )
+        if error_code == errors.NONE or is_left_alone:
             self._position += 1
-            self.ask()
-            return None
-        if error_code != errors.NONE:
-            for change in wanted[position + 1 :]:
-                change.decide(self._changes.store.view)
-            for change in wanted[position:]:
-                change.fail(error_code, sentence)
-        return self._respond(_outcomes(wanted))
+        else:
+            self._failure = (error_code, sentence)
+        return None if self._is_asking else self.go_on()

@@ -11,21 +11,24 @@ from collections.abc import Mapping
 from typing import Final
 
 from tarry.base import errors
+from tarry.base.partition_row import PartitionRow
 from tarry.base.repeated import printable
+from tarry.base.settings import IDLE_SETTINGS
 from tarry.broker.request import RequestContext
-from tarry.cluster.records import (
+from tarry.cluster.state.records import (
     EVERY_BROKER,
     BrokerConfigChanged,
     BrokerUnregistered,
     ConfigChanged,
+    FeatureLevelChanged,
+    GroupConfigChanged,
     MetadataRecord,
     PartitionChanged,
-    PartitionRow,
     PartitionsAdded,
     TopicCreated,
     TopicDeleted,
 )
-from tarry.cluster.state import ClusterState
+from tarry.cluster.state.state import ClusterState
 
 logger = logging.getLogger("tarry.broker")
 
@@ -78,7 +81,16 @@ def _line(view: ClusterState, record: MetadataRecord) -> str:
     if isinstance(record, BrokerConfigChanged):
         before = view.configs_of_broker(record.broker_id)
         whose = "all brokers" if record.broker_id == EVERY_BROKER else f"broker {record.broker_id}"
-        return f"settings of {whose} changed: {changed_text(before, record.configs)}"
+        told = f"settings of {whose} changed: {changed_text(before, record.configs)}"
+        idle = [key for key in sorted(IDLE_SETTINGS) if before.get(key) != record.configs.get(key)]
+        return f"{told} (without effect: {', '.join(idle)})" if idle else told
+    if isinstance(record, GroupConfigChanged):
+        before = view.group_configs.get(record.group_id, {})
+        told = changed_text(before, record.configs)
+        return f"settings of group {printable(record.group_id)} changed (without effect): {told}"
+    if isinstance(record, FeatureLevelChanged):
+        was = view.feature_levels.get(record.name, 0)
+        return f"feature {printable(record.name)} at level {record.level} (was {was})"
     if isinstance(record, BrokerUnregistered):
         return f"broker {record.broker_id} taken out of the cluster"
     if not isinstance(record, TopicDeleted | PartitionsAdded | ConfigChanged | PartitionChanged):

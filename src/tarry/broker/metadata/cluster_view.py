@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
+from tarry.broker.membership.neighbours import Neighbours
 from tarry.broker.topics import Topics
-from tarry.cluster.records import PartitionRow
-from tarry.cluster.state import LEAVING, SERVING, ClusterState
+from tarry.cluster.state.state import LEAVING, SERVING, ClusterState
 
 # Phases in which a broker's port is open.
 _REACHABLE: Final = (SERVING, LEAVING)
@@ -38,21 +38,24 @@ class BrokerEndpoint(NamedTuple):
 class ClusterView:
     """The members of the cluster: those that live, or this broker if it has a store of its own.
 
-    `endpoints` gives a broker's address by listener: a client is told the address that belongs to
-    the listener through which the client came.
+    This broker, which answers, is always among them: librdkafka gives up every broker that is
+    missing in an answer, with the requests that wait for it, and ends for ever where none is left.
+
+    A client is told the address that belongs to the listener through which it came.
     """
 
     def __init__(
         self,
         state: ClusterState,
         settings: Settings,
-        endpoints: Mapping[str, tuple[str, int]],
         topics: Topics,
+        neighbours: Neighbours,
     ) -> None:
         self.state = state
         self._settings = settings
-        self._endpoints = endpoints
+        self._endpoints = settings.advertised_addresses()
         self._topics = topics
+        self._neighbours = neighbours
 
     @property
     def own_id(self) -> int:
@@ -62,18 +65,15 @@ class ClusterView:
     @property
     def broker_ids(self) -> list[int]:
         """The ids of the brokers that live and have their port open, sorted."""
-        brokers = self.state.brokers
-        return [own_id for own_id in sorted(brokers) if self.is_reachable(own_id)] or (
-            [] if brokers else [self.own_id]
-        )
+        known = {*self.state.brokers, self.own_id}
+        return [broker_id for broker_id in sorted(known) if self.is_reachable(broker_id)]
 
     @property
     def controller_id(self) -> int:
-        """The id of the broker that clients take for the controller: the least that lives, -1 if
-        none does.  Any broker does what Kafka's controller does.
+        """The id of the broker that clients take for the controller: the least that lives.  Any
+        broker does what Kafka's controller does.
         """
-        living = self.broker_ids
-        return living[0] if living else -1
+        return self.broker_ids[0]
 
     def brokers(self, listener: str) -> list[BrokerEndpoint]:
         """Return the brokers that live, as a client of this listener reaches them."""
@@ -100,11 +100,12 @@ class ClusterView:
 
     def is_reachable(self, broker_id: int) -> bool:
         """Return whether clients can ask this broker now."""
-        brokers = self.state.brokers
-        if not brokers:
-            return broker_id == self.own_id
-        broker = brokers.get(broker_id)
-        if broker is None or broker.phase not in _REACHABLE:
+        if broker_id == self.own_id:
+            return True
+        broker = self.state.brokers.get(broker_id)
+        if broker is None:
+            return False
+        if broker.phase not in _REACHABLE and not self._neighbours.is_expected(broker_id):
             return False
         # Of a registration that cannot be had no address is known, and clients stumble over none.
         return len(broker.endpoints) > 0
@@ -112,21 +113,25 @@ class ClusterView:
     # -- a partition
 
     def leader(self, topic: str, index: int, row: PartitionRow) -> int:
-        """Return the leader; -1 if it cannot be reached, or if its life in which it led is over.
+        """Return the leader; -1 if it cannot be reached, or if the life in which it led is over.
 
-        A broker whose own lease may be over does not name itself: another may lead already, and
-        clients that are told of this one ask nobody else.
+        A broker whose own lease may be over does not name itself: another broker may lead already,
+        and clients that are told of this one would not look for the other.  A broker that has not
+        yet made the log of a new partition does not name itself either.
         """
         if not self.is_reachable(row.leader_id):
             return -1
         if row.leader_id == self.own_id:
+            hosted = self._topics.get(topic)
+            if hosted is None or hosted.is_unmade(index):
+                return -1
             partition = self._topics.replica(topic, index)
-            if partition is not None and partition.rests():
+            if partition is not None and not partition.leadership.may_act():
                 return -1
         broker = self.state.brokers.get(row.leader_id)
-        if broker is not None and broker.broker_epoch != row.broker_epoch:
-            return -1
-        return row.leader_id
+        if broker is None or broker.broker_epoch == row.broker_epoch:
+            return row.leader_id
+        return row.leader_id if self._neighbours.is_expected(row.leader_id) else -1
 
     def in_sync(self, row: PartitionRow) -> list[int]:
         """Return the in-sync replicas that live."""

@@ -7,23 +7,30 @@ metadata: they last until the next start.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Final
 
 from tarry.base import errors
 from tarry.base.doors import LogLevels
-from tarry.base.limits import RESOURCES_PER_REQUEST_MAX
+from tarry.base.limits import RESOURCES_PER_REQUEST_MAX, SETTINGS_PER_RESOURCE_MAX
 from tarry.base.settings import Settings
 from tarry.broker import loggers
+from tarry.broker.delayed.long_answers import LongAnswer
 from tarry.broker.metadata import changes_told
-from tarry.broker.metadata.changes import MetadataChanges
+from tarry.broker.metadata.changes import MetadataChanges, Rows
 from tarry.broker.request import RequestContext
-from tarry.cluster.change import ChangeOfMany
-from tarry.cluster.config_changes import DELETE, ConfigRefusal, KeyChange, check_form
-from tarry.cluster.config_decisions import decide_change_broker, decide_change_topic
-from tarry.cluster.records import MetadataRecord
-from tarry.cluster.state import ClusterState
+from tarry.cluster.configs.config_changes import DELETE, ConfigRefusal, KeyChange, check_form
+from tarry.cluster.configs.config_decisions import (
+    decide_change_broker,
+    decide_change_group,
+    decide_change_topic,
+)
+from tarry.cluster.state.levels import GROUP_CONFIGS, LevelRefused, Release, decide_use
+from tarry.cluster.state.records import FeatureLevelChanged, GroupConfigChanged, MetadataRecord
+from tarry.cluster.state.state import ClusterState
+from tarry.cluster.store.change import ChangeOfMany
 from tarry.protocol.message import Message
+from tarry.protocol.pieced import Encodable
 
 # Kafka's types of resources with settings.
 RESOURCE_TOPIC: Final = 2
@@ -35,7 +42,10 @@ RESOURCE_GROUP: Final = 32
 # Kafka's default for a metadata change that says no time-out of its own.
 WRITE_TIMEOUT_MS: Final = 30_000
 
-_DECISIONS: Final = {RESOURCE_TOPIC: decide_change_topic, RESOURCE_BROKER: decide_change_broker}
+_KEPT: Final = (RESOURCE_TOPIC, RESOURCE_BROKER, RESOURCE_GROUP)
+
+# To check a change takes so little of the unit of work that long answers count in.
+CHANGES_PER_UNIT: Final = 20
 
 
 class ConfigOutcome:
@@ -62,24 +72,45 @@ class ConfigAlteration(ChangeOfMany[ConfigOutcome]):
     """The settings of some of a request's resources, all of which metadata keep."""
 
     def __init__(
-        self, outcomes: list[ConfigOutcome], settings: Settings, *, is_whole: bool
+        self,
+        outcomes: list[ConfigOutcome],
+        settings: Settings,
+        release: Release,
+        *,
+        is_whole: bool,
     ) -> None:
         super().__init__()
         self.outcomes = outcomes
         self._settings = settings
+        self._release = release
         self._is_whole = is_whole
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
+        # Each is decided on what those before it leave: bounds hold for all of them together.
+        ahead = view.overlay()
+        # The first group with settings brings the level of the feature into force.
+        begun: list[FeatureLevelChanged] = []
         for outcome in self.outcomes:
             outcome.error_code, outcome.message = errors.NONE, None
-            decide = _DECISIONS[outcome.resource_type]
             try:
-                outcome.record = decide(
-                    view, outcome.name, outcome.changes, self._settings, is_whole=self._is_whole
-                )
+                outcome.record = self._decide_one(ahead, outcome)
+                if isinstance(outcome.record, GroupConfigChanged):
+                    begun = decide_use(view, GROUP_CONFIGS, self._release)
+                if outcome.record is not None:
+                    ahead.apply(outcome.record)
             except ConfigRefusal as refusal:
                 outcome.refuse(refusal.error_code, refusal.message)
-        return [outcome.record for outcome in self.outcomes if outcome.record is not None]
+            except LevelRefused as refusal:
+                outcome.refuse(errors.UNSUPPORTED_VERSION, str(refusal))
+        return [*begun, *(one.record for one in self.outcomes if one.record is not None)]
+
+    def _decide_one(self, view: ClusterState, outcome: ConfigOutcome) -> MetadataRecord | None:
+        name, changes, is_whole = outcome.name, outcome.changes, self._is_whole
+        if outcome.resource_type == RESOURCE_GROUP:
+            return decide_change_group(view, name, changes, is_whole=is_whole)
+        if outcome.resource_type == RESOURCE_BROKER:
+            return decide_change_broker(view, name, changes, self._settings, is_whole=is_whole)
+        return decide_change_topic(view, name, changes, self._settings, is_whole=is_whole)
 
     def fail(self, error_code: int, message: str) -> None:
         for outcome in self.outcomes:
@@ -91,7 +122,7 @@ def change_configs(
     changes: MetadataChanges,
     context: RequestContext,
     outcomes: list[ConfigOutcome],
-    respond: Callable[[list[ConfigOutcome]], Message],
+    rows: Rows[ConfigOutcome],
     *,
     is_whole: bool,
     validate_only: bool,
@@ -102,24 +133,41 @@ def change_configs(
     to_decide = [
         outcome
         for outcome in outcomes
-        if outcome.error_code == errors.NONE and outcome.resource_type in _DECISIONS
+        if outcome.error_code == errors.NONE and outcome.resource_type in _KEPT
     ]
     view = changes.store.view
 
-    def partitions_of(outcome: ConfigOutcome) -> int:
+    def weight(outcome: ConfigOutcome) -> int:
+        # Bounds of their own see to it that no texts make a portion too large for the store.
         topic = view.topic(outcome.name) if outcome.resource_type == RESOURCE_TOPIC else None
-        return 0 if topic is None else len(topic.partitions)
+        return max(len(outcome.changes), 0 if topic is None else len(topic.partitions))
 
     portions = changes.in_portions(
-        to_decide, lambda outcome: (outcome.resource_type, outcome.name), partitions_of
+        to_decide, lambda outcome: (outcome.resource_type, outcome.name), weight
     )
     return changes.ask_for_many(
         context,
-        [ConfigAlteration(portion, changes.settings, is_whole=is_whole) for portion in portions],
-        lambda _: respond(outcomes),
+        [
+            ConfigAlteration(portion, changes.settings, changes.store.release, is_whole=is_whole)
+            for portion in portions
+        ],
+        lambda answer, _: rows(answer, outcomes),
         WRITE_TIMEOUT_MS,
         validate_only=validate_only,
     )
+
+
+def add_rows(
+    response: Message,
+    make_row: Callable[[int, str | None, int, str], Encodable],
+    answer: LongAnswer,
+    outcomes: Iterable[ConfigOutcome],
+) -> Iterator[int]:
+    """Add a row for each outcome to an answer, as steps of it."""
+    answer.open(response)
+    for each in outcomes:
+        answer.add(make_row(each.error_code, each.message, each.resource_type, each.name))
+        yield 1
 
 
 def set_levels(door: LogLevels, context: RequestContext, outcomes: list[ConfigOutcome]) -> None:
@@ -133,52 +181,63 @@ def set_levels(door: LogLevels, context: RequestContext, outcomes: list[ConfigOu
             changes_told.tell(lines, changes_told.asker(context), errors.NONE, "")
 
 
-def check_resources(outcomes: list[ConfigOutcome], settings: Settings, *, is_whole: bool) -> None:
-    """Refuse what cannot be, whatever the metadata say."""
-    if len(outcomes) > RESOURCES_PER_REQUEST_MAX:
-        for outcome in outcomes:
+def checked(
+    resources: Iterable[tuple[int, str, list[KeyChange]]], settings: Settings, *, is_whole: bool
+) -> Generator[int, None, list[ConfigOutcome]]:
+    """Return an outcome for each resource, refused if it cannot be changed whatever the metadata
+    say, as steps of a long answer.
+    """
+    outcomes: dict[tuple[int, str], ConfigOutcome] = {}
+    for resource_type, name, changes in resources:
+        before = outcomes.get((resource_type, name))
+        if before is not None:
+            before.refuse(errors.INVALID_REQUEST, "this resource is named twice")
+        else:
+            outcomes[resource_type, name] = ConfigOutcome(resource_type, name, changes)
+        yield 1 + len(changes) // CHANGES_PER_UNIT
+    for outcome in outcomes.values():
+        if len(outcomes) > RESOURCES_PER_REQUEST_MAX:
             outcome.refuse(
                 errors.POLICY_VIOLATION,
                 f"one request changes at most {RESOURCES_PER_REQUEST_MAX} resources",
             )
-        return
-    times: dict[tuple[int, str], int] = {}
-    for outcome in outcomes:
-        resource = (outcome.resource_type, outcome.name)
-        times[resource] = times.get(resource, 0) + 1
-    for outcome in outcomes:
-        if times[outcome.resource_type, outcome.name] > 1:
-            outcome.refuse(errors.INVALID_REQUEST, "this resource is named twice")
-            continue
-        try:
-            _check_resource(outcome, settings, is_whole=is_whole)
-        except ConfigRefusal as refusal:
-            outcome.refuse(refusal.error_code, refusal.message)
+            yield 1
+        elif outcome.error_code == errors.NONE:
+            try:
+                _check_resource(outcome, settings, is_whole=is_whole)
+            except ConfigRefusal as refusal:
+                outcome.refuse(refusal.error_code, refusal.message)
+            yield 1 + len(outcome.changes) // CHANGES_PER_UNIT
+    return list(outcomes.values())
 
 
 def _check_resource(outcome: ConfigOutcome, settings: Settings, *, is_whole: bool) -> None:
     name, changes = outcome.name, outcome.changes
     kind = outcome.resource_type
+    if len(changes) > SETTINGS_PER_RESOURCE_MAX:
+        raise ConfigRefusal(
+            errors.INVALID_REQUEST,
+            f"one request changes at most {SETTINGS_PER_RESOURCE_MAX} settings of a resource",
+        )
     if kind == RESOURCE_BROKER_LOGGER and not is_whole:
         check_form(changes)
         loggers.check(name, changes, settings)
     elif kind == RESOURCE_CLIENT_METRICS:
-        _refuse_all(name, changes, "client metrics", "client metrics are not collected")
-    elif kind == RESOURCE_GROUP:
-        _refuse_all(name, changes, "a group", "the new group protocols are not there yet")
-    elif kind not in _DECISIONS:
+        _refuse_client_metrics(name, changes)
+    elif kind not in _KEPT:
         raise ConfigRefusal(
             errors.INVALID_REQUEST, f"settings of resource type {kind} cannot be changed so"
         )
 
 
-def _refuse_all(name: str, changes: list[KeyChange], kind: str, reason: str) -> None:
-    """Resources that Kafka has settings for and Tarry none: only to unset one is no mistake."""
+def _refuse_client_metrics(name: str, changes: list[KeyChange]) -> None:
+    """Refuse a change of client metrics: Tarry has no such settings.  Unsetting one is accepted."""
     check_form(changes)
     if not name:
-        raise ConfigRefusal(errors.INVALID_REQUEST, f"{kind} must be named")
+        raise ConfigRefusal(errors.INVALID_REQUEST, "client metrics must be named")
     for key, operation, _ in changes:
         if operation != DELETE:
             raise ConfigRefusal(
-                errors.INVALID_CONFIG, f"{key[:80]!r} of {kind} cannot be set: {reason}"
+                errors.INVALID_CONFIG,
+                f"{key[:80]!r} of client metrics cannot be set: client metrics are not collected",
             )

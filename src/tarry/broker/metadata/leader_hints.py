@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
+from tarry.base.partition_row import PartitionRow
 from tarry.broker.metadata.cluster_view import ClusterView
 from tarry.broker.request import RequestContext
-from tarry.cluster.records import PartitionRow
 from tarry.protocol.messages import fetch, produce
 
 MOVED: Final = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)

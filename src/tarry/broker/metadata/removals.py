@@ -14,10 +14,10 @@ from tarry.base.errors import StorageError
 from tarry.broker.flushes import Flushes
 from tarry.broker.metadata.retries import Retries
 from tarry.broker.topics import Topics
-from tarry.cluster.change import Change
-from tarry.cluster.state import DeletedTopic
-from tarry.cluster.store import MetadataStore
-from tarry.cluster.topic_decisions import RemoveTopic
+from tarry.cluster.decisions.topic_decisions import RemoveTopic
+from tarry.cluster.state.state import DeletedTopic
+from tarry.cluster.store.change import Change
+from tarry.cluster.store.store import MetadataStore
 from tarry.log.identity import LogIdentity
 from tarry.log.logs import Logs
 from tarry.log.segment import LOG_SUFFIX
@@ -27,19 +27,38 @@ logger = logging.getLogger("tarry.broker")
 # A directory of this name was given up; nothing else gets it.
 DELETED_SUFFIX: Final = "-delete"
 
+# Directory of a companion log.  A partition's ends in its number.
+COMPANION_SUFFIX: Final = ".schedule"
+# With a longer name of its topic a companion log's directory would have no file name.
+_TOPIC_LENGTH_MAX: Final = 180
+
 
 def partition_directory(topic: str, index: int) -> str:
     """Return Kafka's name for the directory of a partition."""
     return f"{topic}-{index}"
 
 
-def deleted_directory(topic: str, index: int, topic_id: bytes, number: int = 0) -> str:
-    """Return the name under which a deleted partition waits for its removal.
+def companion_directory(topic: str, index: int, topic_id: bytes) -> str:
+    """Return the name for the directory of a partition's companion log."""
+    if len(topic) > _TOPIC_LENGTH_MAX:
+        topic = f"{topic[:_TOPIC_LENGTH_MAX]}.{topic_id.hex()}"
+    return f"{topic}-{index}{COMPANION_SUFFIX}"
 
-    The topic's name is cut so that the whole stays a file name; the id keeps it unique.
+
+def log_directories(topic: str, index: int, topic_id: bytes) -> list[str]:
+    """Return the names for the directories that a partition may have: a log's each."""
+    return [partition_directory(topic, index), companion_directory(topic, index, topic_id)]
+
+
+def deleted_directory(directory: str, topic_id: bytes, number: int = 0) -> str:
+    """Return the name under which a deleted directory waits for its removal.
+
+    The name is cut so that the whole stays a file name; the id and what is behind the topic's name
+    keep it unique.
     """
+    topic, _, last = directory.rpartition("-")
     more = f".{number}" if number else ""
-    return f"{topic[:180]}-{index}.{topic_id.hex()}{more}{DELETED_SUFFIX}"
+    return f"{topic[:_TOPIC_LENGTH_MAX]}-{last}.{topic_id.hex()}{more}{DELETED_SUFFIX}"
 
 
 class Removals:
@@ -69,7 +88,7 @@ class Removals:
                 disk.begin_remove(path[:-1])
 
     def give_up_replica(self, topic: str, index: int, topic_id: bytes) -> None:
-        """Remove the directory of a replica that a row has taken from this broker."""
+        """Remove the directories of a replica that a row has taken from this broker."""
         try:
             self.move_replica_away(topic, index, topic_id)
         except StorageError as error:
@@ -85,12 +104,15 @@ class Removals:
             self.give_up_replica(topic, index, topic_id)
 
     def move_replica_away(self, topic: str, index: int, topic_id: bytes) -> None:
-        """Rename the directory of a replica that is none any more, and have it removed.
+        """Rename the directories of a replica that is none any more, and have them removed.
 
         Harmless if there is none, or if it is another topic's, or does not say whose data it has.
         """
+        for directory in log_directories(topic, index, topic_id):
+            self._move_away(directory, topic_id)
+
+    def _move_away(self, directory: str, topic_id: bytes) -> None:
         disk = self._logs.disk
-        directory = partition_directory(topic, index)
         if not disk.exists(directory):
             return
         identity = LogIdentity(directory, topic_id)
@@ -99,11 +121,11 @@ class Removals:
             return
         number = 0
         self._logs.forget_directory(directory)
-        away = deleted_directory(topic, index, topic_id)
+        away = deleted_directory(directory, topic_id)
         while disk.exists(away):
             # An earlier one is still being removed.
             number += 1
-            away = deleted_directory(topic, index, topic_id, number)
+            away = deleted_directory(directory, topic_id, number)
         disk.rename(directory, away)
         logger.info("%s: this broker has no replica of it any more", directory)
         disk.begin_remove(away)
@@ -132,12 +154,12 @@ class Removals:
         renamed: list[str] = []
         is_recreated = deleted.name in self._topics
         for index in range(deleted.partition_count):
-            directory = partition_directory(deleted.name, index)
-            away = deleted_directory(deleted.name, index, deleted.topic_id)
-            if not is_recreated and disk.exists(directory):
-                disk.rename(directory, away)
-            if disk.exists(away):
-                renamed.append(away)
+            for directory in log_directories(deleted.name, index, deleted.topic_id):
+                away = deleted_directory(directory, deleted.topic_id)
+                if not is_recreated and disk.exists(directory):
+                    disk.rename(directory, away)
+                if disk.exists(away):
+                    renamed.append(away)
         flush_id = disk.begin_flush([], [""])
         self._flushes.then(flush_id, partial(self._on_renamed, deleted.topic_id))
         for away in renamed:

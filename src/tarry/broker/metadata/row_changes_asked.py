@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tarry.base import errors
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
-from tarry.cluster.row_requests import GrantWishes, RowWish, RowWishes
+from tarry.cluster.decisions.row_requests import GrantWishes, RowWish, RowWishes
 from tarry.protocol.message import Message
 
 

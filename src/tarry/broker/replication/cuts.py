@@ -1,12 +1,14 @@
 """Cuts of followed logs, and logs begun anew: step by step, as a turn can afford.
 
 A cut below the recovery point, and every restart, waits for a round of recovery points that says so
-before.
+before.  All cuts are looked at in passes.  A turn does a bounded part of a pass; a pass that has
+taken no step is the last one until something happens.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -15,16 +17,20 @@ from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.replication.followed import Followed
 from tarry.log.recovery.truncation import try_restart, try_truncate
-from tarry.partition.state import Partition
+from tarry.log.state import GIVING_UP
+from tarry.partition.replicated_log import ReplicatedLog
 
 logger = logging.getLogger("tarry.replication")
 
 # Whoever waits for a round of recovery points asks for one this often.
 _HASTEN_MS: Final = 100
 
-# Steps that a new leader takes at once to end a cut, 10 ms each; the rest comes turn by turn, and
-# until then it takes no records.
-_STEPS_AT_ONCE: Final = 5
+# Steps of all cuts in one turn, 10 ms each at the most, interpreted.
+STEPS_PER_TURN_MAX: Final = 5
+# Steps of these that are kept for new leaders: they take no records before the end of the cut.
+_STEPS_KEPT: Final = 2
+# Cuts that one turn looks at, most of which may only wait: 50 us each.
+LOOKS_PER_TURN_MAX: Final = 100
 # Pause before a leader goes on to end a cut after the disk has refused it.
 _REFUSED_MS: Final = 1_000
 
@@ -41,7 +47,7 @@ class Cuts:
         turn: Turn,
         flushes: Flushes,
         hasten: Callable[[], None],
-        move_start: Callable[[Partition, int], None],
+        move_start: Callable[[ReplicatedLog, int], None],
     ) -> None:
         self._turn = turn
         self._flushes = flushes
@@ -49,50 +55,53 @@ class Cuts:
         self._move_start = move_start
         self._hastened_ms = turn.now_ms - _HASTEN_MS
         self._under_way: dict[Followed, None] = {}
-        # Those of which this broker has become the leader since, and when they go on.
+        # Those that this pass has still to look at.
+        self._pass: deque[Followed] = deque()
+        # The next step of one that this pass has looked at waits for nothing.
+        self._has_more = False
+        # Those of which this broker has become the leader since, and when they go on.  They take no
+        # records before.
         self._finishing: dict[Followed, int] = {}
-        # The next step of one of them waits for nothing.
-        self._is_ready = False
+        self._steps_left = STEPS_PER_TURN_MAX
 
     def begin(self, followed: Followed) -> None:
         """Cut a log to `cut_offset`, or begin it anew at `restart_offset`."""
         self._under_way[followed] = None
-        self._is_ready = True
+        self._has_more = True
         self._hastened_ms = self._turn.now_ms - _HASTEN_MS
 
     def leave(self, followed: Followed) -> None:
         """Take no more steps for now; a cut that has not begun is given up."""
         self._under_way.pop(followed, None)
         log = followed.partition.log
-        if log.cut.is_under_way and not self.must_finish(followed) and not log.has_tail:
+        if log.cut.is_under_way and not log.cut.must_end and not log.has_tail:
             followed.cut_offset = -1
             followed.restart_offset = -1
             try_truncate(log, log.log_end_offset)
 
-    def must_finish(self, followed: Followed) -> bool:
-        """Return whether files were cut already, or a recovery point may say so."""
-        log = followed.partition.log
-        return log.cut.has_begun or log.recovery_point.restart_offset >= 0
-
     def finish(self, followed: Followed) -> None:
         """End a cut where it has come to: the replica leads from now on."""
-        for _ in range(_STEPS_AT_ONCE):
-            if self._try_finish(followed):
-                return
-            if self._finishing[followed] > self._turn.now_ms:
+        self._finishing[followed] = self._turn.now_ms
+        self._go_on_finishing(followed)
+
+    def _go_on_finishing(self, followed: Followed) -> None:
+        """Take steps to the end of a cut while this turn has some left."""
+        log = followed.partition.log
+        while self._steps_left > 0 or not log.cut.is_under_way:
+            if not self._try_step_to_end(followed):
                 return
 
-    def _try_finish(self, followed: Followed) -> bool:
-        """Take a step to the end of a cut; False if it has to go on later."""
+    def _try_step_to_end(self, followed: Followed) -> bool:
+        """Take a step to the end of a cut; return whether another one can follow at once."""
         partition = followed.partition
         log = partition.log
-        is_done = True
-        self._finishing[followed] = self._turn.now_ms
+        is_done, has_failed = True, False
         try:
             if log.is_being_cut:
+                self._steps_left -= 1 if log.cut.is_under_way else 0
                 is_done = try_truncate(log, log.log_end_offset)
         except (StorageError, CorruptData) as error:
-            is_done = False
+            is_done, has_failed = False, True
             self._finishing[followed] = self._turn.now_ms + _REFUSED_MS
             line = "%s takes no records, a cut of its log has not come to its end: %s"
             logger.error(line, partition.name, error)
@@ -103,54 +112,70 @@ class Cuts:
         partition.begin_epoch()
         if is_done:
             del self._finishing[followed]
-            followed.place_high_watermark()
-        return is_done
+            partition.place_high_watermark()
+        elif log.cut.state == GIVING_UP and not has_failed:
+            self._finishing[followed] = self._turn.now_ms + _HASTEN_MS
+            self._hasten()
+        return followed in self._finishing and self._is_due(followed)
 
-    def _go_on_finishing(self) -> None:
-        for followed, due_ms in list(self._finishing.items()):
-            partition = followed.partition
-            log = partition.log
-            if partition.is_closed or not partition.is_leader:
-                # Who follows again goes on with the cut as a follower.
-                del self._finishing[followed]
-            elif due_ms > self._turn.now_ms or self._try_finish(followed):
-                continue
-            elif log.recovery_point.restart_offset < 0:
-                self._is_ready = self._is_ready or self._finishing[followed] <= self._turn.now_ms
-            elif not log.recovery_point.is_restart:
-                self._finishing[followed] = self._turn.now_ms + _HASTEN_MS
-                self._hasten()
+    def _is_due(self, followed: Followed) -> bool:
+        if followed.partition.log.unflushed.has_gap_cut:
+            return False
+        return self._finishing[followed] <= self._turn.now_ms
 
     def follow_start(self, followed: Followed) -> None:
         """Let a log begin where its leader's does, as far as that is promised here too."""
         partition = followed.partition
+        # The leader's high watermark may be ahead of the one here.  A start above this one's end is
+        # refused by an assertion of the log, which would end the broker.
         offset = min(followed.leader_log_start, partition.high_watermark)
         if offset > partition.log.coming_start_offset:
             self._move_start(partition, offset)
 
     def step(self) -> list[tuple[Followed, str]]:
-        """Take a step of each; return those that have ended, with the reason if one failed."""
-        self._is_ready = False
+        """Take the steps of a turn; return those that have ended, with the reason if one failed."""
+        ended = self._go_on_with_pass(_STEPS_KEPT if self._finishing else 0)
+        for followed in list(self._finishing):
+            partition = followed.partition
+            if partition.is_closed or not partition.leadership.is_leader:
+                # The replica follows again, and goes on with the cut as a follower.
+                del self._finishing[followed]
+            elif self._is_due(followed):
+                self._go_on_finishing(followed)
+        self._steps_left = STEPS_PER_TURN_MAX
+        return ended
+
+    def _go_on_with_pass(self, steps_kept: int) -> list[tuple[Followed, str]]:
+        if not self._pass:
+            self._pass.extend(self._under_way)
+            self._has_more = False
         ended: list[tuple[Followed, str]] = []
-        for followed in list(self._under_way):
+        looks_left = LOOKS_PER_TURN_MAX
+        while self._pass and self._steps_left > steps_kept and looks_left > 0:
+            followed = self._pass.popleft()
+            if followed not in self._under_way:
+                continue
+            looks_left -= 1
+            reason = ""
             try:
                 is_done = self._step_of(followed)
             except (StorageError, CorruptData) as error:
-                del self._under_way[followed]
-                ended.append((followed, f"it cannot be cut: {error}"))
-                continue
+                is_done, reason = True, f"it cannot be cut: {error}"
+            if is_done or followed.partition.log.cut.has_begun:
+                self._steps_left -= 1
             if is_done:
                 del self._under_way[followed]
-                followed.cut_offset = -1
-                followed.restart_offset = -1
-                ended.append((followed, ""))
-        if self._finishing:
-            self._go_on_finishing()
+                if not reason:
+                    followed.cut_offset = -1
+                    followed.restart_offset = -1
+                ended.append((followed, reason))
         return ended
 
     def has_work_left(self) -> bool:
         """Return whether a step can be taken at once."""
-        return self._is_ready
+        if self._has_more or self._pass:
+            return True
+        return any(self._is_due(followed) for followed in self._finishing)
 
     def _step_of(self, followed: Followed) -> bool:
         partition = followed.partition
@@ -167,8 +192,8 @@ class Cuts:
             if self._turn.now_ms - self._hastened_ms >= _HASTEN_MS:
                 self._hastened_ms = self._turn.now_ms
                 self._hasten()
-        elif log.has_undurable_gap_cut:
+        elif log.unflushed.has_gap_cut:
             self._flushes.dirty[partition] = None
         else:
-            self._is_ready = True
+            self._has_more = True
         return False

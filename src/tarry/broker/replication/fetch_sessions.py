@@ -9,14 +9,14 @@ Consumers get no sessions: their fetches name everything, as before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from tarry.base.doors import Random
 from tarry.broker.part import WaitingPart
 from tarry.partition.followers import FetchClock
-from tarry.partition.state import Partition
-from tarry.protocol.messages.fetch import FetchPartition
+from tarry.partition.leadership import Leadership
+from tarry.partition.replicated_log import LogKey, ReplicatedLog
+from tarry.protocol.messages.fetch import FetchPartition, PartitionData
 from tarry.timer.wheel import TimingWheel
 
 # A follower has two lanes; the rest is for links that were lost and begun anew.
@@ -33,8 +33,6 @@ HASTY_WAIT_MS: Final = 20
 # A follower asks again as soon as it has flushed what it got.  A fetch that comes later than this
 # may have been held up by a link that was cut, and its sender follow another leader since.
 LATE_FETCH_MS: Final = 500
-
-SeatKey = tuple[bytes, int]
 
 
 class Seat:
@@ -59,10 +57,20 @@ class Seat:
         self.session = session
         self.topic_id = topic_id
         self.asked = asked
-        self.partition: Partition | None = None
+        self.partition: ReplicatedLog | None = None
         self.sent_high_watermark = NOT_SENT
         self.sent_log_start = NOT_SENT
         self.is_doubted = False
+
+    def note_sent(self, answer: PartitionData) -> None:
+        """Note the log's ends that an answer tells the follower."""
+        self.sent_high_watermark = answer.high_watermark
+        self.sent_log_start = answer.log_start_offset
+
+    def forget_sent(self) -> None:
+        """Forget the ends that were sent, so that the next answer tells them."""
+        self.sent_high_watermark = NOT_SENT
+        self.sent_log_start = NOT_SENT
 
 
 class ReplicaSession(FetchClock):
@@ -75,7 +83,7 @@ class ReplicaSession(FetchClock):
         self.broker_epoch = broker_epoch
         # Of the next fetch.
         self.epoch = 1
-        self.seats: dict[SeatKey, Seat] = {}
+        self.seats: dict[LogKey, Seat] = {}
         # Seats with something that is worth an answer, in the order in which they are read; and
         # those of which only an end has moved, which go with the next answer.
         self.news: dict[Seat, None] = {}
@@ -109,16 +117,13 @@ class ReplicaSession(FetchClock):
 
 
 class ReplicaSessions(WaitingPart):
-    """Sessions of all replicas, and the fetches that wait in them, by session.
-
-    Listens to what followers have not got yet.
-    """
+    """Sessions of all replicas, and the waiting fetches, by session."""
 
     def __init__(self, timer: TimingWheel, random: Random) -> None:
         super().__init__(timer, "ReplicaFetch")
         self._random = random
         self._sessions: dict[int, ReplicaSession] = {}
-        self._seats: dict[Partition, dict[Seat, None]] = {}
+        self._seats: dict[ReplicatedLog, dict[Seat, None]] = {}
         # By replica, until when no fetch in a session of its own is to wait for long.
         self._hasty_until_ms: dict[int, int] = {}
 
@@ -154,13 +159,15 @@ class ReplicaSessions(WaitingPart):
             self.forget(session, key)
         self.touch(session.id)
 
-    def keep_living(self, living_epoch: Callable[[int], int]) -> None:
-        """End the sessions of lives that are over: nobody asks in them any more."""
+    def keep_living(self, epochs: dict[int, int]) -> None:
+        """End the sessions of lives that are over, by the epochs of brokers: nobody asks in them
+        any more.
+        """
         for session in list(self._sessions.values()):
-            if living_epoch(session.replica_id) != session.broker_epoch:
+            if epochs.get(session.replica_id, -1) != session.broker_epoch:
                 self.close(session)
 
-    def seat(self, session: ReplicaSession, key: SeatKey, asked: FetchPartition) -> Seat:
+    def seat(self, session: ReplicaSession, key: LogKey, asked: FetchPartition) -> Seat:
         """Take what a fetch asks of a partition."""
         seat = session.seats.get(key)
         if seat is None:
@@ -168,7 +175,7 @@ class ReplicaSessions(WaitingPart):
         seat.asked = asked
         return seat
 
-    def attach(self, seat: Seat, partition: Partition | None) -> None:
+    def attach(self, seat: Seat, partition: ReplicatedLog | None) -> None:
         """Let a seat hear of this partition from now on."""
         before = seat.partition
         if before is partition:
@@ -179,7 +186,7 @@ class ReplicaSessions(WaitingPart):
         if partition is not None:
             self._seats.setdefault(partition, {})[seat] = None
 
-    def forget(self, session: ReplicaSession, key: SeatKey) -> None:
+    def forget(self, session: ReplicaSession, key: LogKey) -> None:
         """Take a partition out of a session."""
         seat = session.seats.pop(key, None)
         if seat is None:
@@ -190,59 +197,51 @@ class ReplicaSessions(WaitingPart):
             self._detach(seat, seat.partition)
             seat.partition = None
 
-    def _detach(self, seat: Seat, partition: Partition) -> None:
+    def _detach(self, seat: Seat, partition: ReplicatedLog) -> None:
         seats = self._seats.get(partition)
         if seats is not None:
             seats.pop(seat, None)
             if not seats:
                 del self._seats[partition]
-        followers = partition.followers
-        if followers is not None:
-            follower = followers.by_id.get(seat.session.replica_id)
-            if follower is not None:
-                follower.leave_session(seat.session)
+        copy = partition.copy(seat.session.replica_id)
+        if copy is not None:
+            copy.leave_session(seat.session)
 
     def add_news(self, seat: Seat) -> None:
         """Put a seat behind the others that have something to be told."""
         session = seat.session
         session.news[seat] = None
-        partition = seat.partition
-        followers = None if partition is None else partition.followers
-        if followers is not None:
-            follower = followers.by_id.get(session.replica_id)
-            if follower is not None and follower.clock is session:
-                follower.on_news()
+        copy = None if seat.partition is None else seat.partition.copy(session.replica_id)
+        if copy is not None and copy.clock is session:
+            copy.on_news()
 
     def drop_news(self, seat: Seat) -> None:
         """Note that a seat has nothing to be told: it has all that there is."""
         session = seat.session
         session.news.pop(seat, None)
-        partition = seat.partition
-        followers = None if partition is None else partition.followers
-        if followers is not None:
-            follower = followers.by_id.get(session.replica_id)
-            if follower is not None and follower.clock is session:
-                follower.has_news = False
+        copy = None if seat.partition is None else seat.partition.copy(session.replica_id)
+        if copy is not None and copy.clock is session:
+            copy.has_news = False
 
     # -- what the leader tells
 
-    def on_news(self, partition: Partition) -> None:
+    def on_news(self, partition: ReplicatedLog) -> None:
         """Wake the sessions of all who follow this partition."""
         for seat in self._seats.get(partition, {}):
             self.add_news(seat)
             self.touch(seat.session.id)
 
-    def on_led(self, partition: Partition, now_ms: int) -> None:
+    def on_led(self, leadership: Leadership, now_ms: int) -> None:
         """Let the followers of a partition that is led here from now on come back soon.
 
         A follower that has heard of it too names it in its next fetch, and the one under way may
         wait for `replica.fetch.wait.max.ms`: so long no record would count.
         """
         until_ms = now_ms + HASTE_MS
-        for replica_id in partition.replicas:
+        for replica_id in leadership.replicas:
             self._hasty_until_ms[replica_id] = until_ms
         for session in self._sessions.values():
-            if session.hasty_until_ms != until_ms and session.replica_id in partition.replicas:
+            if session.hasty_until_ms != until_ms and session.replica_id in leadership.replicas:
                 session.hasty_until_ms = until_ms
                 session.is_hurried = True
                 self.touch(session.id)
@@ -251,15 +250,16 @@ class ReplicaSessions(WaitingPart):
         """Let a follower that cuts its log ask again soon: meanwhile it asks without it."""
         session.hasty_until_ms = max(session.hasty_until_ms, now_ms + HASTE_MS)
 
-    def on_put_out(self, partition: Partition, replica_id: int) -> None:
-        """Have a replica that a row has put out of sync name the partition once more."""
-        for seat in self._seats.get(partition, {}):
-            if seat.session.replica_id == replica_id:
-                seat.is_doubted = True
-                self.add_news(seat)
-                self.touch(seat.session.id)
+    def on_put_out(self, leadership: Leadership, replica_id: int) -> None:
+        """Let a replica that left the in-sync set name its logs once more."""
+        for log in leadership.logs:
+            for seat in self._seats.get(log, {}):
+                if seat.session.replica_id == replica_id:
+                    seat.is_doubted = True
+                    self.add_news(seat)
+                    self.touch(seat.session.id)
 
-    def on_ends_moved(self, partition: Partition) -> None:
+    def on_ends_moved(self, partition: ReplicatedLog) -> None:
         """Let the next answers tell the new ends; a new log start is worth one."""
         log_start = partition.log.log_start_offset
         for seat in self._seats.get(partition, {}):
@@ -268,6 +268,3 @@ class ReplicaSessions(WaitingPart):
             if seat.sent_log_start != log_start:
                 seat.session.moved[seat] = None
                 self.touch(seat.session.id)
-
-    def on_moved(self, partition: Partition) -> None:
-        """Hear nothing: the leader tells what concerns followers."""

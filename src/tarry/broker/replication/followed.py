@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
 from typing import Final
 
-from tarry.base.errors import CorruptData, StorageError
-from tarry.broker.replication.follower_session import Position, ReplicaKey
+from tarry.broker.replication.follower_session import Position
 from tarry.link.tasks import Task
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import LogKey, ReplicatedLog
 from tarry.wire.reader import Window
 
 # No leader lives in the epoch of the row, or this broker itself does not: a record will tell.
@@ -34,9 +31,9 @@ class Followed:
     In one lane at most, or else waiting for a record (`IDLE`, `STANDING`) or for `retry`.
     """
 
-    def __init__(self, partition: Partition, retry: Callable[[Followed], None]) -> None:
+    def __init__(self, partition: ReplicatedLog, retry: Task) -> None:
         self.partition = partition
-        self.key: ReplicaKey = (partition.topic_id, partition.index)
+        self.key: LogKey = partition.key
         self.state = IDLE
         # The leader and whether it is asked in the lane of those who are behind.
         self.lane_key: tuple[int, bool] | None = None
@@ -55,11 +52,8 @@ class Followed:
         self.kept: Window | None = None
         # Failures in a row, which make its pauses longer.
         self.failures = 0
-        self._when_due = retry
-        self.retry = Task(self._on_due)
-
-    def _on_due(self, now_ms: int) -> None:
-        self._when_due(self)
+        # Alarm at the end of a pause, which tries again.
+        self.retry = retry
 
     @property
     def is_settled(self) -> bool:
@@ -75,7 +69,7 @@ class Followed:
         log = self.partition.log
         return Position(
             log.log_end_offset,
-            self.partition.leader_epoch,
+            self.partition.leadership.leader_epoch,
             log.leader_epochs.latest_epoch,
             log.log_start_offset,
         )
@@ -85,25 +79,4 @@ class Followed:
         partition = self.partition
         end = min(partition.leader_contribution(), self.leader_high_watermark)
         if end > partition.high_watermark:
-            self.set_high_watermark(end)
-
-    def set_high_watermark(self, offset: int) -> None:
-        """Count what lies below this offset as promised, in a later life too."""
-        self.partition.high_watermark = offset
-        self.partition.log.hint_high_watermark(offset)
-        if self.partition.config.has_compaction:
-            # Which goes up to there.
-            self.place_high_watermark()
-
-    def place_high_watermark(self) -> None:
-        """Find the place of the high watermark in the log, up to which a leader is read.
-
-        A log that was begun anew, and has not been answered yet, may lie behind it or before it.
-        """
-        partition = self.partition
-        log = partition.log
-        within = max(partition.high_watermark, log.log_start_offset)
-        partition.high_watermark = min(within, log.written_end_offset)
-        with contextlib.suppress(StorageError, CorruptData):
-            # A log with a flaw before it is not read up to there.
-            partition.high_watermark_position = log.position_of(partition.high_watermark)
+            partition.follow_high_watermark(end)

@@ -10,19 +10,15 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
-from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.part import Part
 from tarry.broker.replication import divergence
-from tarry.broker.replication.cuts import Cuts
 from tarry.broker.replication.followed import FETCHING, SETTLING, Followed
-from tarry.broker.replication.lane import AnsweredPart, Lane
-from tarry.broker.replication.peer_links import PeerLinks
+from tarry.broker.replication.lane import AnsweredPart, AnsweredStart, Lane
 from tarry.broker.replication.placement import Placement, logger
 from tarry.broker.replication.taking import begins_before, copy_records
-from tarry.cluster.state import ClusterState
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.protocol.messages.fetch import PartitionData
 from tarry.wire.reader import Window
 
@@ -49,18 +45,8 @@ _EXPECTED_CODES: Final = (
 class ReplicaFollower(Part):
     """Part of the turn: takes what leaders answer, and sees that it becomes durable."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        state: ClusterState,
-        turn: Turn,
-        flushes: Flushes,
-        links: PeerLinks,
-        cuts: Cuts,
-    ) -> None:
-        self.placement = Placement(
-            settings, state, turn, flushes, links, cuts, on_start=self._on_start_known
-        )
+    def __init__(self, turn: Turn, flushes: Flushes, placement: Placement) -> None:
+        self.placement = placement
         self._turn = turn
         self._flushes = flushes
         # Whether a log may have come to be settled in this turn; and the flush rounds that were
@@ -76,7 +62,7 @@ class ReplicaFollower(Part):
         partition = followed.partition
         if lane.members.get(followed.key) is not followed or followed.state != FETCHING:
             return
-        is_epoch = position.leader_epoch == partition.leader_epoch
+        is_epoch = position.leader_epoch == partition.leadership.leader_epoch
         if not is_epoch or position.offset != partition.log.log_end_offset:
             lane.want(followed)
         elif data.error_code != errors.NONE:
@@ -106,7 +92,7 @@ class ReplicaFollower(Part):
             if window is not None and len(window):
                 restart_offset = begins_before(followed, window)
                 if restart_offset >= 0:
-                    followed.set_high_watermark(min(partition.high_watermark, restart_offset))
+                    partition.follow_high_watermark(min(partition.high_watermark, restart_offset))
                     followed.restart_offset = restart_offset
                     followed.kept = window
                     self.placement.cut(followed)
@@ -155,11 +141,11 @@ class ReplicaFollower(Part):
         )
         last_epoch: int = log.leader_epochs.latest_epoch
         if not divergence.may_cut(
-            offset, partition.high_watermark, last_epoch, partition.unclean_epoch
+            offset, partition.high_watermark, last_epoch, partition.leadership.row.unclean_epoch
         ):
             self.placement.stand_still(
                 followed,
-                f"its leader, broker {partition.leader_id}, wants it to end at offset {offset}, "
+                f"its leader, broker {followed.leader_id}, wants it to end at offset {offset}, "
                 f"and everything below {partition.high_watermark} was promised: the leader has "
                 "lost records; keep this broker's directory, and elect another leader",
             )
@@ -173,12 +159,13 @@ class ReplicaFollower(Part):
                 reason = f"nothing is to be cut for epoch {epoch}, and yet it diverges"
                 self.placement.pause(followed, reason)
             return
-        followed.set_high_watermark(min(partition.high_watermark, offset))
+        partition.follow_high_watermark(min(partition.high_watermark, offset))
         followed.cut_offset = offset
         self.placement.cut(followed)
 
-    def _on_start_known(self, followed: Followed, code: int, start_offset: int) -> None:
+    def _take_start(self, start: AnsweredStart) -> None:
         """Begin anew where the leader's log begins, if that is behind the end of the log here."""
+        followed, code, start_offset = start
         log = followed.partition.log
         if code != errors.NONE:
             reason = f"where its log begins the leader answers with {errors.error_name(code)}"
@@ -206,7 +193,8 @@ class ReplicaFollower(Part):
             self._begin_anew(followed, start_offset)
 
     def _begin_anew(self, followed: Followed, start_offset: int) -> None:
-        followed.set_high_watermark(min(followed.partition.high_watermark, start_offset))
+        partition = followed.partition
+        partition.follow_high_watermark(min(partition.high_watermark, start_offset))
         followed.restart_offset = start_offset
         self.placement.cut(followed)
 
@@ -222,7 +210,7 @@ class ReplicaFollower(Part):
             start_offset,
             partition.high_watermark,
             int(log.leader_epochs.latest_epoch),
-            partition.unclean_epoch,
+            partition.leadership.row.unclean_epoch,
         )
 
     def _on_cut(self, followed: Followed, error: str) -> None:
@@ -239,13 +227,15 @@ class ReplicaFollower(Part):
         """Take a share of what has been answered."""
         left = TAKEN_BYTES_PER_TURN
         for lane in list(self.placement.lanes.values()):
+            for start in lane.take_starts():
+                self._take_start(start)
             while lane.parts and left > 0:
                 part = lane.parts.popleft()
                 records = part.data.records
                 left -= 0 if records is None else len(records)
                 self._take(lane, part)
                 if not lane.parts:
-                    self.placement.stir(lane)
+                    lane.stir()
         for followed, error in self.placement.cuts.step():
             self._on_cut(followed, error)
 
@@ -280,7 +270,7 @@ class ReplicaFollower(Part):
             except (CorruptData, StorageError) as failure:
                 self.placement.pause(followed, str(failure))
 
-    def on_moved(self, partition: Partition) -> None:
+    def on_moved(self, partition: ReplicatedLog) -> None:
         """Tell the leader where the log begins now."""
         followed = self.placement.followed.get(partition)
         if followed is not None and followed.state == FETCHING:

@@ -1,4 +1,4 @@
-"""Lane: one link to a leader with one fetch session and one request under way.
+"""Lane: questions to one leader with one fetch session and one request under way.
 
 The next request leaves when the last answer is taken and what it brought is as durable as it gets:
 so an offset that is asked for always says "below it I have everything".
@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
-from functools import partial
+from itertools import islice
 from typing import Final, NamedTuple
 
 from tarry.base import errors
+from tarry.base.limits import PARTITIONS_PER_FETCH_MAX
+from tarry.broker.peers.asker import Asker
 from tarry.broker.replication.followed import ASKING, FETCHING, Followed
-from tarry.broker.replication.follower_session import FollowerSession, Position, ReplicaKey
-from tarry.broker.replication.lane_requests import (
-    FetchEnds,
-    ReplicaFetch,
-    ReplicaTerms,
-    StartsQuestion,
-)
-from tarry.broker.replication.peer_links import PeerLinks
+from tarry.broker.replication.follower_session import FollowerSession, Position
+from tarry.broker.replication.lane_requests import ReplicaTerms, fetch_request, starts_request
 from tarry.link.errors import ClientError
 from tarry.link.events import Address
-from tarry.link.tasks import Task
-from tarry.protocol.messages.fetch import FetchResponse, PartitionData
-from tarry.protocol.messages.list_offsets import ListOffsetsResponse
+from tarry.link.exchange import Exchange
+from tarry.link.tasks import Task, Tasks
+from tarry.partition.replicated_log import LogKey, key_of, wire_index
+from tarry.protocol import api_keys
+from tarry.protocol.messages.fetch import (
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+    decode_fetch_response,
+)
+from tarry.protocol.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    decode_list_offsets_response,
+)
 
 logger = logging.getLogger("tarry.replication")
-
-# A batch came to the leader in one request, and an answer has little else in it.
-_OVERHEAD_BYTES: Final = 1 << 20
 
 # The leader has forgotten the session, or never heard of it: a full fetch begins another one.
 _SESSION_CODES: Final = (
@@ -56,29 +60,36 @@ class AnsweredPart(NamedTuple):
     data: PartitionData
 
 
+class AnsweredStart(NamedTuple):
+    """Answer where the leader's log of a partition begins."""
+
+    followed: Followed
+    error_code: int
+    offset: int
+
+
 class Lane:
-    """Lane to one leader.  `stir` is called when it may have something to send."""
+    """Lane to one leader.  It puts itself into `stirred` when it may have something to send."""
 
     def __init__(
         self,
         key: LaneKey,
         address: Address,
         life: int,
-        links: PeerLinks,
+        tasks: Tasks,
+        asker: Asker,
         terms: ReplicaTerms,
         *,
-        answer_bytes_max: int,
-        stir: Callable[[Lane], None],
-        on_start: Callable[[Followed, int, int], None],
+        stirred: dict[Lane, None],
     ) -> None:
         self.key = key
         self.address = address
         # The leader's broker epoch.
         self.life = life
-        self.members: dict[ReplicaKey, Followed] = {}
+        self.members: dict[LogKey, Followed] = {}
         # Members of the leader's other lane, which go on being asked for there until this one may
         # send: its request may wait at the leader for long.
-        self.joining: dict[ReplicaKey, Followed] = {}
+        self.joining: dict[LogKey, Followed] = {}
         # What the last answer brought and is not taken yet, and what of it is not durable yet.
         self.parts: deque[AnsweredPart] = deque()
         self.awaiting: dict[Followed, None] = {}
@@ -86,16 +97,16 @@ class Lane:
         # Bytes a second that it may take.
         self.rate = 0
         self.is_closed = False
-        self._links = links
+        self._tasks = tasks
+        self._asker = asker
         self._terms = terms
-        self._stir = stir
-        self._on_start = on_start
-        self._asking: dict[ReplicaKey, Followed] = {}
+        self._stirred = stirred
+        self._asking: dict[LogKey, Followed] = {}
+        # Answers about log starts that no member has taken yet.
+        self._starts: list[AnsweredStart] = []
         self._is_busy = False
         self._failures = 0
         self._pause = Task(self._go_on)
-        bytes_max = answer_bytes_max + _OVERHEAD_BYTES
-        self._link = links.links.dedicated(key.leader_id, address, bytes_max)
 
     @property
     def is_at_rest(self) -> bool:
@@ -107,6 +118,10 @@ class Lane:
         """Return whether the next fetch may leave at once."""
         is_under_way = self._is_busy or self._pause.is_armed or bool(self._asking)
         return self.is_at_rest and not is_under_way and not self.is_closed
+
+    def stir(self) -> None:
+        """Look at the end of the turn whether there is something to send."""
+        self._stirred[self] = None
 
     # -- members
 
@@ -137,47 +152,43 @@ class Lane:
         self.session.forget(followed.key)
         self._asking.pop(followed.key, None)
         if self.awaiting.pop(followed, self) is None:
-            self._stir(self)
+            self.stir()
 
     def want(self, followed: Followed) -> None:
         """Ask for a member from where its log ends."""
         followed.state = FETCHING
         self.session.want(followed.key, followed.position())
         if self.awaiting.pop(followed, self) is None or self.is_at_rest:
-            self._stir(self)
+            self.stir()
 
     def ask_start(self, followed: Followed) -> None:
         """Ask where the leader's log of a member begins."""
         self.rest(followed)
         followed.state = ASKING
         self._asking[followed.key] = followed
-        self._stir(self)
+        self.stir()
 
     # -- requests
 
-    def maybe_send(self, now_ms: int) -> None:
+    def maybe_send(self) -> None:
         """Send the next request if there is one and its time has come."""
         if self.is_closed or self._is_busy or self._pause.is_armed or not self.is_at_rest:
             return
         if self._asking:
-            asked = list(self._asking.values())
+            asked = list(islice(self._asking.values(), PARTITIONS_PER_FETCH_MAX))
             self._is_busy = True
-            on_starts = partial(self._on_starts, asked)
-            self._link.send(StartsQuestion(self._terms, asked, on_starts, self._on_failure), now_ms)
+            self._asker.ask(self.key.leader_id, _Starts(self, self._terms, asked))
         elif len(self.session):
             self._is_busy = True
-            ends = FetchEnds(self._on_fetched, self._on_failure)
-            self._link.send(ReplicaFetch(self._terms, self.session, ends), now_ms)
-        self._links.carry_out()
+            self._asker.ask(self.key.leader_id, _Fetch(self, self._terms))
 
-    def close(self, reason: str, now_ms: int) -> None:
-        """Give the link up; members are to be in another lane before."""
+    def close(self, reason: str) -> None:
+        """Ask nothing more; members are to be in another lane before."""
         self.is_closed = True
         self.parts.clear()
         self.awaiting.clear()
-        self._links.tasks.cancel(self._pause)
-        self._links.links.release(self._link, reason, now_ms)
-        self._links.carry_out()
+        self._tasks.cancel(self._pause)
+        self._asker.hang_up(self.key.leader_id, reason)
 
     def reset_session(self) -> None:
         """Begin with a full fetch."""
@@ -185,7 +196,14 @@ class Lane:
 
     # -- answers
 
-    def _on_fetched(self, response: FetchResponse, now_ms: int) -> None:
+    def take_starts(self) -> list[AnsweredStart]:
+        """Take what was answered about members that still ask where the leader's log begins."""
+        starts, self._starts = self._starts, []
+        return [
+            each for each in starts if self._asking.pop(each.followed.key, None) is each.followed
+        ]
+
+    def on_fetched(self, response: FetchResponse, now_ms: int) -> None:
         self._is_busy = False
         if self.is_closed:
             return
@@ -196,8 +214,8 @@ class Lane:
             is_known = code in _SESSION_CODES and self._failures == 0
             self._fail(f"it answers {errors.error_name(code)}", now_ms, at_once=is_known)
             return
-        asked: list[tuple[ReplicaKey, PartitionData]] = [
-            ((topic.topic_id, data.partition_index), data)
+        asked: list[tuple[LogKey, PartitionData]] = [
+            (key_of(topic.topic_id, data.partition_index), data)
             for topic in response.responses
             for data in topic.partitions
         ]
@@ -215,10 +233,10 @@ class Lane:
             logger.info("what broker %d leads is fetched again", self.key.leader_id)
             self._failures = 0
         if self.rate and size:
-            self._links.tasks.schedule(self._pause, now_ms + size * 1_000 // self.rate)
-        self._stir(self)
+            self._tasks.schedule(self._pause, now_ms + size * 1_000 // self.rate)
+        self.stir()
 
-    def _on_starts(self, asked: list[Followed], response: ListOffsetsResponse, now_ms: int) -> None:
+    def on_starts(self, asked: list[Followed], response: ListOffsetsResponse, now_ms: int) -> None:
         self._is_busy = False
         if self.is_closed:
             return
@@ -229,16 +247,15 @@ class Lane:
             for one in topic.partitions
         }
         for followed in asked:
-            if self._asking.pop(followed.key, None) is not followed:
-                continue
-            one = found.get((followed.partition.topic, followed.partition.index))
+            topic = followed.partition.leadership.topic
+            one = found.get((topic, wire_index(followed.key)))
             if one is None:
-                self._on_start(followed, errors.UNKNOWN_SERVER_ERROR, -1)
+                self._starts.append(AnsweredStart(followed, errors.UNKNOWN_SERVER_ERROR, -1))
             else:
-                self._on_start(followed, one.error_code, one.offset)
-        self._stir(self)
+                self._starts.append(AnsweredStart(followed, one.error_code, one.offset))
+        self.stir()
 
-    def _on_failure(self, error: ClientError, now_ms: int) -> None:
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
         self._is_busy = False
         if not self.is_closed:
             self.session.reset()
@@ -248,14 +265,51 @@ class Lane:
         """Pause after a failure; then everything that is wanted is asked for in full."""
         self._failures += 1
         if at_once:
-            self._stir(self)
+            self.stir()
             return
         if self._failures <= 2:
             logger.warning(
                 "what broker %d leads is not fetched for now: %s", self.key.leader_id, reason
             )
-        pause_ms = self._links.links.retry_pause_ms(self._failures)
-        self._links.tasks.schedule(self._pause, now_ms + pause_ms)
+        pause_ms = self._asker.retry_pause_ms(self._failures)
+        self._tasks.schedule(self._pause, now_ms + pause_ms)
 
     def _go_on(self, now_ms: int) -> None:
-        self._stir(self)
+        self.stir()
+
+
+class _Fetch(Exchange[FetchResponse]):
+    """Fetch request of the lane's session, built when it leaves."""
+
+    def __init__(self, lane: Lane, terms: ReplicaTerms) -> None:
+        super().__init__(api_keys.FETCH, decode_fetch_response, terms.timeout_ms)
+        self._lane = lane
+        self._terms = terms
+
+    def build(self, version: int) -> FetchRequest:
+        return fetch_request(self._terms, self._lane.session)
+
+    def on_response(self, response: FetchResponse, now_ms: int) -> None:
+        self._lane.on_fetched(response, now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self._lane.on_failure(error, now_ms)
+
+
+class _Starts(Exchange[ListOffsetsResponse]):
+    """Question where the leader's logs of some partitions begin."""
+
+    def __init__(self, lane: Lane, terms: ReplicaTerms, asked: list[Followed]) -> None:
+        super().__init__(api_keys.LIST_OFFSETS, decode_list_offsets_response, terms.timeout_ms)
+        self._lane = lane
+        self._asked = asked
+        self._request = starts_request(terms, asked)
+
+    def build(self, version: int) -> ListOffsetsRequest:
+        return self._request
+
+    def on_response(self, response: ListOffsetsResponse, now_ms: int) -> None:
+        self._lane.on_starts(self._asked, response, now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self._lane.on_failure(error, now_ms)

@@ -8,156 +8,168 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
+from tarry.base.partition_row import PartitionRow
+from tarry.base.settings import Settings
 from tarry.base.turn import Turn
+from tarry.broker.flushes import Flushes
+from tarry.broker.membership.neighbours import Neighbours
 from tarry.broker.part import Part, Parts
-from tarry.cluster.change import Change
-from tarry.cluster.isr_changes import ISR_CHANGES_PER_TRANSACTION, ChangeIsr, IsrWish
-from tarry.cluster.records import LifeChanged, LifeEnded, MetadataRecord
-from tarry.cluster.row_records import KnownRows
-from tarry.cluster.state import SERVING, ClusterState
-from tarry.cluster.store import MetadataStore
+from tarry.broker.replication.fetch_sessions import ReplicaSessions
+from tarry.cluster.decisions.isr_changes import ISR_CHANGES_PER_TRANSACTION, ChangeIsr, IsrWish
+from tarry.cluster.rows.row_records import KnownRows
+from tarry.cluster.state.records import LifeChanged, LifeEnded, MetadataRecord
+from tarry.cluster.state.state import SERVING
+from tarry.cluster.store.change import Change
+from tarry.cluster.store.store import MetadataStore
 from tarry.partition.followers import FetchClock, Follower
-from tarry.partition.role import Role
-from tarry.partition.state import LeaderDoor, Partition
-from tarry.timer.entry import TimerEntry
+from tarry.partition.leadership import LeaderDoor, Leadership
+from tarry.partition.replicated_log import ReplicatedLog
+from tarry.purgatory.alarm import Alarm
 from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.replication")
 
 # So often partitions are looked at that have a replica out of sync.
 LOOK_MS: Final = 1_000
-
-
-class NewsListener(Protocol):
-    """Listener to what followers have not got yet."""
-
-    def on_news(self, partition: Partition) -> None:
-        """Hear that there are records to copy, or another role."""
-
-    def on_led(self, partition: Partition, now_ms: int) -> None:
-        """Hear that this broker leads it in a new epoch."""
-
-    def on_put_out(self, partition: Partition, replica_id: int) -> None:
-        """Hear that a replica is not in sync any more: it has to tell anew what it has."""
-
-    def on_ends_moved(self, partition: Partition) -> None:
-        """Hear that the high watermark or the log start has moved."""
-
-    def keep_living(self, living_epoch: Callable[[int], int]) -> None:
-        """Hear that lives have begun or ended; `living_epoch`: of a broker's life, -1 for none."""
+# Interval between looks for partitions that have come to rest, while the lease is over.
+REST_LOOK_MS: Final = 100
 
 
 class _Door(LeaderDoor):
     """Door of a broker that has a lease; told of each write."""
 
-    def __init__(self, on_written: Callable[[Partition], None]) -> None:
+    def __init__(self, on_written: Callable[[ReplicatedLog], None]) -> None:
         super().__init__()
         self._on_written = on_written
 
-    def on_written(self, partition: Partition) -> None:
-        self._on_written(partition)
+    def on_written(self, log: ReplicatedLog) -> None:
+        self._on_written(log)
 
 
 class ReplicaLeader(Part):
-    """Leader of what others follow.  Without a cluster it has nothing to do."""
+    """Leader's side of replicated partitions: follower ends, the in-sync set, high watermarks.
+
+    It tells the sessions what followers have not got yet.  What a fetch says arrives by
+    `on_fetched`.
+    """
 
     def __init__(
         self,
-        broker_id: int,
+        settings: Settings,
         turn: Turn,
         timer: TimingWheel,
-        state: ClusterState,
+        store: MetadataStore,
+        known: KnownRows,
+        *,
         parts: Parts,
-        lag_ms_max: int,
+        flushes: Flushes,
+        sessions: ReplicaSessions,
+        neighbours: Neighbours,
+        lease_left_ms: Callable[[], int],
+        on_start_moved: Callable[[ReplicatedLog], None],
     ) -> None:
-        self._broker_id = broker_id
+        self._broker_id = settings.node_id
         self._turn = turn
-        self._timer = timer
-        self._state = state
+        self._state = store.state
         self._parts = parts
-        self._lag_ms_max = lag_ms_max
-        self._store: MetadataStore | None = None
-        self._known: KnownRows | None = None
-        # Whether by its own clock this broker still has its lease.
-        self.is_alive: Callable[[], bool] = _always
-        # The life in which this broker may lead.
-        self.own_epoch: Callable[[], int] = _no_epoch
-        self.door = _Door(self._on_written)
-        self.news: NewsListener | None = None
-        self.on_start_moved: Callable[[Partition], None] = _hear_nothing
-        # Has what is written of a partition flushed, whatever its policy.
-        self.flush: Callable[[Partition], None] = _hear_nothing
-        # Partitions of which followers get nothing before a flush.
-        self._withheld: dict[Partition, None] = {}
-        self._led: dict[Partition, None] = {}
-        # Partitions whose replicas in sync may have to change.
-        self._unsettled: dict[Partition, None] = {}
-        self._asked: dict[ChangeIsr, list[Partition]] = {}
-        self._under_way: dict[Partition, None] = {}
-        # Partitions whose last change may not have done all, for the next look.
-        self._again: dict[Partition, None] = {}
-        self._next_lag_ms = 0
-        self._look = _LeaderLook(self._on_time)
-
-    def join(self, store: MetadataStore, known: KnownRows) -> None:
-        """Begin as a broker of a cluster, whose rows are changed through this store."""
+        self._sessions = sessions
+        self._lag_ms_max = settings.replica_lag_time_max_ms
         self._store = store
         self._known = known
-        self._arm()
+        # For how long by its own clock this broker still has its lease; 0 or less: it is over.
+        self._lease_left_ms = lease_left_ms
+        # Partitions of which all that waits was sent away, with the time of the last fetch until
+        # then: a later one may have let this broker act for a moment.  And the real time of the
+        # next look for more of them.
+        self._resting: dict[Leadership, int] = {}
+        self._rest_look_ms = 0
+        self.door = _Door(sessions.on_news)
+        self._on_start_moved = on_start_moved
+        # Has what is written of a partition flushed, whatever its policy.
+        self._flush = flushes.ask_for
+        self._neighbours = neighbours
+        # Logs that followers may not copy before the next flush.
+        self._withheld: dict[ReplicatedLog, None] = {}
+        self._led: dict[Leadership, None] = {}
+        # Partitions whose replicas in sync may have to change.
+        self._unsettled: dict[Leadership, None] = {}
+        self._asked: dict[ChangeIsr, list[Leadership]] = {}
+        self._under_way: dict[Leadership, None] = {}
+        # Partitions whose last change may not have done all, for the next look.
+        self._again: dict[Leadership, None] = {}
+        self._next_lag_ms = 0
+        self._next_look_ms = 0
+        self._look = Alarm(timer, turn, self._on_time)
 
-    def begin(self, replicas: list[Partition]) -> None:
+    def begin(self, leaderships: list[Leadership]) -> None:
         """Take up the replicas that are here already; none of them is led yet."""
-        for partition in replicas:
-            assert not partition.is_leader
-            partition.door = self.door
+        self._arm()
+        for leadership in leaderships:
+            assert not leadership.is_leader
+            leadership.door = self.door
 
     def attend(self) -> None:
         """Look at the clock at the beginning of a turn, before anything is answered."""
-        self.door.is_lease_over = not self.is_alive()
-        self.door.real_ms = self._turn.monotonic_ms()
+        door = self.door
+        door.is_lease_over = self._lease_left_ms() <= 0
+        door.real_ms = self._turn.monotonic_ms()
+        door.broker_epoch = self._neighbours.own_epoch()
+        if not door.is_lease_over:
+            for leadership in self._resting:
+                self._look_again(leadership)
+            self._resting = {}
+            self._rest_look_ms = 0
+        elif door.real_ms >= self._rest_look_ms:
+            self._rest_look_ms = door.real_ms + REST_LOOK_MS
+            self._send_away()
 
     # -- roles and lives
 
-    def on_role(self, partition: Partition, before: Role | None, after: Role) -> None:
+    def switch_role(
+        self, leadership: Leadership, before: PartitionRow | None, was_leader: bool
+    ) -> None:
         """Follow the role of a replica here."""
-        if self._store is None:
-            return
-        partition.door = self.door
-        followers = partition.followers
+        leadership.door = self.door
+        followers = leadership.followers
         if followers is None:
-            self._led.pop(partition, None)
-            self._unsettled.pop(partition, None)
-            self._withheld.pop(partition, None)
+            self._led.pop(leadership, None)
+            self._unsettled.pop(leadership, None)
+            for log in leadership.logs:
+                self._withheld.pop(log, None)
         else:
-            self._led[partition] = None
-            partition.begin_epoch()
-            now_ms = self._turn.now_ms
+            self._led[leadership] = None
+            for log in leadership.logs:
+                log.begin_epoch()
             for broker_id in followers.take_row(
-                after.replicas, after.isr, after.partition_epoch, now_ms
+                leadership.replicas,
+                leadership.isr,
+                leadership.row.partition_epoch,
+                self._turn.now_ms,
             ):
-                if self.news is not None:
-                    self.news.on_put_out(partition, broker_id)
-            self._recount(partition)
-        if self.news is not None and (
+                self._sessions.on_put_out(leadership, broker_id)
+            self._recount(leadership)
+        if (
             before is None
-            or (before.leader_epoch, before.is_leader) != (after.leader_epoch, after.is_leader)
-            or before.replicas != after.replicas
+            or was_leader != leadership.is_leader
+            or before.leader_epoch != leadership.leader_epoch
+            or before.replicas != leadership.replicas
         ):
-            self.news.on_news(partition)
+            for log in leadership.logs:
+                self._sessions.on_news(log)
             if followers is not None:
-                self.news.on_led(partition, self._turn.now_ms)
+                self._sessions.on_led(leadership, self._turn.now_ms)
 
     def on_applied(
         self, version: int, records: list[MetadataRecord], change: Change | None
     ) -> None:
         """Look again at who is in sync when lives begin or end, and when a change has ended."""
         if any(isinstance(record, LifeChanged | LifeEnded) for record in records):
-            if self.news is not None:
-                self.news.keep_living(self.living_epoch)
-            for partition in self._led:
-                self._recount(partition)
+            brokers = self._state.brokers
+            self._sessions.keep_living({each: brokers[each].broker_epoch for each in brokers})
+            for leadership in self._led:
+                self._recount(leadership)
         if isinstance(change, ChangeIsr):
             self._on_ended(change)
 
@@ -180,7 +192,7 @@ class ReplicaLeader(Part):
 
     def on_fetched(
         self,
-        partition: Partition,
+        log: ReplicatedLog,
         replica_id: int,
         broker_epoch: int,
         offset: int,
@@ -192,77 +204,75 @@ class ReplicaLeader(Part):
         Whoever calls has checked that it is a replica, in its living epoch, that it knows the
         leader epoch, and that its log does not diverge.
         """
-        followers = partition.followers
+        leadership = log.leadership
+        followers = leadership.followers
         follower = None if followers is None else followers.by_id.get(replica_id)
         if followers is None or follower is None:
             return
-        had_end, had_start = follower.end, follower.log_start
-        leader_end = partition.log.written_end_offset
+        copy = follower.copies[log.which]
+        had_end, had_start = copy.end, copy.log_start
+        leader_end = log.log.written_end_offset
         real_ms = self._turn.monotonic_ms() if clock is None else clock.fetched_real_ms
-        follower.told(broker_epoch, offset, leader_end, self._turn.now_ms, real_ms)
-        follower.log_start = log_start
+        copy.told(broker_epoch, offset, leader_end, self._turn.now_ms, real_ms)
+        copy.log_start = log_start
         if clock is not None:
-            follower.ask_in(clock)
-        if replica_id in partition.isr:
-            if offset < partition.high_watermark and not follower.is_lost:
-                self._tell_lost(partition, follower, had_end)
+            copy.ask_in(clock)
+        if replica_id in leadership.isr:
+            if offset < log.high_watermark and not follower.is_lost:
+                self._tell_lost(log, follower, had_end)
             if replica_id in followers.counted:
-                self._advance(partition)
+                self._advance(log)
         else:
-            self._recount(partition)
+            self._recount(leadership)
         if log_start != had_start:
-            self.on_start_moved(partition)
+            self._on_start_moved(log)
 
-    def _tell_lost(self, partition: Partition, follower: Follower, had_end: int) -> None:
+    def _tell_lost(self, log: ReplicatedLog, follower: Follower, had_end: int) -> None:
         follower.is_lost = True
         logger.error(
             "broker %d has lost records of %s: it was in sync, records below offset %d count, and "
             "it has those below %d%s; it leaves the replicas in sync; look at its disk",
             follower.broker_id,
-            partition.name,
-            partition.high_watermark,
-            follower.end,
+            log.name,
+            log.high_watermark,
+            follower.copies[log.which].end,
             f" (it had told {had_end})" if had_end >= 0 else "",
         )
-        self._unsettled[partition] = None
+        self._unsettled[log.leadership] = None
 
-    def _on_written(self, partition: Partition) -> None:
-        if self.news is not None:
-            self.news.on_news(partition)
-
-    def must_withhold(self, partition: Partition) -> bool:
+    def must_withhold(self, log: ReplicatedLog) -> bool:
         """Return whether followers get nothing for now; they hear of it when they do.
 
         A write has failed, and what it left was cut off.  Until that is durable a crash may bring
         those bytes back in the place of what was appended since, in the same leader epoch: a
         follower that had the latter by then would never be seen to differ.
         """
-        if not partition.log.has_undurable_cut:
+        if not log.log.has_undurable_cut:
             return False
-        if partition not in self._withheld:
-            self._withheld[partition] = None
-            self.flush(partition)
+        if log not in self._withheld:
+            self._withheld[log] = None
+            self._flush(log)
         return True
 
-    def on_moved(self, partition: Partition) -> None:
-        if partition in self._withheld and not partition.log.has_undurable_cut:
-            del self._withheld[partition]
-            self._on_written(partition)
-        if partition.is_closed:
-            self._withheld.pop(partition, None)
-            self._led.pop(partition, None)
-            self._unsettled.pop(partition, None)
-            self._again.pop(partition, None)
-            if self.news is not None:
-                self.news.on_news(partition)
-        elif self.news is not None and partition.followers is not None:
-            self.news.on_ends_moved(partition)
+    def on_moved(self, log: ReplicatedLog) -> None:
+        if log in self._withheld and not log.log.has_undurable_cut:
+            del self._withheld[log]
+            self._sessions.on_news(log)
+        leadership = log.leadership
+        if log.is_closed:
+            self._withheld.pop(log, None)
+            self._led.pop(leadership, None)
+            self._unsettled.pop(leadership, None)
+            self._again.pop(leadership, None)
+            self._sessions.on_news(log)
+        elif leadership.followers is not None:
+            self._sessions.on_ends_moved(log)
 
     # -- who counts
 
-    def _recount(self, partition: Partition) -> None:
+    def _recount(self, leadership: Leadership) -> None:
         """Say anew whose ends count, and whether the replicas in sync have to change."""
-        followers = partition.followers
+        followers = leadership.followers
         if followers is None:
             return
         living: dict[int, int] = {}
@@ -273,56 +283,69 @@ class ReplicaLeader(Part):
             epoch = self.living_epoch(broker_id)
             if epoch >= 0:
                 living[broker_id] = epoch
-            is_able = epoch >= 0 and self._is_caught_up(partition, follower)
-            if broker_id in partition.isr:
+            is_able = self._is_able(leadership, follower, epoch)
+            if broker_id in leadership.isr:
                 in_sync += is_able and not follower.is_lost
                 must_change = must_change or not is_able or follower.is_lost
-            elif is_able and follower.broker_epoch == epoch and self._serves(broker_id):
+            elif is_able:
                 joining.append(broker_id)
                 must_change = True
         followers.in_sync = in_sync
-        followers.recount(partition.isr, living, joining)
+        if followers.recount(leadership.isr, living, joining):
+            # The log starts may move: a replica that held deleted records may not lead any more.
+            for log in leadership.logs:
+                self._on_start_moved(log)
         if must_change:
-            self._unsettled[partition] = None
-        self._advance(partition)
+            self._unsettled[leadership] = None
+        for log in leadership.logs:
+            self._advance(log)
 
-    def _advance(self, partition: Partition) -> None:
-        if partition.maybe_advance_high_watermark():
-            self._parts.on_moved(partition)
+    def _advance(self, log: ReplicatedLog) -> None:
+        if log.maybe_advance_high_watermark():
+            self._parts.on_moved(log)
 
-    def _is_caught_up(self, partition: Partition, follower: Follower) -> bool:
-        end = partition.log.written_end_offset
-        return follower.is_caught_up(end, self._turn.now_ms, self._lag_ms_max)
+    def _look_again(self, leadership: Leadership) -> None:
+        """Try all operations again that wait for a partition."""
+        for log in leadership.logs:
+            self._parts.on_moved(log)
 
-    def _serves(self, broker_id: int) -> bool:
-        broker = self._state.brokers.get(broker_id)
-        return broker is not None and broker.phase == SERVING
+    def _is_able(self, leadership: Leadership, follower: Follower, epoch: int) -> bool:
+        """Return whether a follower that lives in this epoch is caught up; of one out of sync also
+        whether it serves, and has told all its ends in this life.
+        """
+        if epoch < 0 or not leadership.is_caught_up(follower, self._turn.now_ms, self._lag_ms_max):
+            return False
+        if follower.broker_id in leadership.isr:
+            return True
+        return (
+            follower.has_told_in(epoch) and self._state.brokers[follower.broker_id].phase == SERVING
+        )
 
     # -- changes of the replicas in sync
 
     def settle(self) -> None:
         """Propose what this turn has shown, together."""
-        if not self._unsettled or self._store is None:
+        if not self._unsettled:
             return
         wishes: list[IsrWish] = []
-        partitions: list[Partition] = []
+        wished: list[Leadership] = []
         unsettled, self._unsettled = self._unsettled, {}
-        for partition in unsettled:
+        for leadership in unsettled:
             # One that is under way is looked at again when it has ended.
-            wish = None if partition in self._under_way else self._wish(partition)
+            wish = None if leadership in self._under_way else self._wish(leadership)
             if wish is None:
                 continue
             wishes.append(wish)
-            partitions.append(partition)
+            wished.append(leadership)
             if len(wishes) == ISR_CHANGES_PER_TRANSACTION:
-                self._propose(wishes, partitions)
-                wishes, partitions = [], []
+                self._propose(wishes, wished)
+                wishes, wished = [], []
         if wishes:
-            self._propose(wishes, partitions)
+            self._propose(wishes, wished)
 
-    def _wish(self, partition: Partition) -> IsrWish | None:
-        followers = partition.followers
-        if followers is None or partition.is_closed:
+    def _wish(self, leadership: Leadership) -> IsrWish | None:
+        followers = leadership.followers
+        if followers is None or leadership.is_closed:
             return None
         added: dict[int, int] = {}
         removed: list[int] = []
@@ -330,46 +353,41 @@ class ReplicaLeader(Part):
         must_write = False
         for broker_id, follower in followers.by_id.items():
             epoch = self.living_epoch(broker_id)
-            is_able = epoch >= 0 and self._is_caught_up(partition, follower)
-            if broker_id in partition.isr:
+            is_able = self._is_able(leadership, follower, epoch)
+            if broker_id in leadership.isr:
                 if follower.is_lost:
                     lost.append(broker_id)
                 elif not is_able:
                     removed.append(broker_id)
-                continue
-            is_able = is_able and follower.broker_epoch == epoch and self._serves(broker_id)
-            if is_able and followers.may_join(
-                follower, partition.high_watermark, partition.log.log_start_offset
-            ):
+            elif is_able and leadership.may_join(follower):
                 added[broker_id] = epoch
             elif broker_id in followers.proposed:
                 # The deed may still come.  Once the row has moved on it cannot.
                 must_write = True
-        room = len(partition.isr) + len(added) - len(lost) - partition.floor()
+        floor = leadership.floor()
+        room = len(leadership.isr) + len(added) - len(lost) - floor
         if not added and not lost and not must_write and (not removed or room <= 0):
             return None
         # Who lives and lags may come back; who is dead goes first.
         removed.sort(key=self.living_epoch)
         return IsrWish(
-            partition.topic_id,
-            partition.index,
-            partition.leader_epoch,
-            partition.partition_epoch,
-            partition.floor(),
+            leadership.topic_id,
+            leadership.index,
+            leadership.leader_epoch,
+            leadership.row.partition_epoch,
+            floor,
             added,
             removed,
             lost,
             must_write,
         )
 
-    def _propose(self, wishes: list[IsrWish], partitions: list[Partition]) -> None:
-        assert self._store is not None
-        assert self._known is not None
-        change = ChangeIsr(self._known, self._broker_id, self.own_epoch(), wishes)
-        self._asked[change] = partitions
-        self._under_way.update(dict.fromkeys(partitions))
-        for partition, wish in zip(partitions, wishes, strict=True):
-            followers = partition.followers
+    def _propose(self, wishes: list[IsrWish], wished: list[Leadership]) -> None:
+        change = ChangeIsr(self._known, self._broker_id, self._neighbours.own_epoch(), wishes)
+        self._asked[change] = wished
+        self._under_way.update(dict.fromkeys(wished))
+        for leadership, wish in zip(wished, wishes, strict=True):
+            followers = leadership.followers
             assert followers is not None
             for broker_id in wish.added:
                 # An addition counts from now on: the deed may be done at any moment.
@@ -379,13 +397,13 @@ class ReplicaLeader(Part):
         self._store.change(change)
 
     def _on_ended(self, change: ChangeIsr) -> None:
-        partitions = self._asked.pop(change, [])
-        for partition, wish in zip(partitions, change.wishes, strict=True):
-            self._under_way.pop(partition, None)
-            followers = partition.followers
-            if followers is None or partition.leader_epoch != wish.leader_epoch:
+        wished = self._asked.pop(change, [])
+        for leadership, wish in zip(wished, change.wishes, strict=True):
+            self._under_way.pop(leadership, None)
+            followers = leadership.followers
+            if followers is None or leadership.leader_epoch != wish.leader_epoch:
                 continue
-            self._again[partition] = None
+            self._again[leadership] = None
             for broker_id in wish.added:
                 was_sent = (wish.topic_id, wish.partition_index, broker_id) in change.sent
                 if not was_sent and followers.proposed.get(broker_id) == wish.partition_epoch:
@@ -395,6 +413,13 @@ class ReplicaLeader(Part):
     # -- time
 
     def _on_time(self) -> None:
+        """Look who is in sync if that is due: the entry also stands for the end of the lease."""
+        if self._turn.now_ms >= min(self._next_look_ms, self._next_lag_ms):
+            self._next_look_ms = self._turn.now_ms + LOOK_MS
+            self._look_at_all()
+        self._arm()
+
+    def _look_at_all(self) -> None:
         """Look at those out of sync; and after half of the lag that is allowed at everyone."""
         now_ms = self._turn.now_ms
         if now_ms >= self._next_lag_ms:
@@ -404,57 +429,45 @@ class ReplicaLeader(Part):
             brokers = self._state.brokers
             living = {each for each in brokers if brokers[each].broker_epoch >= 0}
             looked_at = [
-                partition
-                for partition in self._led
-                if partition in self._again or _may_grow(partition, living)
+                leadership
+                for leadership in self._led
+                if leadership in self._again or _may_grow(leadership, living)
             ]
         self._again.clear()
-        for partition in looked_at:
-            self._recount(partition)
-        if self.door.is_lease_over:
-            self._send_away()
-        self._arm()
+        for leadership in looked_at:
+            self._recount(leadership)
 
     def _send_away(self) -> None:
-        """Have producers that wait look again where this broker may not act any more."""
-        for partition in self._led:
-            if not partition.may_act():
-                self._parts.on_moved(partition)
+        """Have all that waits look elsewhere where this broker may not act any more."""
+        before, self._resting = self._resting, {}
+        for leadership in self._led:
+            if leadership.may_act():
+                if leadership in before:
+                    self._look_again(leadership)
+                continue
+            followers = leadership.followers
+            fetched_ms = -1 if followers is None else followers.last_fetch_real_ms()
+            self._resting[leadership] = fetched_ms
+            if before.get(leadership) != fetched_ms:
+                self._look_again(leadership)
 
     def _arm(self) -> None:
-        self._look.deadline_ms = self._turn.now_ms + LOOK_MS
-        self._timer.add(self._look)
+        """Look again in a while, at once when the lease is over, and when half of the lag is over,
+        which may be sooner."""
+        now_ms = self._turn.now_ms
+        left_ms = self._lease_left_ms()
+        wait_ms = min(LOOK_MS, left_ms) if left_ms > 0 else REST_LOOK_MS
+        if self._next_lag_ms > now_ms:
+            wait_ms = min(wait_ms, self._next_lag_ms - now_ms)
+        self._look.arm(wait_ms)
 
     def has_work_left(self) -> bool:
         return len(self._unsettled) > 0
 
 
-class _LeaderLook(TimerEntry):
-    """Timer's entry that looks who is in sync."""
-
-    def __init__(self, look: Callable[[], None]) -> None:
-        super().__init__(0)
-        self._do = look
-
-    def expire(self) -> None:
-        self._do()
-
-
-def _may_grow(partition: Partition, living: set[int]) -> bool:
+def _may_grow(leadership: Leadership, living: set[int]) -> bool:
     """Return whether a replica that lives is out of sync.  Of the dead nothing new is learned."""
-    isr = partition.isr
-    if len(isr) == len(partition.replicas):
+    isr = leadership.isr
+    if len(isr) == len(leadership.replicas):
         return False
-    return any(each in living and each not in isr for each in partition.replicas)
-
-
-def _always() -> bool:
-    return True
-
-
-def _hear_nothing(partition: Partition) -> None:
-    """Hear nothing: nobody waits for it yet."""
-
-
-def _no_epoch() -> int:
-    return -1
+    return any(each in living and each not in isr for each in leadership.replicas)

@@ -7,21 +7,31 @@ the leader epoch, and whose log does not diverge.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from tarry.base import errors
 from tarry.base.ids import id_text
+from tarry.base.limits import FETCHED_LOGS_MAX, PARTITIONS_PER_FETCH_MAX
+from tarry.base.settings import Settings
 from tarry.base.turn import Turn
-from tarry.broker.replication import replica_reads
+from tarry.broker.reads import (
+    VERSION_OF_LEADERS,
+    FetchLimits,
+    FetchStatus,
+    put_ends,
+    read_status,
+)
 from tarry.broker.replication.fetch_sessions import ReplicaSession, ReplicaSessions, Seat
 from tarry.broker.replication.leader import ReplicaLeader
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
-from tarry.cluster.state import ClusterState
-from tarry.partition.state import Partition
+from tarry.cluster.state.state import ClusterState
+from tarry.partition.reader import REPLICA
+from tarry.partition.replicated_log import ReplicatedLog, key_of
 from tarry.protocol.message import Message
 from tarry.protocol.messages.fetch import (
-    EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
@@ -30,6 +40,12 @@ from tarry.protocol.messages.fetch import (
 )
 from tarry.purgatory.operation import PayloadOperation
 from tarry.wire.writer import ChunkList
+
+# Terms of a replica's fetch.  Its session limits the bytes; its version of Fetch is newer.
+LIMITS: Final = FetchLimits(REPLICA, 1, 0, VERSION_OF_LEADERS)
+
+# Partitions of which only an end has moved that one answer tells.
+ENDS_TOLD_MAX: Final = 2_000
 
 NO_SESSION: Final = 0
 NEW_SESSION_EPOCH: Final = 0
@@ -68,7 +84,7 @@ class DelayedReplicaFetch(PayloadOperation[SessionFetch]):
 
 
 class ReplicaFetchHandler:
-    """Handler of fetches that name a replica, in a cluster.  `listener`: where brokers meet."""
+    """Handler of fetches that name a replica, in a cluster."""
 
     def __init__(
         self,
@@ -77,15 +93,15 @@ class ReplicaFetchHandler:
         turn: Turn,
         leader: ReplicaLeader,
         sessions: ReplicaSessions,
-        bytes_max: int,
+        settings: Settings,
     ) -> None:
         self._topics = topics
         self._state = state
         self._turn = turn
         self._leader = leader
         self._sessions = sessions
-        self._bytes_max = bytes_max
-        self.listener = ""
+        self._bytes_max = settings.fetch_max_bytes
+        self._listener = settings.inter_broker_listener
         # Of registered directories alone, as they are asked for.
         self._directory_texts: dict[bytes, str] = {}
 
@@ -106,10 +122,11 @@ class ReplicaFetchHandler:
             self._sessions.purgatory.check_and_complete(session.id)
         for gone in request.forgotten_topics_data:
             for index in gone.partitions:
-                self._sessions.forget(session, (gone.topic_id, index))
-        for topic in request.topics:
-            for asked in topic.partitions:
-                self._take(session, topic.topic_id, asked, is_full=fetch.is_full)
+                self._sessions.forget(session, key_of(gone.topic_id, index))
+        # Of a stranger the first names are enough to be told why.
+        count = PARTITIONS_PER_FETCH_MAX if session.id == NO_SESSION else None
+        for topic_id, asked in islice(_named(request), count):
+            self._take(session, topic_id, asked, is_full=fetch.is_full)
         if request.session_epoch == LAST_EPOCH or session.id == NO_SESSION:
             answer = self.answer(fetch)
             self._sessions.close(session)
@@ -129,7 +146,7 @@ class ReplicaFetchHandler:
     def _refusal(self, context: RequestContext, request: FetchRequest) -> int:
         state = request.replica_state
         assert state is not None
-        if context.connection.listener != self.listener:
+        if context.connection.listener != self._listener:
             context.report(
                 "a fetch as a replica came through a listener that is not inter.broker.listener"
                 ".name: brokers are asked there only"
@@ -176,13 +193,13 @@ class ReplicaFetchHandler:
     def _take(
         self, session: ReplicaSession, topic_id: bytes, asked: FetchPartition, *, is_full: bool
     ) -> None:
+        key = key_of(topic_id, asked.partition)
         hosted = self._topics.with_id(topic_id)
-        partition = None if hosted is None else hosted.replica(asked.partition)
-        seat = self._sessions.seat(session, (topic_id, asked.partition), asked)
+        partition = None if hosted is None else hosted.log(*key[1:])
+        seat = self._sessions.seat(session, key, asked)
         self._sessions.attach(seat, partition)
         was_doubted, seat.is_doubted = seat.is_doubted, False
-        error_code, found = self._look(seat)
-        if error_code != errors.NONE or found is not None or partition is None:
+        if self._look(seat).has_refused or partition is None:
             self._sessions.add_news(seat)
             return
         if not was_doubted and _tells_less(partition, session, asked.fetch_offset):
@@ -206,33 +223,29 @@ class ReplicaFetchHandler:
         if is_full or is_behind or _must_tell_ends(seat, partition):
             session.moved[seat] = None
 
-    def _look(self, seat: Seat) -> tuple[int, EpochEndOffset | None]:
-        """Return the error of a seat, or where the follower's log diverges."""
-        partition, asked, session = seat.partition, seat.asked, seat.session
-        error_code = replica_reads.epoch_refusal(partition, asked, self._missing_code(seat))
-        if error_code != errors.NONE or partition is None:
-            return error_code, None
-        if session.replica_id not in partition.replicas or partition.followers is None:
+    def _look(self, seat: Seat) -> FetchStatus:
+        """Check what a seat asks for; the status says whether it is refused or diverges."""
+        codes = (self._missing_code(seat), self._own_code(seat))
+        status = FetchStatus(seat.partition, seat.asked, *codes)
+        status.is_refused(REPLICA)
+        return status
+
+    def _own_code(self, seat: Seat) -> int:
+        """Return why this replica is refused although its leader epoch is right, or NONE."""
+        session = seat.session
+        if seat.partition is None or seat.partition.copy(session.replica_id) is None:
             # As in Kafka: one of both does not know the newest row yet.
-            return errors.UNKNOWN_LEADER_EPOCH, None
-        if not self._is_own_directory(session.replica_id, asked.replica_directory_id):
-            return errors.LOG_DIR_NOT_FOUND, None
-        if asked.fetch_offset < 0:
-            return errors.OFFSET_OUT_OF_RANGE, None
-        found = replica_reads.divergence(partition.log, asked)
-        if found is not None:
-            return errors.NONE, found
-        error_code = replica_reads.offset_refusal(partition.log, asked)
-        if error_code == errors.NONE and seat.is_doubted:
-            # Who means it asks once more.
-            error_code = errors.OFFSET_NOT_AVAILABLE
-        return error_code, None
+            return errors.UNKNOWN_LEADER_EPOCH
+        if not self._is_own_directory(session.replica_id, seat.asked.replica_directory_id):
+            return errors.LOG_DIR_NOT_FOUND
+        # A follower that asks for this offset once more is answered.
+        return errors.OFFSET_NOT_AVAILABLE if seat.is_doubted else errors.NONE
 
     def _missing_code(self, seat: Seat) -> int:
         hosted = self._topics.with_id(seat.topic_id)
         if hosted is None:
             return errors.UNKNOWN_TOPIC_ID
-        return hosted.missing_code(seat.asked.partition)
+        return hosted.missing_code(key_of(seat.topic_id, seat.asked.partition)[1])
 
     def _is_from_own_directory(self, request: FetchRequest) -> bool:
         """Return whether a full fetch shows that it comes from the broker that it names."""
@@ -240,8 +253,7 @@ class ReplicaFetchHandler:
         assert state is not None
         return any(
             self._is_own_directory(state.replica_id, asked.replica_directory_id)
-            for topic in request.topics
-            for asked in topic.partitions
+            for _, asked in islice(_named(request), PARTITIONS_PER_FETCH_MAX)
         )
 
     def _is_own_directory(self, broker_id: int, directory_id: bytes) -> bool:
@@ -266,9 +278,8 @@ class ReplicaFetchHandler:
         if session.is_closed or session.is_hurried or session.requests != fetch.number:
             return True
         for seat in list(session.news):
-            error_code, found = self._look(seat)
             partition = seat.partition
-            if error_code != errors.NONE or found is not None or partition is None:
+            if self._look(seat).has_refused or partition is None:
                 return True
             if seat.asked.fetch_offset >= partition.log.written_end_offset:
                 self._sessions.drop_news(seat)
@@ -283,7 +294,9 @@ class ReplicaFetchHandler:
         )
 
     def answer(self, fetch: SessionFetch) -> FetchResponse:
-        """Return what is new in a session, within the limits; every one has its turn."""
+        """Return what is new in a session, within the limits in bytes and in partitions; every one
+        has its turn.
+        """
         session = fetch.session
         response = FetchResponse(session_id=session.id)
         if session.requests != fetch.number:
@@ -295,80 +308,93 @@ class ReplicaFetchHandler:
         session.answered_real_ms = self._turn.monotonic_ms()
         topics: dict[bytes, FetchableTopicResponse] = {}
         left = fetch.bytes_max
-        is_first = True
+        read = 0
         for seat in list(session.news):
-            if left <= 0 and not is_first:
+            if (left <= 0 and read > 0) or read == FETCHED_LOGS_MAX:
                 # The rest stands in front when the follower asks again, however many they are.
                 break
-            answer = self._answer(seat, left, is_first=is_first)
-            if answer is None:
+            told = self._answer(seat, left, is_first=read == 0)
+            if told is None:
                 continue
-            if isinstance(answer.records, ChunkList):
-                left -= answer.records.size
-                is_first = False
+            if isinstance(told.records, ChunkList):
+                left -= told.records.size
+                read += 1
             session.moved.pop(seat, None)
-            _put(topics, seat, answer)
-        for seat in list(session.moved):
+            _put(topics, seat, told)
+        for seat in list(islice(session.moved, ENDS_TOLD_MAX)):
+            del session.moved[seat]
             partition = seat.partition
-            if partition is not None and partition.gone_code == errors.NONE:
-                _put(topics, seat, replica_reads.ends(seat, partition))
-        session.moved.clear()
+            if partition is not None and partition.leadership.gone_code == errors.NONE:
+                answer = PartitionData(partition_index=seat.asked.partition)
+                put_ends(answer, partition, REPLICA)
+                seat.note_sent(answer)
+                _put(topics, seat, answer)
+        # The others go with the next answer, which does not wait.
+        session.is_hurried = len(session.moved) > 0
         response.responses = list(topics.values())
         return response
 
     def _answer(self, seat: Seat, left: int, *, is_first: bool) -> PartitionData | None:
         """Return the answer to a seat with news; None if there is none after all, or no room."""
         sessions, session = self._sessions, seat.session
-        error_code, found = self._look(seat)
-        partition = seat.partition
-        if error_code != errors.NONE or partition is None:
+        status, partition = self._look(seat), seat.partition
+        answer = PartitionData(partition_index=seat.asked.partition)
+        if status.has_refused or partition is None:
             # It is told once; the follower asks again when it knows better.
             session.news.pop(seat, None)
-            refusal = replica_reads.refused(seat, error_code)
-            if partition is None or error_code == errors.LOG_DIR_NOT_FOUND:
+            read_status(status, answer, 0, LIMITS, at_least_one=False)
+            if status.diverging is not None:
+                # It cuts its log first, and takes the ends from the next answer.
+                seat.forget_sent()
+                sessions.on_diverged(session, self._turn.now_ms)
+            elif partition is None or status.error_code == errors.LOG_DIR_NOT_FOUND:
                 # It would never be news, and who is no broker could name any number of them.
-                sessions.forget(session, (seat.topic_id, seat.asked.partition))
-            return refusal
-        if found is not None:
-            session.news.pop(seat, None)
-            sessions.on_diverged(session, self._turn.now_ms)
-            return replica_reads.diverging(seat, partition, found)
+                sessions.forget(session, key_of(seat.topic_id, seat.asked.partition))
+            return answer
         if seat.asked.fetch_offset >= partition.log.written_end_offset:
             sessions.drop_news(seat)
             return None
         if self._leader.must_withhold(partition):
             # It has news as before.
             return None
-        answer = replica_reads.records(seat, partition, max(left, 0), at_least_one=is_first)
-        if answer is not None:
+        size = read_status(status, answer, max(left, 0), LIMITS, at_least_one=is_first)
+        is_read = answer.error_code == errors.NONE
+        if is_read and size == 0 and not is_first:
+            return None
+        session.news.pop(seat, None)
+        if is_read and size == 0:
+            return None
+        if is_read:
             # Behind the others; it has news until the follower asks from further on.
-            session.news.pop(seat, None)
-            if answer.error_code == errors.NONE:
-                session.news[seat] = None
-        elif is_first:
-            session.news.pop(seat, None)
+            session.news[seat] = None
+            seat.note_sent(answer)
         return answer
 
 
-def _tells_less(partition: Partition, session: ReplicaSession, offset: int) -> bool:
+def _named(request: FetchRequest) -> Iterator[tuple[bytes, FetchPartition]]:
+    for topic in request.topics:
+        for asked in topic.partitions:
+            yield topic.topic_id, asked
+
+
+def _tells_less(partition: ReplicatedLog, session: ReplicaSession, offset: int) -> bool:
     """Return whether a fetch tells less than the same life has told in another open session.
 
     The follower may have changed its lane or begun it anew, and the request from before comes late.
     Taken for true, it would look like a disk that has lost records.  No order can be told between
     two connections; but nobody waits for the answer to what is late, and who has less asks again.
     """
-    followers = partition.followers
-    follower = None if followers is None else followers.by_id.get(session.replica_id)
+    copy = partition.copy(session.replica_id)
     return (
-        follower is not None
-        and follower.clock is not None
-        and follower.clock is not session
-        and follower.broker_epoch == session.broker_epoch
-        and offset < follower.end
+        copy is not None
+        and copy.clock is not None
+        and copy.clock is not session
+        and copy.broker_epoch == session.broker_epoch
+        and offset < copy.end
     )
 
 
-def _must_tell_ends(seat: Seat, partition: Partition) -> bool:
+def _must_tell_ends(seat: Seat, partition: ReplicatedLog) -> bool:
     """Return whether a follower does not know where the leader's log begins or counts to."""
     return (
         seat.sent_high_watermark != partition.high_watermark

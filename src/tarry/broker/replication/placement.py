@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from tarry.base.ids import id_from_text
+from tarry.base.partition_row import PartitionRow
 from tarry.base.repeated import RepeatedFaults
 from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
+from tarry.broker.peers.asker import Asker
+from tarry.broker.peers.peers import Peers
 from tarry.broker.replication.cuts import Cuts
 from tarry.broker.replication.followed import (
     CUTTING,
@@ -29,17 +32,20 @@ from tarry.broker.replication.followed import (
 )
 from tarry.broker.replication.lane import Lane, LaneKey
 from tarry.broker.replication.lane_requests import ReplicaTerms
-from tarry.broker.replication.peer_links import PeerLinks
-from tarry.cluster.records import BrokerDescribed, LifeChanged, LifeEnded, MetadataRecord
-from tarry.cluster.state import ClusterState
+from tarry.cluster.state.records import BrokerDescribed, LifeChanged, LifeEnded, MetadataRecord
+from tarry.cluster.state.state import ClusterState
 from tarry.link.events import Address
 from tarry.link.pauses import backoff_ms
-from tarry.partition.role import Role
-from tarry.partition.state import Partition
+from tarry.link.tasks import Task
+from tarry.partition.leadership import Leadership
+from tarry.partition.replicated_log import ReplicatedLog
 
 logger = logging.getLogger("tarry.replication")
 
 _RATE_UNLIMITED: Final = 1 << 62
+
+# A batch came to the leader in one request, and an answer has little else in it.
+_OVERHEAD_BYTES: Final = 1 << 20
 
 # Pauses grow from a part of `replica.fetch.backoff.ms` to all of it, or from all of it to so many.
 _EXPECTED_PART: Final = 32
@@ -74,42 +80,64 @@ class Placement:
         state: ClusterState,
         turn: Turn,
         flushes: Flushes,
-        links: PeerLinks,
+        peers: Peers,
         cuts: Cuts,
-        *,
-        on_start: Callable[[Followed, int, int], None],
     ) -> None:
-        self.links = links
         self.cuts = cuts
         self.lanes: dict[LaneKey, Lane] = {}
-        self.followed: dict[Partition, Followed] = {}
+        self.followed: dict[ReplicatedLog, Followed] = {}
         # Partitions whose log ends in something that is not durable yet.
         self.unsettled: dict[Followed, None] = {}
         # Lanes that may have something to send.
         self.stirred: dict[Lane, None] = {}
         self.terms = terms_of(settings)
+        self._peers = peers
+        # One for the lanes of those in sync, one for the lanes of those that catch up.
+        self._askers = (self._new_asker(settings), self._new_asker(settings))
         self._settings = settings
         self._state = state
         self._turn = turn
         self._flushes = flushes
-        self._on_start = on_start
         self._by_leader: dict[int, dict[Followed, None]] = {}
         self._faults = RepeatedFaults(logger)
         self._is_stopped = False
 
+    def _new_asker(self, settings: Settings) -> Asker:
+        bytes_max = max(
+            self.terms.response_bytes_max,
+            self.terms.partition_bytes_max,
+            settings.socket_request_max_bytes,
+        )
+        return self._peers.asker(
+            "replica",
+            timeout_ms=settings.replica_socket_timeout_ms,
+            backoff_ms=settings.replica_fetch_backoff_ms,
+            answer_bytes_max=bytes_max + _OVERHEAD_BYTES,
+        )
+
     # -- roles and lives
 
-    def on_role(self, partition: Partition, before: Role | None, after: Role) -> None:
-        """Follow, follow another leader, or follow no more."""
+    def switch_role(
+        self, leadership: Leadership, before: PartitionRow | None, was_leader: bool
+    ) -> None:
+        """Follow, follow another leader, or follow no more: each log by itself."""
+        for log in leadership.logs:
+            self._take_role(leadership, log, before)
+
+    def _take_role(
+        self, leadership: Leadership, partition: ReplicatedLog, before: PartitionRow | None
+    ) -> None:
         followed = self.followed.get(partition)
-        is_here = self.terms.broker_id in after.replicas and not partition.is_closed
-        if after.is_leader or not is_here:
+        is_here = self.terms.broker_id in leadership.replicas and not partition.is_closed
+        if leadership.is_leader or not is_here:
             if followed is not None:
                 self._drop(followed, must_finish=is_here)
             return
         if followed is None:
-            followed = self.followed[partition] = Followed(partition, self.begin)
-        elif before is not None and before[:3] == after[:3] and followed.state != IDLE:
+            followed = self.followed[partition] = Followed(
+                partition, Task(partial(self._begin_again, partition))
+            )
+        elif _is_same_leader(before, leadership.row) and followed.state != IDLE:
             # Only who is in sync has changed, and with it perhaps the lane.
             if followed.state == FETCHING:
                 self.place(followed)
@@ -119,7 +147,10 @@ class Placement:
         self._flushes.refused.pop(partition, None)
         self.begin(followed)
 
-    def forget(self, partition: Partition) -> None:
+    def _begin_again(self, partition: ReplicatedLog, now_ms: int) -> None:
+        self.begin(self.followed[partition])
+
+    def forget(self, partition: ReplicatedLog) -> None:
         """Follow a partition no more: its log is closed."""
         followed = self.followed.get(partition)
         if followed is not None:
@@ -166,13 +197,13 @@ class Placement:
 
     def _address_of(self, followed: Followed) -> Address | None:
         """Return where the leader is reached, None while it, or this broker, does not live."""
-        partition = followed.partition
-        leader = self._state.brokers.get(partition.leader_id)
+        leadership = followed.partition.leadership
+        leader = self._state.brokers.get(leadership.leader_id)
         if leader is None or self.terms.broker_epoch < 0 or self._is_stopped:
             return None
-        if partition.leader_id == self.terms.broker_id:
+        if leadership.leader_id == self.terms.broker_id:
             return None
-        if leader.broker_epoch < 0 or leader.broker_epoch != partition.leader_broker_epoch:
+        if leader.broker_epoch < 0 or leader.broker_epoch != leadership.leader_broker_epoch:
             return None
         found = leader.endpoints.get(self._settings.inter_broker_listener)
         return None if found is None else Address(*found)
@@ -196,19 +227,19 @@ class Placement:
     def begin(self, followed: Followed) -> None:
         """Follow a partition from where its log ends, or find out what that has to wait for."""
         self.leave(followed)
-        partition = followed.partition
-        if followed.leader_id != partition.leader_id:
+        leader_id = followed.partition.leadership.leader_id
+        if followed.leader_id != leader_id:
             self._unlist(followed)
-            followed.leader_id = partition.leader_id
-            self._by_leader.setdefault(partition.leader_id, {})[followed] = None
+            followed.leader_id = leader_id
+            self._by_leader.setdefault(leader_id, {})[followed] = None
         followed.leader_high_watermark = -1
         followed.leader_log_start = -1
         followed.kept = None
-        if self.cuts.must_finish(followed):
+        if followed.partition.log.cut.must_end:
             self.cut(followed)
         elif self._address_of(followed) is None:
             followed.state = IDLE
-            self._tell_no_listener(partition.leader_id)
+            self._tell_no_listener(leader_id)
         else:
             self.place(followed)
 
@@ -220,8 +251,9 @@ class Placement:
             followed.state = IDLE
             return
         partition = followed.partition
-        is_in_sync = self.terms.broker_id in partition.isr
-        key = LaneKey(partition.leader_id, followed.is_far_behind or not is_in_sync)
+        leadership = partition.leadership
+        is_in_sync = self.terms.broker_id in leadership.isr
+        key = LaneKey(leadership.leader_id, followed.is_far_behind or not is_in_sync)
         lane = self._put(followed, key, address)
         if partition.log.flaw_offset >= 0:
             self._replace_damaged(lane, followed, is_in_sync=is_in_sync)
@@ -300,20 +332,14 @@ class Placement:
             lane = self.lanes.get(key)
             if lane is not None:
                 return lane
-        bytes_max = max(
-            self.terms.response_bytes_max,
-            self.terms.partition_bytes_max,
-            self._settings.socket_request_max_bytes,
-        )
         lane = Lane(
             key,
             address,
             self._life_of(key.leader_id),
-            self.links,
+            self._peers.tasks,
+            self._askers[key.is_catching_up],
             self.terms,
-            answer_bytes_max=bytes_max,
-            stir=self.stir,
-            on_start=self._on_start,
+            stirred=self.stirred,
         )
         self.lanes[key] = lane
         return lane
@@ -329,23 +355,20 @@ class Placement:
         for followed in list(lane.joining.values()):
             lane.withdraw(followed)
         self.stirred.pop(lane, None)
-        lane.close(reason, self._turn.now_ms)
+        lane.close(reason)
         for followed in left:
             self.begin(followed)
 
-    def stir(self, lane: Lane) -> None:
-        self.stirred[lane] = None
-
     def leave(self, followed: Followed) -> None:
         """Take a partition out of wherever it is."""
-        self.links.tasks.cancel(followed.retry)
+        self._peers.tasks.cancel(followed.retry)
         self.unsettled.pop(followed, None)
         self.cuts.leave(followed)
         self._withdraw(followed)
         lane = self.lane_of(followed)
         if lane is not None:
             lane.remove(followed)
-            self.stir(lane)
+            lane.stir()
 
     def _unlist(self, followed: Followed) -> None:
         others = self._by_leader.get(followed.leader_id)
@@ -355,14 +378,14 @@ class Placement:
                 del self._by_leader[followed.leader_id]
                 for lane in self.lanes.values():
                     if lane.key.leader_id == followed.leader_id:
-                        self.stir(lane)
+                        lane.stir()
 
     def _drop(self, followed: Followed, *, must_finish: bool) -> None:
         self.leave(followed)
         self._unlist(followed)
         del self.followed[followed.partition]
         if must_finish:
-            followed.place_high_watermark()
+            followed.partition.place_high_watermark()
             self.cuts.finish(followed)
 
     def pause(self, followed: Followed, reason: str, *, is_expected: bool = False) -> None:
@@ -378,9 +401,8 @@ class Placement:
         else:
             last_ms *= _PAUSES_MAX
             self._faults.report(followed.partition.name, f"not fetched for now: {reason}", now_ms)
-        pause_ms = backoff_ms(first_ms, last_ms, followed.failures, self.links.links.random)
-        self.links.tasks.schedule(followed.retry, now_ms + pause_ms)
-        self.links.carry_out()
+        pause_ms = backoff_ms(first_ms, last_ms, followed.failures, self._peers.random)
+        self._peers.schedule(followed.retry, now_ms + pause_ms)
 
     def stand_still(self, followed: Followed, reason: str) -> None:
         self.leave(followed)
@@ -397,7 +419,8 @@ class Placement:
 
     def send(self) -> None:
         """Send what may leave."""
-        stirred, self.stirred = self.stirred, {}
+        stirred = list(self.stirred)
+        self.stirred.clear()
         rate = self._settings.follower_replication_throttled_rate
         for lane in stirred:
             if lane.key.leader_id not in self._by_leader:
@@ -407,7 +430,7 @@ class Placement:
                 lane.rate = max(rate, 1) if is_limited else 0
                 if lane.joining and lane.is_free:
                     self._take_joining(lane)
-                lane.maybe_send(self._turn.now_ms)
+                lane.maybe_send()
 
     def stop(self) -> None:
         """Fetch nothing more."""
@@ -418,3 +441,12 @@ class Placement:
         for lane in list(self.lanes.values()):
             self._close_lane(lane, "this broker stops")
         self.stirred.clear()
+
+
+def _is_same_leader(before: PartitionRow | None, after: PartitionRow) -> bool:
+    """Return whether the same leader leads in the same life and epoch."""
+    return before is not None and (
+        before.leader_id == after.leader_id
+        and before.leader_epoch == after.leader_epoch
+        and before.broker_epoch == after.broker_epoch
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tarry.base.turn import Turn
 from tarry.broker.replication.followed import Followed
+from tarry.log.copying import append_copy
 from tarry.records.copies import check_copy
 from tarry.wire.reader import Window
 
@@ -33,5 +34,5 @@ def copy_records(followed: Followed, window: Window, turn: Turn) -> None:
     partition = followed.partition
     log, producers = partition.log, partition.producers
     for batch, header in check_copy(window.data, window.start, window.end):
-        log.append_copy(batch, header, turn.now_wall_ms)
+        append_copy(log, batch, header, turn.now_wall_ms)
         producers.follow(header, turn.now_ms)

@@ -17,6 +17,7 @@ from tarry.client.aio.driver import LoopDriver
 from tarry.client.core.admin.calls import (
     ClusterDescription,
     ConfigEntry,
+    FeatureDescription,
     NewTopic,
     TopicOutcome,
 )
@@ -34,8 +35,8 @@ from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.lookup import FoundOffset
 from tarry.client.core.group.offsets.requests import CommittedOffset
-from tarry.client.core.metadata import Topic
 from tarry.client.core.operation import Answer
+from tarry.client.core.topic import Topic
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.driver import Begin
 from tarry.client.face.face import ClientFace
@@ -92,17 +93,18 @@ class Admin(ClientFace[AdminCore]):
         topics: Iterable[NewTopic],
         *,
         validate_only: bool = False,
+        outcomes: bool = False,
         timeout: float | None = None,
     ) -> list[TopicOutcome]:
-        """Make the topics; each outcome has its own error or none."""
-        steps = self._requests.create_topics(topics, validate_only=validate_only)
+        """Make the topics."""
+        steps = self._requests.create_topics(topics, validate_only=validate_only, outcomes=outcomes)
         return await self._ask(steps, timeout)
 
     async def delete_topics(
-        self, names: Iterable[str], timeout: float | None = None
+        self, names: Iterable[str], timeout: float | None = None, *, outcomes: bool = False
     ) -> list[TopicOutcome]:
-        """Delete the topics with their records; each outcome has its own error or none."""
-        return await self._ask(self._requests.delete_topics(names), timeout)
+        """Delete the topics with their records."""
+        return await self._ask(self._requests.delete_topics(names, outcomes=outcomes), timeout)
 
     async def create_partitions(
         self,
@@ -111,20 +113,25 @@ class Admin(ClientFace[AdminCore]):
         *,
         assignment: list[list[int]] | None = None,
         validate_only: bool = False,
+        outcomes: bool = False,
         timeout: float | None = None,
     ) -> TopicOutcome:
         """Grow a topic to `count` partitions; an assignment names the brokers of the new ones."""
         steps = self._requests.create_partitions(
-            topic, count, assignment, validate_only=validate_only
+            topic, count, assignment, validate_only=validate_only, outcomes=outcomes
         )
         return await self._ask(steps, timeout)
 
     async def delete_records(
-        self, offsets: Mapping[TopicPartition, int], timeout: float | None = None
+        self,
+        offsets: Mapping[TopicPartition, int],
+        timeout: float | None = None,
+        *,
+        outcomes: bool = False,
     ) -> DeletedRecords:
-        """Delete what lies before these offsets (TO_THE_END: everything); the new first offset of
-        each partition, or its error."""
-        return await self._ask(self._requests.delete_records(offsets), timeout)
+        """Delete what lies before these offsets (TO_THE_END: everything); returns the new first
+        offset of each partition, or with `outcomes` its error."""
+        return await self._ask(self._requests.delete_records(offsets, outcomes=outcomes), timeout)
 
     # --- Settings
 
@@ -190,10 +197,10 @@ class Admin(ClientFace[AdminCore]):
         return await self._ask(self._requests.describe_groups(group_ids), timeout)
 
     async def delete_groups(
-        self, group_ids: Iterable[str], timeout: float | None = None
+        self, group_ids: Iterable[str], timeout: float | None = None, *, outcomes: bool = False
     ) -> list[GroupOutcome]:
         """Delete groups without members, with all that they committed."""
-        return await self._ask(self._requests.delete_groups(group_ids), timeout)
+        return await self._ask(self._requests.delete_groups(group_ids, outcomes=outcomes), timeout)
 
     async def group_memory(self, group_id: str, timeout: float | None = None) -> GroupMemory | None:
         """Return what the coordinator remembers of the group's rebalances; None: this broker keeps
@@ -211,16 +218,28 @@ class Admin(ClientFace[AdminCore]):
         return await self._ask(self._requests.group_offsets(group_ids, places), timeout)
 
     async def commit_group_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, int], timeout: float | None = None
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        timeout: float | None = None,
+        *,
+        outcomes: bool = False,
     ) -> PartitionErrors:
         """Commit in the place of a group that has no members; a group that is not there is made."""
-        return await self._ask(self._requests.commit_group_offsets(group_id, offsets), timeout)
+        steps = self._requests.commit_group_offsets(group_id, offsets, outcomes=outcomes)
+        return await self._ask(steps, timeout)
 
     async def delete_group_offsets(
-        self, group_id: str, places: Iterable[TopicPartition], timeout: float | None = None
+        self,
+        group_id: str,
+        places: Iterable[TopicPartition],
+        timeout: float | None = None,
+        *,
+        outcomes: bool = False,
     ) -> PartitionErrors:
         """Forget what a group committed for these partitions, of topics that it does not read."""
-        return await self._ask(self._requests.delete_group_offsets(group_id, places), timeout)
+        steps = self._requests.delete_group_offsets(group_id, places, outcomes=outcomes)
+        return await self._ask(steps, timeout)
 
     # --- The cluster
 
@@ -233,21 +252,26 @@ class Admin(ClientFace[AdminCore]):
         places: Iterable[TopicPartition] | None = None,
         *,
         unclean: bool = False,
+        outcomes: bool = False,
         timeout: float | None = None,
     ) -> PartitionErrors:
         """Give partitions back to their first replicas; of all partitions, to those that lack it.
         `unclean`: let a replica lead that is not in sync, where nobody in sync lives; records may
-        be lost by it."""
-        return await self._ask(self._requests.elect_leaders(places, unclean=unclean), timeout)
+        be lost by it.  ELECTION_NOT_NEEDED is an outcome that is not raised."""
+        steps = self._requests.elect_leaders(places, unclean=unclean, outcomes=outcomes)
+        return await self._ask(steps, timeout)
 
     async def alter_partition_reassignments(
         self,
         targets: Mapping[TopicPartition, Sequence[int] | None],
         timeout: float | None = None,
+        *,
+        outcomes: bool = False,
     ) -> PartitionErrors:
         """Begin to move partitions to other brokers, the preferred leader first; None cancels what
         is under way."""
-        return await self._ask(self._requests.alter_partition_reassignments(targets), timeout)
+        steps = self._requests.alter_partition_reassignments(targets, outcomes=outcomes)
+        return await self._ask(steps, timeout)
 
     async def list_partition_reassignments(
         self, places: Iterable[TopicPartition] | None = None, timeout: float | None = None
@@ -265,6 +289,27 @@ class Admin(ClientFace[AdminCore]):
     ) -> VersionTable:
         """Return the versions that a broker takes, by API key; of any broker if none is named."""
         return await self._ask(self._requests.api_versions(broker_id), timeout)
+
+    async def describe_features(
+        self, broker_id: int | None = None, timeout: float | None = None
+    ) -> list[FeatureDescription]:
+        """Describe the features that brokers agree on: which levels are in force, and which the
+        broker that is asked knows (any, if none is named)."""
+        return await self._ask(self._requests.describe_features(broker_id), timeout)
+
+    async def update_features(
+        self,
+        levels: Mapping[str, int],
+        timeout: float | None = None,
+        *,
+        may_downgrade: bool = False,
+        validate_only: bool = False,
+    ) -> None:
+        """Bring these levels of features into force, all or none; a refusal is raised."""
+        steps = self._requests.update_features(
+            levels, may_downgrade=may_downgrade, validate_only=validate_only
+        )
+        await self._ask(steps, timeout)
 
     async def describe_log_dirs(
         self, topics: Mapping[str, Sequence[int]] | None = None, timeout: float | None = None

@@ -31,9 +31,9 @@ from tarry.client.core.arguments import (
     times_of,
 )
 from tarry.client.core.consumer.decoding import decoding_of
-from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut
+from tarry.client.core.consumer.handed_out import HandedOut
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
-from tarry.client.core.consumer.record_group import RecordGroup
+from tarry.client.core.consumer.record_group import ConsumerRecord, RecordGroup
 from tarry.client.core.group.assignment.assignor import Assignor
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.offsets.commit import CommitCallback
@@ -44,7 +44,7 @@ from tarry.client.errors import ConcurrentUse
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.consumer import ConsumerFace
 from tarry.client.face.driver import Begin
-from tarry.client.face.iteration import ITERATION_SECONDS, PiecesForATick
+from tarry.client.face.iteration import PiecesForATick
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.link.errors import TimedOut
@@ -239,7 +239,7 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
     async def hand_out(self, max_records: int | None) -> HandedOut | None:
         """Poll, and hand the records out to be yielded one by one; None after a `wakeup`."""
         while True:
-            groups = await self.poll(ITERATION_SECONDS, max_records)
+            groups = await self.poll(self._iteration_seconds(), max_records)
             if groups:
                 return self._core.hand_out(groups)
             if self._core.was_woken:
@@ -297,18 +297,16 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
     # --- The end
 
     async def close(self, timeout: float | None = None, *, leave: bool | None = None) -> None:
-        """Call `on_revoked` (or `on_lost`), commit what was handed out (if commits are automatic),
+        """Call `on_revoked` (or `on_lost`), commit what is finished (if commits are automatic),
         leave the group, close.
 
+        The record in hand is finished only if `finish`, a commit or a later poll has said so.
         Bounded by `close.timeout.ms`; a callback that is a coroutine is cancelled then.  A static
         member does not leave, so that it can come back, unless `leave` is true.  A poll under way
         in another task ends with ClientClosed.  What a callback raises is raised when all of that
         is done; then nothing is committed automatically.  If this is cancelled the consumer is
         closed at once.
         """
-        await self._close(timeout, leave, is_finished=True)
-
-    async def _close(self, timeout: float | None, leave: bool | None, *, is_finished: bool) -> None:
         driver = self._driver
         driver.check_parent()
         if driver.is_stranded:
@@ -323,7 +321,7 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
                 await driver.until_closed()
                 return
             driver.end_all()
-            begin = partial(self._core.begin_close, leave=leave, is_finished=is_finished)
+            begin = partial(self._core.begin_close, leave=leave)
             hear = partial(self._call_back_until, driver.now_ms() + limit_ms)
             try:
                 await driver.perform(begin, None, limit_ms, hear)
@@ -359,8 +357,7 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
             # The loop is at its end.
             self._driver.close()
         elif error_type is None or not self._driver.is_forked:
-            # What was being worked on when the block failed is not finished.
-            await self._close(None, None, is_finished=error_type is None)
+            await self.close()
 
 
 class _Iteration(Generic[Piece]):

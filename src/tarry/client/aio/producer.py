@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self, Unpack, overload
+from weakref import WeakMethod
 
 from tarry.client.aio.deliveries import DeliveryCalls
 from tarry.client.aio.driver import LoopDriver
@@ -30,6 +32,7 @@ from tarry.client.core.producer.intake import Appended
 from tarry.client.core.producer.partitioner import partition_of_function
 from tarry.client.core.producer.room import no_room_error
 from tarry.client.errors import ClientForked
+from tarry.client.face.at_exit import at_exit
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.producer import ProducerFace
 from tarry.client.face.record import codecs_of, record_of
@@ -42,6 +45,62 @@ __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
 # Called with the receipt of a record that is done or has failed; a function or a coroutine.
 OnDelivery = Callable[[Receipt], object]
+
+
+class ProducerDriver(LoopDriver[ProducerCore]):
+    """Driver that says on stderr how many records a producer that was not closed has lost: its loop
+    is gone, and nobody can send them."""
+
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        make_core: Callable[[LoopDriver[ProducerCore]], ProducerCore],
+    ) -> None:
+        super().__init__(settings, make_core)
+        self._is_told = False
+        # Nothing of a client keeps it: who is collected says it then.
+        tell = WeakMethod(self.tell_lost)
+        self._take_back = at_exit(lambda: _call(tell))
+
+    def tell_lost(self) -> None:
+        """Say how many records wait, once, if there are any."""
+        if self.is_closed or self._is_told:
+            return
+        self._is_told = True
+        accumulator = self.core.accumulator
+        lost = accumulator.appended - accumulator.acknowledged - accumulator.failed_records
+        if lost > 0:
+            noun = "record was" if lost == 1 else "records were"
+            # Whatever is done with warnings and logs: this is data.
+            sys.stderr.write(
+                f"tarry: an aio.Producer was not closed, and {lost} {noun} not delivered: "
+                "use `async with`, or await its close()\n"
+            )
+
+    def close(self) -> None:
+        if self.is_stranded:
+            self.tell_lost()
+        super().close()
+
+    def let_go(self) -> None:
+        super().let_go()
+        self._take_back()
+
+    def disown(self) -> None:
+        super().disown()
+        self._take_back()
+
+    def __del__(self) -> None:
+        # One that was refused while it was made has nothing.
+        if hasattr(self, "_take_back"):
+            self._take_back()
+            self.tell_lost()
+
+
+def _call(method: WeakMethod[Callable[[], None]]) -> None:
+    found = method()
+    if found is not None:
+        found()
 
 
 class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
@@ -114,7 +173,7 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         check_on_delivery(on_delivery)
         self._codecs = codecs_of(key, value)
         self.settings = made = ProducerSettings(settings, **arguments)
-        self._driver = driver = LoopDriver(
+        self._driver = driver = ProducerDriver(
             made,
             lambda driver: ProducerCore(made, SystemRandom(), driver.now_ms(), Receipt, driver),
         )
@@ -155,6 +214,23 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         if receipt is None:
             receipt = await self._append_with_room(record, hears)
         return receipt
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: ValueIn_contra | None = None,
+        *,
+        key: KeyIn_contra | None = None,
+        headers: HeadersGiven | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Receipt:
+        """Send a record and wait until it is in the log, `delivery.timeout.ms` at most; raises why
+        it is not.  One after the other: `send` is for many records."""
+        receipt = await self.send(
+            topic, value, key=key, headers=headers, partition=partition, timestamp=timestamp
+        )
+        return await receipt
 
     def send_nowait(
         self,

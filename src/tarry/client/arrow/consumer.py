@@ -18,9 +18,8 @@ from tarry.client.core.consumer.column_taker import RowRun
 from tarry.client.core.group.assignment.assignor import Assignor
 from tarry.client.core.group.offsets.commit import CommitCallback
 from tarry.client.core.group.offsets.what import CommitWhat
-from tarry.client.face.iteration import ITERATION_SECONDS
 from tarry.client.setting_arguments import ConsumerArguments
-from tarry.client.sync.consumer import Consumer, What
+from tarry.client.sync.base_consumer import BaseConsumer, What
 from tarry.client.sync.interrupts import Interrupts
 from tarry.client.sync.listener import Listener
 
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
 ROWS_MAX: Final = 65_536
 
 
-class ArrowConsumer(Consumer[bytes, bytes]):
-    """A `Consumer` whose batches are pyarrow's; all else is as it is there."""
+class ArrowConsumer(BaseConsumer[bytes, bytes]):
+    """Consumer whose batches are pyarrow's; its other calls are those of `Consumer`."""
 
     def __init__(
         self,
@@ -44,7 +43,7 @@ class ArrowConsumer(Consumer[bytes, bytes]):
         check_no_codecs("ArrowConsumer", arguments)
         super().__init__(*what, listener=listener, assignors=assignors, **arguments)
 
-    def batches(  # type: ignore[override]  # rows instead of records, and another name for it
+    def batches(
         self,
         max_rows: int = ROWS_MAX,
         columns: Iterable[str] | None = None,
@@ -71,6 +70,7 @@ class ArrowConsumer(Consumer[bytes, bytes]):
     def _poll_batch(self, rows_max: int, choice: Choice) -> pa.RecordBatch | None:
         """Poll for rows; None after a wakeup, or if none came in a long time."""
         driver = self._driver
+        seconds = self._iteration_seconds()
         taker = choice.taker(rows_max)
         begin = partial(self._core.begin_columns, taker)
         interrupts = Interrupts()
@@ -79,9 +79,7 @@ class ArrowConsumer(Consumer[bytes, bytes]):
         driver.check_usable()
         with self._exclusive:
             try:
-                runs = driver.perform(
-                    begin, ITERATION_SECONDS, 0, self._call_back, interrupts=interrupts
-                )
+                runs = driver.perform(begin, seconds, 0, self._call_back, interrupts=interrupts)
                 if runs:
                     # The next fetch leaves before the columns are built.
                     driver.nudge(interrupts)

@@ -17,15 +17,15 @@ from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.arrow.outgoing_rows import OutgoingRows
 from tarry.client.arrow.receipts import TableReceipt
 from tarry.client.arrow.tables import check_no_codecs
-from tarry.client.core.outgoing import Content, check_topic
+from tarry.client.core.outgoing import check_topic
 from tarry.client.core.producer.partitioner import ANY_PARTITION
 from tarry.client.core.producer.row_intake import RowIntake, SentRows
 from tarry.client.errors import InvalidSetting, RecordTooLarge
 from tarry.client.face.clock import monotonic_ms, wall_ms
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerValue
+from tarry.client.sync.base_producer import BaseProducer
 from tarry.client.sync.interrupts import Interrupts
-from tarry.client.sync.producer import Producer
 from tarry.records.from_columns import HEAD_BYTES_MAX, RecordRows
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 RUNS_MAX: Final = 16
 
 
-class ArrowProducer(Producer[Content, Content]):
-    """A `Producer` of tables, with its settings; idempotent as it is."""
+class ArrowProducer(BaseProducer):
+    """Producer of tables, idempotent by default; its other calls and its settings are those of
+    `Producer`."""
 
     def __init__(
         self,
@@ -58,9 +59,7 @@ class ArrowProducer(Producer[Content, Content]):
                 "partition"
             )
 
-    def send(  # type: ignore[override]  # a table instead of a record
-        self, topic: str, table: pa.Table | pa.RecordBatch
-    ) -> TableReceipt:
+    def send(self, topic: str, table: pa.Table | pa.RecordBatch) -> TableReceipt:
         """Take the rows of a table, in their order, and return when all are taken; waits for room,
         `max.block.ms` at most without progress.
 
@@ -80,6 +79,11 @@ class ArrowProducer(Producer[Content, Content]):
         for part in rows.parts(now_wall_ms):
             self._send_part(topic, part, sent)
         return TableReceipt(self._driver, sent)
+
+    def send_and_wait(self, topic: str, table: pa.Table | pa.RecordBatch) -> TableReceipt:
+        """Send the rows of a table and wait until all are in the log, `delivery.timeout.ms` at
+        most; raises the first error why one is not."""
+        return self.send(topic, table).result()
 
     def _check_sizes(self, part: RecordRows) -> None:
         row, size = part.largest()

@@ -6,7 +6,7 @@ What is wrong raises TypeError or ValueError with the argument, what it is, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from tarry.base.ids import TopicPartition
@@ -85,6 +85,11 @@ def place_of(what: str, place: object) -> TopicPartition:
     return topic, partition
 
 
+def place_given(what: str, place: object, older: Sequence[object]) -> TopicPartition:
+    """Return a partition, given as ("orders", 0) or in the older form as two arguments."""
+    return place_of(what, (place, *older) if older or isinstance(place, str) else place)
+
+
 def check_offset(what: str, offset: object) -> None:
     if type(offset) is not int:
         raise TypeError(f"{what} takes an offset as an int, not {offset!r:.60}")
@@ -92,15 +97,6 @@ def check_offset(what: str, offset: object) -> None:
         ends = "; for the ends of a partition there are seek_to_beginning and seek_to_end"
         hint = ends if what == "seek" else ""
         raise ValueError(f"{what}: {offset} is no offset, the first one is 0{hint}")
-
-
-def offsets_of(what: str, offsets: object) -> dict[TopicPartition, int]:
-    """Return offsets by partition."""
-    if not isinstance(offsets, Mapping):
-        raise TypeError(f'{what} takes offsets such as {{("orders", 0): 42}}, not {offsets!r:.60}')
-    for offset in offsets.values():
-        check_offset(what, offset)
-    return {place_of(what, place): offset for place, offset in offsets.items()}
 
 
 def epochs_of(what: str, epochs: object) -> dict[TopicPartition, int]:

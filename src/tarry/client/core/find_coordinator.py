@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tarry.base.errors import NONE
-from tarry.client.core.metadata import BrokerMetadata
+from tarry.client.core.topic import BrokerMetadata
 from tarry.client.errors import BrokerError
 from tarry.link.events import Address
 from tarry.protocol.messages.find_coordinator import (

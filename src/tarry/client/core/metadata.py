@@ -7,7 +7,7 @@ told by `when_recreated`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from tarry.base.errors import (
@@ -18,93 +18,13 @@ from tarry.base.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
 )
+from tarry.client.core.metadata_answer import MetadataAnswer
+from tarry.client.core.topic import ZERO_ID, BrokerMetadata, PartitionMetadata, Topic
 from tarry.client.errors import BrokerError, UnknownTopic
 from tarry.link.errors import ClientError
-from tarry.link.events import Address
-from tarry.protocol.messages.metadata import (
-    MetadataResponse,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-    decode_metadata_response,
-)
-from tarry.wire.reader import MalformedData, Reader
-
-ZERO_ID: Final = bytes(16)
-NO_LEADER: Final = -1
 
 # A topic that brokers deny for so long is not about to appear: creation spreads in far less.
 MISSING_MS: Final = 2_000
-
-
-def read_metadata(reader: Reader, version: int) -> MetadataResponse:
-    """Decode an answer; refuse one with a partition that no topic can have."""
-    answer = decode_metadata_response(reader, version)
-    for topic in answer.topics:
-        for one in topic.partitions:
-            if one.partition_index < 0:
-                raise MalformedData(
-                    f"topic {topic.name!r:.260} has partition {one.partition_index}, and those "
-                    "count from 0"
-                )
-    return answer
-
-
-class BrokerMetadata(NamedTuple):
-    """Broker with the address at which clients reach it."""
-
-    broker_id: int
-    address: Address
-    rack: str | None
-
-
-class PartitionMetadata:
-    """A partition's leader and replicas; `leader_id` is -1 while there is no leader."""
-
-    def __init__(self, answer: MetadataResponsePartition) -> None:
-        self.index: int = answer.partition_index
-        self.error_code: int = answer.error_code
-        self.leader_id: int = answer.leader_id
-        self.leader_epoch: int = answer.leader_epoch
-        self.replicas: list[int] = list(answer.replica_nodes)
-        self.isr: list[int] = list(answer.isr_nodes)
-        self.offline_replicas: list[int] = list(answer.offline_replicas)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PartitionMetadata) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return self.index
-
-    def __repr__(self) -> str:
-        return f"PartitionMetadata({self.index}, leader {self.leader_id})"
-
-
-class Topic:
-    """Topic with its partitions by index, or, with an `error_code`, why they are not known."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.topic_id: bytes = ZERO_ID
-        self.error_code: int = NONE
-        self.is_internal = False
-        self.partitions: dict[int, PartitionMetadata] = {}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Topic) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def __repr__(self) -> str:
-        return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
-
-    @property
-    def needs_refresh(self) -> bool:
-        """True if an error or a partition without leader stands where a later answer may bring
-        more."""
-        if self.error_code != NONE or not self.partitions:
-            return True
-        return any(one.leader_id == NO_LEADER for one in self.partitions.values())
 
 
 class LeaderHint(NamedTuple):
@@ -250,35 +170,34 @@ class Metadata:
 
     # --- Answers
 
-    def apply(self, response: MetadataResponse, now_ms: int) -> None:
+    def apply(self, answer: MetadataAnswer, now_ms: int) -> None:
         """Take an answer over; topics that are not in use only if they were asked for by name."""
-        self.controller_id = response.controller_id
-        self.cluster_id = response.cluster_id or ""
-        self.brokers = brokers_of(response.brokers)
+        self.controller_id = answer.controller_id
+        self.cluster_id = answer.cluster_id
+        self.brokers = answer.brokers
         self.version += 1
+        for topic in answer.topics:
+            if self.is_kept(topic.name):
+                self._apply_topic(topic, now_ms)
         if self.wants_all:
-            named = [one for one in response.topics if one.name]
             self.all_topics = sorted(
-                one.name or "" for one in named if not (one.is_internal and self.excludes_internal)
+                name
+                for name, is_internal in answer.names.items()
+                if name and not (is_internal and self.excludes_internal)
             )
-        for answer in response.topics:
-            if answer.name is not None and self._is_kept(answer.name):
-                self._apply_topic(answer.name, answer, now_ms)
-        if self.wants_all:
-            there = dict.fromkeys(one.name for one in response.topics)
             for name in self._tracked:
-                if name not in there:
-                    gone = MetadataResponseTopic(UNKNOWN_TOPIC_OR_PARTITION, name)
-                    self._apply_topic(name, gone, now_ms)
+                if name not in answer.names:
+                    self._apply_topic(Topic(name, UNKNOWN_TOPIC_OR_PARTITION), now_ms)
 
-    def _is_kept(self, name: str) -> bool:
+    def is_kept(self, name: str) -> bool:
+        """Return true if this topic's partitions are of use."""
         if name in self._tracked:
             return True
         return self.wants_all and self.is_wanted is not None and bool(self.is_wanted(name))
 
-    def _apply_topic(self, name: str, answer: MetadataResponseTopic, now_ms: int) -> None:
+    def _apply_topic(self, topic: Topic, now_ms: int) -> None:
+        name = topic.name
         old = self.topics.get(name)
-        topic = topic_of(name, answer)
         if old is not None and old.topic_id != topic.topic_id != ZERO_ID != old.topic_id:
             if self.when_recreated is not None:
                 self.when_recreated(name)
@@ -326,29 +245,6 @@ def name_flaw(name: str) -> str:
         f"{name!r:.60} is no name for a topic; take up to 249 letters (a to z, A to Z), digits, "
         "dots, underscores and hyphens"
     )
-
-
-def brokers_of(endpoints: Iterable[Any]) -> dict[int, BrokerMetadata]:
-    """Return the brokers by id, of any answer that names them; the messages have a class each."""
-    return {
-        one.node_id: BrokerMetadata(one.node_id, Address(one.host, one.port), one.rack)
-        for one in endpoints
-    }
-
-
-def topic_of(name: str, answer: MetadataResponseTopic) -> Topic:
-    """Make a topic from its description in an answer, with its partitions in order."""
-    topic = Topic(name)
-    topic.topic_id = answer.topic_id
-    topic.error_code = answer.error_code
-    topic.is_internal = answer.is_internal
-    partitions = sorted((PartitionMetadata(one) for one in answer.partitions), key=_index_of)
-    topic.partitions = {one.index: one for one in partitions}
-    return topic
-
-
-def _index_of(partition: PartitionMetadata) -> int:
-    return partition.index
 
 
 def _keep_newer_leaders(topic: Topic, old: Topic) -> None:

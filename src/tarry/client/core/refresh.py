@@ -12,18 +12,21 @@ from typing import Final
 
 from tarry.base.errors import NOT_LEADER_OR_FOLLOWER
 from tarry.client.core.connections import Connections
-from tarry.client.core.metadata import LeaderHint, Metadata, read_metadata
+from tarry.client.core.metadata import LeaderHint, Metadata
+from tarry.client.core.metadata_answer import (
+    MetadataAnswer,
+    ReadInSteps,
+    read_in_steps,
+    read_metadata,
+)
 from tarry.link.errors import ClientError
 from tarry.link.exchange import Exchange
 from tarry.link.link import Link
 from tarry.link.tasks import Task
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
-from tarry.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-)
+from tarry.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tarry.wire.reader import Reader
 
 # From this version on a request can say that a topic must not be made.
 VERSION_NO_CREATE: Final = 4
@@ -111,7 +114,7 @@ class Refresh:
         connection = self._asked
         connection.send(_MetadataExchange(self, str(connection)), now_ms)
 
-    def on_answer(self, answer: MetadataResponse, source: str, now_ms: int) -> None:
+    def on_answer(self, answer: MetadataAnswer, source: str, now_ms: int) -> None:
         self._is_in_flight = False
         self.last_error = None
         self.metadata.apply(answer, now_ms)
@@ -132,21 +135,25 @@ class Refresh:
         self.want(now_ms)
 
 
-class _MetadataExchange(Exchange[MetadataResponse]):
+class _MetadataExchange(Exchange[MetadataAnswer]):
     """Exchange of one Metadata request for the topics in use."""
 
     def __init__(self, refresh: Refresh, source: str) -> None:
         timeout_ms = refresh.connections.settings.request_timeout_ms
         super().__init__(api_keys.METADATA, read_metadata, timeout_ms)
+        self.decode_in_steps = self._read_in_steps
         self.refresh = refresh
         self.source = source
+
+    def _read_in_steps(self, reader: Reader, version: int) -> ReadInSteps:
+        return read_in_steps(reader, version, self.refresh.metadata.is_kept)
 
     def build(self, version: int) -> Message:
         metadata = self.refresh.metadata
         names = None if metadata.wants_all else metadata.tracked
         return metadata_request(names, version, may_create=self.refresh.may_create)
 
-    def on_response(self, response: MetadataResponse, now_ms: int) -> None:
+    def on_response(self, response: MetadataAnswer, now_ms: int) -> None:
         self.refresh.on_answer(response, self.source, now_ms)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:

@@ -7,8 +7,8 @@ from typing import Any, Final
 from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.refresh import Refresh
-from tarry.link.errand import Call
-from tarry.link.errors import ClientError, timed_out
+from tarry.link.errand import UNKNOWN, Call
+from tarry.link.errors import BrokerUnreachable, ClientError, timed_out
 from tarry.link.link import Link
 from tarry.protocol import api_keys
 
@@ -34,9 +34,22 @@ class Routing:
         link = self.connections.for_broker(
             self.metadata.controller_id if is_controller else call.target
         )
+        if link is None and not is_controller:
+            self._check_there(call)
         if link is None or (is_controller and call.attempts > 1):
             self.refresh.want(now_ms)
         return link
+
+    def _check_there(self, call: Call[Any, Any]) -> None:
+        """Raise BrokerUnreachable if the cluster has no such broker, by metadata that is newer than
+        the call."""
+        if call.known_version == UNKNOWN:
+            call.known_version = self.metadata.version
+        elif call.known_version != self.metadata.version:
+            brokers = ", ".join(f"{broker_id}" for broker_id in sorted(self.metadata.brokers))
+            raise BrokerUnreachable(
+                f"there is no broker {call.target}; the cluster has {brokers or 'none'}"
+            )
 
     def on_failure(self, now_ms: int) -> None:
         self.refresh.want(now_ms)

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from typing import overload
 
 from tarry.base.ids import TopicPartition
-from tarry.client.core.arguments import place_of
+from tarry.client.core.arguments import place_given
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.consumer.position import PartitionPosition
-from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
+from tarry.client.core.group.consumer import GroupConsumerCore
+from tarry.client.core.group.identity import GroupView
 from tarry.client.core.outgoing import check_timestamp
 from tarry.client.face.face import ClientFace
+from tarry.client.face.iteration import GIVE_BACK_SECONDS, ITERATION_SECONDS
 from tarry.client.metrics import ConsumerMetrics
 from tarry.client.settings import ConsumerSettings
 
@@ -40,6 +43,12 @@ class ConsumerFace(ClientFace[GroupConsumerCore]):
         """Unsubscribe: the next poll gives everything back and leaves the group."""
         with self._told() as core:
             core.unsubscribe()
+
+    def finish(self) -> None:
+        """Say that what was handed out is finished, as the next poll would: a record that is in
+        hand when the consumer is closed is not committed automatically without it."""
+        with self._told() as core:
+            core.finish_handed_out()
 
     def subscription(self) -> list[str]:
         """Return the topics that are subscribed; for a pattern, those that match by now."""
@@ -71,10 +80,24 @@ class ConsumerFace(ClientFace[GroupConsumerCore]):
         with self._told() as core:
             core.assign(places)
 
-    def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Hand out the record at this offset next; NotSubscribed for what is not read."""
+    @overload
+    def seek(self, place: TopicPartition, offset: int, /) -> None: ...
+
+    @overload
+    def seek(self, topic: str, partition: int, offset: int, /) -> None: ...
+
+    def seek(self, place: TopicPartition | str, *numbers: int) -> None:
+        """Hand out the record at this offset of `("orders", 0)` next; NotSubscribed for what is not
+        read.  `seek("orders", 0, 42)` is the older form of it."""
+        if not numbers:
+            raise TypeError('seek takes a partition and an offset, such as seek(("orders", 0), 42)')
         with self._told() as core:
-            core.seek((topic, partition), offset)
+            core.seek(place_given("seek", place, numbers[:-1]), numbers[-1])
+
+    def paused(self) -> list[TopicPartition]:
+        """Return the partitions that are paused."""
+        positions = self._core.fetcher.positions
+        return [place for place, position in positions.items() if position.is_paused]
 
     def seek_to_beginning(self, places: Iterable[TopicPartition] | None = None) -> None:
         """Seek to the first record of these partitions, or of all that are read."""
@@ -108,24 +131,48 @@ class ConsumerFace(ClientFace[GroupConsumerCore]):
         """Return the position in each assigned partition."""
         return list(self._core.fetcher.positions.values())
 
-    def position(self, topic: str, partition: int) -> int:
-        """Return the offset that is handed out next; -1 while it is being looked up."""
-        place = place_of("position", (topic, partition))
-        with self._told() as core:
-            return core.position(place).position
+    @overload
+    def position(self, place: TopicPartition, /) -> int: ...
 
-    def lag(self, topic: str, partition: int) -> int:
+    @overload
+    def position(self, topic: str, partition: int, /) -> int: ...
+
+    def position(self, place: TopicPartition | str, *older: int) -> int:
+        """Return the offset that is handed out next; -1 while it is being looked up."""
+        with self._told() as core:
+            return core.position(place_given("position", place, older)).position
+
+    @overload
+    def lag(self, place: TopicPartition, /) -> int: ...
+
+    @overload
+    def lag(self, topic: str, partition: int, /) -> int: ...
+
+    def lag(self, place: TopicPartition | str, *older: int) -> int:
         """Return the number of records up to the end that the last fetch saw; -1 before the first
         fetch."""
-        place = place_of("lag", (topic, partition))
         with self._told() as core:
-            return core.position(place).lag
+            return core.position(place_given("lag", place, older)).lag
 
-    def is_at_end(self, topic: str, partition: int) -> bool:
+    @overload
+    def is_at_end(self, place: TopicPartition, /) -> bool: ...
+
+    @overload
+    def is_at_end(self, topic: str, partition: int, /) -> bool: ...
+
+    def is_at_end(self, place: TopicPartition | str, *older: int) -> bool:
         """Return true if the last fetch saw no record behind the position."""
-        place = place_of("is_at_end", (topic, partition))
         with self._told() as core:
-            return core.position(place).is_at_end
+            return core.position(place_given("is_at_end", place, older)).is_at_end
+
+    def _iteration_seconds(self) -> int:
+        """Return for how long an iteration may wait in its next poll; NotSubscribed if there is
+        nothing to wait for."""
+        core = self._core
+        core.check_reads()
+        if core.membership.owned and not core.topics.is_subscribed:
+            return GIVE_BACK_SECONDS
+        return ITERATION_SECONDS
 
     @property
     def trouble(self) -> str:

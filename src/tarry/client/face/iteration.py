@@ -11,10 +11,13 @@ from typing import Any, Final, Generic, TypeVar
 
 from mypy_extensions import i64
 
-from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut
+from tarry.client.core.consumer.handed_out import HandedOut
 
 # An iteration waits without an end, in polls of this length.
 ITERATION_SECONDS: Final = 3_600
+
+# One that only gives back what was unsubscribed brings nothing.
+GIVE_BACK_SECONDS: Final = 1
 
 # After so long an iteration polls again, though not all of it is yielded: the group goes on.
 TICK_NS: Final = 50_000_000
@@ -86,11 +89,11 @@ class PolledRecords:
     def __iter__(self) -> PolledRecords:
         return self
 
-    def __next__(self) -> ConsumerRecord[Any, Any]:
+    def __next__(self) -> Any:
         while not self._is_over:
             handed_out = self._handed_out
             if handed_out is not None and not self._tick.is_over():
-                record = handed_out.next_record()
+                record: Any = handed_out.next_record()
                 if record is not None:
                     return record
             self._handed_out = None

@@ -1,7 +1,8 @@
 """Admin: topics, settings, groups and the cluster; each call waits for its answer.
 
-For one thread at a time.  What several things are asked for in one call have an outcome each: an
-error of one stands beside the answers of the others and is not raised.
+For one thread at a time.  A call that changes something raises the first error among its outcomes;
+with `outcomes=True` it returns them all, each with its own error or none.  What a call that only
+asks is told of several things stands beside each other: an error of one is not raised.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.calls import (
     ClusterDescription,
     ConfigEntry,
+    FeatureDescription,
     NewTopic,
     TopicOutcome,
 )
@@ -32,8 +34,8 @@ from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.lookup import FoundOffset
 from tarry.client.core.group.offsets.requests import CommittedOffset
-from tarry.client.core.metadata import Topic
 from tarry.client.core.operation import Answer
+from tarry.client.core.topic import Topic
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.driver import Begin
 from tarry.client.face.face import ClientFace
@@ -90,17 +92,18 @@ class Admin(ClientFace[AdminCore]):
         topics: Iterable[NewTopic],
         *,
         validate_only: bool = False,
+        outcomes: bool = False,
         timeout: float | None = None,
     ) -> list[TopicOutcome]:
-        """Make the topics; each outcome has its own error or none."""
-        steps = self._requests.create_topics(topics, validate_only=validate_only)
+        """Make the topics."""
+        steps = self._requests.create_topics(topics, validate_only=validate_only, outcomes=outcomes)
         return self._ask(steps, timeout)
 
     def delete_topics(
-        self, names: Iterable[str], timeout: float | None = None
+        self, names: Iterable[str], timeout: float | None = None, *, outcomes: bool = False
     ) -> list[TopicOutcome]:
-        """Delete the topics with their records; each outcome has its own error or none."""
-        return self._ask(self._requests.delete_topics(names), timeout)
+        """Delete the topics with their records."""
+        return self._ask(self._requests.delete_topics(names, outcomes=outcomes), timeout)
 
     def create_partitions(
         self,
@@ -109,20 +112,25 @@ class Admin(ClientFace[AdminCore]):
         *,
         assignment: list[list[int]] | None = None,
         validate_only: bool = False,
+        outcomes: bool = False,
         timeout: float | None = None,
     ) -> TopicOutcome:
         """Grow a topic to `count` partitions; an assignment names the brokers of the new ones."""
         steps = self._requests.create_partitions(
-            topic, count, assignment, validate_only=validate_only
+            topic, count, assignment, validate_only=validate_only, outcomes=outcomes
         )
         return self._ask(steps, timeout)
 
     def delete_records(
-        self, offsets: Mapping[TopicPartition, int], timeout: float | None = None
+        self,
+        offsets: Mapping[TopicPartition, int],
+        timeout: float | None = None,
+        *,
+        outcomes: bool = False,
     ) -> DeletedRecords:
-        """Delete what lies before these offsets (TO_THE_END: everything); the new first offset of
-        each partition, or its error."""
-        return self._ask(self._requests.delete_records(offsets), timeout)
+        """Delete what lies before these offsets (TO_THE_END: everything); returns the new first
+        offset of each partition, or with `outcomes` its error."""
+        return self._ask(self._requests.delete_records(offsets, outcomes=outcomes), timeout)
 
     # --- Settings
 
@@ -186,10 +194,10 @@ class Admin(ClientFace[AdminCore]):
         return self._ask(self._requests.describe_groups(group_ids), timeout)
 
     def delete_groups(
-        self, group_ids: Iterable[str], timeout: float | None = None
+        self, group_ids: Iterable[str], timeout: float | None = None, *, outcomes: bool = False
     ) -> list[GroupOutcome]:
         """Delete groups without members, with all that they committed."""
-        return self._ask(self._requests.delete_groups(group_ids), timeout)
+        return self._ask(self._requests.delete_groups(group_ids, outcomes=outcomes), timeout)
 
     def group_memory(self, group_id: str, timeout: float | None = None) -> GroupMemory | None:
         """Return what the coordinator remembers of the group's rebalances; None: this broker keeps
@@ -207,16 +215,28 @@ class Admin(ClientFace[AdminCore]):
         return self._ask(self._requests.group_offsets(group_ids, places), timeout)
 
     def commit_group_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, int], timeout: float | None = None
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        timeout: float | None = None,
+        *,
+        outcomes: bool = False,
     ) -> PartitionErrors:
         """Commit in the place of a group that has no members; a group that is not there is made."""
-        return self._ask(self._requests.commit_group_offsets(group_id, offsets), timeout)
+        steps = self._requests.commit_group_offsets(group_id, offsets, outcomes=outcomes)
+        return self._ask(steps, timeout)
 
     def delete_group_offsets(
-        self, group_id: str, places: Iterable[TopicPartition], timeout: float | None = None
+        self,
+        group_id: str,
+        places: Iterable[TopicPartition],
+        timeout: float | None = None,
+        *,
+        outcomes: bool = False,
     ) -> PartitionErrors:
         """Forget what a group committed for these partitions, of topics that it does not read."""
-        return self._ask(self._requests.delete_group_offsets(group_id, places), timeout)
+        steps = self._requests.delete_group_offsets(group_id, places, outcomes=outcomes)
+        return self._ask(steps, timeout)
 
     # --- The cluster
 
@@ -229,21 +249,26 @@ class Admin(ClientFace[AdminCore]):
         places: Iterable[TopicPartition] | None = None,
         *,
         unclean: bool = False,
+        outcomes: bool = False,
         timeout: float | None = None,
     ) -> PartitionErrors:
         """Give partitions back to their first replicas; of all partitions, to those that lack it.
         `unclean`: let a replica lead that is not in sync, where nobody in sync lives; records may
-        be lost by it."""
-        return self._ask(self._requests.elect_leaders(places, unclean=unclean), timeout)
+        be lost by it.  ELECTION_NOT_NEEDED is an outcome that is not raised."""
+        steps = self._requests.elect_leaders(places, unclean=unclean, outcomes=outcomes)
+        return self._ask(steps, timeout)
 
     def alter_partition_reassignments(
         self,
         targets: Mapping[TopicPartition, Sequence[int] | None],
         timeout: float | None = None,
+        *,
+        outcomes: bool = False,
     ) -> PartitionErrors:
         """Begin to move partitions to other brokers, the preferred leader first; None cancels what
         is under way."""
-        return self._ask(self._requests.alter_partition_reassignments(targets), timeout)
+        steps = self._requests.alter_partition_reassignments(targets, outcomes=outcomes)
+        return self._ask(steps, timeout)
 
     def list_partition_reassignments(
         self, places: Iterable[TopicPartition] | None = None, timeout: float | None = None
@@ -261,6 +286,27 @@ class Admin(ClientFace[AdminCore]):
     ) -> VersionTable:
         """Return the versions that a broker takes, by API key; of any broker if none is named."""
         return self._ask(self._requests.api_versions(broker_id), timeout)
+
+    def describe_features(
+        self, broker_id: int | None = None, timeout: float | None = None
+    ) -> list[FeatureDescription]:
+        """Describe the features that brokers agree on: which levels are in force, and which the
+        broker that is asked knows (any, if none is named)."""
+        return self._ask(self._requests.describe_features(broker_id), timeout)
+
+    def update_features(
+        self,
+        levels: Mapping[str, int],
+        timeout: float | None = None,
+        *,
+        may_downgrade: bool = False,
+        validate_only: bool = False,
+    ) -> None:
+        """Bring these levels of features into force, all or none; a refusal is raised."""
+        steps = self._requests.update_features(
+            levels, may_downgrade=may_downgrade, validate_only=validate_only
+        )
+        self._ask(steps, timeout)
 
     def describe_log_dirs(
         self, topics: Mapping[str, Sequence[int]] | None = None, timeout: float | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from tarry.client.face.at_exit import has_end_begun
 from tarry.client.face.clock import monotonic_ms
 
 if TYPE_CHECKING:
@@ -51,7 +52,14 @@ class Background:
             return
         if self._thread is None:
             thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:
+                # From Python 3.12 on no thread starts at the end of the process: the call that is
+                # made there drives by itself.
+                if not has_end_begun():
+                    raise
+                return
             self._thread = thread
         elif due_ms < self._wakes_ms:
             self._told.notify()

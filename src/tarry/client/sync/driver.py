@@ -17,6 +17,7 @@ from typing import Any, Final
 from tarry.client.core.arguments import timeout_ms_of
 from tarry.client.core.operation import Answer, Callback, Done, Notice, Operation
 from tarry.client.core.reminder import warn
+from tarry.client.errors import ClientClosed
 from tarry.client.face import forks
 from tarry.client.face.driver import Begin, Core, FaceDriver
 from tarry.client.settings import ClientSettings
@@ -298,6 +299,12 @@ class Driver(FaceDriver[Core]):
         """Have one of those who wait take over; with the lock held."""
         for bell in self._bells.values():
             _ring(bell)
+
+    def end_all(self) -> None:
+        """End every operation; the calls that perform them raise ClientClosed."""
+        with self.lock:
+            self.core.operations.fail_all(ClientClosed("the client was closed"))
+        self.ask_to_leave()
 
     def close(self) -> None:
         """Close the core and the sockets.  Whoever waits gets ClientClosed."""

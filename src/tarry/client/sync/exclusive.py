@@ -4,6 +4,8 @@ corrupting what it finds."""
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 from tarry.client.errors import ConcurrentUse
@@ -22,6 +24,25 @@ class Exclusive:
     def is_mine(self) -> bool:
         """True unless another thread has entered since this one did."""
         return self._holder is threading.current_thread()
+
+    @property
+    def is_free(self) -> bool:
+        """True if no other thread has entered."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        self._lock.release()
+        return True
+
+    @contextmanager
+    def awaited(self, seconds: float) -> Iterator[None]:
+        """Enter as soon as the thread that has entered leaves."""
+        if not self._lock.acquire(timeout=seconds):
+            raise ConcurrentUse(f"{self._holder.name} still uses {self._what}")
+        try:
+            self._holder = threading.current_thread()
+            yield
+        finally:
+            self._lock.release()
 
     def __enter__(self) -> None:
         if not self._lock.acquire(blocking=False):

@@ -10,28 +10,21 @@ raises `DeliveryFailed` from `flush` or at the end of the `with` block.
 
 from __future__ import annotations
 
-import contextlib
-import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import TracebackType
-from typing import Any, Generic, Self, Unpack, overload
+from threading import get_ident
+from typing import Any, Generic, Unpack, overload
 
 from tarry.client.codecs import Codec, KeyIn_contra, ValueIn_contra
-from tarry.client.core.arguments import check_settings, timeout_ms_of
-from tarry.client.core.outgoing import Content, HeadersGiven, check_on_delivery, check_topic
+from tarry.client.core.outgoing import Content, HeadersGiven, check_on_delivery
 from tarry.client.core.producer.core import ProducerCore
-from tarry.client.errors import ClientForked
-from tarry.client.face.chance import SystemRandom
-from tarry.client.face.producer import ProducerFace
 from tarry.client.face.record import codecs_of
 from tarry.client.setting_arguments import ProducerArguments
-from tarry.client.settings import ProducerSettings, ProducerValue
-from tarry.client.sync.at_exit import at_exit
-from tarry.client.sync.driver import Driver, Tell
+from tarry.client.settings import ProducerValue
+from tarry.client.sync.base_producer import BaseProducer
+from tarry.client.sync.driver import Driver
 from tarry.client.sync.receipt import Receipt
 from tarry.client.sync.record_path import RecordPath
-from tarry.link.errors import ClientError
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
@@ -40,12 +33,10 @@ __all__ = ["HeadersGiven", "Producer", "Receipt"]
 OnDelivery = Callable[[Receipt], object]
 
 
-class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
+class Producer(BaseProducer, Generic[KeyIn_contra, ValueIn_contra]):
     """Producer that several threads may use.
 
     Keys and values are bytes, bytearray or memoryview, unless `key` and `value` are codecs."""
-
-    _driver: Driver[ProducerCore]
 
     @overload
     def __init__(
@@ -106,23 +97,11 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         after the other, by the producer's own thread, which sends nothing meanwhile.  `flush` and
         `close` wait for these calls.  What it raises is logged.
         """
-        check_settings("Producer", settings)
         check_on_delivery(on_delivery)
         codecs = codecs_of(key, value)
-        self.settings = made = ProducerSettings(settings, **arguments)
-        self._driver = Driver(
-            made,
-            lambda driver: ProducerCore(made, SystemRandom(), driver.now_ms(), Receipt, driver),
-            "tarry-sender",
-            max(made.linger_ms, 1),
-        )
-        self._path = RecordPath(self._driver, made, codecs, on_delivery)
+        super().__init__(settings, **arguments)
+        self._path = RecordPath(self._driver, self.settings, codecs, on_delivery)
         self._driver.tell_users = partial(_call_back, self._driver)
-        self._driver.close_when_forgotten(self, "a Producer")
-        # Told again and again while `partition_count` waits.
-        self.on_wait: Tell | None = None
-        # A program that ends without a close still delivers.
-        self._driver.when_closed = at_exit(partial(_close_at_exit, self._driver))
 
     # --- Records
 
@@ -147,73 +126,35 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
             topic, value, key, headers, partition, timestamp, on_delivery=on_delivery
         )
 
-    def partition_count(self, topic: str, timeout: float | None = None) -> int:
-        """Return the number of partitions of a topic; waits for metadata.  Raises UnknownTopic."""
-        check_topic(topic)
-        begin = partial(self._core.begin_topic_query, topic)
-        limit_ms = self.settings.block_ms_max
-        return len(self._driver.perform(begin, timeout, limit_ms, tell=self.on_wait))
-
-    # --- The end
-
-    def flush(self, timeout: float | None = None) -> None:
-        """Send everything now and wait for it, `delivery.timeout.ms` at most.  Raises
-        `DeliveryFailed` for records that failed and whose receipts nobody asked, TimedOut if some
-        are not done."""
-        self._flush(timeout, self.settings.delivery_timeout_ms)
-
-    def _flush(self, timeout: float | None, limit_ms: int) -> None:
-        # A flush inside a call of `on_delivery` cannot wait for that call.
-        awaits = not self._driver.background.is_this_thread
-        begin = partial(self._core.begin_flush, awaits_callbacks=awaits)
-        self._driver.perform(begin, timeout, limit_ms)
-
-    def close(self, timeout: float | None = None) -> None:
-        """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises what flush raises,
-        but the producer is closed then as well."""
-        self._driver.check_parent()
-        # A flaw in the call must not cost the records that wait.
-        timeout_ms_of(timeout, 0)
-        if not self._driver.is_closed:
-            try:
-                self._flush(timeout, self.settings.close_timeout_ms)
-            finally:
-                self.abort()
-
-    def abort(self) -> None:
-        """Close without waiting: what is not acknowledged fails."""
-        self._driver.check_parent()
-        self._driver.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
+    def send_and_wait(
         self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error_type is not None and issubclass(error_type, KeyboardInterrupt):
-            # Whoever interrupts does not want to wait for the network.
-            with contextlib.suppress(ClientForked):
-                self.abort()
-            return
-        if error is None:
-            self.close()
-        else:
-            # The first error is the one to see; what flush would raise comes of it.
-            with contextlib.suppress(ClientError):
-                self.close()
+        topic: str,
+        value: ValueIn_contra | None = None,
+        *,
+        key: KeyIn_contra | None = None,
+        headers: HeadersGiven | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Receipt:
+        """Send a record and wait until it is in the log, `delivery.timeout.ms` at most; raises why
+        it is not.  One after the other: `send` is for many records."""
+        receipt = self.send(
+            topic, value, key=key, headers=headers, partition=partition, timestamp=timestamp
+        )
+        return receipt.result()
 
 
 def _call_back(driver: Driver[ProducerCore]) -> None:
     """Make the calls of `on_delivery` that are due; a child that one of them has forked makes no
     more."""
     deliveries = driver.core.accumulator.deliveries
+    thread = get_ident()
     while not driver.is_forked:
         with driver.lock:
-            delivery = deliveries.take()
+            if not deliveries.may_call(thread):
+                # It is in a call that lasts longer than a close waits.
+                return
+            delivery = deliveries.take_for(thread)
         if delivery is None:
             break
         on_delivery, receipt = delivery
@@ -230,13 +171,3 @@ def _call_back(driver: Driver[ProducerCore]) -> None:
     if not driver.is_closed and driver.core.accumulator.is_empty:
         # A flush may have waited for the last call.
         driver.nudge()
-
-
-def _close_at_exit(driver: Driver[ProducerCore]) -> None:
-    if not driver.is_closed:
-        if not driver.background.is_abandoned:
-            warnings.warn("a Producer was not closed", ResourceWarning, stacklevel=1)
-        try:
-            driver.perform(driver.core.begin_flush, None, driver.settings.close_timeout_ms)
-        finally:
-            driver.close()

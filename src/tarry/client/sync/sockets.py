@@ -59,9 +59,10 @@ class Sockets(Streams):
         )
         try:
             thread.start()
-        except RuntimeError as error:
-            flaw = f"the name {output.address.host} cannot be looked up: {error}"
-            self.events.append(Resolved(output.connection_id, [], flaw))
+        except RuntimeError:
+            # There can be no more threads: at the end of the process, from Python 3.12 on, none
+            # starts, and what a producer was given is still to be sent.
+            self._look_up(output.connection_id, output.address)
 
     def _look_up(self, connection_id: int, address: Address) -> None:
         host, port = address

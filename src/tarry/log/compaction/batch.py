@@ -17,8 +17,9 @@ from tarry.log.compaction.record_scan import RecordScan, Retiming, can_retime, l
 from tarry.records.batch import CODEC_MASK, HEADER_SIZE, BatchHeader
 from tarry.records.rebuild import RebuiltBatch, has_delete_horizon
 from tarry.wire.compression import compress
+from tarry.wire.gzip_members import OPENED_BYTES
 from tarry.wire.reader import MalformedData
-from tarry.wire.stepwise import OPENED_BYTES, STEP_BYTES, StepwiseCompressor, StepwiseDecompressor
+from tarry.wire.stepwise import STEP_BYTES, StepwiseCompressor, StepwiseDecompressor
 
 # What a batch may unfold to here.  One that was produced while its topic was compacted has been
 # opened before, with a smaller limit.
@@ -115,11 +116,11 @@ class BatchCompaction:
             )
             self._opening = opening
         while not opening.step():
-            effort.spend_bytes(OPENED_BYTES, OPENED_KIB_UNITS)
+            effort.spend_bytes(opening.cost_bytes, OPENED_KIB_UNITS)
             if effort.units <= 0:
                 return False
         content = opening.content
-        effort.spend_bytes(min(len(content), OPENED_BYTES), OPENED_KIB_UNITS)
+        effort.spend_bytes(min(opening.cost_bytes, OPENED_BYTES), OPENED_KIB_UNITS)
         self._opening = None
         self._scan = RecordScan(content, 0, len(content), header)
         self._step = _SCANNING

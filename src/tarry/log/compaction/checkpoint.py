@@ -13,6 +13,7 @@ with all later ones up to there.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Final
 
 from tarry.base.doors import Disk
@@ -59,6 +60,11 @@ class CompactionCheckpoint:
     def encode(self) -> bytes:
         offsets = f"{self.generation} {self.cleaned_offset} {self.end_offset}"
         return encode_lines(_FIRST_LINE, [offsets, *[row.encode() for row in self.rows]])
+
+    def replaced(self, base_offsets: Iterable[int]) -> list[int]:
+        """Return the segments of these that others have taken the place of."""
+        kept = {row.base_offset: None for row in self.rows}
+        return [base for base in base_offsets if base < self.end_offset and base not in kept]
 
     def covered_rows(self, point: RecoveryPoint) -> list[SegmentRow]:
         """Return the log's segments, given what the recovery point says of them.
@@ -111,6 +117,8 @@ class FoundCompaction:
         self.checkpoint: CompactionCheckpoint | None = None
         # The file is there and says nothing: any of the older segments may have gaps.
         self.is_damaged = False
+        # The file speaks of segments that were cut off since.
+        self.is_void = False
         # Names were changed, which a flush of the directory makes durable.
         self.has_changed = False
 
@@ -125,26 +133,33 @@ class FoundCompaction:
         return self.checkpoint.end_offset if self.checkpoint is not None else 0
 
 
-def finish_swap(disk: Disk, listing: Listing, void_generation: int = 0) -> FoundCompaction:
-    """Bring a swap that counts to its end and take away what belongs to none; before the start.
+def read_compaction(disk: Disk, listing: Listing, void_generation: int) -> FoundCompaction:
+    """Read the checkpoint, which is void up to `void_generation`.
 
-    A checkpoint up to `void_generation` speaks of segments that were cut off since.
-
-    `StorageError` if the checkpoint cannot be read now: nothing was changed, and another start may
-    succeed.
+    `StorageError` if it cannot be read now.
     """
     found = FoundCompaction()
-    checkpoint = None
     if listing.has(COMPACTION_FILE):
         file = disk.open(f"{listing.directory}/{COMPACTION_FILE}")
         checkpoint = decode_compaction(file.read(0, file.size))
         file.close()
         found.is_damaged = checkpoint is None
-        if checkpoint is not None and checkpoint.generation <= void_generation:
-            disk.remove(f"{listing.directory}/{COMPACTION_FILE}")
-            checkpoint = None
-            found.has_changed = True
-        found.checkpoint = checkpoint
+        found.is_void = checkpoint is not None and checkpoint.generation <= void_generation
+        found.checkpoint = None if found.is_void else checkpoint
+    return found
+
+
+def finish_swap(disk: Disk, listing: Listing, void_generation: int = 0) -> FoundCompaction:
+    """Bring a swap that counts to its end and take away what belongs to none; before the start.
+
+    `StorageError` if the checkpoint cannot be read now: nothing was changed, and another start may
+    succeed.
+    """
+    found = read_compaction(disk, listing, void_generation)
+    checkpoint = found.checkpoint
+    if found.is_void:
+        disk.remove(f"{listing.directory}/{COMPACTION_FILE}")
+        found.has_changed = True
     left_over = [
         name for name in listing.names if name.endswith((CLEANED_SUFFIX, TEMPORARY_SUFFIX))
     ]
@@ -181,12 +196,9 @@ def finish_swap(disk: Disk, listing: Listing, void_generation: int = 0) -> Found
 
 def _remove_replaced(disk: Disk, listing: Listing, checkpoint: CompactionCheckpoint) -> bool:
     """Remove files of segments that the checkpoint's have taken the place of."""
-    kept = {row.base_offset: None for row in checkpoint.rows}
-    has_removed = False
-    for base_offset in dict.fromkeys([*listing.base_offsets, *listing.index_offsets]):
-        if base_offset < checkpoint.end_offset and base_offset not in kept:
-            path = segment_path(listing.directory, base_offset)
-            for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-                disk.remove(path + suffix)
-            has_removed = True
-    return has_removed
+    replaced = checkpoint.replaced(dict.fromkeys([*listing.base_offsets, *listing.index_offsets]))
+    for base_offset in replaced:
+        path = segment_path(listing.directory, base_offset)
+        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            disk.remove(path + suffix)
+    return len(replaced) > 0

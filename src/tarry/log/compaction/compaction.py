@@ -89,7 +89,6 @@ class Compaction:
         self._rules = KeepRules(self.keys, 0, 0)
         self._output: CompactedSegment | None = None
         self._checkpoint: CompactionCheckpoint | None = None
-        log.compaction.is_under_way = True
         log.compaction.target_offset = target_offset
 
     @property
@@ -150,7 +149,7 @@ class Compaction:
             output.discard()
 
     def _end(self) -> None:
-        self.log.compaction.is_under_way = False
+        self.log.compaction.target_offset = -1
         if not self.log.is_closed:
             self.log.condemn_below_start()
 

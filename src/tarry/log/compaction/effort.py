@@ -28,6 +28,7 @@ class Effort:
     """Remaining work of one compaction step, in µs of compiled code."""
 
     def __init__(self, units: i64 = STEP_UNITS) -> None:
+        # open: each turn gives what is left of it
         self.units: i64 = units
 
     def spend(self, units: i64) -> None:

@@ -16,6 +16,14 @@ class IndexCheck:
         # else -1.
         self._batches: dict[int, tuple[int, int]] = {}
         self._largest = -1
+        # Offsets of batches that are damaged: nothing is known of them.
+        self._holes: list[range] = []
+
+    def add_hole(self, offset: int, end_offset: int) -> None:
+        """Judge no entry of these offsets, and no time behind them: one of them may be the
+        latest.
+        """
+        self._holes.append(range(offset, end_offset))
 
     def add(self, last_offset: int, position: int, max_timestamp: int) -> None:
         is_later = max_timestamp > self._largest
@@ -24,34 +32,26 @@ class IndexCheck:
 
     def problem(self, suffix: str, content: bytes, entries: int) -> str:
         """Return what is wrong with the first `entries` entries of an index file; "" if nothing."""
-        if suffix == OFFSET_INDEX_SUFFIX:
-            return self._offset_problem(content, entries)
-        return self._time_problem(content, entries)
-
-    def _offset_problem(self, content: bytes, entries: int) -> str:
-        index = OffsetIndex(self.base_offset)
+        times = None if suffix == OFFSET_INDEX_SUFFIX else TimeIndex(self.base_offset)
+        offsets = OffsetIndex(self.base_offset)
+        index: OffsetIndex | TimeIndex = offsets if times is None else times
         if len(content) < entries * index.entry_bytes():
             return f"has {len(content)} bytes, too few for its {entries} entries"
         index.load(content, entries)
         for entry in range(entries):
-            offset, position = int(index.offset_at(entry)), int(index.position_at(entry))
+            offset = int(index.offset_at(entry))
+            if times is not None and self._holes and offset >= self._holes[0].start:
+                return ""
+            if any(offset in hole for hole in self._holes):
+                continue
             batch = self._batches.get(offset)
             if batch is None:
                 return f"entry {entry} names offset {offset}, at which no batch ends"
-            if batch[0] != position:
-                return f"entry {entry} puts offset {offset} at {position} and not at {batch[0]}"
-        return ""
-
-    def _time_problem(self, content: bytes, entries: int) -> str:
-        index = TimeIndex(self.base_offset)
-        if len(content) < entries * index.entry_bytes():
-            return f"has {len(content)} bytes, too few for its {entries} entries"
-        index.load(content, entries)
-        for entry in range(entries):
-            offset, timestamp = int(index.offset_at(entry)), int(index.timestamp_at(entry))
-            batch = self._batches.get(offset)
-            if batch is None:
-                return f"entry {entry} names offset {offset}, at which no batch ends"
-            if batch[1] != timestamp:
-                return f"entry {entry} has time {timestamp} for offset {offset}, which is wrong"
+            position, timestamp = batch
+            if times is None and offsets.position_at(entry) != position:
+                found = offsets.position_at(entry)
+                return f"entry {entry} puts offset {offset} at {found} and not at {position}"
+            if times is not None and times.timestamp_at(entry) != timestamp:
+                found = times.timestamp_at(entry)
+                return f"entry {entry} has time {found} for offset {offset}, which is wrong"
         return ""

@@ -39,27 +39,11 @@ class OffsetIndex(SparseIndex):
 
     def entry_of_offset(self, offset: i64) -> i64:
         """Return the last entry whose offset is <= `offset`, or -1."""
-        low: i64 = 0
-        high = self.count
-        while low < high:
-            middle = (low + high) >> 1
-            if self.offset_at(middle) <= offset:
-                low = middle + 1
-            else:
-                high = middle
-        return low - 1
+        return self.entry_at_most(0, offset - self.base_offset)
 
     def entry_of_position(self, position: i64) -> i64:
         """Return the last entry whose position is <= `position`, or -1."""
-        low: i64 = 0
-        high = self.count
-        while low < high:
-            middle = (low + high) >> 1
-            if self.position_at(middle) <= position:
-                low = middle + 1
-            else:
-                high = middle
-        return low - 1
+        return self.entry_at_most(1, position)
 
     def is_plausible(self, size: i64) -> bool:
         """True if every entry keeps the invariants and lies inside a segment of `size` bytes."""

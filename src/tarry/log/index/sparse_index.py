@@ -46,6 +46,21 @@ class SparseIndex:
         """Size of one entry in the file."""
         return self.words * WORD_BYTES
 
+    def entry_at_most(self, word: i64, value: i64) -> i64:
+        """Return the last entry whose word of this number is <= `value`, or -1; that word must not
+        fall from entry to entry.
+        """
+        low: i64 = 0
+        high = self.count
+        while low < high:
+            middle = (low + high) >> 1
+            found: i64 = self.data[middle * self.words + word]
+            if found <= value:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1
+
     def cut(self, entries: i64) -> None:
         """Keep the first `entries` entries."""
         assert entries <= self.count

@@ -60,15 +60,7 @@ class TimeIndex(SparseIndex):
 
     def entry_before_offset(self, offset: i64) -> i64:
         """Return the last entry whose offset is < `offset`, or -1."""
-        low: i64 = 0
-        high = self.count
-        while low < high:
-            middle = (low + high) >> 1
-            if self.offset_at(middle) < offset:
-                low = middle + 1
-            else:
-                high = middle
-        return low - 1
+        return self.entry_at_most(2, offset - self.base_offset - 1)
 
     def is_plausible(self, end_offset: i64) -> bool:
         """True if every entry keeps the invariants and lies before `end_offset`."""

@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base.errors import CorruptData, StorageError
-from tarry.log.batch_walk import BatchWalk
+from tarry.log.batch_walk import BatchWalk, Flaw
 from tarry.log.segment import Segment
+from tarry.log.segments import Segments
 from tarry.records.batch import BatchHeader
 from tarry.records.record import RecordTime, RecordTimes, open_records
 
@@ -27,24 +28,29 @@ FoundRecord = tuple[int, int, int]
 class SearchedPart:
     """Records of a log from `start_offset` up to a reader's `end_offset`."""
 
-    def __init__(self, segments: list[Segment], start_offset: int, end_offset: int) -> None:
-        self.segments = segments
+    def __init__(self, order: Segments, start_offset: int, end_offset: int) -> None:
+        self.order = order
+        self.segments = list(order.kept)
         self.start_offset = start_offset
         self.end_offset = end_offset
-        # The segment with a flaw, the flaw's offset (-1: none), and the sentence that refuses.
-        self.flaw_segment: Segment | None = None
-        self.flaw_offset = -1
-        self.refusal = ""
         self.budget = Budget()
 
     def run(self, search: _Search) -> FoundRecord | None:
-        """Run the search in its segment; `StorageError` where a flaw hides the answer."""
+        """Run the search in its segment; `StorageError` where a flaw hides the answer, `Flaw` for
+        damage that was not known.
+        """
+        order = self.order
         found: FoundRecord | None = None
-        if not 0 <= self.flaw_offset <= search.segment.base_offset:
-            found = search.run()
-            if found is not None or search.segment is not self.flaw_segment:
+        if not order.has_flaw_before(search.segment.base_offset):
+            is_flawed = search.segment is order.flaw_segment
+            try:
+                found = search.run()
+            except Flaw as flaw:
+                order.note_flaw(flaw)
+                raise
+            if found is not None or not is_flawed:
                 return found
-        raise StorageError(self.refusal)
+        raise StorageError(order.refusal())
 
 
 def offset_for_time(part: SearchedPart, timestamp: int) -> FoundRecord | None:

@@ -29,6 +29,7 @@ from tarry.log.recovery.points import (
 from tarry.log.recovery.snapshot import remove_old_snapshots, write_snapshot
 from tarry.log.recovery.truncation import row_below
 from tarry.log.segments import LogPosition
+from tarry.log.state import EMPTYING, GIVING_UP, LOWERING
 from tarry.log.unflushed import FlushMark
 
 logger = logging.getLogger("tarry.log")
@@ -49,9 +50,10 @@ _TEMPORARY_SUFFIX: Final = ".tmp"
 _NO_FLUSH: Final = -1
 
 _IDLE: Final = 0
-_SAVING: Final = 1
-_WRITING: Final = 2
-_RENAMING: Final = 3
+_CATCHING_UP: Final = 1
+_SAVING: Final = 2
+_WRITING: Final = 3
+_RENAMING: Final = 4
 
 
 class SavedLog:
@@ -65,7 +67,7 @@ class SavedLog:
         self.epochs_version = -1
         self.written_bytes = log.written_bytes
         self.swaps: int = log.compaction.swaps
-        self.condemned = log.condemned
+        self.condemned = len(log.segment_order.condemned)
         # The row is in the new file; if not, the log was given up in the meantime.
         self.is_written = False
         # The row says that the log is empty; what it has is to go then.
@@ -79,6 +81,7 @@ class RecoveryPointWriter:
         self.disk = disk
         self.trouble = trouble
         self.recovery_point_bytes = recovery_point_bytes
+        self.files_per_round = FILES_PER_ROUND_MAX
         self.logs: dict[str, Log] = {}
         # Encoded rows by directory, as the file has them but for those of logs given up since.
         self.rows: dict[str, str] = {}
@@ -94,10 +97,14 @@ class RecoveryPointWriter:
         self._saved: list[SavedLog] = []
         self._flush_id = _NO_FLUSH
         # Written for a round and not flushed yet.  A round that is given up leaves them to the
-        # next one: their indexes do not know that they were not.
+        # next one, which flushes them first: their indexes do not know that they were not.
         self._unflushed: list[LogFile] = []
         # Why a log could not be saved last.
         self._save_failure = ""
+
+    def limit_files(self, files: int) -> None:
+        """Take no log more into a round that has so many files."""
+        self.files_per_round = files
 
     def add(self, log: Log, row: RecoveryPoint | None) -> None:
         """Add a log that was opened, with the recovery point it was opened by."""
@@ -129,9 +136,12 @@ class RecoveryPointWriter:
         """Begin a round if any log is due and none is under way; a flush id, or -1."""
         if self._step != _IDLE:
             return _NO_FLUSH
-        self._queue = [log for log in self.logs.values() if self._is_due(log, now_ms)]
+        self._queue = [log for log in self.logs.values() if self.is_due(log, now_ms)]
         for log in self._queue:
             log.recovery_point.tried_ms = now_ms
+        if self._unflushed:
+            # All of them alone: what a log adds then has as much room as in any other round.
+            return self._begin_flush(_CATCHING_UP, [])
         return self._begin_round()
 
     def on_flushed(self, flush_id: int) -> int:
@@ -141,6 +151,10 @@ class RecoveryPointWriter:
         if flush_id != self._flush_id:
             return _NO_FLUSH
         try:
+            if self._step == _CATCHING_UP:
+                self._unflushed = []
+                self._step = _IDLE
+                return self._begin_round()
             if self._step == _SAVING:
                 self._unflushed = []
                 return self._begin_writing()
@@ -161,7 +175,7 @@ class RecoveryPointWriter:
         self._end()
         self._save_failure = ""
         # What a failed write left was cut off, and that cut may be all there is to flush.
-        changed = [log for log in self.logs.values() if log.has_changed or log.has_unflushed_bytes]
+        changed = [log for log in self.logs.values() if has_changed(log) or log.has_unflushed_bytes]
         directories: dict[str, None] = {}
         for log in changed:
             if len(self._unflushed) + len(directories) >= FILES_PER_ROUND_MAX:
@@ -190,7 +204,7 @@ class RecoveryPointWriter:
             if log.flaw_offset < 0 and not log.cut.has_begun:
                 continue
             try:
-                log.mark_flush(files, directories)
+                log.unflushed.mark(log.end_position(), files, directories)
             except (StorageError, CorruptData) as error:
                 logger.warning("%s is not flushed: %s", log.directory, error)
 
@@ -198,17 +212,18 @@ class RecoveryPointWriter:
         self.disk.flush(self._unflushed, list(directories))
         self._unflushed = []
 
-    def _is_due(self, log: Log, now_ms: int) -> bool:
+    def is_due(self, log: Log, now_ms: int) -> bool:
+        """Return whether the next round has to take this log."""
         point = log.recovery_point
-        if point.limit_offset >= 0 or point.restart_offset >= 0:
-            return log.has_changed
+        if log.cut.state >= LOWERING:
+            return has_changed(log)
         if log.written_bytes - point.written_bytes >= self.recovery_point_bytes:
             return True
-        if point.is_wanted and log.has_changed:
+        if point.is_wanted and has_changed(log):
             return True
-        if log.condemned or log.coming_start_offset > log.log_start_offset:
+        if log.segment_order.condemned or log.coming_start_offset > log.log_start_offset:
             return True
-        return log.has_changed and now_ms - point.tried_ms >= RECOVERY_POINT_AGE_MS
+        return has_changed(log) and now_ms - point.tried_ms >= RECOVERY_POINT_AGE_MS
 
     # --- Steps.
 
@@ -216,29 +231,33 @@ class RecoveryPointWriter:
         files = self._unflushed
         directories: dict[str, None] = {}
         logs = 0
-        while self._queue and logs < LOGS_PER_ROUND_MAX and len(files) < FILES_PER_ROUND_MAX:
+        while self._queue and logs < LOGS_PER_ROUND_MAX and len(files) < self.files_per_round:
             self._save(self._queue.pop(0), files, directories)
             logs += 1
         if not self._saved and self.forgotten == self._forgotten_in_file:
             self._end()
             return _NO_FLUSH
+        return self._begin_flush(_SAVING, list(directories))
+
+    def _begin_flush(self, step: int, directories: list[str]) -> int:
+        """Flush what was written; a round that the disk refuses ends, and leaves it unflushed."""
         try:
-            self._flush_id = self.disk.begin_flush(files, list(directories))
+            self._flush_id = self.disk.begin_flush(self._unflushed, directories)
         except StorageError as error:
             self.trouble.report("recovery points could not be written", error)
             self._end()
             return _NO_FLUSH
-        self._step = _SAVING
+        self._step = step
         return self._flush_id
 
     def _save(self, log: Log, files: list[LogFile], directories: dict[str, None]) -> None:
-        point = log.recovery_point
-        if log.is_closed or log.has_tail or log.cut.has_begun or point.is_restart:
+        if log.is_closed or log.has_tail or log.cut.has_begun:
             return
-        if log.flaw_offset >= 0 and point.restart_offset < 0:
+        is_given_up = log.cut.state == GIVING_UP
+        if log.flaw_offset >= 0 and not is_given_up:
             return
         try:
-            if point.restart_offset >= 0:
+            if is_given_up:
                 self._saved.append(_save_restart(log, files, directories))
             else:
                 self._saved.append(_save_log(log, files, directories))
@@ -298,7 +317,7 @@ class RecoveryPointWriter:
             del self._stale[key]
         for saved in self._saved:
             log = saved.log
-            log.recovery_point.is_under_way = False
+            log.recovery_point.is_in_round = False
             if log.is_closed or not saved.is_written:
                 continue
             row = saved.row
@@ -308,7 +327,7 @@ class RecoveryPointWriter:
             log.recovery_point.swaps = saved.swaps
             if saved.is_restart:
                 # The rest is `try_restart`'s.
-                log.recovery_point.is_restart = True
+                log.cut.enter(EMPTYING, row.log_start_offset)
                 continue
             named_from = row.segments[0].base_offset
             for segment in log.release_below(row.log_start_offset, named_from, saved.condemned):
@@ -323,14 +342,12 @@ class RecoveryPointWriter:
 
     def _void_compaction(self, log: Log, row: RecoveryPoint) -> None:
         """Forget the compaction checkpoint if it is void from this row on."""
-        point = log.recovery_point
-        if row.void_generation == point.void_generation:
+        if row.void_generation == log.recovery_point.void_generation:
             return
-        point.voids_compaction = False
         log.compaction.take_over(row.void_generation, 0, 0)
         try:
             self.disk.remove(f"{log.directory}/{COMPACTION_FILE}")
-            log.note_name()
+            log.unflushed.note_name()
         except StorageError as error:
             # The next start does.
             logger.warning("%s of %s stays: %s", COMPACTION_FILE, log.directory, error)
@@ -344,11 +361,37 @@ class RecoveryPointWriter:
 
     def _end(self) -> None:
         for saved in self._saved:
-            saved.log.recovery_point.is_under_way = False
+            saved.log.recovery_point.is_in_round = False
         self._saved = []
         self._queue = []
         self._step = _IDLE
         self._flush_id = _NO_FLUSH
+
+
+def has_changed(log: Log) -> bool:
+    """Return true if the log's recovery point is not where it should be."""
+    point = log.recovery_point
+    if log.cut.state == LOWERING:
+        return point.offset_max > log.cut.offset or _voids_compaction(log)
+    if log.cut.must_end:
+        return log.cut.state == GIVING_UP
+    if point.offset < 0 and log.written_end_offset == 0:
+        # Nothing was ever written: without a row it is found as it is.
+        return False
+    return (
+        log.written_end_offset != point.offset
+        or log.coming_start_offset != point.log_start_offset
+        or log.leader_epochs.version != point.epochs_version
+        or log.compaction.swaps != point.swaps
+        or log.high_watermark_hint != point.high_watermark_hint
+    )
+
+
+def _voids_compaction(log: Log) -> bool:
+    """Return true if the compaction checkpoint is void from the next recovery point on: a cut takes
+    what it speaks of.
+    """
+    return log.cut.state == LOWERING and log.compaction.end_offset > log.cut.offset
 
 
 def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> SavedLog:
@@ -362,16 +405,16 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
     row.recovery_offset = offset
     row.high_watermark_hint = int(log.high_watermark_hint)
     row.void_generation = int(point.void_generation)
-    is_lower = 0 <= point.limit_offset < offset
+    is_lower = log.cut.state == LOWERING
     if is_lower:
-        row.log_start_offset = min(row.log_start_offset, int(point.limit_offset))
-    if point.voids_compaction:
+        row.log_start_offset = min(row.log_start_offset, int(log.cut.offset))
+    if _voids_compaction(log):
         row.void_generation = max(int(log.compaction.generation), row.void_generation + 1)
         # Only the checkpoint told of the gaps that stay.
         log.allow_gaps()
     # Index files, snapshot and epochs get their names below, before the flush begins.
-    log.note_name()
-    mark = log.mark_flush(files, directories)
+    log.unflushed.note_name()
+    mark = log.unflushed.mark(log.end_position(), files, directories)
     for segment in log.segments:
         if segment is log.active:
             segment.seal()
@@ -389,14 +432,14 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
         file.append([log.leader_epochs.encode()])
         files.append(file)
         saved.epochs_version = log.leader_epochs.version
-    point.is_under_way = True
+    point.is_in_round = True
     return saved
 
 
 def _save_restart(log: Log, files: list[LogFile], directories: dict[str, None]) -> SavedLog:
     """Make a recovery point of an empty log: what is there counts no more when it is durable."""
     point = log.recovery_point
-    offset = int(point.restart_offset)
+    offset = int(log.cut.offset)
     row = RecoveryPoint(log.directory, log.identity.text)
     row.log_start_offset = offset
     row.recovery_offset = offset
@@ -406,11 +449,11 @@ def _save_restart(log: Log, files: list[LogFile], directories: dict[str, None]) 
     # The directory's own name has to be durable before; of a damaged log nothing can be flushed.
     mark = FlushMark(LogPosition(-1, -1, -1), 0, -1)
     if log.flaw_offset < 0:
-        log.note_name()
-        mark = log.mark_flush(files, directories)
+        log.unflushed.note_name()
+        mark = log.unflushed.mark(log.end_position(), files, directories)
     saved = SavedLog(log, mark, row)
     saved.is_restart = True
-    point.is_under_way = True
+    point.is_in_round = True
     return saved
 
 
@@ -426,7 +469,7 @@ def _save_snapshot(log: Log, row: RecoveryPoint, files: list[LogFile]) -> None:
 
 def _lower(log: Log, row: RecoveryPoint) -> None:
     """Bring the recovery point below a cut that waits for it."""
-    offset = log.recovery_point.limit_offset
+    offset = log.cut.offset
     segment = log.segments_from(offset)[0]
     row.recovery_offset = offset
     row.segments = [kept for kept in row.segments if kept.base_offset < segment.base_offset]

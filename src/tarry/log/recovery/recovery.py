@@ -16,14 +16,15 @@ from tarry.base.doors import Disk, LogFile
 from tarry.base.errors import StorageError
 from tarry.log.batch_walk import UNKNOWN_OFFSET, BatchWalk, Flaw
 from tarry.log.compaction.checkpoint import COMPACTION_FILE, FoundCompaction, finish_swap
-from tarry.log.config import INT64_MAX, LogConfig
+from tarry.log.config import LogConfig
 from tarry.log.identity import LogIdentity
 from tarry.log.index.epoch_index import EPOCH_FILE, EpochIndex, decode_epochs
 from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from tarry.log.log import Log
 from tarry.log.open_files import OpenFiles
+from tarry.log.recovery.coverage import Coverage
 from tarry.log.recovery.listing import Listing
-from tarry.log.recovery.points import EMPTY_SNAPSHOT, RecoveryPoint, uncovered_row
+from tarry.log.recovery.points import EMPTY_SNAPSHOT, RecoveryPoint
 from tarry.log.recovery.snapshot import read_snapshot, snapshot_path
 from tarry.log.segment import (
     GAP_SUFFIX,
@@ -57,21 +58,28 @@ def recover_log(
         files.disk.make_directory(listing.directory)
     void_generation = point.void_generation if point is not None else 0
     compaction = finish_swap(files.disk, listing, void_generation)
-    recovery = _Recovery(files, listing, config, listener or LogListener())
-    recovery.compaction = compaction
-    recovery.identity = identity
-    log = recovery.run(point, was_clean)
+    recovery = _Recovery(
+        files,
+        listing,
+        config,
+        listener or LogListener(),
+        coverage=Coverage(listing, compaction, point, was_clean=was_clean),
+        compaction=compaction,
+        identity=identity,
+        was_clean=was_clean,
+    )
+    log = recovery.run(point)
     if point is None or not point.segments:
         # A recovery point is not written before the directory's own name is durable.
-        log.note_new_directory()
+        log.unflushed.is_directory_new = True
     if (
         not listing.is_there
         or compaction.has_changed
-        or recovery.has_uncovered_names(point, was_clean)
+        or recovery.has_uncovered_names(point)
         or (listing.has_gaps and not was_clean)
     ):
         # A kill -9 leaves names that can be read and are not durable: flush them with their bytes.
-        log.note_name()
+        log.unflushed.note_name()
     return log
 
 
@@ -91,7 +99,16 @@ class _Recovery:
     """Recovery of one log."""
 
     def __init__(
-        self, files: OpenFiles, listing: Listing, config: LogConfig, listener: LogListener
+        self,
+        files: OpenFiles,
+        listing: Listing,
+        config: LogConfig,
+        listener: LogListener,
+        *,
+        coverage: Coverage,
+        compaction: FoundCompaction,
+        identity: LogIdentity,
+        was_clean: bool,
     ) -> None:
         self.files = files
         self.disk = files.disk
@@ -100,50 +117,21 @@ class _Recovery:
         self.base_offsets = listing.base_offsets
         self.config = config
         self.listener = listener
-        self.identity = LogIdentity(listing.directory, b"")
-        self.compaction = FoundCompaction()
-        # Segments that begin below it may have gaps.
-        self.gaps_end_offset = 0
-        # Segments from this base offset on may be torn; in those before, a flaw is damage.
-        self.torn_base_offset_min = 0
-        self.end_offset = 0
-        self.log_start_offset = 0
-        self.was_clean = False
+        self.coverage = coverage
+        self.compaction = compaction
+        self.identity = identity
+        self.was_clean = was_clean
+        self.end_offset = coverage.recovery_offset
         # Why the scan ended before the end of a file.
         self.torn_reason = ""
         # Version of the epochs as the file has them, or -1.
         self.loaded_epochs_version = -1
 
-    def run(self, point: RecoveryPoint | None, was_clean: bool) -> Log:
+    def run(self, point: RecoveryPoint | None) -> Log:
         """Trust what the recovery point covers, scan what lies beyond."""
-        self.was_clean = was_clean
-        if point is None or not point.segments:
-            rows = [uncovered_row(self.base_offsets[0] if self.base_offsets else 0)]
-        elif self.compaction.checkpoint is not None:
-            rows = self.compaction.checkpoint.covered_rows(point)
-        else:
-            rows = point.segments
-        if point is not None and point.is_restart:
-            # What is there was to be removed, and may not all have been.
-            self.torn_base_offset_min = 0
-        elif was_clean:
-            # All of it was flushed: nothing can be torn.
-            self.torn_base_offset_min = INT64_MAX
-        elif point is None and self.base_offsets:
-            # Nothing is known: segments before the last were flushed in all likelihood.
-            self.torn_base_offset_min = self.base_offsets[-1]
-        log_start_offset = rows[0].base_offset
-        recovery_offset = log_start_offset
-        if point is not None and point.segments:
-            log_start_offset = point.log_start_offset
-            recovery_offset = point.recovery_offset
-        self.end_offset = recovery_offset
-        self.log_start_offset = log_start_offset
-        last_base_offset = rows[-1].base_offset
-        if point is None and self.base_offsets:
-            last_base_offset = self.base_offsets[-1]
-        self.gaps_end_offset = self.compaction.gaps_end_offset(last_base_offset)
-        log = self._covered_log(rows)
+        log_start_offset = self.coverage.log_start_offset
+        recovery_offset = self.coverage.recovery_offset
+        log = self._covered_log(self.coverage.rows)
         if point is not None:
             # The next swap must not be taken for one that is void.
             log.compaction.generation = point.void_generation
@@ -154,7 +142,7 @@ class _Recovery:
             if log.segments_from(base_offset)[0].base_offset != base_offset:
                 # The segment is gone: one that begins there later has no gap before it.
                 self.disk.remove(segment_path(self.directory, base_offset) + GAP_SUFFIX)
-                log.note_name()
+                log.unflushed.note_name()
         log.leader_epochs.truncate_start(log_start_offset)
         log.open_at(log_start_offset, self.end_offset, recovery_offset)
         if point is not None and point.segments:
@@ -165,7 +153,7 @@ class _Recovery:
         self._tell(log)
         return log
 
-    def has_uncovered_names(self, point: RecoveryPoint | None, was_clean: bool) -> bool:
+    def has_uncovered_names(self, point: RecoveryPoint | None) -> bool:
         """Return true if a segment's name in the directory may not have been flushed yet."""
         if not self.base_offsets:
             return False
@@ -174,7 +162,7 @@ class _Recovery:
         newest = point.segments[-1]
         # A segment that was empty then need not have had its file.
         covered = newest.base_offset if newest.size > 0 else newest.base_offset - 1
-        return not was_clean and self.base_offsets[-1] > covered
+        return not self.was_clean and self.base_offsets[-1] > covered
 
     def _take_over_compaction(self, log: Log) -> None:
         found = self.compaction.checkpoint
@@ -183,11 +171,11 @@ class _Recovery:
         elif self.compaction.is_damaged:
             logger.warning("%s: %s is damaged", self.directory, COMPACTION_FILE)
             # The file that takes its place has to go on telling where gaps may be.
-            log.compaction.take_over(log.compaction.generation, 0, self.gaps_end_offset)
+            log.compaction.take_over(log.compaction.generation, 0, self.coverage.gaps_end_offset)
 
     def _segment(self, base_offset: int) -> Segment:
         segment = Segment(self.files, self.directory, base_offset, self.config)
-        segment.has_gaps = base_offset < self.gaps_end_offset or self.listing.has_gaps
+        segment.has_gaps = base_offset < self.coverage.gaps_end_offset or self.listing.has_gaps
         segment.is_behind_gap = base_offset in self.listing.gap_offsets
         return segment
 
@@ -235,7 +223,7 @@ class _Recovery:
             if offset > recovery_offset or point is None:
                 # Of a recovery point that did not come to its end.
                 self.disk.remove(snapshot_path(self.directory, offset))
-                log.note_name()
+                log.unflushed.note_name()
         if point is not None and point.segments:
             listener_from = max(first_offset, self._load_snapshot(point))
         epochs_from = first_offset
@@ -279,6 +267,9 @@ class _Recovery:
         """Read batches below the recovery point again for what a lost file knew."""
         start = min(listener_from, epochs_from)
         for segment in log.segments_from(start):
+            if segment.size == 0:
+                # A segment before a wide gap may have no file.
+                continue
             flaw_offset = segment.base_offset
             flaw_position = 0
             try:
@@ -321,7 +312,8 @@ class _Recovery:
             if not later:
                 return
             if later[0] > self.end_offset and (
-                log.active.base_offset < self.gaps_end_offset or self._is_behind_gap(log, later[0])
+                log.active.base_offset < self.coverage.gaps_end_offset
+                or self._is_behind_gap(log, later[0])
             ):
                 # Compaction took the last batches of a segment, here or where it was copied from.
                 self.end_offset = later[0]
@@ -333,7 +325,7 @@ class _Recovery:
             segment = self._segment(later.pop(0))
             segment.has_file = True
             segment.reset_indexes()
-            log.take_recovered(segment)
+            log.segment_order.kept.append(segment)
 
     def _is_behind_gap(self, log: Log, base_offset: int) -> bool:
         """Return true if a segment begins far behind the end of the one before, and has a batch.
@@ -362,7 +354,7 @@ class _Recovery:
         segment = log.active
         if not segment.has_file:
             return segment.size == 0
-        if log.has_flaw_in(segment):
+        if log.segment_order.flaw_segment is segment:
             return False
         try:
             return self._scan_file(log, segment)
@@ -374,7 +366,7 @@ class _Recovery:
         file = segment.file()
         if not self.was_clean:
             # What the last life cut off here may not be durable, and comes back otherwise.
-            log.note_change(segment)
+            log.unflushed.add(segment)
         if file.size == segment.written_size:
             return True
         segment.loaded().must_save = True
@@ -382,7 +374,7 @@ class _Recovery:
         walk.checks_crc = True
         walk.has_gaps = segment.has_gaps
         walk.leader_epoch_min = log.leader_epochs.latest_epoch
-        log.note_change(segment)
+        log.unflushed.add(segment)
         try:
             while (header := walk.next()) is not None:
                 segment.note_recovered(header, walk.batch_position)
@@ -404,7 +396,7 @@ class _Recovery:
         A log may begin inside a batch.  A cut that was to take this batch, and did not come to it,
         has left the recovery point there.
         """
-        if self.end_offset == self.log_start_offset > segment.base_offset:
+        if self.end_offset == self.coverage.log_start_offset > segment.base_offset:
             first = BatchWalk(file, segment.written_size, file.size, UNKNOWN_OFFSET)
             if first.step() and first.batch_offset < self.end_offset <= first.last_offset:
                 return int(first.batch_offset)
@@ -413,7 +405,7 @@ class _Recovery:
     def _cut(self, log: Log, later: list[int], reason: str) -> None:
         """Drop what follows the last sound batch."""
         segment = log.active
-        if segment.base_offset < self.torn_base_offset_min:
+        if not self.coverage.may_be_torn(segment.base_offset, self.end_offset):
             log.note_flaw(Flaw(reason, self.end_offset, segment.written_size))
         if log.flaw_offset >= 0:
             return
@@ -422,7 +414,7 @@ class _Recovery:
             self.report.torn_bytes += file.size - segment.written_size
             if file.size > segment.written_size:
                 file.truncate(segment.written_size)
-                log.note_change(segment)
+                log.unflushed.add(segment)
         for base_offset in later:
             path = segment_path(self.directory, base_offset) + LOG_SUFFIX
             self.report.torn_bytes += self.disk.open(path).size
@@ -436,7 +428,7 @@ class _Recovery:
         for suffix in (*SEGMENT_SUFFIXES, GAP_SUFFIX):
             self.disk.remove(path + suffix)
         self.report.removed_segments.append(path)
-        log.note_name()
+        log.unflushed.note_name()
 
     def _tell(self, log: Log) -> None:
         report = self.report

@@ -23,6 +23,7 @@ from tarry.log.log import Log
 from tarry.log.recovery.listing import Listing
 from tarry.log.recovery.snapshot import read_snapshot, snapshot_path
 from tarry.log.segment import Segment, SegmentRow
+from tarry.log.state import ASKED, CUTTING, EMPTYING, GIVING_UP, LOWERING, NO_CUT, RESTORING
 from tarry.records.batch import NO_TIMESTAMP
 
 logger = logging.getLogger("tarry.log")
@@ -38,24 +39,35 @@ def try_truncate(log: Log, offset: int) -> bool:
 
     False: call again in the next turn; a recovery point may have to be written before.  Until then
     nothing may be appended.  An offset at or past the log's end ends a cut where it has come to;
-    one below the log start begins the log anew there.  Durable with the log's next flush.
+    one below the log start begins the log anew there.  A cut that has begun comes to its end before
+    a lower one.  Durable with the log's next flush.
     """
     assert not log.has_tail
-    point = log.recovery_point
-    if point.restart_offset >= 0:
-        return try_restart(log, int(point.restart_offset))
+    cut = log.cut
+    if cut.state in (GIVING_UP, EMPTYING):
+        return try_restart(log, int(cut.offset))
     if offset < log.log_start_offset:
         return try_restart(log, offset)
-    if offset >= log.log_end_offset:
-        point.limit_offset = -1
-        point.voids_compaction = False
+    if cut.state == RESTORING or offset >= log.log_end_offset:
         # An epoch that got no batch here may have no place in the history that is followed now.
-        log.leader_epochs.truncate_end(offset)
-        return _try_end(log)
-    log.cut.is_under_way = True
-    if log.compaction.is_under_way and log.compaction.target_offset > offset:
-        # It reads what is to go, and ends by itself; another one does not begin.
+        log.leader_epochs.truncate_end(max(offset, int(log.log_end_offset)))
+        is_done = _try_end(log)
+    elif cut.state == CUTTING:
+        is_done = _cut(log, max(offset, int(cut.offset)))
+    else:
+        if cut.state == NO_CUT:
+            cut.enter(ASKED)
+        # A compaction up to there reads what is to go, and ends by itself; none begins.
+        is_done = log.compaction.target_offset <= offset and _cut(log, offset)
+    if is_done and log.log_end_offset > offset:
+        cut.enter(ASKED)
         return False
+    return is_done
+
+
+def _cut(log: Log, offset: int) -> bool:
+    """Cut as much as one call may, once the recovery point lies low enough; as `try_truncate`."""
+    cut, point = log.cut, log.recovery_point
     segment = log.segments_from(offset)[0]
     position = segment.find(offset, segment.written_size)
     end_offset = offset
@@ -63,19 +75,17 @@ def try_truncate(log: Log, offset: int) -> bool:
         header = segment.next_header(segment.walk(position, segment.written_size))
         assert header is not None
         end_offset = max(min(offset, int(header.base_offset)), int(log.log_start_offset))
-    if log.compaction.end_offset > end_offset:
-        point.voids_compaction = True
-    if point.is_under_way or point.offset_max > end_offset or point.voids_compaction:
-        point.limit_offset = end_offset
-        return False
-    if not log.cut.has_begun:
+    if cut.state != CUTTING:
+        highest = max(point.offset_max, int(log.compaction.end_offset))
+        if point.is_in_round or highest > end_offset:
+            cut.enter(LOWERING, end_offset)
+            return False
         logger.info("%s is cut from offset %d to %d", log.directory, log.log_end_offset, end_offset)
-        log.cut.has_begun = True
+        cut.enter(CUTTING, end_offset)
     _give_up_segments(log, segment)
     if log.active is not segment:
         return False
     log.cut_after(segment, row_below(segment, position, end_offset), end_offset)
-    point.limit_offset = -1
     return _try_end(log)
 
 
@@ -85,13 +95,15 @@ def try_restart(log: Log, offset: int) -> bool:
     What was begun is brought to its end, also if another offset is asked for then.
     """
     assert not log.has_tail
-    point = log.recovery_point
-    if point.restart_offset < 0 and not log.cut.is_under_way and _is_new_at(log, offset):
-        return True
-    log.cut.is_under_way = True
+    cut = log.cut
+    if cut.state == NO_CUT:
+        if _is_new_at(log, offset):
+            log.leader_epochs.clear()
+            return True
+        cut.enter(ASKED)
     if log.compaction.is_under_way:
         return False
-    if point.restart_offset < 0:
+    if cut.state not in (GIVING_UP, EMPTYING):
         logger.info(
             "%s is given up from offset %d to %d and begins anew at %d",
             log.directory,
@@ -99,25 +111,21 @@ def try_restart(log: Log, offset: int) -> bool:
             log.log_end_offset,
             offset,
         )
-        log.cut.has_begun = False
-        point.limit_offset = -1
-        point.restart_offset = offset
-    if not point.is_restart:
+        cut.enter(GIVING_UP, offset)
+    if cut.state == GIVING_UP:
+        # The cut waits for a recovery point that says so (`RecoveryPointWriter`).
         return False
-    log.cut.has_begun = True
     first = log.segments[0]
     _give_up_segments(log, first)
     if log.active is not first:
         return False
     for snapshot_offset in Listing(log.disk, log.directory).snapshot_offsets:
         log.disk.remove(snapshot_path(log.directory, snapshot_offset))
-    for segment in (*log.segments, *log.condemned_segments):
+    for segment in (*log.segments, *log.segment_order.condemned):
         _remove_files(log, segment)
-    log.begin_anew(point.restart_offset)
+    log.begin_anew(cut.offset)
     log.listener.reset()
-    point.restart_offset = -1
-    point.is_restart = False
-    log.cut.end()
+    cut.enter(NO_CUT)
     return True
 
 
@@ -139,7 +147,7 @@ def _give_up_segments(log: Log, kept: Segment) -> None:
     """
     for _ in range(SEGMENTS_PER_CALL_MAX):
         segment = log.active
-        if segment is kept or log.has_undurable_gap_cut:
+        if segment is kept or log.unflushed.has_gap_cut:
             return
         _remove_files(log, segment)
         log.drop_last()
@@ -155,7 +163,7 @@ def _remove_files(log: Log, segment: Segment) -> None:
             removed = cleaned_name(path, REPLACED_GENERATION)
             log.disk.rename(path, removed)
             log.disk.begin_remove(removed)
-            log.note_name()
+            log.unflushed.note_name()
 
 
 def row_below(segment: Segment, position: int, offset: int) -> SegmentRow:
@@ -194,12 +202,12 @@ def _largest_timestamp(segment: Segment, position: int, row: SegmentRow) -> tupl
 def _try_end(log: Log) -> bool:
     """Bring derived state back to where the log now ends; True when that is done."""
     cut = log.cut
-    if cut.has_begun:
-        if cut.listener_offset < 0:
-            cut.listener_offset = _begin_restoring(log)
-        if not _restore(log):
-            return False
-    cut.end()
+    if cut.state == CUTTING:
+        cut.enter(RESTORING, _begin_restoring(log))
+    if cut.state == RESTORING and not _restore(log):
+        return False
+    if cut.state != NO_CUT:
+        cut.enter(NO_CUT)
     return True
 
 
@@ -209,7 +217,7 @@ def _begin_restoring(log: Log) -> int:
     offsets = Listing(log.disk, log.directory).snapshot_offsets
     while offsets and offsets[-1] > end_offset:
         log.disk.remove(snapshot_path(log.directory, offsets.pop()))
-        log.note_name()
+        log.unflushed.note_name()
     if log.listener.truncate(end_offset):
         return end_offset
     for offset in reversed(offsets):
@@ -224,20 +232,20 @@ def _restore(log: Log) -> bool:
     """Tell the listener of some more batches; True if it has heard of all."""
     cut = log.cut
     left = BATCHES_PER_CALL_MAX
-    while cut.listener_offset < log.log_end_offset:
-        segment = log.segments_from(cut.listener_offset)[0]
-        start = int(cut.listener_offset)
+    while cut.offset < log.log_end_offset:
+        segment = log.segments_from(cut.offset)[0]
+        start = int(cut.offset)
         if segment.written_size > 0:
             position = segment.find(start, segment.written_size)
             walk = segment.walk(position, segment.written_size)
             while (header := segment.next_header(walk)) is not None:
                 if header.base_offset >= start:
                     log.listener.on_recovered_batch(header)
-                cut.listener_offset = header.last_offset + 1
+                cut.offset = header.last_offset + 1
                 left -= 1
                 if left == 0:
                     return False
-        cut.listener_offset = _end_of(log, segment)
+        cut.offset = _end_of(log, segment)
     return True
 
 

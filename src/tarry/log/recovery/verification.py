@@ -5,6 +5,10 @@ compaction checkpoint and the recovery point against what is there.  Nothing is 
 of findings: damage, which loses or hides what was durable, and notes about what a start after a
 crash mends by itself.  One kind of damage cannot be seen: a base offset, which no CRC covers, that
 became another one in a gap that compaction left, here or where the log was copied from.
+
+A dry run of recovery would not do: recovery trusts unread what the recovery point covers and stops
+at the first flaw, and a report has to read all of it and go on behind each flaw.  The rules by
+which a start and a report tell damage from what a crash leaves are one set, `Coverage`.
 """
 
 from __future__ import annotations
@@ -17,15 +21,18 @@ from tarry.base.errors import CorruptData, StorageError
 from tarry.log.batch_walk import BatchWalk
 from tarry.log.compaction.checkpoint import (
     COMPACTION_FILE,
-    CompactionCheckpoint,
+    FoundCompaction,
     cleaned_name,
-    decode_compaction,
+    read_compaction,
 )
 from tarry.log.identity import IDENTITY_FILE, LogIdentity
 from tarry.log.index.epoch_index import EPOCH_FILE, EpochIndex, decode_epochs
 from tarry.log.index.index_check import IndexCheck
+from tarry.log.index.offset_index import OffsetIndex
+from tarry.log.recovery.coverage import Coverage
 from tarry.log.recovery.listing import Listing
 from tarry.log.recovery.points import RecoveryPoint
+from tarry.log.recovery.resumption import resume_behind
 from tarry.log.recovery.snapshot import read_snapshot, snapshot_path
 from tarry.log.segment import LOG_SUFFIX, SegmentRow, segment_path
 from tarry.log.small_files import read_file
@@ -34,6 +41,9 @@ from tarry.records.record import decode_records
 
 # Larger content of one batch is no batch of ours: message.max.bytes is far below it.
 BATCH_BYTES_MAX: Final = 1 << 30
+
+# Offsets that one segment holds at most.
+_MORE: Final = 1 << 31
 
 # Findings of one log: a broken one has as many as it has batches.
 FINDINGS_MAX: Final = 20
@@ -84,44 +94,49 @@ def verify_log(
     point: RecoveryPoint | None,
     *,
     was_clean: bool,
-    on_bytes: Callable[[int], None] | None = None,
+    on_bytes: Callable[[int], None] = lambda _: None,
 ) -> VerifiedLog:
     """Read the whole log.  `point` is its recovery point, None if that is not known;
-    `on_bytes` is told how many bytes were read, again and again."""
-    verification = _Verification(disk, directory, point, was_clean=was_clean)
-    verification.on_bytes = on_bytes
+    `on_bytes` is called again and again with the number of bytes that were read since."""
+    verification = _Verification(disk, directory, point, on_bytes, was_clean=was_clean)
     verification.run()
     return verification.found
 
 
 class _Verification:
     def __init__(
-        self, disk: Disk, directory: str, point: RecoveryPoint | None, *, was_clean: bool
+        self,
+        disk: Disk,
+        directory: str,
+        point: RecoveryPoint | None,
+        on_bytes: Callable[[int], None],
+        *,
+        was_clean: bool,
     ) -> None:
         self.disk = disk
         self.directory = directory
-        # A log that no recovery point has seen yet may be torn anywhere.
-        self.is_new = point is not None and not point.segments
-        self.point = None if self.is_new else point
+        self.point = point
         self.was_clean = was_clean
-        self.on_bytes: Callable[[int], None] | None = None
+        self.on_bytes = on_bytes
         self.found = VerifiedLog(directory)
+        self.bases: list[int] = []
+        # The log ends in a tail that a crash has left.
+        self.is_torn = False
         self.listing = Listing(disk, directory)
-        self.compaction: CompactionCheckpoint | None = None
-        self.gaps_end_offset = 0
+        self.compaction = self._read_compaction()
+        self.coverage = Coverage(self.listing, self.compaction, point, was_clean=was_clean)
         self.epochs: EpochIndex | None = None
         # Below it everything was durable when the broker stopped.
-        self.sure_offset = 0
+        self.sure_offset = point.recovery_offset if point is not None else 0
         self.expected_offset = -1
+        # Beyond the recovery point epochs do not fall.
+        self.leader_epoch_min = -1
 
     def run(self) -> None:
-        if self.point is not None:
-            self.sure_offset = self.point.recovery_offset
-        self._read_compaction()
         self._read_epochs()
         self._check_identity()
         names = self._segment_names()
-        rows = self._rows()
+        rows = {row.base_offset: row for row in self._rows()}
         for base_offset, row in rows.items():
             if row.size > 0 and base_offset not in names:
                 self._damage(
@@ -129,14 +144,12 @@ class _Verification:
                     f"missing: the recovery point names it with {row.size} bytes",
                     offset=base_offset,
                 )
-        bases = sorted(names)
-        for base_offset in bases:
-            is_last = base_offset == bases[-1]
-            if not self._check_segment(base_offset, names[base_offset], rows, is_last=is_last):
+        self.bases = sorted(names)
+        for base_offset in self.bases:
+            if not self._check_segment(base_offset, names[base_offset], rows.get(base_offset)):
                 break
         if self.found.start_offset < 0:
-            begin = 0 if self.point is None else self.point.log_start_offset
-            self.found.start_offset = self.found.end_offset = begin
+            self.found.start_offset = self.found.end_offset = self.coverage.log_start_offset
         self._check_end()
         self._check_snapshots()
 
@@ -148,21 +161,17 @@ class _Verification:
 
     # --- Small files
 
-    def _read_compaction(self) -> None:
-        if not self.listing.has(COMPACTION_FILE):
-            return
-        path = f"{self.directory}/{COMPACTION_FILE}"
-        content = read_file(self.disk, path)
-        self.compaction = None if content is None else decode_compaction(content)
+    def _read_compaction(self) -> FoundCompaction:
         void_generation = 0 if self.point is None else self.point.void_generation
-        if self.compaction is not None and self.compaction.generation <= void_generation:
-            # Of segments that were cut off since; the next start removes it.
-            self.compaction = None
-        elif self.compaction is not None:
-            self.gaps_end_offset = self.compaction.end_offset
-        else:
+        try:
+            found = read_compaction(self.disk, self.listing, void_generation)
+        except StorageError:
+            found = FoundCompaction()
+            found.is_damaged = True
+        if found.is_damaged:
+            path = f"{self.directory}/{COMPACTION_FILE}"
             self._damage(path, "cannot be read, or its CRC does not match")
-            self.gaps_end_offset = max(self.listing.base_offsets, default=0)
+        return found
 
     def _read_epochs(self) -> None:
         if not self.listing.has(EPOCH_FILE):
@@ -203,46 +212,38 @@ class _Verification:
 
     # --- Segments
 
-    def _rows(self) -> dict[int, SegmentRow]:
-        """Return what is known of the segments up to the recovery point."""
-        if self.point is None:
-            rows = self.compaction.rows if self.compaction is not None else []
-        elif self.compaction is not None:
-            rows = self.compaction.covered_rows(self.point)
-        else:
-            rows = self.point.segments
-        return {row.base_offset: row for row in rows}
+    def _rows(self) -> list[SegmentRow]:
+        """Return what is known of the segments; without a recovery point that of compacted ones."""
+        checkpoint = self.compaction.checkpoint
+        if self.point is None and checkpoint is not None:
+            return checkpoint.rows
+        return self.coverage.rows
 
     def _segment_names(self) -> dict[int, str]:
         """Return the files of the segments that count, by base offset: a compaction that was under
         way may have files that are to be renamed, and others that they have taken the place of.
         """
-        names = {base: f"{base:020d}" for base in self.listing.base_offsets}
-        if self.point is not None:
-            first = self.point.segments[0].base_offset
-            names = {base: name for base, name in names.items() if base >= first}
-        compaction = self.compaction
-        if compaction is None:
+        first = self.coverage.rows[0].base_offset
+        names = {
+            base: f"{base:020d}{LOG_SUFFIX}" for base in self.listing.base_offsets if base >= first
+        }
+        checkpoint = self.compaction.checkpoint
+        if checkpoint is None:
             return names
-        counting = {row.base_offset: None for row in compaction.rows}
-        for base in [base for base in names if base < compaction.end_offset]:
-            if base not in counting:
-                del names[base]
-        for base in counting:
-            name = cleaned_name(f"{base:020d}{LOG_SUFFIX}", compaction.generation)
+        for base in checkpoint.replaced(self.listing.base_offsets):
+            names.pop(base, None)
+        for row in checkpoint.rows:
+            base = row.base_offset
+            name = cleaned_name(f"{base:020d}{LOG_SUFFIX}", checkpoint.generation)
             if self.listing.has(name):
                 names[base] = name
         return names
 
-    def _check_segment(
-        self, base_offset: int, name: str, rows: dict[int, SegmentRow], *, is_last: bool
-    ) -> bool:
+    def _check_segment(self, base_offset: int, name: str, row: SegmentRow | None) -> bool:
         """Read one segment; False if nothing is known of what follows it."""
-        suffix = "" if LOG_SUFFIX in name else LOG_SUFFIX
-        path = f"{self.directory}/{name}{suffix}"
-        row = rows.get(base_offset)
-        is_compacted = base_offset < self.gaps_end_offset
-        if not self._can_begin(path, base_offset, is_last=is_last):
+        path = f"{self.directory}/{name}"
+        is_compacted = base_offset < self.coverage.gaps_end_offset
+        if not self._can_begin(path, base_offset):
             return False
         try:
             file = self.disk.open(path)
@@ -263,35 +264,47 @@ class _Verification:
         walk = BatchWalk(file, 0, file.size, expected_offset)
         walk.checks_crc = True
         walk.has_gaps = is_compacted or self.listing.has_gaps
+        walk.leader_epoch_min = self.leader_epoch_min
         check = IndexCheck(base_offset)
-        try:
-            self._check_batches(walk, path, check)
-        except StorageError as error:
-            self._damage(path, str(error), offset=self.expected_offset, position=int(walk.position))
-            return True
-        if walk.flaw:
-            return self._stopped(walk, path, is_last=is_last)
+        while True:
+            try:
+                self._check_batches(walk, path, check)
+            except StorageError as error:
+                position = int(walk.position)
+                self._damage(path, str(error), offset=self.expected_offset, position=position)
+                return True
+            if not walk.flaw:
+                break
+            resumed = self._resume(walk, path, base_offset, row, check)
+            if resumed is None:
+                return not self.is_torn
+            walk = resumed
         # Compaction may have taken the last batches of a segment.
         self.expected_offset = int(walk.expected_offset)
         self.found.end_offset = max(self.found.end_offset, self.expected_offset)
         self._check_indexes(base_offset, check, row)
         return True
 
-    def _can_begin(self, path: str, base_offset: int, *, is_last: bool) -> bool:
+    def _can_begin(self, path: str, base_offset: int) -> bool:
         """Return true if the segment follows the one before, or damage is between them; false if it
         was left over by a crash.
         """
+        last_covered = self.coverage.rows[-1].base_offset
         if self.found.start_offset < 0:
-            start = base_offset if self.point is None else self.point.log_start_offset
-            self.found.start_offset = max(start, base_offset)
+            self.found.start_offset = max(self.coverage.log_start_offset, base_offset)
             self.found.end_offset = base_offset
-            return True
+            if base_offset <= last_covered:
+                return True
+            # No segment that is covered has a file.
+            self.found.start_offset = self.coverage.log_start_offset
+            self.found.end_offset = self.expected_offset = self.coverage.recovery_offset
         end = self.expected_offset
-        if end < 0 or base_offset == end or end < base_offset <= self.gaps_end_offset:
+        if end < 0 or base_offset == end or end < base_offset <= self.coverage.gaps_end_offset:
             return True
         if end < base_offset and base_offset in self.listing.gap_offsets:
             return True
-        if self._may_be_torn(end, is_last=is_last):
+        before = max((each for each in self.bases if each < base_offset), default=last_covered)
+        if self.coverage.may_be_torn(before, end):
             self._note(path, f"no segment begins at {end}; the next start removes it", offset=end)
             return False
         if base_offset < end:
@@ -301,26 +314,18 @@ class _Verification:
             self._damage(path, gap, offset=end)
         return True
 
-    def _may_be_torn(self, offset: int, *, is_last: bool) -> bool:
-        """Return true if a crash may leave what is not sound at this offset."""
-        if self.was_clean:
-            return False
-        if self.point is not None or self.is_new:
-            return offset >= self.sure_offset
-        # Without recovery points, segments before the last were flushed in all likelihood.
-        return is_last
-
     def _check_batches(self, walk: BatchWalk, path: str, check: IndexCheck) -> None:
         told = int(walk.position)
         while (header := walk.next()) is not None:
             self.found.batches += 1
             self._check_batch(walk, header, path)
             check.add(int(header.last_offset), int(walk.batch_position), int(header.max_timestamp))
-            if self.on_bytes is not None and walk.position - told > 1 << 20:
+            if walk.expected_offset >= self.coverage.recovery_offset:
+                self.leader_epoch_min = walk.leader_epoch_min = int(header.leader_epoch)
+            if walk.position - told > 1 << 20:
                 self.on_bytes(int(walk.position) - told)
                 told = int(walk.position)
-        if self.on_bytes is not None:
-            self.on_bytes(int(walk.end) - told)
+        self.on_bytes(int(walk.position) - told)
 
     def _check_batch(self, walk: BatchWalk, header: BatchHeader, path: str) -> None:
         problem = ""
@@ -347,14 +352,23 @@ class _Verification:
         """Return up to where the epochs' file has to be right."""
         return 1 << 62 if self.was_clean else self.sure_offset
 
-    def _stopped(self, walk: BatchWalk, path: str, *, is_last: bool) -> bool:
-        """Report that batches cannot be read to the end of the file; returns if to go on behind
-        it.
+    def _resume(
+        self,
+        walk: BatchWalk,
+        path: str,
+        base_offset: int,
+        row: SegmentRow | None,
+        check: IndexCheck,
+    ) -> BatchWalk | None:
+        """Report what a walk has stopped at, and go on behind it; None if the segment ends there
+        for this verification.
         """
         offset, position = int(walk.flaw_offset), int(walk.flaw_position)
         left = int(walk.end) - position
         self.found.end_offset = max(self.found.end_offset, offset)
-        if self._may_be_torn(offset, is_last=is_last):
+        if self.coverage.may_be_torn(base_offset, offset):
+            # The bytes behind it belong to the tail.
+            self.is_torn = True
             self._note(
                 path,
                 f"torn tail of {left} bytes, as a crash leaves it ({walk.flaw}); the next start "
@@ -362,26 +376,33 @@ class _Verification:
                 offset=offset,
                 position=position,
             )
-            # What follows belongs to the tail.
-            return False
-        self._damage(
-            path,
-            f"{walk.flaw}; {left} bytes from here on cannot be read",
-            offset=offset,
-            position=position,
+            return None
+        end_offset = next((each for each in self.bases if each > base_offset), base_offset + _MORE)
+        resumed = resume_behind(
+            walk, range(base_offset, end_offset), self._index_positions(base_offset, row)
         )
-        self.expected_offset = -1
-        return not is_last
+        if resumed is None:
+            problem = f"{walk.flaw}; {left} bytes from here on cannot be read"
+            self.expected_offset = -1
+            skipped = left
+        else:
+            skipped = int(resumed.position) - position
+            end_offset = int(resumed.expected_offset)
+            problem = f"{walk.flaw}; {skipped} bytes cannot be read, up to offset {end_offset}"
+            check.add_hole(offset, end_offset)
+        self._damage(path, problem, offset=offset, position=position)
+        self.on_bytes(skipped)
+        return resumed
 
     def _check_end(self) -> None:
         point = self.point
-        if point is None or self.found.is_damaged:
+        if point is None or not point.segments or self.found.is_damaged:
             return
         end = max(self.found.end_offset, point.segments[-1].base_offset)
         if self.listing.has_gaps:
             # A cut may have ended the log in a gap, behind its last batch.
             return
-        if end < point.recovery_offset and self.gaps_end_offset < point.recovery_offset:
+        if end < point.recovery_offset and self.coverage.gaps_end_offset < point.recovery_offset:
             self._damage(
                 self.directory,
                 f"ends at offset {end}, before its recovery point {point.recovery_offset}",
@@ -398,11 +419,7 @@ class _Verification:
         for suffix, entries in ((".index", row.offset_entries), (".timeindex", row.time_entries)):
             if entries == 0:
                 continue
-            name = f"{base_offset:020d}{suffix}"
-            if self.compaction is not None:
-                cleaned = cleaned_name(name, self.compaction.generation)
-                name = cleaned if self.listing.has(cleaned) else name
-            content = read_file(self.disk, f"{self.directory}/{name}")
+            content = self._index_content(base_offset, suffix)
             problem = "missing" if content is None else check.problem(suffix, content, entries)
             if problem:
                 self._damage(
@@ -410,3 +427,21 @@ class _Verification:
                     f"{problem}; remove it, and the next start makes it anew",
                     offset=base_offset,
                 )
+
+    def _index_content(self, base_offset: int, suffix: str) -> bytes | None:
+        name = f"{base_offset:020d}{suffix}"
+        checkpoint = self.compaction.checkpoint
+        if checkpoint is not None:
+            cleaned = cleaned_name(name, checkpoint.generation)
+            name = cleaned if self.listing.has(cleaned) else name
+        return read_file(self.disk, f"{self.directory}/{name}")
+
+    def _index_positions(self, base_offset: int, row: SegmentRow | None) -> list[int]:
+        """Return where batches begin by the entries of the offset index, as far as it is there."""
+        content = self._index_content(base_offset, ".index")
+        if row is None or content is None:
+            return []
+        index = OffsetIndex(base_offset)
+        entries = min(row.offset_entries, len(content) // int(index.entry_bytes()))
+        index.load(content, entries)
+        return [int(index.position_at(entry)) for entry in range(entries)]

@@ -1,4 +1,4 @@
-"""ApiVersions, API key 18: versions 0 to 4, flexible from 3.
+"""ApiVersions, API key 18: versions 0 to 5, flexible from 3.
 
 Written by tools/generate_messages.py from protocol/schema; change it there.
 """
@@ -17,15 +17,22 @@ class ApiVersionsRequest(Message):
         self,
         client_software_name: str = "",
         client_software_version: str = "",
+        cluster_id: str | None = None,
+        node_id: int = -1,
     ) -> None:
         self.client_software_name: str = client_software_name
         self.client_software_version: str = client_software_version
+        self.cluster_id: str | None = cluster_id
+        self.node_id: int = node_id
 
     def encode(self, writer: Writer, version: i64) -> None:
         flexible = version >= 3
         if version >= 3:
             writer.compact_string(self.client_software_name)
             writer.compact_string(self.client_software_version)
+        if version >= 5:
+            writer.compact_nullable_string(self.cluster_id)
+            writer.i32(self.node_id)
         if flexible:
             writer.unsigned_varint(0)
 
@@ -34,12 +41,17 @@ def decode_api_versions_request(reader: Reader, version: i64) -> ApiVersionsRequ
     flexible = version >= 3
     client_software_name: str = ""
     client_software_version: str = ""
+    cluster_id: str | None = None
+    node_id: i64 = -1
     if version >= 3:
         client_software_name = reader.compact_string()
         client_software_version = reader.compact_string()
+    if version >= 5:
+        cluster_id = reader.compact_nullable_string()
+        node_id = reader.i32()
     if flexible:
         reader.skip_tagged_fields()
-    return ApiVersionsRequest(client_software_name, client_software_version)
+    return ApiVersionsRequest(client_software_name, client_software_version, cluster_id, node_id)
 
 
 class ApiVersion:

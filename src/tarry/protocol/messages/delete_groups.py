@@ -1,4 +1,4 @@
-"""DeleteGroups, API key 42: versions 0 to 2, flexible from 2.
+"""DeleteGroups, API key 42: versions 0 to 3, flexible from 2.
 
 Written by tools/generate_messages.py from protocol/schema; change it there.
 """
@@ -53,9 +53,11 @@ class DeletableGroupResult:
         self,
         group_id: str = "",
         error_code: int = 0,
+        error_message: str | None = None,
     ) -> None:
         self.group_id: str = group_id
         self.error_code: int = error_code
+        self.error_message: str | None = error_message
 
     def encode(self, writer: Writer, version: i64) -> None:
         flexible = version >= 2
@@ -64,17 +66,22 @@ class DeletableGroupResult:
         else:
             writer.string(self.group_id)
         writer.i16(self.error_code)
+        if version >= 3:
+            writer.compact_nullable_string(self.error_message)
         if flexible:
             writer.unsigned_varint(0)
 
 
 def _decode_deletable_group_result(reader: Reader, version: i64) -> DeletableGroupResult:
     flexible = version >= 2
+    error_message: str | None = None
     group_id = reader.compact_string() if flexible else reader.string()
     error_code = reader.i16()
+    if version >= 3:
+        error_message = reader.compact_nullable_string()
     if flexible:
         reader.skip_tagged_fields()
-    return DeletableGroupResult(group_id, error_code)
+    return DeletableGroupResult(group_id, error_code, error_message)
 
 
 class DeleteGroupsResponse(Message):

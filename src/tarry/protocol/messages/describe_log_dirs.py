@@ -1,4 +1,4 @@
-"""DescribeLogDirs, API key 35: versions 1 to 4, flexible from 2.
+"""DescribeLogDirs, API key 35: versions 1 to 5, flexible from 2.
 
 Written by tools/generate_messages.py from protocol/schema; change it there.
 """
@@ -178,12 +178,14 @@ class DescribeLogDirsResult:
         topics: list[DescribeLogDirsTopic] | tuple[()] = (),
         total_bytes: int = -1,
         usable_bytes: int = -1,
+        is_cordoned: bool = False,
     ) -> None:
         self.error_code: int = error_code
         self.log_dir: str = log_dir
         self.topics: list[DescribeLogDirsTopic] = [] if isinstance(topics, tuple) else topics
         self.total_bytes: int = total_bytes
         self.usable_bytes: int = usable_bytes
+        self.is_cordoned: bool = is_cordoned
 
     def encode(self, writer: Writer, version: i64) -> None:
         flexible = version >= 2
@@ -202,6 +204,8 @@ class DescribeLogDirsResult:
         if version >= 4:
             writer.i64(self.total_bytes)
             writer.i64(self.usable_bytes)
+        if version >= 5:
+            writer.boolean(self.is_cordoned)
         if flexible:
             writer.unsigned_varint(0)
 
@@ -211,6 +215,7 @@ def _decode_describe_log_dirs_result(reader: Reader, version: i64) -> DescribeLo
     topics: list[DescribeLogDirsTopic] = []
     total_bytes: i64 = -1
     usable_bytes: i64 = -1
+    is_cordoned: bool = False
     error_code = reader.i16()
     log_dir = reader.compact_string() if flexible else reader.string()
     count = reader.compact_array_length(3) if flexible else reader.array_length(6)
@@ -221,9 +226,13 @@ def _decode_describe_log_dirs_result(reader: Reader, version: i64) -> DescribeLo
     if version >= 4:
         total_bytes = reader.i64()
         usable_bytes = reader.i64()
+    if version >= 5:
+        is_cordoned = reader.boolean()
     if flexible:
         reader.skip_tagged_fields()
-    return DescribeLogDirsResult(error_code, log_dir, topics, total_bytes, usable_bytes)
+    return DescribeLogDirsResult(
+        error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned
+    )
 
 
 class DescribeLogDirsResponse(Message):

@@ -1,4 +1,4 @@
-"""ListOffsets, API key 2: versions 1 to 10, flexible from 6.
+"""ListOffsets, API key 2: versions 1 to 11, flexible from 6.
 
 Written by tools/generate_messages.py from protocol/schema; change it there.
 """

@@ -1,4 +1,4 @@
-"""OffsetCommit, API key 8: versions 2 to 9, flexible from 8.
+"""OffsetCommit, API key 8: versions 2 to 10, flexible from 8.
 
 Written by tools/generate_messages.py from protocol/schema; change it there.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from tarry.protocol.message import Message
+from tarry.protocol.message import ZERO_UUID, Message
 from tarry.wire.reader import MalformedData, Reader
 from tarry.wire.writer import Writer
 
@@ -60,19 +60,24 @@ class OffsetCommitRequestTopic:
     def __init__(
         self,
         name: str = "",
+        topic_id: bytes = ZERO_UUID,
         partitions: list[OffsetCommitRequestPartition] | tuple[()] = (),
     ) -> None:
         self.name: str = name
+        self.topic_id: bytes = topic_id
         self.partitions: list[OffsetCommitRequestPartition] = (
             [] if isinstance(partitions, tuple) else partitions
         )
 
     def encode(self, writer: Writer, version: i64) -> None:
         flexible = version >= 8
-        if flexible:
-            writer.compact_string(self.name)
-        else:
-            writer.string(self.name)
+        if version <= 9:
+            if flexible:
+                writer.compact_string(self.name)
+            else:
+                writer.string(self.name)
+        if version >= 10:
+            writer.uuid(self.topic_id)
         partitions_ = self.partitions
         if flexible:
             writer.compact_array_length(len(partitions_))
@@ -86,8 +91,13 @@ class OffsetCommitRequestTopic:
 
 def _decode_offset_commit_request_topic(reader: Reader, version: i64) -> OffsetCommitRequestTopic:
     flexible = version >= 8
+    name: str = ""
+    topic_id: bytes = ZERO_UUID
     partitions: list[OffsetCommitRequestPartition] = []
-    name = reader.compact_string() if flexible else reader.string()
+    if version <= 9:
+        name = reader.compact_string() if flexible else reader.string()
+    if version >= 10:
+        topic_id = reader.uuid()
     count = reader.compact_array_length(18) if flexible else reader.array_length(14)
     if count < 0:
         raise MalformedData("partitions must not be null")
@@ -95,7 +105,7 @@ def _decode_offset_commit_request_topic(reader: Reader, version: i64) -> OffsetC
         partitions.append(_decode_offset_commit_request_partition(reader, version))
     if flexible:
         reader.skip_tagged_fields()
-    return OffsetCommitRequestTopic(name, partitions)
+    return OffsetCommitRequestTopic(name, topic_id, partitions)
 
 
 class OffsetCommitRequest(Message):
@@ -209,19 +219,24 @@ class OffsetCommitResponseTopic:
     def __init__(
         self,
         name: str = "",
+        topic_id: bytes = ZERO_UUID,
         partitions: list[OffsetCommitResponsePartition] | tuple[()] = (),
     ) -> None:
         self.name: str = name
+        self.topic_id: bytes = topic_id
         self.partitions: list[OffsetCommitResponsePartition] = (
             [] if isinstance(partitions, tuple) else partitions
         )
 
     def encode(self, writer: Writer, version: i64) -> None:
         flexible = version >= 8
-        if flexible:
-            writer.compact_string(self.name)
-        else:
-            writer.string(self.name)
+        if version <= 9:
+            if flexible:
+                writer.compact_string(self.name)
+            else:
+                writer.string(self.name)
+        if version >= 10:
+            writer.uuid(self.topic_id)
         partitions_ = self.partitions
         if flexible:
             writer.compact_array_length(len(partitions_))
@@ -235,8 +250,13 @@ class OffsetCommitResponseTopic:
 
 def _decode_offset_commit_response_topic(reader: Reader, version: i64) -> OffsetCommitResponseTopic:
     flexible = version >= 8
+    name: str = ""
+    topic_id: bytes = ZERO_UUID
     partitions: list[OffsetCommitResponsePartition] = []
-    name = reader.compact_string() if flexible else reader.string()
+    if version <= 9:
+        name = reader.compact_string() if flexible else reader.string()
+    if version >= 10:
+        topic_id = reader.uuid()
     count = reader.compact_array_length(7) if flexible else reader.array_length(6)
     if count < 0:
         raise MalformedData("partitions must not be null")
@@ -244,7 +264,7 @@ def _decode_offset_commit_response_topic(reader: Reader, version: i64) -> Offset
         partitions.append(_decode_offset_commit_response_partition(reader, version))
     if flexible:
         reader.skip_tagged_fields()
-    return OffsetCommitResponseTopic(name, partitions)
+    return OffsetCommitResponseTopic(name, topic_id, partitions)
 
 
 class OffsetCommitResponse(Message):

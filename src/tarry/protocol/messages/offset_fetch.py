@@ -1,4 +1,4 @@
-"""OffsetFetch, API key 9: versions 1 to 9, flexible from 6.
+"""OffsetFetch, API key 9: versions 1 to 10, flexible from 6.
 
 Written by tools/generate_messages.py from protocol/schema; change it there.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from tarry.protocol.message import Message
+from tarry.protocol.message import ZERO_UUID, Message
 from tarry.wire.reader import MalformedData, Reader
 from tarry.wire.writer import Writer
 
@@ -58,15 +58,20 @@ class OffsetFetchRequestTopics:
     def __init__(
         self,
         name: str = "",
+        topic_id: bytes = ZERO_UUID,
         partition_indexes: list[int] | tuple[()] = (),
     ) -> None:
         self.name: str = name
+        self.topic_id: bytes = topic_id
         self.partition_indexes: list[int] = (
             [] if isinstance(partition_indexes, tuple) else partition_indexes
         )
 
     def encode(self, writer: Writer, version: i64) -> None:
-        writer.compact_string(self.name)
+        if version <= 9:
+            writer.compact_string(self.name)
+        if version >= 10:
+            writer.uuid(self.topic_id)
         partition_indexes_ = self.partition_indexes
         writer.compact_array_length(len(partition_indexes_))
         for partition_indexes_element in partition_indexes_:
@@ -75,15 +80,20 @@ class OffsetFetchRequestTopics:
 
 
 def _decode_offset_fetch_request_topics(reader: Reader, version: i64) -> OffsetFetchRequestTopics:
+    name: str = ""
+    topic_id: bytes = ZERO_UUID
     partition_indexes: list[int] = []
-    name = reader.compact_string()
+    if version <= 9:
+        name = reader.compact_string()
+    if version >= 10:
+        topic_id = reader.uuid()
     count = reader.compact_array_length(4)
     if count < 0:
         raise MalformedData("partition_indexes must not be null")
     for _ in range(count):
         partition_indexes.append(reader.i32())
     reader.skip_tagged_fields()
-    return OffsetFetchRequestTopics(name, partition_indexes)
+    return OffsetFetchRequestTopics(name, topic_id, partition_indexes)
 
 
 class OffsetFetchRequestGroup:
@@ -351,15 +361,20 @@ class OffsetFetchResponseTopics:
     def __init__(
         self,
         name: str = "",
+        topic_id: bytes = ZERO_UUID,
         partitions: list[OffsetFetchResponsePartitions] | tuple[()] = (),
     ) -> None:
         self.name: str = name
+        self.topic_id: bytes = topic_id
         self.partitions: list[OffsetFetchResponsePartitions] = (
             [] if isinstance(partitions, tuple) else partitions
         )
 
     def encode(self, writer: Writer, version: i64) -> None:
-        writer.compact_string(self.name)
+        if version <= 9:
+            writer.compact_string(self.name)
+        if version >= 10:
+            writer.uuid(self.topic_id)
         partitions_ = self.partitions
         writer.compact_array_length(len(partitions_))
         for partitions_element in partitions_:
@@ -368,15 +383,20 @@ class OffsetFetchResponseTopics:
 
 
 def _decode_offset_fetch_response_topics(reader: Reader, version: i64) -> OffsetFetchResponseTopics:
+    name: str = ""
+    topic_id: bytes = ZERO_UUID
     partitions: list[OffsetFetchResponsePartitions] = []
-    name = reader.compact_string()
+    if version <= 9:
+        name = reader.compact_string()
+    if version >= 10:
+        topic_id = reader.uuid()
     count = reader.compact_array_length(20)
     if count < 0:
         raise MalformedData("partitions must not be null")
     for _ in range(count):
         partitions.append(_decode_offset_fetch_response_partitions(reader, version))
     reader.skip_tagged_fields()
-    return OffsetFetchResponseTopics(name, partitions)
+    return OffsetFetchResponseTopics(name, topic_id, partitions)
 
 
 class OffsetFetchResponseGroup:

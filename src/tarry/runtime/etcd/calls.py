@@ -16,8 +16,16 @@ WATCH: Final = "/etcdserverpb.Watch/Watch"
 STATUS: Final = "/etcdserverpb.Maintenance/Status"
 AUTHENTICATE: Final = "/etcdserverpb.Auth/Authenticate"
 
-# Rows that are read in one answer; some 80 bytes each, a topic's up to 100 KB.
-ROWS_PER_PAGE: Final = 2_000
+# Rows that are read in one answer, at first and at most: some 80 bytes each, a topic's up to
+# 100 KB.
+ROWS_PER_PAGE_FIRST: Final = 500
+ROWS_PER_PAGE_MAX: Final = 2_000
+
+# Bytes that an answer should have at most: decoding them takes 5 ms.
+PAGE_BYTES: Final = 1024 * 1024
+
+# Rows of one read; 200,000 partitions have 20 MB.
+READ_BYTES_MAX: Final = 512 * 1024 * 1024
 
 NOT_FOUND: Final = 5
 UNAUTHENTICATED: Final = 16
@@ -43,13 +51,20 @@ def encode_transaction(compares: list[Compare], operations: list[Operation]) -> 
     return request.SerializeToString()
 
 
-def encode_page(prefix: bytes, begin: bytes, revision: int) -> bytes:
+def rows_of_next_page(rows: int, size: int) -> int:
+    """Return how many rows to ask for behind a page that was asked for `rows` and had `size`."""
+    if size > PAGE_BYTES:
+        return max(1, rows * PAGE_BYTES // size)
+    return min(2 * rows, ROWS_PER_PAGE_MAX)
+
+
+def encode_page(prefix: bytes, begin: bytes, revision: int, rows: int) -> bytes:
     """Encode the request of the rows below `prefix` from the key `begin` on, one page of them.
 
     `revision` 0 stands for the newest.
     """
     request = pb.RangeRequest(
-        key=begin, range_end=range_end_of(prefix), limit=ROWS_PER_PAGE, revision=revision
+        key=begin, range_end=range_end_of(prefix), limit=rows, revision=revision
     )
     return request.SerializeToString()
 
@@ -97,6 +112,14 @@ def range_end_of(prefix: bytes) -> bytes:
 
 
 def _compare(compare: Compare) -> pb.Compare:
+    if compare.of == "newest":
+        return pb.Compare(
+            result=pb.Compare.LESS,
+            target=pb.Compare.MOD,
+            key=compare.key,
+            range_end=range_end_of(compare.key),
+            mod_revision=compare.revision + 1,
+        )
     result = pb.Compare.EQUAL if compare.is_equal else pb.Compare.NOT_EQUAL
     request = pb.Compare(result=result, target=_TARGETS[compare.of], key=compare.key)
     if compare.of == "create":

@@ -26,7 +26,7 @@ from tarry.base.etcd import (
     WatchEnded,
 )
 from tarry.runtime.etcd import calls, etcd_pb2 as pb
-from tarry.runtime.etcd.grpc_link import OK, CallEnded, CallMessage
+from tarry.runtime.etcd.grpc_link import OK, CallEnded, CallMessage, LinkBroken
 from tarry.runtime.etcd.socket_link import Endpoint, SocketLink
 from tarry.runtime.etcd.watching import Watching
 from tarry.runtime.look_ups import Found, SocketAddress, numeric_addresses
@@ -60,6 +60,8 @@ class _EtcdCall:
         # Only of a read: what it has so far, and the revision that all pages have in common.
         self.prefix = b""
         self.rows: list[Row] = []
+        self.rows_size = 0
+        self.page_rows = calls.ROWS_PER_PAGE_FIRST
         self.revision = 0
 
     @property
@@ -109,7 +111,8 @@ class EtcdClient:
         return self._begin(calls.TRANSACTION, calls.encode_transaction(compares, operations))
 
     def begin_read(self, prefix: bytes) -> int:
-        call = self._new_call(calls.RANGE, calls.encode_page(prefix, prefix, 0))
+        call = self._new_call(calls.RANGE, b"")
+        call.request = calls.encode_page(prefix, prefix, 0, call.page_rows)
         call.prefix = prefix
         self._send(call)
         return call.call_id
@@ -195,8 +198,9 @@ class EtcdClient:
         if self._link is None or not self._link.grpc.is_open:
             self._connect()
         elif not self._authenticating:
-            self._send_on(self._link, call)
-            self._link.flush()
+            link = self._link
+            self._send_on(link, call)
+            link.flush()
 
     def _send_on(self, link: SocketLink, call: _EtcdCall) -> None:
         if not link.grpc.is_open:
@@ -205,7 +209,11 @@ class EtcdClient:
         headers = list(_HEADERS)
         if self._credentials is not None:
             headers.append(("token", self._credentials.token))
-        call.stream_id = link.grpc.begin(call.path, headers)
+        try:
+            call.stream_id = link.grpc.begin(call.path, headers)
+        except LinkBroken as error:
+            self._on_refused(link, call, f"{link.endpoint.text}: {error}")
+            return
         call.received_bytes = link.received_bytes
         self._calls_by_stream[call.stream_id] = call
         is_watch = call.path == calls.WATCH
@@ -215,6 +223,14 @@ class EtcdClient:
             watching = Watching(call.call_id, call.stream_id)
             self._watches[call.call_id] = watching
             self._watches_by_stream[call.stream_id] = watching
+
+    def _on_refused(self, link: SocketLink, call: _EtcdCall, reason: str) -> None:
+        """Fail a call that the member does not take; with nothing else on it the link is over."""
+        if self._calls_by_stream or self._watches_by_stream:
+            self._fail(call, reason, is_unknown=False)
+        else:
+            link.close()
+            self._on_lost(reason)
 
     def _fail(self, call: _EtcdCall, reason: str, *, is_unknown: bool = True) -> None:
         """End a call without its answer."""
@@ -287,7 +303,7 @@ class EtcdClient:
 
     def _send_waiting(self, link: SocketLink) -> None:
         for call in list(self._calls.values()):
-            if not call.stream_id:
+            if not call.stream_id and self._link is link:
                 self._send_on(link, call)
         link.flush()
 
@@ -307,9 +323,10 @@ class EtcdClient:
                 return
             try:
                 self._hear(link, each)
-            except DecodeError:
+            except (DecodeError, LinkBroken) as error:
+                what = str(error) if isinstance(error, LinkBroken) else "it cannot be decoded"
                 link.close()
-                self._on_lost(f"{link.endpoint.text}: an answer that is not etcd's")
+                self._on_lost(f"{link.endpoint.text}: an answer that is not etcd's: {what}")
 
     def _hear(self, link: SocketLink, heard: CallMessage | CallEnded) -> None:
         watching = self._watches_by_stream.get(heard.stream_id)
@@ -380,7 +397,7 @@ class EtcdClient:
                 done = pb.TxnResponse.FromString(message)
                 return TransactionEnded(call_id, done.succeeded, done.header.revision)
             case calls.RANGE:
-                return self._answer_page(call, pb.RangeResponse.FromString(message))
+                return self._answer_page(call, pb.RangeResponse.FromString(message), len(message))
             case calls.GRANT:
                 granted = pb.LeaseGrantResponse.FromString(message)
                 return LeaseGranted(call_id, granted.ID, granted.TTL * 1_000)
@@ -403,14 +420,22 @@ class EtcdClient:
                     status.db_size_quota,
                 )
 
-    def _answer_page(self, call: _EtcdCall, page: pb.RangeResponse) -> EtcdAnswer | None:
+    def _answer_page(self, call: _EtcdCall, page: pb.RangeResponse, size: int) -> EtcdAnswer | None:
         if call.is_tally:
             changed = {pair.key: pair.mod_revision for pair in page.kvs}
             return RowsTallied(call.call_id, page.count, changed)
+        call.rows_size += size
+        if call.rows_size > calls.READ_BYTES_MAX:
+            raise LinkBroken(f"more than {calls.READ_BYTES_MAX} bytes of rows below one prefix")
+        last_key = call.rows[-1].key if call.rows else b""
         call.rows += [calls.row_of(pair) for pair in page.kvs]
         call.revision = call.revision or page.header.revision
         if not page.more:
             return RowsRead(call.call_id, call.rows, call.revision)
+        if not page.kvs or page.kvs[-1].key <= last_key:
+            raise LinkBroken("a page of rows that does not go on where the one before it ended")
         call.message = None
-        call.request = calls.encode_page(call.prefix, page.kvs[-1].key + b"\0", call.revision)
+        call.page_rows = calls.rows_of_next_page(call.page_rows, size)
+        begin = page.kvs[-1].key + b"\0"
+        call.request = calls.encode_page(call.prefix, begin, call.revision, call.page_rows)
         return None

@@ -53,10 +53,12 @@ class CallEnded(msgspec.Struct, frozen=True):
 class _Stream:
     """State of a call under way: bytes to send, and the beginning of a message that came."""
 
-    __slots__ = ("inbox", "is_closing", "outbox", "status", "text")
+    __slots__ = ("inbox", "is_closing", "outbox", "sent_bytes", "status", "text")
 
     def __init__(self) -> None:
         self.outbox = b""
+        # How much of it has left: a peer that gives room byte by byte has nothing copied.
+        self.sent_bytes = 0
         self.is_closing = False
         self.inbox = bytearray()
         # gRPC's status if headers or trailers have named one.
@@ -86,21 +88,23 @@ class GrpcLink:
         self.is_open = True
 
     def begin(self, path: str, headers: list[tuple[str, str]]) -> int:
-        """Begin a call and return its stream's id."""
+        """Begin a call and return its stream's id; `LinkBroken` if the peer takes none."""
         connection = self._connection
-        stream_id = connection.get_next_available_stream_id()
-        connection.send_headers(
-            stream_id,
-            [
-                (":method", "POST"),
-                (":scheme", self._scheme),
-                (":path", path),
-                (":authority", self._authority),
-                ("te", "trailers"),
-                ("content-type", "application/grpc"),
-                *headers,
-            ],
-        )
+        fields = [
+            (":method", "POST"),
+            (":scheme", self._scheme),
+            (":path", path),
+            (":authority", self._authority),
+            ("te", "trailers"),
+            ("content-type", "application/grpc"),
+            *headers,
+        ]
+        try:
+            stream_id = connection.get_next_available_stream_id()
+            connection.send_headers(stream_id, fields)
+        except h2.exceptions.H2Error as error:
+            # As many calls as the peer allows are under way, which may be none.
+            raise LinkBroken(f"the peer takes no call: {error}") from error
         self._streams[stream_id] = _Stream()
         return stream_id
 
@@ -109,7 +113,9 @@ class GrpcLink:
         stream = self._streams.get(stream_id)
         if stream is None:
             return
-        stream.outbox += _PREFIX.pack(0, len(message)) + message
+        rest = stream.outbox[stream.sent_bytes :]
+        stream.outbox = rest + _PREFIX.pack(0, len(message)) + message
+        stream.sent_bytes = 0
         stream.is_closing = is_last
         self._send_rest(stream_id, stream)
 
@@ -126,13 +132,13 @@ class GrpcLink:
 
     def receive(self, data: bytes) -> list[CallMessage | CallEnded]:
         """Return what these bytes mean; `LinkBroken` if they mean nothing."""
-        try:
-            events = self._connection.receive_data(data)
-        except h2.exceptions.ProtocolError as error:
-            raise LinkBroken(f"the peer does not speak HTTP/2 as it should: {error}") from error
         found: list[CallMessage | CallEnded] = []
-        for event in events:
-            self._handle(event, found)
+        try:
+            for event in self._connection.receive_data(data):
+                self._handle(event, found)
+        except (h2.exceptions.H2Error, ValueError) as error:
+            # A text that is no UTF-8 is a ValueError of the package.
+            raise LinkBroken(f"the peer does not speak HTTP/2 as it should: {error}") from error
         return found
 
     def _handle(self, event: h2.events.Event, found: list[CallMessage | CallEnded]) -> None:
@@ -151,7 +157,7 @@ class GrpcLink:
                     text = f"the peer has reset the call (HTTP/2 error {event.error_code})"
                     found.append(CallEnded(event.stream_id, -1, text))
             case h2.events.WindowUpdated():
-                self._on_window(event.stream_id)
+                self._on_window(event.stream_id or 0)
             case h2.events.RemoteSettingsChanged():
                 self._on_window(0)
             case h2.events.ConnectionTerminated():
@@ -225,6 +231,9 @@ class GrpcLink:
             )
             if room <= 0:
                 return
-            part, stream.outbox = stream.outbox[:room], stream.outbox[room:]
+            part = stream.outbox[stream.sent_bytes : stream.sent_bytes + room]
+            stream.sent_bytes += len(part)
+            if stream.sent_bytes == len(stream.outbox):
+                stream.outbox, stream.sent_bytes = b"", 0
             is_end = stream.is_closing and not stream.outbox
             connection.send_data(stream_id, part, end_stream=is_end)

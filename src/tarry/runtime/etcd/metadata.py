@@ -7,18 +7,18 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final, NamedTuple
 
-import tarry
 from tarry.base.doors import Disk
 from tarry.base.errors import InvalidSetting, TarryError
 from tarry.base.etcd import StatusRead
 from tarry.base.store_address import StoreAddress, StoreFiles
-from tarry.cluster.embedded import METADATA_DIRECTORY
-from tarry.cluster.identity import Identity, read_identity, write_identity
-from tarry.cluster.joining import check_release
-from tarry.cluster.migration import Migration, MigrationRefused
-from tarry.cluster.row_check import RowCheck
-from tarry.cluster.rows import Keys
-from tarry.cluster.stored_metadata import read_stored_state
+from tarry.cluster.etcd.joining import check_release
+from tarry.cluster.etcd.migration import Migration, MigrationRefused
+from tarry.cluster.lives.identity import Identity, read_identity, write_identity
+from tarry.cluster.rows.row_check import RowCheck
+from tarry.cluster.rows.rows import Keys
+from tarry.cluster.state.levels import THIS_RELEASE
+from tarry.cluster.store.embedded import METADATA_DIRECTORY
+from tarry.cluster.store.stored_metadata import read_stored_state
 from tarry.runtime.clock import Clock
 from tarry.runtime.directory import HeldDirectory
 from tarry.runtime.etcd.asking import AskedEtcd
@@ -176,7 +176,7 @@ def migrate(disk: Disk, etcd: AskedEtcd, prefix: str, node_id: int | None, tell:
     state = read_stored_state(disk)
     own_id = state.broker_ids[0] if node_id is None else node_id
     keys = Keys(prefix)
-    migration = Migration(state, keys, own_id, tarry.__version__)
+    migration = Migration(state, keys, own_id, THIS_RELEASE)
     check_release(etcd.status().version)
     written = _write_rows(migration, etcd, prefix, tell)
     write_identity(disk, Identity(state.cluster_id, own_id, migration.directory_id))

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tarry.base.etcd import EtcdAnswer, Removed, RevisionSeen, Row, WatchEnded
 from tarry.runtime.etcd import etcd_pb2 as pb
 from tarry.runtime.etcd.calls import row_of
+from tarry.runtime.etcd.grpc_link import LinkBroken
+
+# A revision is one transaction, of which etcd takes 1.5 MB unless it is told otherwise.
+REVISION_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class Watching:
@@ -14,11 +20,15 @@ class Watching:
         self.call_id = call_id
         self.stream_id = stream_id
         self.is_ended = False
-        # Parts of a revision of which the rest is still to come.
-        self._fragments: list[pb.Event] = []
+        # Parts of a revision of which the rest may still come, and the bytes they came in.
+        self._events: list[pb.Event] = []
+        self._size = 0
 
     def read(self, data: bytes) -> list[EtcdAnswer]:
-        """Return what a message tells: whole revisions in order, or how far the watch is."""
+        """Return what a message tells: whole revisions in order, or how far the watch is.
+
+        `LinkBroken` if no etcd sends it.
+        """
         response = pb.WatchResponse.FromString(data)
         if response.canceled:
             self.is_ended = True
@@ -28,13 +38,27 @@ class Watching:
             return [WatchEnded(self.call_id, reason, response.compact_revision)]
         if response.created:
             return []
-        self._fragments += response.events
+        self._events += response.events
+        self._size += len(data)
         if response.fragment:
-            return []
-        events, self._fragments = self._fragments, []
+            return self._begun_revisions()
+        events, self._events, self._size = self._events, [], 0
         if not events:
             return [RevisionSeen(self.call_id, response.header.revision, [])]
         return self._revisions(events)
+
+    def _begun_revisions(self) -> list[EtcdAnswer]:
+        """Return the revisions behind which another one has begun; of the last more may come."""
+        events = self._events
+        last = len(events)
+        while last and events[last - 1].kv.mod_revision == events[-1].kv.mod_revision:
+            last -= 1
+        whole, self._events = events[:last], events[last:]
+        if whole:
+            self._size = 0
+        elif self._size > REVISION_BYTES_MAX:
+            raise LinkBroken(f"more than {REVISION_BYTES_MAX} bytes of one revision")
+        return self._revisions(whole) if whole else []
 
     def _revisions(self, events: list[pb.Event]) -> list[EtcdAnswer]:
         found: list[EtcdAnswer] = []

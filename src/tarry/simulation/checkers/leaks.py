@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.broker.broker import Broker
-from tarry.broker.membership import TIMER_ENTRIES_MAX
+from tarry.broker.kafka_connection import KafkaConnection
+from tarry.broker.membership.membership import TIMER_ENTRIES_MAX
 from tarry.protocol import api_keys
 
 # What waits only for a request of a connection, by the purgatory's name.
@@ -33,6 +34,7 @@ class LeakChecker:
         connections = len(broker.answers.connections)
         unanswered: dict[int, int] = {}
         for connection in broker.answers.connections.values():
+            assert isinstance(connection, KafkaConnection)
             for context in connection.waiting_slots():
                 unanswered[context.api_key] = unanswered.get(context.api_key, 0) + 1
         delayed = 0
@@ -52,7 +54,8 @@ class LeakChecker:
                 )
         retries = broker.hosting.retries.waiting
         entries_max = delayed + connections + self._duties + retries
-        if broker.membership is not None:
+        entries_max += broker.scheduling.timer_entries_max
+        if broker.neighbours.membership is not None:
             entries_max += TIMER_ENTRIES_MAX
         if len(broker.timer) > entries_max:
             sentences.append(

@@ -45,6 +45,9 @@ class RunContext:
         self.topics: list[KnownTopic] = []
         # Codecs that producers choose from; one may stand there several times.
         self.codecs: list[int] = [0]
+        # Topics whose records may wait: which are due how soon that they do not, in ms; -1 where
+        # not the timestamp says when they are due.
+        self.delayed_topics: dict[str, int] = {}
         self.leader_epochs: dict[Place, int] = {}
         # Which life of the broker this is.
         self.life = 0

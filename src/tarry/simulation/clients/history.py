@@ -18,6 +18,8 @@ Place = tuple[bytes, int]
 UNKNOWN: Final = 0
 ACKNOWLEDGED: Final = 1
 REFUSED: Final = 2
+# Acknowledged without an offset: it waits until it is due.
+PARKED: Final = 3
 
 
 class SentRecord:
@@ -47,6 +49,14 @@ class SentBatch:
         self.base_offset = -1
         self.error_code = 0
         self.exchange: ObservedExchange | None = None
+        # When it is due, by the broker's calendar; -1: at once, or by a setting of its topic.
+        self.due_ms = -1
+        # It may be parked.
+        self.may_wait = False
+        # The latest time that the broker's calendar had shown when it was acknowledged, and the
+        # turn before it was sent first.
+        self.acknowledged_ms = -1
+        self.made_turn = -1
 
 
 class ReadRecord:
@@ -196,6 +206,8 @@ class RunHistory:
         self.violations: list[str] = []
         # Everything below this offset has been acknowledged to somebody.
         self.acknowledged_ends: dict[Place, int] = {}
+        # The latest time that the broker's calendar has shown in a turn.
+        self.calendar_max_ms = -1
         self._batch_bytes: dict[tuple[Place, int], bytes] = {}
 
     def violate(self, sentence: str) -> None:
@@ -210,6 +222,12 @@ class RunHistory:
         end = base_offset + len(batch.records)
         if end > self.acknowledged_ends.get(batch.place, 0):
             self.acknowledged_ends[batch.place] = end
+
+    def park(self, batch: SentBatch, exchange: ObservedExchange) -> None:
+        """Note that a batch was acknowledged and waits until it is due."""
+        batch.outcome = PARKED
+        batch.exchange = exchange
+        batch.acknowledged_ms = self.calendar_max_ms
 
     def is_known_batch(self, place: Place, base_offset: int, data: bytes) -> bool:
         """Return true if these very bytes were read before; else remember them.

@@ -7,19 +7,26 @@ from functools import partial
 from typing import Final
 
 from tarry.base.etcd import Operation, Put
-from tarry.cluster.rows import PartRow, decode_row
+from tarry.base.partition_row import PartitionRow
+from tarry.cluster.rows.rows import decode_row
 from tarry.simulation.cluster import scenario as kinds
-from tarry.simulation.cluster.cluster_node import ClusterNode
+from tarry.simulation.cluster.cluster_node import SESSION_MS, ClusterNode
 from tarry.simulation.cluster.etcd_node import EtcdNode
+from tarry.simulation.cluster.frozen import AGAIN_MS, LedBefore
+from tarry.simulation.cluster.remaker import MADE_AGAIN
 from tarry.simulation.cluster.replica_checker import ReplicaChecker
 from tarry.simulation.cluster.scenario import ClusterScenario
 from tarry.simulation.etcd import SimulatedEtcdDoor
 from tarry.simulation.faults import Fault
 from tarry.simulation.world import World
 
+_REFUSED_MS_MIN: Final = 4_000
+_REFUSED_MS_MAX: Final = 6_000
+_FILES_MAX: Final = 6
 _STALL_MS_MAX: Final = 4_000
 _CUT_MS_MAX: Final = 4_000
 _DIVIDED_MS_MAX: Final = 400
+_FROZEN_MS_MAX: Final = 2_000
 # Enough for who lags to leave, and for a lease to end.
 _STRANDED_MS: Final = 3_500
 _LATE_WATCH_MS_MAX: Final = 1_500
@@ -47,7 +54,11 @@ class ClusterFaults:
         self.counts: dict[str, int] = {}
         self._world = world
         self._random = world.random
+        self._etcd_node = etcd_node
         self._etcd = etcd_node.etcd
+        # What is wrong after etcd was frozen; until then nothing else strikes.
+        self.violations: list[str] = []
+        self._quiet_until_ms = 0
         self._nodes = nodes
         self._checker = checker
         self._scenario = scenario
@@ -82,21 +93,47 @@ class ClusterFaults:
             kinds.LATE_DEED: self._delay_a_deed,
             kinds.BRIDGE: self._bridge,
             kinds.ISOLATED: self._isolate,
+            kinds.STALLED_RENEWED: self._stall_behind_renewal,
+            kinds.SLOW_DISK: self._slow_disk,
+            kinds.LATE_CLAIM: self._delay_claims,
+            kinds.FROZEN: self._freeze,
+            kinds.REFUSED_DIRECTORY: self._refuse_directory,
+            kinds.FEW_FILES: self._take_files,
         }
-        for node, drift_per_mille in zip(nodes, scenario.drifts_per_mille, strict=True):
+        self._put_clocks_off()
+
+    def _put_clocks_off(self) -> None:
+        drifts = self._scenario.drifts_per_mille
+        for node, drift_per_mille in zip(self._nodes, drifts, strict=True):
             node.clock.drift_per_mille = drift_per_mille
             if drift_per_mille:
                 self._count(node, kinds.CLOCKS_OFF)
 
     def strike(self) -> None:
         """Let one of the seed's faults happen to a broker drawn by chance."""
-        kind = self._scenario.kinds[self._random.randrange(len(self._scenario.kinds))]
+        if self._is_quiet():
+            return
+        kind = self._kind()
         node = self._nodes[self._random.randrange(len(self._nodes))]
-        self._count(node, kind)
-        self._ways[kind](node, kind)
+        self._strike(node, kind)
+        if self._scenario.strikes_two and not self._is_quiet():
+            others = [each for each in self._nodes if each is not node]
+            self._strike(others[self._random.randrange(len(others))], self._kind())
         if self._scenario.delays_additions:
             for each in self._nodes:
                 self._delay_an_addition(each)
+
+    def _kind(self) -> str:
+        kinds_of_seed = self._scenario.kinds
+        return kinds_of_seed[self._random.randrange(len(kinds_of_seed))]
+
+    def _strike(self, node: ClusterNode, kind: str) -> None:
+        self._count(node, kind)
+        self._ways[kind](node, kind)
+
+    def _is_quiet(self) -> bool:
+        """Return whether nothing may strike: what comes after frozen etcd is compared."""
+        return self._world.agenda.now_ms < self._quiet_until_ms
 
     def heal(self) -> None:
         """End all faults."""
@@ -109,6 +146,7 @@ class ClusterFaults:
                 # What waits for an answer that was lost is asked again.
                 node.door.lose_answers = 0
                 node.door.lateness = None
+                node.door.on_renewed = None
                 node.door.watch_limit = None
                 node.door.cut()
 
@@ -132,8 +170,37 @@ class ClusterFaults:
         node.plan.faults.append(Fault(0, kind))
         node.disk.fail_flushes()
 
+    def _refuse_directory(self, node: ClusterNode, kind: str) -> None:
+        """Refuse a directory of the topic that is made again and again."""
+        path = f"{MADE_AGAIN}-{self._random.randrange(2)}"
+        node.disk.refuse_directory(path)
+        duration_ms = _REFUSED_MS_MIN + self._random.randrange(_REFUSED_MS_MAX)
+        node.clock.after(duration_ms, partial(node.disk.accept_directory, path))
+
+    def _take_files(self, node: ClusterNode, kind: str) -> None:
+        node.files_per_turn = self._random.randrange(_FILES_MAX)
+        duration_ms = self._random.randrange(_REFUSED_MS_MAX)
+        node.clock.after(duration_ms, partial(_give_files_back, node))
+
     def _stall(self, node: ClusterNode, kind: str) -> None:
         node.busy_until_ms = node.clock.now_ms + self._random.randrange(_STALL_MS_MAX)
+
+    def _stall_behind_renewal(self, node: ClusterNode, kind: str) -> None:
+        """Stop the process, for longer than a life lasts, with a renewal's answer on its way."""
+        door = node.door
+        if door is not None:
+            door.on_renewed = partial(self._stall_renewed, node, door)
+
+    def _stall_renewed(self, node: ClusterNode, door: SimulatedEtcdDoor) -> None:
+        door.on_renewed = None
+        duration_ms = SESSION_MS + self._random.randrange(SESSION_MS)
+        node.busy_until_ms = node.clock.now_ms + duration_ms
+
+    def _slow_disk(self, node: ClusterNode, kind: str) -> None:
+        """Have flushes take nearly as long as a follower may lag."""
+        lag_ms = self._scenario.lag_ms
+        node.plan.flush_ms_min = lag_ms * 7 // 8
+        node.clock.after(4 * lag_ms, partial(_hurry, node))
 
     def _go_away(self, node: ClusterNode, kind: str) -> None:
         """Die, and come back after some seconds."""
@@ -261,11 +328,50 @@ class ClusterFaults:
         self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]
     ) -> int:
         """Let the outcome be unknown, and the deed be done all the same."""
-        if not any(b"/parts/" in each.key for each in operations):
+        puts = [each.key for each in operations if isinstance(each, Put)]
+        parts = [key for key in puts if b"/parts/" in key]
+        if self._scenario.delays_deleted:
+            parts = [key for key in parts if self._is_made_again(key)]
+        if not parts:
             return 0
         door.lateness = None
         node.clock.after(_LATE_DEED_CUT_MS, door.cut)
         return _LATE_DEED_MS + self._random.randrange(_LATE_DEED_MS_MAX)
+
+    def _delay_claims(self, node: ClusterNode, kind: str) -> None:
+        """Take a broker away for longer than its life, and have its partitions claimed late."""
+        self._leave_etcd(node, 2 * SESSION_MS + self._random.randrange(SESSION_MS))
+        node.lose(kinds.KILL)
+        for each in self._nodes:
+            if each.door is not None and each is not node:
+                each.door.lateness = partial(self._late_claim, each, each.door)
+
+    def _late_claim(
+        self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]
+    ) -> int:
+        """Let the claim be done when the life is over in which it was asked for."""
+        if not any(self._is_claim(node, each) for each in operations):
+            return 0
+        for each in self._nodes:
+            if each.door is not None:
+                each.door.lateness = None
+        duration_ms = SESSION_MS + self._random.randrange(SESSION_MS)
+        node.clock.after(_LATE_DEED_CUT_MS, partial(self._leave_etcd, node, duration_ms))
+        return duration_ms
+
+    def _is_claim(self, node: ClusterNode, operation: Operation) -> bool:
+        """Return whether an operation makes this broker the leader of a partition."""
+        if not isinstance(operation, Put) or b"/parts/" not in operation.key:
+            return False
+        row = decode_row("parts", operation.key, operation.value)
+        assert isinstance(row, PartitionRow)
+        before = self._checker.row(self._checker.place(operation.key))
+        return before is not None and row.leader_id == node.broker_id != before.leader_id
+
+    def _is_made_again(self, key: bytes) -> bool:
+        """Return whether a partition's row is one of the topic that is deleted again soon."""
+        topic = self._checker.state.topic_by_id(self._checker.place(key)[0])
+        return topic is not None and topic.name == MADE_AGAIN
 
     def _late_addition(
         self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]
@@ -307,7 +413,7 @@ class ClusterFaults:
             if not isinstance(each, Put) or b"/parts/" not in each.key:
                 continue
             row = decode_row("parts", each.key, each.value)
-            assert isinstance(row, PartRow)
+            assert isinstance(row, PartitionRow)
             before = self._checker.row(self._checker.place(each.key))
             if before is None or not before.leader_id == row.leader_id == node.broker_id:
                 continue
@@ -343,6 +449,20 @@ class ClusterFaults:
         self._cut_links_for(node, kinds.ALONE, duration_ms)
         self._leave_etcd(node, duration_ms)
 
+    def _freeze(self, node: ClusterNode, kind: str) -> None:
+        """Freeze etcd for longer than a session; soon after it wakes all has to be as before."""
+        duration_ms = SESSION_MS + 500 + self._random.randrange(_FROZEN_MS_MAX)
+        self._etcd_node.freeze(duration_ms)
+        self._quiet_until_ms = self._world.agenda.now_ms + duration_ms + AGAIN_MS
+        before = LedBefore(self._nodes)
+        # Operators move leaders as they like.
+        if before.is_whole and not self._scenario.is_operated:
+            node.clock.after(duration_ms + AGAIN_MS, partial(self._check_again, before))
+
+    def _check_again(self, before: LedBefore) -> None:
+        if not self._is_over:
+            self.violations += before.violations()
+
     # --- All.
 
     def _lose_all(self, node: ClusterNode, kind: str) -> None:
@@ -363,6 +483,15 @@ class ClusterFaults:
             node.lose(kinds.KILL)
 
 
+def _hurry(node: ClusterNode) -> None:
+    """Let flushes be fast again."""
+    node.plan.flush_ms_min = 0
+
+
 def _let_watch(door: SimulatedEtcdDoor) -> None:
     """End the lateness of a door's watch."""
     door.watch_limit = None
+
+
+def _give_files_back(node: ClusterNode) -> None:
+    node.files_per_turn = None

@@ -10,8 +10,9 @@ from tarry.base.etcd import EtcdEvent
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.cluster_start import start_member
-from tarry.broker.metadata.cluster_member import HAND_OVER_MS_MAX
-from tarry.cluster.joining import Joining
+from tarry.broker.membership.cluster_member import HAND_OVER_MS_MAX
+from tarry.cluster.etcd.joining import Joining
+from tarry.cluster.state.levels import Release
 from tarry.simulation import faults
 from tarry.simulation.broker_node import BrokerNode, NodeObserver
 from tarry.simulation.cluster.etcd_node import EtcdNode
@@ -21,6 +22,7 @@ from tarry.simulation.world import World
 
 SESSION_MS: Final = 2_000
 _HEARTBEAT_MS: Final = 400
+SIMULATED: Final = Release("simulated")
 _DELAY_MS_MAX: Final = 5
 # Without delays and losses a broker has read everything after so many steps.
 _STEPS_MAX: Final = 100
@@ -50,6 +52,8 @@ class ClusterNode(BrokerNode):
         # Answers that come before there is a broker.
         self._early: list[Event] | None = None
         self._is_open = False
+        # Release that the next start runs.
+        self.release = SIMULATED
         # Starts of the machine.
         self._boots = 1
         super().__init__(world, plan, observer, name=f"b{broker_id}", start=self._join)
@@ -95,9 +99,10 @@ class ClusterNode(BrokerNode):
         if self.is_cut_off:
             raise EtcdAway("etcd cannot be reached")
         door = SimulatedEtcdDoor(self._etcd_node.etcd, self.world.random, self._post)
+        door.owner_id = self.broker_id
         self.door = door
         self._early = []
-        joining = Joining(door, disk, random, settings, now_ms, now_wall_ms, release="simulated")
+        joining = Joining(door, disk, random, settings, now_ms, now_wall_ms, release=self.release)
         for _ in range(_STEPS_MAX):
             if joining.is_done:
                 break

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tarry.broker.broker import Broker
 from tarry.client.settings import SettingValue
-from tarry.simulation.cluster.faulty_cluster import CLIENT_SETTINGS, TOPIC, FaultyCluster
+from tarry.simulation.cluster.faulty_cluster import TOPIC, FaultyCluster
 from tarry.simulation.cluster.reader import ClusterReader
 from tarry.simulation.cluster.results import check_handed_out, check_promises, records_of
 from tarry.simulation.cluster.scenario import ClusterScenario
@@ -20,15 +20,18 @@ from tarry.simulation.trace import Trace
 class ClusterRun(FaultyCluster):
     """Run of one seed with producers, a consumer, and a visitor of each broker."""
 
-    def __init__(self, seed: int, trace: Trace | None = None) -> None:
-        super().__init__(seed, trace, ClusterScenario)
+    def __init__(self, seed: int, trace: Trace | None = None, *, setting: str = "") -> None:
+        super().__init__(seed, trace, ClusterScenario, setting)
         self.told = ToldEnds(self.checker)
 
     def begin_clients(self) -> None:
         world = self.world
-        settings: dict[str, SettingValue] = {**CLIENT_SETTINGS, "auto.offset.reset": "earliest"}
+        settings: dict[str, SettingValue] = {
+            **self.client_settings,
+            "auto.offset.reset": "earliest",
+        }
         self.consumer = ClusterReader(world, self.context, settings, self.history, self.checker)
-        for node in self.nodes:
+        for node in self.nodes if not self.scenario.is_of_an_hour else ():
             context = self.visitor_context(node)
             name = f"visitor{node.broker_id}"
             Visitor(context, name, self.context, self.scenario, self.told, self.checker).start()

@@ -30,6 +30,11 @@ class DiskLog:
         # The last leader epoch in which it was seen leading.
         self.leader_epoch = -1
         self.batches: dict[int, DiskBatch] = {}
+        # It was cut, and what is known of its producers was not looked at since.
+        self.has_unseen_cut = False
+        # Whether the replica followed at the last look, and a crash could mix two histories in it.
+        self.was_following = False
+        self.may_be_mixed = False
         # So many committed batches were found to be here, from the first on.
         self.verified = 0
         # Where the reading of the last segment goes on.
@@ -50,6 +55,14 @@ class DiskLog:
         self.high_watermark = min(self.high_watermark, end_offset)
         self.verified = 0
         self._path = ""
+
+    def is_newly_mixed(self, disk: SimulatedDisk) -> bool:
+        """Return whether a crash may leave a mixture of two histories since this look alone, of a
+        replica that followed before it.
+        """
+        before = self.may_be_mixed
+        self.may_be_mixed = disk.is_written_behind_cut(self.log.active.path + LOG_SUFFIX)
+        return self.may_be_mixed and not before and self.was_following
 
     def read(self, disk: SimulatedDisk) -> list[DiskBatch]:
         """Read and return what was written since the last look."""

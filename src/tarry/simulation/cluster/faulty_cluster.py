@@ -12,18 +12,28 @@ from typing import Final
 
 from tarry.broker.broker import Broker
 from tarry.client.settings import SettingValue
-from tarry.cluster.row_records import KnownRows
-from tarry.cluster.rows import Keys
-from tarry.cluster.state import ClusterState
+from tarry.cluster.rows.row_records import KnownRows
+from tarry.cluster.rows.rows import Keys
+from tarry.cluster.state.state import ClusterState
 from tarry.simulation.broker_node import BrokerNode, NodeObserver
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.topic_admin import TopicAdmin, TopicPlan
 from tarry.simulation.cluster.cluster_faults import ClusterFaults
 from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.cluster.etcd_node import EtcdNode
+from tarry.simulation.cluster.member_checker import MemberChecker
 from tarry.simulation.cluster.remaker import MadeTopic, MadeTopicWriter, Remaker
 from tarry.simulation.cluster.replica_checker import ReplicaChecker
-from tarry.simulation.cluster.scenario import TOPIC_MADE_AGAIN, ClusterScenario
+from tarry.simulation.cluster.replica_operator import ReplicaOperator
+from tarry.simulation.cluster.row_checker import RowChecker
+from tarry.simulation.cluster.scenario import (
+    OPERATED,
+    TOO_FEW,
+    TOPIC_MADE_AGAIN,
+    ClusterScenario,
+)
+from tarry.simulation.cluster.served_checker import ServedChecker
+from tarry.simulation.cluster.too_few import TooFew
 from tarry.simulation.faults import FaultPlan
 from tarry.simulation.product.history import ProductHistory
 from tarry.simulation.product.producer import ProducerNode
@@ -32,11 +42,15 @@ from tarry.simulation.world import World
 
 BROKERS: Final = 3
 TOPIC: Final = "t0"
+# Of all keys in etcd.
+PREFIX: Final = "/simulated/"
 # All links healed, everything has to be in sync after the lease, the lag and ten seconds.
 _HEALED_MS_MAX: Final = 60_000
 _START_MS_MAX: Final = 20_000
 # Between two looks whether all is well again.
 _LOOK_MS: Final = 25
+# Faults that were added later are drawn from a chance of their own.
+_WIDER_SEED: Final = 0x31DE
 # For the watches to bring the last rows.
 _LAST_ROWS_MS: Final = 1_000
 
@@ -68,21 +82,43 @@ class FaultyCluster:
     """Run of one seed.  `run` returns a sentence for each violation."""
 
     def __init__(
-        self, seed: int, trace: Trace | None, make_scenario: Callable[[Random], ClusterScenario]
+        self,
+        seed: int,
+        trace: Trace | None,
+        make_scenario: Callable[[Random], ClusterScenario],
+        setting: str,
     ) -> None:
         self.world = World(seed, trace)
         self.scenario = make_scenario(self.world.random)
+        if setting:
+            self.scenario.favour(setting, Random(seed ^ _WIDER_SEED))
+        else:
+            self.scenario.widen(Random(seed ^ _WIDER_SEED))
         self.etcd_node = EtcdNode(self.world)
         self.etcd_node.etcd.late_expiry_ms_max = 500
         self.checker = ReplicaChecker(self.etcd_node)
+        self.rows = RowChecker(self.etcd_node.etcd, PREFIX, self.checker.new_disks)
         self.observers = Observers()
-        self.observers.all.append(self.checker)
+        self.members_seen = MemberChecker(
+            self.etcd_node, self.checker, PREFIX, self.scenario.lag_ms
+        )
+        self.rows.may_prefer = self.scenario.is_operated
+        self.checker.replicas_move = self.scenario.is_operated
+        self.observers.all += [self.checker, self.members_seen]
         self.nodes = [self._node(number) for number in range(1, BROKERS + 1)]
+        self.served = ServedChecker(self.checker, self.nodes)
+        if self.scenario.is_of_disks:
+            self.observers.all.append(self.served)
+        self.too_few = TooFew(self.world, self.etcd_node, self.nodes)
         first = self.nodes[0]
         self.context = RunContext(first.clock, first.network, self.world.random, self.world.trace)
         self.history = ProductHistory()
         self.producers: list[ProducerNode] = []
         self.made = MadeTopic()
+        if self.scenario.is_of_disks:
+            # Long enough for a log that is refused to be led elsewhere.
+            self.made.partitions = 2
+            self.made.life_ms_max = 9_000
         self.faults = ClusterFaults(
             self.world, self.etcd_node, self.nodes, self.checker, self.scenario
         )
@@ -91,9 +127,18 @@ class FaultyCluster:
     def fault_counts(self) -> dict[str, int]:
         """Return how often each kind of fault has struck."""
         counts = self.faults.counts
+        if self.too_few.has_begun:
+            counts[TOO_FEW] = 1
         if self.made.count:
             counts[TOPIC_MADE_AGAIN] = self.made.count
+        if self.scenario.is_operated:
+            counts[OPERATED] = 1
         return counts
+
+    @property
+    def client_settings(self) -> dict[str, SettingValue]:
+        """Settings that all clients of the product have in common."""
+        return {**CLIENT_SETTINGS, **self.scenario.client_settings}
 
     def run(self) -> list[str]:
         """Let it happen."""
@@ -118,7 +163,10 @@ class FaultyCluster:
 
     def strike(self) -> None:
         """Let something go wrong."""
-        self.faults.strike()
+        if not self.scenario.is_of_an_hour:
+            self.faults.strike()
+        elif not self.too_few.has_begun:
+            self.too_few.begin()
 
     def unfinished(self, brokers: list[Broker]) -> list[str]:
         """Return what clients have still to do when all brokers are well."""
@@ -139,6 +187,9 @@ class FaultyCluster:
         # A follower that lags leaves soon, so that there is time for it to come back.
         node.settings["replica.lag.time.max.ms"] = str(scenario.lag_ms)
         node.settings.update(scenario.broker_settings)
+        if scenario.prefers_leaders:
+            node.settings["leader.imbalance.check.interval.seconds"] = "1"
+            node.settings["leader.imbalance.per.broker.percentage"] = "0"
         return node
 
     def start(self) -> bool:
@@ -163,6 +214,8 @@ class FaultyCluster:
         if self.scenario.remakes_topic:
             self._begin_remaking()
         self.begin_clients()
+        if self.scenario.is_operated:
+            self._begin_operating()
         return True
 
     def visitor_context(self, node: ClusterNode) -> RunContext:
@@ -181,9 +234,25 @@ class FaultyCluster:
             name = f"writer{node.broker_id}"
             MadeTopicWriter(self.visitor_context(node), name, self.context, made).start()
 
+    def _begin_operating(self) -> None:
+        """Start an operator at each broker."""
+        scenario = self.scenario
+        for node in self.nodes:
+            ReplicaOperator(
+                self.visitor_context(node),
+                f"operator{node.broker_id}",
+                self.context,
+                self.checker,
+                TOPIC,
+                brokers=BROKERS,
+                # Each has to survive the loss of a disk where there may be one.
+                replicas_min=2 if scenario.floor == 2 else 1,
+                pause_ms_max=scenario.operator_pause_ms_max,
+            ).start()
+
     def _producer(self, name: str, acks: str) -> ProducerNode:
         settings: dict[str, SettingValue] = {
-            **CLIENT_SETTINGS,
+            **self.client_settings,
             "acks": acks,
             "enable.idempotence": acks == "all",
             "delivery.timeout.ms": 2 * _HEALED_MS_MAX,
@@ -263,7 +332,9 @@ class FaultyCluster:
 
     def seen_at_once(self) -> list[str]:
         """Return what was seen to be wrong when it happened."""
-        found = [*self.checker.violations, *self.context.history.violations]
+        found = [*self.rows.violations, *self.checker.violations, *self.members_seen.violations]
+        found += [*self.served.violations, *self.context.history.violations]
+        found += [*self.faults.violations, *self.too_few.violations]
         for node in self.nodes:
             found += node.violations
         return found
@@ -274,7 +345,7 @@ class FaultyCluster:
 
     def _replay(self) -> list[str]:
         """Return the state that etcd's rows give by themselves."""
-        keys = Keys("/simulated/")
+        keys = Keys(PREFIX)
         known = KnownRows(keys)
         state = ClusterState()
         for record in known.apply(known.difference(self.etcd_node.etcd.rows(keys.prefix))):

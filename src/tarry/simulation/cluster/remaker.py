@@ -22,6 +22,12 @@ from tarry.protocol.messages.delete_topics import (
     DeleteTopicState,
     decode_delete_topics_response,
 )
+from tarry.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    decode_incremental_alter_configs_response,
+)
 from tarry.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -42,6 +48,9 @@ _PRODUCE_VERSION: Final = 13
 _LIFE_MS_MAX: Final = 1_500
 _PAUSE_MS_MAX: Final = 300
 _VALUE_BYTES_MAX: Final = 400
+# Kafka's numbers: resources are topics, settings are set.
+_TOPIC_RESOURCE: Final = 2
+_SET: Final = 0
 
 
 class MadeTopic:
@@ -51,6 +60,8 @@ class MadeTopic:
         self.topic_id = b""
         # How often it was made.
         self.count = 0
+        self.partitions = 1
+        self.life_ms_max = _LIFE_MS_MAX
 
 
 class Remaker(RunClient):
@@ -69,7 +80,11 @@ class Remaker(RunClient):
             before = self._made.count
             yield from self._make()
             if self._made.count > before:
-                yield Delay(1 + random.randrange(_LIFE_MS_MAX))
+                life_ms = 1 + random.randrange(self._made.life_ms_max)
+                if self._made.partitions > 1:
+                    yield Delay(1 + random.randrange(life_ms))
+                    yield from self._change()
+                yield Delay(life_ms)
             # It may be there though nobody was told.
             yield from self._delete()
             yield Delay(1 + random.randrange(_PAUSE_MS_MAX))
@@ -82,6 +97,9 @@ class Remaker(RunClient):
         replicas = list(range(1, self._replicas + 1))
         random.shuffle(replicas)
         assignments = [CreatableReplicaAssignment(0, replicas)]
+        for index in range(1, self._made.partitions):
+            turned = [*replicas[index:], *replicas[:index]]
+            assignments.append(CreatableReplicaAssignment(index, turned))
         topic = CreatableTopic(MADE_AGAIN, -1, -1, assignments, [timestamps])
         request = CreateTopicsRequest([topic], _TIMEOUT_MS)
         outcome = yield Query(
@@ -97,6 +115,19 @@ class Remaker(RunClient):
         if answer.error_code == errors.NONE:
             self._made.topic_id = bytes(answer.topic_id)
             self._made.count += 1
+
+    def _change(self) -> Script:
+        """Change a setting that every replica has to follow."""
+        size = str(100_000 + self.context.random.randrange(100_000))
+        configs = [AlterableConfig("max.message.bytes", _SET, size)]
+        resource = AlterConfigsResource(_TOPIC_RESOURCE, MADE_AGAIN, configs)
+        yield Query(
+            api_keys.INCREMENTAL_ALTER_CONFIGS,
+            1,
+            IncrementalAlterConfigsRequest([resource]),
+            decode_incremental_alter_configs_response,
+            _TIMEOUT_MS,
+        )
 
     def _delete(self) -> Script:
         self._made.topic_id = b""

@@ -19,12 +19,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from tarry.base.ids import id_from_text
-from tarry.cluster.records import PartitionRow
-from tarry.cluster.row_records import KnownRows
-from tarry.cluster.rows import Keys
-from tarry.cluster.state import ClusterState, DeletedTopic
+from tarry.base.partition_row import PartitionRow
+from tarry.cluster.rows.row_records import KnownRows
+from tarry.cluster.rows.rows import Keys
+from tarry.cluster.state.state import ClusterState, DeletedTopic, is_reassigned
 from tarry.log.log import Log
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.simulation.broker_node import BrokerNode, NodeObserver
 from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.cluster.disk_log import DiskBatch, DiskLog
@@ -68,6 +68,9 @@ class ReplicaChecker(NodeObserver):
         self.violations: list[str] = []
         # Logs that are to be compacted never are in this run, and looked at as any other.
         self.looks_at_compacted = False
+        # Replicas go and come: what a new one has is held against nothing.
+        self.replicas_move = False
+        self._replicas: dict[tuple[int, Place], tuple[int, ReplicatedLog]] = {}
         # Hears when a follower has cut its log.
         self.on_cut: Callable[[ClusterNode], None] = _hear_nothing
         self._committed: dict[Place, _Committed] = {}
@@ -85,7 +88,7 @@ class ReplicaChecker(NodeObserver):
         self._leaders: dict[tuple[Place, int], tuple[int, int]] = {}
         self._names: dict[Place, str] = {}
         # Brokers with a new disk, which leave the replicas in sync before they serve.
-        self._new_disks: dict[int, None] = {}
+        self.new_disks: dict[int, None] = {}
         # What has happened, so that a test knows that something did.
         self.compared = 0
         self.cuts = 0
@@ -100,7 +103,9 @@ class ReplicaChecker(NodeObserver):
         if broker is None:
             return
         if node.is_ready:
-            self._new_disks.pop(node.broker_id, None)
+            self.new_disks.pop(node.broker_id, None)
+        if self.replicas_move:
+            self._forget_gone(node, broker)
         places: dict[Place, None] = {}
         if self._etcd.revision != self._revision:
             self._read_rows()
@@ -109,18 +114,30 @@ class ReplicaChecker(NodeObserver):
             is_compacted = partition.config.has_compaction and not self.looks_at_compacted
             if is_compacted or partition.log.flaw_offset >= 0:
                 continue
-            place = (partition.topic_id, partition.index)
+            place = partition.key[:2]
             self._names[place] = partition.name
             if self._look(node, partition, place):
                 places[place] = None
         for place in places:
             self._check_in_sync(place)
 
+    def _forget_gone(self, node: ClusterNode, broker: Broker) -> None:
+        """Forget the logs of replicas that were taken away, or that came back in this life."""
+        for key in [key for key in self._logs if key[0] == node.broker_id]:
+            hosted = broker.topics.with_id(key[1][0])
+            replica = None if hosted is None else hosted.replica(key[1][1])
+            before = self._replicas.pop(key, None)
+            if replica is not None:
+                self._replicas[key] = node.life, replica
+            is_new = before is not None and before[0] == node.life and before[1] is not replica
+            if replica is None or is_new:
+                del self._logs[key]
+
     def forget_disk(self, node: ClusterNode) -> None:
         """Expect nothing of this node any more: it got an empty disk."""
         for key in [key for key in self._logs if key[0] == node.broker_id]:
             del self._logs[key]
-        self._new_disks[node.broker_id] = None
+        self.new_disks[node.broker_id] = None
 
     def note_deletion(self, place: Place, low_watermark: int) -> None:
         """Note that a client was told that records below this offset are deleted."""
@@ -164,7 +181,7 @@ class ReplicaChecker(NodeObserver):
 
     # --- One replica.
 
-    def _look(self, node: ClusterNode, partition: Partition, place: Place) -> bool:
+    def _look(self, node: ClusterNode, partition: ReplicatedLog, place: Place) -> bool:
         """Compare one replica with what is known; True if more is committed now."""
         log = partition.log
         key = (node.broker_id, place)
@@ -179,10 +196,23 @@ class ReplicaChecker(NodeObserver):
         if log.written_end_offset > seen.end_offset:
             for batch in seen.read(node.disk):
                 self._take(node, place, batch)
+            if seen.is_newly_mixed(node.disk) and not partition.leadership.is_leader:
+                # A leader may behind a write that has failed: nobody has seen that.
+                self._violate(place, f"is written at {node.name} behind a cut that is not durable")
+        if seen.has_unseen_cut and not log.has_tail and not log.is_being_cut:
+            seen.has_unseen_cut = False
+            self._check_producers(node, partition, place)
+        seen.was_following = not partition.leadership.is_leader
         seen.start_offset = int(log.log_start_offset)
         seen.flushed_offset = int(log.flushed_offset)
         seen.high_watermark = max(seen.high_watermark, partition.high_watermark)
-        if not partition.is_leader:
+        if not partition.leadership.is_leader:
+            if partition.high_watermark > max(seen.flushed_offset, seen.start_offset):
+                self._violate(
+                    place,
+                    f"counts up to {partition.high_watermark} at {node.name}, which has flushed up "
+                    f"to {seen.flushed_offset}",
+                )
             return False
         return self._look_at_leader(node, partition, place, seen)
 
@@ -203,7 +233,9 @@ class ReplicaChecker(NodeObserver):
             seen.high_watermark = min(before.high_watermark, before.flushed_offset)
         return seen
 
-    def _cut(self, node: ClusterNode, partition: Partition, place: Place, seen: DiskLog) -> None:
+    def _cut(
+        self, node: ClusterNode, partition: ReplicatedLog, place: Place, seen: DiskLog
+    ) -> None:
         end_offset = int(partition.log.written_end_offset)
         is_unclean = seen.last_epoch < self._committed_of(place).unclean_epoch
         # Who had nothing may begin anew anywhere.
@@ -214,8 +246,20 @@ class ReplicaChecker(NodeObserver):
                 "committed",
             )
         seen.cut(end_offset)
+        seen.has_unseen_cut = True
         self.cuts += 1
         self.on_cut(node)
+
+    def _check_producers(self, node: ClusterNode, partition: ReplicatedLog, place: Place) -> None:
+        """Check that nothing is known of producers that was cut with the log."""
+        end_offset = partition.log.written_end_offset
+        for producer_id, batch in partition.producers.kept_batches():
+            if batch.last_offset >= end_offset:
+                self._violate(
+                    place,
+                    f"ends at {end_offset} at {node.name}, which knows a batch of producer "
+                    f"{producer_id} up to {batch.last_offset}",
+                )
 
     def _take(self, node: ClusterNode, place: Place, batch: DiskBatch) -> None:
         self.compared += 1
@@ -238,10 +282,10 @@ class ReplicaChecker(NodeObserver):
     # --- Leaders.
 
     def _look_at_leader(
-        self, node: ClusterNode, partition: Partition, place: Place, seen: DiskLog
+        self, node: ClusterNode, partition: ReplicatedLog, place: Place, seen: DiskLog
     ) -> bool:
-        epoch = partition.leader_epoch
-        life = (node.broker_id, partition.leader_broker_epoch)
+        epoch = partition.leadership.leader_epoch
+        life = (node.broker_id, partition.leadership.leader_broker_epoch)
         first = self._leaders.setdefault((place, epoch), life)
         if first != life:
             self._violate(
@@ -260,11 +304,11 @@ class ReplicaChecker(NodeObserver):
         self._check_epoch_index(node, partition, place)
         return self._commit(committed, partition, seen)
 
-    def _commit(self, committed: _Committed, partition: Partition, seen: DiskLog) -> bool:
+    def _commit(self, committed: _Committed, partition: ReplicatedLog, seen: DiskLog) -> bool:
         """Take what the leader's high watermark has passed; True if it is more."""
         before = committed.end_offset
         high_watermark = partition.high_watermark
-        if partition.leader_epoch < committed.unclean_epoch:
+        if partition.leadership.leader_epoch < committed.unclean_epoch:
             # Alone in sync by its own clock, while another one was elected.
             own = {batch.base_offset: batch.data for batch in committed.batches}
             committed.lose(
@@ -285,7 +329,7 @@ class ReplicaChecker(NodeObserver):
         ]
         passed.reverse()
         committed.batches += passed
-        committed.epochs += [partition.leader_epoch] * len(passed)
+        committed.epochs += [partition.leadership.leader_epoch] * len(passed)
         committed.end_offset = high_watermark
         return True
 
@@ -309,16 +353,16 @@ class ReplicaChecker(NodeObserver):
         for each in self._logs.values():
             each.verified = 0
 
-    def _check_epoch_index(self, node: ClusterNode, partition: Partition, place: Place) -> None:
+    def _check_epoch_index(self, node: ClusterNode, partition: ReplicatedLog, place: Place) -> None:
         """Check that a leader can tell where the epochs ended in which it has led."""
         log = partition.log
-        if partition.followers is None or log.has_tail or log.is_being_cut:
+        if partition.leadership.followers is None or log.has_tail or log.is_being_cut:
             return
-        if log.leader_epochs.latest_epoch != partition.leader_epoch:
+        if log.leader_epochs.latest_epoch != partition.leadership.leader_epoch:
             self._violate(
                 place,
-                f"is led by {node.name} in leader epoch {partition.leader_epoch}, which its index "
-                "of epochs has not",
+                f"is led by {node.name} in leader epoch {partition.leadership.leader_epoch}, which "
+                "its index of epochs has not",
             )
 
     def _check_in_sync(self, place: Place) -> None:
@@ -329,7 +373,7 @@ class ReplicaChecker(NodeObserver):
         if row is None or committed.is_in_doubt or end_offset == 0:
             return
         for broker_id in row.isr:
-            if broker_id in self._new_disks:
+            if broker_id in self.new_disks:
                 continue
             seen = self._logs.get((broker_id, place))
             who = f"b{broker_id}, which is in sync,"
@@ -398,6 +442,8 @@ class ReplicaChecker(NodeObserver):
                 found.append(f"{name} has no leader, though its row names b{row.leader_id}")
             if sorted(row.isr) != sorted(row.replicas):
                 found.append(f"{name} has {row.isr} in sync, of {row.replicas}")
+            if is_reassigned(row):
+                found.append(f"{name} is reassigned still: {row}")
         found += [f"{one.name} is deleted and not removed" for one in self._deleted()]
         for broker in brokers:
             for purgatory in broker.parts.purgatories():
@@ -435,10 +481,7 @@ def _from(seen: DiskLog, start_offset: int) -> list[bytes]:
 
 
 def _leads(broker: Broker, place: Place) -> bool:
-    return any(
-        partition.topic_id == place[0] and partition.index == place[1]
-        for partition in broker.topics.partitions()
-    )
+    return any(partition.key[:2] == place for partition in broker.topics.partitions())
 
 
 def _hear_nothing(node: ClusterNode) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
+from tarry.client.settings import SettingValue
 from tarry.simulation import faults
 
 # Of one broker: how its life ends, what it cannot reach for a while, what its disk refuses.
@@ -41,15 +42,37 @@ LATE_WATCH: Final = "late watch"
 DOUBLED_WATCH: Final = "doubled watch"
 LATE_DEED: Final = "late deed"
 LATE_ADDITION: Final = "late addition"
+# Etcd stands still for longer than a session, and ends all lives when it wakes.
+FROZEN: Final = "frozen etcd"
 # Two brokers do not hear each other, nor one of them etcd; only the third reaches all.
 BRIDGE: Final = "bridge"
 # A broker hears neither etcd nor the others; its clients hear it.
 ISOLATED: Final = "isolated"
 # All but one are away until it is in sync alone, then it is away and they come back.
 STRANDED: Final = "stranded"
+# A process stands still while the answer of a renewal is on its way to it.
+STALLED_RENEWED: Final = "stall behind a renewal"
+# Flushes of a follower take nearly as long as it may lag.
+SLOW_DISK: Final = "slow disk"
+# Leaders go, and who claims is cut off from etcd until its life is over, with its claim under way.
+# A broker's disk refuses the directory of a partition, or the process has few descriptors left.
+REFUSED_DIRECTORY: Final = "refused directory"
+FEW_FILES: Final = faults.FEW_FILES
+LATE_CLAIM: Final = "late claim"
+# Fewer replicas live than a topic asks for, for an hour.
+TOO_FEW: Final = "too few in sync for an hour"
 # Not a moment, but of the whole run: clocks that are up to 5 % off, a topic made again and again.
 CLOCKS_OFF: Final = "clock off"
 TOPIC_MADE_AGAIN: Final = "topic made again"
+OPERATED: Final = "operated"
+
+# Settings of whole runs, which favour what is rare among all others.
+OF_DISKS: Final = "disks"
+OF_AN_HOUR: Final = "hour"
+OF_SHORT_FETCHES: Final = "short fetches"
+OF_ISOLATION: Final = "isolation"
+
+HOUR_MS: Final = 3_600_000
 
 KINDS: Final = (
     KILL,
@@ -101,6 +124,15 @@ class ClusterScenario:
     def __init__(self, random: Random) -> None:
         # Of each broker.
         self.broker_settings: dict[str, str] = {}
+        self.is_operated = self.prefers_leaders = self.strikes_two = False
+        # Nothing goes wrong but single disks: what others have is served.
+        self.is_of_disks = False
+        # Nothing goes wrong but that too few replicas live for an hour.
+        self.is_of_an_hour = False
+        # Settings of all clients of the product.
+        self.client_settings: dict[str, SettingValue] = {}
+        # Late deeds are those of the topic that is deleted and made again.
+        self.delays_deleted = False
         self.partitions = 1 + random.randrange(3)
         self.floor = 1 + random.randrange(2)
         self.lag_ms = (1_500, 3_000)[random.randrange(2)]
@@ -138,6 +170,120 @@ class ClusterScenario:
         if self.floor == 1:
             # Who is in sync alone loses everything with its disk.
             self.kinds = [kind for kind in self.kinds if kind != NEW_DISK] or [KILL]
+
+    def widen(self, random: Random) -> None:
+        """Draw more, from a chance of its own: a seed that gets nothing of it stays as it was."""
+        self.is_operated = random.randrange(4) == 0
+        self.operator_pause_ms_max = (300, 1_500)[random.randrange(2)]
+        # Leaders go back to where they are preferred by themselves as well.
+        self.prefers_leaders = self.is_operated and random.randrange(3) == 0
+        # Each fault comes with another one, of another broker.
+        self.strikes_two = random.randrange(4) == 0
+        kind = random.randrange(6)
+        if kind == 0:
+            self.kinds += [STALLED_RENEWED, STALLED_RENEWED]
+        elif kind == 1:
+            # A stop waits for flushes, and a start has none to lag behind.
+            short = [each for each in self.kinds if each in (APART, LATE_WATCH, AWAY)]
+            self.kinds = [*short, SLOW_DISK]
+            self.lag_ms = 1_500
+            self.duration_ms += 4_000
+            self.pause_ms_max = 900
+        elif kind == 2:
+            self.kinds += [LATE_CLAIM, LATE_CLAIM]
+        elif kind == 5 and random.randrange(5) == 0:
+            self._draw_of_disks(random)
+        elif (
+            kind == 4 and self.may_be_unclean and not self.delays_additions and self.partitions < 3
+        ):
+            # Who led alone comes back to what was elected without it.
+            self.is_unclean = True
+            self.floor = 1
+            self.lag_ms = 1_500
+            self.duration_ms += 4_000
+            self.kinds = [each for each in self.kinds[:1] if each != NEW_DISK]
+            self.kinds += [STRANDED, STRANDED]
+        elif kind == 3:
+            # Topics are deleted while those who lead them change.
+            self.remakes_topic = self.delays_deleted = True
+            self.kinds += [LATE_DEED, LATE_DEED, LATE_DEED, CUT_OFF, KILL, KILL]
+        elif kind == 4:
+            # What else strikes is over before, mostly, so that all can be compared.
+            self.kinds = [*self.kinds[:2], FROZEN, FROZEN]
+            self.duration_ms += 12_000
+            self.pause_ms_max = 2_500
+            self.drifts_per_mille = [0, 0, 0]
+
+    def favour(self, setting: str, random: Random) -> None:
+        """Give the whole run one setting, in place of what was drawn before."""
+        {
+            OF_DISKS: self._draw_of_disks,
+            OF_AN_HOUR: self._draw_of_an_hour,
+            OF_SHORT_FETCHES: self._draw_of_short_fetches,
+            OF_ISOLATION: self._draw_of_isolation,
+        }[setting](random)
+
+    def _draw_of_short_fetches(self, random: Random) -> None:
+        """Let replicas copy batch by batch, so that one that comes back passes every offset."""
+        self.kinds = [DEAF, KILL, DIVIDED]
+        self.is_operated = self.prefers_leaders = self.delays_additions = False
+        self.is_unclean = self.remakes_topic = False
+        self.strikes_two = True
+        self.floor = 2
+        self.lag_ms = 1_500
+        self.power_after_cut_percent = 0
+        self.producer_pause_ms_max = 40
+        self.duration_ms = 8_000
+        self.broker_settings = {
+            **self.broker_settings,
+            "replica.fetch.max.bytes": "1",
+            "replica.fetch.response.max.bytes": "1",
+        }
+
+    def _draw_of_isolation(self, random: Random) -> None:
+        """Cut single brokers off from all but their clients, for longer than their lives last."""
+        self.kinds = [ISOLATED]
+        self.is_operated = self.prefers_leaders = self.delays_additions = False
+        self.strikes_two = self.is_unclean = self.remakes_topic = False
+        self.power_after_cut_percent = 0
+        self.away_ms_max = _LONG_AWAY_MS_MAX
+        self.duration_ms = 12_000
+        self.pause_ms_max = 4_000
+
+    def _draw_of_an_hour(self, random: Random) -> None:
+        """Let little happen otherwise, and seldom: an hour is long."""
+        self.is_of_an_hour = True
+        self.kinds = [TOO_FEW]
+        self.is_operated = self.prefers_leaders = self.strikes_two = False
+        self.is_unclean = self.delays_additions = self.remakes_topic = False
+        self.deletes_records = False
+        self.floor = 2
+        self.power_after_cut_percent = 0
+        self.duration_ms = HOUR_MS + 20_000
+        self.pause_ms_max = 4_000
+        self.producer_pause_ms_max = 20_000
+        self.broker_settings = {
+            **self.broker_settings,
+            "broker.session.timeout.ms": "9000",
+            "broker.heartbeat.interval.ms": "2000",
+        }
+        self.client_settings = {
+            "request.timeout.ms": 10_000,
+            "metadata.max.age.ms": 60_000,
+            "reconnect.backoff.max.ms": 10_000,
+            "retry.backoff.ms": 1_000,
+            "retry.backoff.max.ms": 10_000,
+        }
+
+    def _draw_of_disks(self, random: Random) -> None:
+        self.is_of_disks = True
+        self.kinds = [REFUSED_DIRECTORY, REFUSED_DIRECTORY, FEW_FILES]
+        self.is_operated = self.prefers_leaders = self.delays_additions = False
+        self.is_unclean = False
+        self.power_after_cut_percent = 0
+        self.remakes_topic = True
+        self.duration_ms = 10_000 + random.randrange(4_000)
+        self.pause_ms_max = 2_500
 
     def _draw_of_etcd(self, random: Random) -> None:
         """Draw what favours faults of etcd and of lives: rarer ones than a broker's end."""

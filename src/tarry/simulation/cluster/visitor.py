@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from tarry.base import errors
 from tarry.base.errors import error_name
-from tarry.cluster.etcd_store import ANSWER_MS_MAX
+from tarry.cluster.etcd.etcd_store import ANSWER_MS_MAX
 from tarry.partition.followers import TURNED_TO_MS
 from tarry.protocol import api_keys
 from tarry.protocol.messages.delete_records import (

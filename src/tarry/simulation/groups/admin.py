@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.cluster.topic_names import OFFSETS_TOPIC
+from tarry.cluster.state.topic_names import OFFSETS_TOPIC
 from tarry.protocol import api_keys
 from tarry.protocol.messages.delete_groups import DeleteGroupsResponse
 from tarry.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -29,7 +29,6 @@ from tarry.protocol.messages.offset_delete import (
 from tarry.protocol.messages.offset_fetch import OffsetFetchResponse
 from tarry.simulation.clients.simulated_client import Script, ScriptedClient
 from tarry.simulation.groups.context import (
-    OF_A_WRITE,
     OF_THE_COORDINATOR,
     GroupsContext,
     Sent,
@@ -52,7 +51,7 @@ _RESET_REFUSALS: Final = (
     errors.REBALANCE_IN_PROGRESS,
     errors.UNKNOWN_MEMBER_ID,
     errors.UNKNOWN_TOPIC_OR_PARTITION,
-    *OF_A_WRITE,
+    *OF_THE_COORDINATOR,
 )
 
 

@@ -28,7 +28,7 @@ from tarry.simulation.clients.simulated_client import (
     ScriptedClient,
     Steps,
 )
-from tarry.simulation.groups.context import OF_A_WRITE, OF_THE_COORDINATOR, GroupsContext
+from tarry.simulation.groups.context import OF_THE_COORDINATOR, GroupsContext
 
 _RETRY_MS: Final = 20
 _LEAVE_OF_SEVERAL: Final = 3
@@ -115,7 +115,7 @@ class GroupCollector(ScriptedClient):
             self._groups.take_deletion(write, code)
             if code in (errors.NONE, errors.GROUP_ID_NOT_FOUND):
                 return
-            if code not in OF_A_WRITE:
+            if code not in OF_THE_COORDINATOR:
                 self.context.history.violate(
                     f"group {group} cannot be deleted when all is quiet: {error_name(code)}"
                 )

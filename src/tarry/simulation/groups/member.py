@@ -39,7 +39,7 @@ from tarry.simulation.groups.assignment import (
     share_out,
     subscription,
 )
-from tarry.simulation.groups.context import OF_A_WRITE, OF_THE_COORDINATOR, GroupsContext, Sent
+from tarry.simulation.groups.context import OF_THE_COORDINATOR, GroupsContext, Sent
 from tarry.simulation.groups.history import (
     COMMIT,
     HEARTBEAT,
@@ -142,7 +142,7 @@ class SimulatedMember(RestartableClient):
         """React to an error as a consumer does; `ProcessDied` if it gives up."""
         self.is_settled = False
         self._remark(f"{what} got {errors.error_name(error_code)}")
-        if error_code in OF_A_WRITE:
+        if error_code in OF_THE_COORDINATOR:
             self._is_coordinator_known = False
             yield Delay(_RETRY_MS)
         elif error_code in (errors.UNKNOWN_MEMBER_ID, errors.GROUP_ID_NOT_FOUND):
@@ -407,7 +407,7 @@ class SimulatedMember(RestartableClient):
         if error_code in (errors.NONE, errors.UNKNOWN_TOPIC_OR_PARTITION):
             return True
         yield from self._take_error("OffsetCommit", error_code)
-        return error_code in OF_A_WRITE
+        return error_code in OF_THE_COORDINATOR
 
     def _send_commit(self) -> Steps[int]:
         """Send a commit; return the first error of a partition, NONE if the answer was lost."""

@@ -8,7 +8,7 @@ from tarry.base import errors
 from tarry.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from tarry.protocol.messages.offset_fetch import OffsetFetchResponse
 from tarry.simulation.clients.simulated_client import Delay, Script, ScriptedClient
-from tarry.simulation.groups.context import OF_A_WRITE, GroupsContext
+from tarry.simulation.groups.context import OF_THE_COORDINATOR, GroupsContext
 from tarry.simulation.groups.history import Register
 
 _PAUSE_MS_MAX: Final = 600
@@ -16,7 +16,7 @@ _PAUSE_MS_MAX: Final = 600
 _VERSION_OF_RETENTION: Final = 4
 _RETENTION_MS_MAX: Final = 20_000
 # A topic that is deleted has no offsets; a group that is being removed is not there.
-_PASSING: Final = (errors.UNKNOWN_TOPIC_OR_PARTITION, *OF_A_WRITE)
+_PASSING: Final = (errors.UNKNOWN_TOPIC_OR_PARTITION, *OF_THE_COORDINATOR)
 
 
 class SimpleConsumer(ScriptedClient):

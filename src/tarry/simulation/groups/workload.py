@@ -11,12 +11,16 @@ from random import Random
 from typing import Final
 
 from tarry.broker.broker import Broker
-from tarry.cluster.topic_names import OFFSETS_TOPIC
-from tarry.group.round import EMPTY, PHASE_NAMES, STABLE
+from tarry.cluster.state.topic_names import OFFSETS_TOPIC
+from tarry.group.classic.round import (
+    EMPTY,
+    PHASE_NAMES,
+    STABLE,
+)
 from tarry.simulation.broker_node import BrokerNode
 from tarry.simulation.checkers.groups import check_groups
 from tarry.simulation.checkers.groups.log_replay import LogReplay
-from tarry.simulation.checkers.groups.rounds import RoundChecker
+from tarry.simulation.checkers.groups.rounds import RoundChecker, classic_round
 from tarry.simulation.checkers.topics import check_topics
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.simulated_client import ScriptedClient, SimulatedClient
@@ -39,6 +43,8 @@ from tarry.simulation.workload import Workload
 
 # For connections to come again, and for a broker to start and load.
 _UNREST_MS: Final = 500
+# The process stands still for so long before a write of groups fails.
+_GATHERING_MS: Final = 300
 # So long at most the administrator of topics does not notice that all is quiet.
 _ADMIN_PAUSE_MS_MAX: Final = 3_000
 
@@ -70,6 +76,7 @@ class GroupsWorkload(Workload):
 
     def prepare(self, context: RunContext, node: BrokerNode) -> None:
         self._context = context
+        self._node = node
         self._disk = node.disk
         self._history = GroupHistory(context.network.turn_times_ms)
         self._history.has_size_limit = self._scenario.group_size_max > 0
@@ -77,6 +84,7 @@ class GroupsWorkload(Workload):
             self._history.retention_ms = self._scenario.retention_minutes * 60_000
         self._groups = GroupsContext(context, self._history, self._scenario)
         self._groups.flush_ms_max = self.faults.flush_ms_max
+        self._groups.may_fail_to_load = self.faults.has(READ_FAULT)
         pause_ms_max = min(_ADMIN_PAUSE_MS_MAX, self._scenario.admin_pause_ms_max)
         self._admin = TopicAdmin(context, "admin", self._scenario.topics, pause_ms_max=pause_ms_max)
         self._group_admin = GroupAdmin(self._groups, "group-admin", self._scenario.groups)
@@ -105,7 +113,11 @@ class GroupsWorkload(Workload):
             self._context.clock.after(self._random.randrange(self.duration_ms), self._fail_a_write)
 
     def _fail_a_write(self) -> None:
+        """Refuse what is appended next: with what has gathered meanwhile, several appends of one
+        group together.
+        """
         if not self._context.is_quiet:
+            self._node.busy_until_ms = self._context.clock.now_ms + _GATHERING_MS
             self._disk.fail_writes(1, OFFSETS_TOPIC)
 
     def clients(self) -> list[SimulatedClient]:
@@ -149,7 +161,7 @@ class GroupsWorkload(Workload):
             if member.group is plan and not member.is_done
         )
         shard = broker.groups.shard_of(plan.name)
-        now = None if shard is None else shard.group(plan.name).round
+        now = None if shard is None else classic_round(shard, plan.name)
         if now is None or now.phase == EMPTY:
             return f"group {plan.name} has no members, and {living} live" if living else ""
         if now.phase != STABLE or sorted(now.members) != living or now.pending_members:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any, Final
 
 from tarry.base.ids import TopicPartition
@@ -40,6 +41,9 @@ class MemberNode(ConsumerNode):
     _unanswered: int
     # It has ended because its instance belongs to another process.
     is_fenced = False
+    # The body of its loop raises, amid records, after so many polls with some; 0: never.
+    fails_every = 0
+    has_failed = False
 
     @property
     def owned(self) -> list[TopicPartition]:
@@ -48,6 +52,8 @@ class MemberNode(ConsumerNode):
 
     def user(self) -> User:
         context = self.context
+        # Of its own, so that what it draws changes nothing else of a run.
+        chance = Random(f"{self.world.seed} {self.name}")
         self._finished = {}
         self._current: dict[TopicPartition, int] = {}
         self._gone = {}
@@ -63,11 +69,18 @@ class MemberNode(ConsumerNode):
             yield Delay(context.random.randrange(self.work_now_ms_max) if self._current else 0)
             if self._current and context.random.randrange(_COMMITS_EVERY) == 0:
                 self._commit_async()
-        self._finished.update(self._current)
+            may_fail = self.fails_every > 0 and self._current and not context.is_quiet
+            if may_fail and chance.randrange(self.fails_every) == 0:
+                self.has_failed = True
+                break
+        if self.has_failed:
+            # What it has begun is read again by others.
+            self.history.uncommitted.update(dict.fromkeys(self._current))
+        else:
+            self._finished.update(self._current)
+            self.consumer_core.finish_handed_out()
         owned = self.owned
-        closing = self.consumer_core.begin_close(
-            _CLOSE_MS, self.clock.now_ms, leave=True, is_finished=True
-        )
+        closing = self.consumer_core.begin_close(_CLOSE_MS, self.clock.now_ms, leave=True)
         yield closing
         self._note_last_commit(closing.commit, owned)
         for topic, index in self._told:
@@ -141,6 +154,11 @@ class MemberNode(ConsumerNode):
         """Check that what comes was not there, and what goes was."""
         is_assigned = event.kind == ASSIGNED
         for place in event.places:
+            if event.kind == REVOKED and place not in self.consumer_core.membership.owned:
+                self.context.history.violate(
+                    f"{self.name} got {event.callback} of {place[0]}-{place[1]}, which is gone "
+                    "already"
+                )
             if (place in self._told) == is_assigned:
                 self.context.history.violate(
                     f"{self.name} got {event.callback} of {place[0]}-{place[1]}, and that was "

@@ -13,9 +13,10 @@ from typing import Final
 
 from tarry.base.ids import TopicPartition
 from tarry.broker.broker import Broker
-from tarry.group.round import STABLE
+from tarry.group.classic.round import STABLE
 from tarry.simulation.broker_node import BrokerNode
 from tarry.simulation.checkers import check_history
+from tarry.simulation.checkers.groups.rounds import classic_round
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.simulated_client import ScriptedClient
 from tarry.simulation.clients.topic_admin import TopicAdmin
@@ -43,6 +44,8 @@ _LOOK_MS: Final = 50
 _SLOW_MS: Final = 3_000
 _SLOW_DELAY_MS_MAX: Final = 700
 _CALM_MS: Final = 2_500
+# Of so many polls with records one is followed by a body that fails.
+_FAILS_EVERY: Final = 8
 
 
 class ProductWorkload(Workload):
@@ -263,6 +266,8 @@ class MembersWorkload(ProductWorkload):
         super().__init__(random, draw_members_scenario)
         self._calm_end_ms = -1
         self._static_left = self._scenario.static_members
+        # In a third of the seeds.
+        self._fails_every = _FAILS_EVERY if self.duration_ms % 3 == 0 else 0
 
     def begin_readers(self) -> None:
         for _ in range(self._scenario.members):
@@ -277,16 +282,11 @@ class MembersWorkload(ProductWorkload):
             instance_id = f"instance-{name}"
         if instance_id:
             settings["group.instance.id"] = instance_id
-        self._nodes.append(
-            MemberNode(
-                self._world,
-                self._context,
-                name,
-                settings,
-                self._history,
-                scenario.work_ms_max,
-            )
+        member = MemberNode(
+            self._world, self._context, name, settings, self._history, scenario.work_ms_max
         )
+        member.fails_every = self._fails_every
+        self._nodes.append(member)
 
     def _members(self) -> list[MemberNode]:
         return [node for node in self._living() if isinstance(node, MemberNode)]
@@ -311,6 +311,9 @@ class MembersWorkload(ProductWorkload):
             if isinstance(node, MemberNode) and node.is_fenced:
                 node.is_fenced = False
                 self._restart_fenced(node)
+            elif isinstance(node, MemberNode) and node.has_failed and node.is_gone:
+                node.has_failed = False
+                self._plan(partial(self._add_member, node.settings.instance_id or ""))
         super().after_turn(broker)
 
     def _restart_fenced(self, node: MemberNode) -> None:
@@ -330,7 +333,7 @@ class MembersWorkload(ProductWorkload):
         ends = self._ends(broker)
         members = self._members()
         shard = broker.groups.shard_of(GROUP)
-        now = None if shard is None else shard.group(GROUP).round
+        now = None if shard is None else classic_round(shard, GROUP)
         living = sorted(member.consumer_core.membership.member_id for member in members)
         if now is None or now.phase != STABLE or sorted(now.members) != living:
             return [f"the group is not stable with its living members {living}"]

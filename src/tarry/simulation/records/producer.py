@@ -57,6 +57,8 @@ class ProducerPlan:
         self.pause_ms_max = 100
         # How old a record may be when it is sent.
         self.lateness_ms_max = 50
+        # How much later than now batches are due, one of these; empty: they are not.
+        self.delays_ms: tuple[int, ...] = ()
         # A plain producer that tells its user of a disk that fails instead of trying again.
         self.gives_up_on_storage_errors = False
         # After its first batches it rests for so long: brokers forget producers that do.
@@ -170,18 +172,27 @@ class SimulatedProducer(SimulatedClient):
         count = 1 + context.random.randrange(self.plan.records_max)
         records: list[SentRecord] = []
         builder = BatchBuilder()
+        delay_ms = 0
+        if self.plan.delays_ms:
+            delay_ms = self.plan.delays_ms[context.random.randrange(len(self.plan.delays_ms))]
         for _ in range(count):
             self._values_made += 1
             filler = context.random.randrange(self.plan.value_bytes_max)
             value = f"{self.name}-{self._values_made}-".encode() + b"." * filler
             lateness_ms = context.random.randrange(self.plan.lateness_ms_max)
-            timestamp = context.clock.now_wall_ms - lateness_ms
+            timestamp = context.clock.now_wall_ms - lateness_ms + delay_ms
             records.append(SentRecord(value, timestamp))
             builder.append(timestamp, None, value, [])
         self._batches_made += 1
         sent = SentBatch(self.name, lane.place, lane.next_number, records)
         sent.is_idempotent = self.plan.is_idempotent
         sent.is_ordered = self.plan.is_idempotent
+        sent.made_turn = context.network.turn
+        sent.may_wait = lane.topic.name in context.delayed_topics
+        # One that was to wait, and was lost, is due when it comes again, behind later ones.
+        sent.is_ordered = sent.is_ordered and not sent.may_wait
+        if sent.may_wait and context.delayed_topics[lane.topic.name] >= 0:
+            sent.due_ms = max(record.timestamp for record in records)
         lane.next_number += 1
         context.history.batches.append(sent)
         codec = context.codecs[context.random.randrange(len(context.codecs))]
@@ -293,6 +304,9 @@ class SimulatedProducer(SimulatedClient):
         lane = self._lanes[sent.place]
         if code == errors.NONE:
             lane.in_flight.remove(outgoing)
+            if answer.base_offset < 0 and sent.may_wait:
+                history.park(sent, exchange)
+                return
             if answer.base_offset < 0:
                 history.violate(
                     f"a produce to {place_name(sent.place)} succeeded at offset "

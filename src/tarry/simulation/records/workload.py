@@ -6,34 +6,44 @@ from random import Random
 from typing import Final
 
 from tarry.broker.broker import Broker
-from tarry.cluster.embedded import EmbeddedStore
+from tarry.cluster.store.embedded import EmbeddedStore
 from tarry.simulation.broker_node import BrokerNode
 from tarry.simulation.checkers import check_history
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.simulated_client import ScriptedClient, SimulatedClient
 from tarry.simulation.clients.topic_admin import TopicAdmin
-from tarry.simulation.faults import add_damages, draw_faults, without_loss_of_power
+from tarry.simulation.faults import (
+    FEW_FILES,
+    PLACES,
+    add_damages,
+    draw_faults,
+    without_loss_of_power,
+)
 from tarry.simulation.records.collector import RecordCollector
 from tarry.simulation.records.operator import Operator
 from tarry.simulation.records.pipeliner import Pipeliner
 from tarry.simulation.records.producer import SimulatedProducer
 from tarry.simulation.records.reader import SimulatedReader
-from tarry.simulation.records.scenario import draw_records_scenario
+from tarry.simulation.records.scenario import RecordsScenario, draw_records_scenario
 from tarry.simulation.workload import Workload
 
 _SNAPSHOT_BYTES: Final = 500
+_FILES_PER_ROUND: Final = 6
 
 
 class RecordsWorkload(Workload):
     """Producers, readers, administrators and their checkers."""
 
+    # Near which files a life ends in the middle of a turn.
+    places = PLACES
+
     def __init__(self, random: Random) -> None:
         super().__init__()
         self._random = random
-        self._scenario = draw_records_scenario(random)
+        self._scenario = self.draw_scenario(random)
         self.duration_ms = self._scenario.duration_ms
         self.settings = self._scenario.settings
-        self.faults = draw_faults(random, self.duration_ms)
+        self.faults = draw_faults(random, self.duration_ms, self.places)
         add_damages(self.faults, self.duration_ms)
         if self.settings.get("flush.policy") == "os":
             without_loss_of_power(self.faults)
@@ -41,6 +51,10 @@ class RecordsWorkload(Workload):
         self._readers: list[SimulatedReader] = []
         self._operators: list[Operator] = []
         self._pipeliners: list[Pipeliner] = []
+
+    def draw_scenario(self, random: Random) -> RecordsScenario:
+        """Draw topics and kinds of clients."""
+        return draw_records_scenario(random)
 
     def prepare(self, context: RunContext, node: BrokerNode) -> None:
         self._context = context
@@ -72,6 +86,9 @@ class RecordsWorkload(Workload):
             context.clock.after(self._random.randrange(100), reader.start)
 
     def on_life_begins(self, broker: Broker) -> None:
+        if self.faults.has(FEW_FILES):
+            # A few logs are small: with as many files as a broker takes they would never be full.
+            broker.logs.recovery_points.limit_files(_FILES_PER_ROUND)
         if self.duration_ms % 2 == 0:
             # Metadata of a few topics is small: a snapshot after every few changes.
             assert isinstance(broker.store, EmbeddedStore)

@@ -31,7 +31,6 @@ from tarry.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from tarry.simulation.replicas.cluster import PEER_IDS, TOPIC, TOPIC_ID, PeerCluster
-from tarry.simulation.replicas.log import LEADER_EPOCH
 from tarry.wire.reader import window_of
 
 _APIS: Final = (api_keys.API_VERSIONS, api_keys.METADATA, api_keys.LIST_OFFSETS, api_keys.FETCH)
@@ -70,10 +69,10 @@ class PeerAnswers:
         cluster = self._cluster
         topic = MetadataResponseTopic(errors.NONE, TOPIC, TOPIC_ID)
         for index in range(len(cluster.logs)):
-            leader_id = cluster.leader_id(index)
+            leader_id, leader_epoch = cluster.known_leader(self._peer_id, index)
             topic.partitions.append(
                 MetadataResponsePartition(
-                    errors.NONE, index, leader_id, LEADER_EPOCH, list(PEER_IDS), list(PEER_IDS)
+                    errors.NONE, index, leader_id, leader_epoch, list(PEER_IDS), list(PEER_IDS)
                 )
             )
         return MetadataResponse(
@@ -94,9 +93,9 @@ class PeerAnswers:
             response.topics.append(answers)
             for wanted in topic.partitions:
                 index = wanted.partition_index
-                answer = ListOffsetsPartitionResponse(index, leader_epoch=LEADER_EPOCH)
-                answers.partitions.append(answer)
                 log = cluster.logs[index]
+                answer = ListOffsetsPartitionResponse(index, leader_epoch=log.leader_epoch)
+                answers.partitions.append(answer)
                 if cluster.leader_id(index) != self._peer_id:
                     answer.error_code = errors.NOT_LEADER_OR_FOLLOWER
                 elif wanted.timestamp == _EARLIEST:
@@ -133,6 +132,8 @@ class PeerAnswers:
         if not is_leader and version < _VERSION_WITH_RACK:
             return PartitionData(index, errors.NOT_LEADER_OR_FOLLOWER, -1)
         end_offset = cluster.end_of(self._peer_id, index)
+        if 0 <= wanted.current_leader_epoch < log.leader_epoch:
+            return PartitionData(index, errors.FENCED_LEADER_EPOCH, -1)
         if offset > end_offset:
             return PartitionData(index, errors.OFFSET_OUT_OF_RANGE, -1)
         stable_end = log.stable_end(end_offset)

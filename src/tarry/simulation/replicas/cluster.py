@@ -32,6 +32,10 @@ class PeerCluster:
         self.addresses: dict[int, tuple[str, int]] = {
             peer_id: (f"peer-{peer_id}", 9092) for peer_id in PEER_IDS
         }
+        # By partition: who leads it.
+        self._leaders = [PEER_IDS[index % len(PEER_IDS)] for index in range(partitions)]
+        # By peer that lags: what it knew of leaders and their epochs when it began to.
+        self._lagging: dict[int, list[tuple[int, int]]] = {}
         # Called when there may be an answer for those who wait.
         self.on_change: Callable[[], None] | None = None
 
@@ -45,7 +49,34 @@ class PeerCluster:
 
     def leader_id(self, index: int) -> int:
         """Return the peer that leads a partition."""
-        return PEER_IDS[index % len(PEER_IDS)]
+        return self._leaders[index]
+
+    def known_leader(self, peer_id: int, index: int) -> tuple[int, int]:
+        """Return who leads a partition as far as a peer knows, and in which leader epoch."""
+        known = self._lagging.get(peer_id)
+        return self._now()[index] if known is None else known[index]
+
+    def _now(self) -> list[tuple[int, int]]:
+        return [
+            (leader_id, log.leader_epoch)
+            for leader_id, log in zip(self._leaders, self.logs, strict=True)
+        ]
+
+    def lag(self, peer_id: int) -> None:
+        """Let a peer hear of no new leader until `catch_up`."""
+        self._lagging.setdefault(peer_id, self._now())
+
+    def catch_up(self, peer_id: int) -> None:
+        """Let a peer know the leaders of now."""
+        self._lagging.pop(peer_id, None)
+
+    def move(self, index: int) -> None:
+        """Let the other peer lead a partition, in a new leader epoch: its copy is made whole."""
+        log, copy = self.logs[index], self.copies[index]
+        copy.end_offset = copy.known_end_offset = log.end_offset
+        log.leader_epoch += 1
+        self._leaders[index] = next(each for each in PEER_IDS if each != self._leaders[index])
+        self.changed()
 
     def end_of(self, peer_id: int, index: int) -> int:
         """Return where the log or the copy of a peer ends."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from tarry.records.batch import NO_PRODUCER_ID
+from tarry.records.batch import CRC, LAST_OFFSET_DELTA, NO_PRODUCER_ID
 from tarry.records.builder import BatchBuilder
+from tarry.wire.crc32c import crc32c
 
-LEADER_EPOCH: Final = 1
+FIRST_EPOCH: Final = 1
 
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
@@ -44,20 +45,43 @@ class LoggedTransaction:
         return self.first_offset < end_offset and not is_ended
 
 
+def _lengthened(data: bytes, last_offset_delta: int) -> bytes:
+    """Return a batch whose last offset is another one than that of its last record."""
+    covered = data[CRC + 4 : LAST_OFFSET_DELTA] + last_offset_delta.to_bytes(4, "big")
+    covered += data[LAST_OFFSET_DELTA + 4 :]
+    return data[:CRC] + int(crc32c(covered)).to_bytes(4, "big") + covered
+
+
+def _end_of(transaction: LoggedTransaction) -> int:
+    return transaction.marker_offset
+
+
 class TransactionLog:
     """Log that its leader appends to."""
 
     def __init__(self) -> None:
         self.batches: list[LoggedBatch] = []
         self.end_offset = 0
+        self.leader_epoch = FIRST_EPOCH
         self.transactions: list[LoggedTransaction] = []
         # By producer.
         self.open: dict[int, LoggedTransaction] = {}
 
     # --- The leader writes.
 
-    def write(self, values: list[bytes], codec: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Append a batch; one with a producer belongs to its transaction, or begins it."""
+    def write(
+        self,
+        values: list[bytes],
+        codec: int,
+        producer_id: int = NO_PRODUCER_ID,
+        *,
+        compacted: int = 0,
+    ) -> None:
+        """Append a batch; one with a producer belongs to its transaction, or begins it.
+
+        Its last `compacted` records are gone, as after a compaction: their offsets stay its own.
+        """
+        values = values[: len(values) - compacted]
         builder = BatchBuilder()
         for value in values:
             builder.append(0, None, value, None)
@@ -70,6 +94,11 @@ class TransactionLog:
                 self.open[producer_id] = transaction
         attributes = 0 if transaction is None else _TRANSACTIONAL
         self._append(builder, values, transaction, codec=codec, attributes=attributes)
+        if compacted:
+            last = self.batches.pop()
+            self.end_offset += compacted
+            data = _lengthened(last.data, self.end_offset - last.offset - 1)
+            self.batches.append(last._replace(end_offset=self.end_offset, data=data))
 
     def end(self, producer_id: int, *, is_aborted: bool) -> None:
         """End the open transaction of a producer with a marker."""
@@ -90,7 +119,7 @@ class TransactionLog:
         attributes: int,
     ) -> None:
         offset = self.end_offset
-        builder.leader_epoch = LEADER_EPOCH
+        builder.leader_epoch = self.leader_epoch
         self.end_offset += int(builder.count)
         data = builder.build(
             codec,
@@ -125,14 +154,15 @@ class TransactionLog:
 
     def aborted(self, offset: int, upper: int, end_offset: int) -> list[LoggedTransaction]:
         """Return the transactions that are aborted in a copy which ends at `end_offset`, and reach
-        into the offsets from `offset` up to `upper`."""
-        return [
+        into the offsets from `offset` up to `upper`; as Kafka names them, by where they ended."""
+        found = [
             one
             for one in self.transactions
             if one.is_aborted
             and offset <= one.marker_offset < end_offset
             and one.first_offset < upper
         ]
+        return sorted(found, key=_end_of)
 
     def visible(self, *, is_committed: bool) -> list[tuple[int, bytes]]:
         """Return offset and value of every record that a reader of this isolation gets."""

@@ -11,7 +11,7 @@ from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.link.errors import ClientError
 from tarry.simulation.clients.simulated_client import Delay
 from tarry.simulation.product.client_node import CANCELLED, ClientNode, GivenUp, User
-from tarry.simulation.replicas.cluster import PeerCluster
+from tarry.simulation.replicas.cluster import TOPIC, PeerCluster
 from tarry.simulation.world import World
 
 _POLL_MS: Final = 400
@@ -42,6 +42,7 @@ class ReaderNode(ClientNode):
         self.is_to_end = False
         # It chooses no other offset any more.
         self.is_quiet = False
+        self._leader_epochs: dict[int, int] = {}
         self._cluster = cluster
         self._random: Random = world.random
         self._current: dict[TopicPartition, SoughtReading] = {}
@@ -58,6 +59,19 @@ class ReaderNode(ClientNode):
         """Return up to where this reader may read a log now."""
         log = self._cluster.logs[place[1]]
         return log.stable_end(log.end_offset) if self.is_committed else log.end_offset
+
+    def turn(self) -> None:
+        """Turn the client, and check that what it knows of leaders does not go back."""
+        super().turn()
+        topic = self.consumer_core.metadata.topic(TOPIC)
+        for index, known in () if topic is None else topic.partitions.items():
+            before = self._leader_epochs.get(index, -1)
+            if known.leader_epoch < before:
+                self.violations.append(
+                    f"{self.name} knew leader epoch {before} of {TOPIC}-{index}, and goes back to "
+                    f"{known.leader_epoch}"
+                )
+            self._leader_epochs[index] = known.leader_epoch
 
     def user(self) -> User:
         random = self._random

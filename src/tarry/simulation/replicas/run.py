@@ -7,6 +7,7 @@ the leader where the copy does not have it.  A reader that has no more than the 
 from __future__ import annotations
 
 from functools import partial
+from random import Random
 from typing import Final
 
 from tarry.simulation.replicas import scenario as kinds
@@ -25,6 +26,9 @@ _SLOW_DELAY_MS_MAX: Final = 300
 _STALL_MS_MAX: Final = 3_000
 _LAG_MS_MAX: Final = 1_500
 _QUIET_MS_MAX: Final = 30_000
+_BEHIND_MS_MAX: Final = 1_500
+# Faults that were added later are drawn from a chance of their own.
+_WIDER_SEED: Final = 0x31DE
 
 
 class ReplicaRun:
@@ -35,6 +39,7 @@ class ReplicaRun:
         random = self.world.random
         self._random = random
         self._scenario = ReplicaScenario(random)
+        self._scenario.widen(Random(seed ^ _WIDER_SEED))
         self._cluster = PeerCluster(self._scenario.partitions)
         self._peers = {
             peer_id: PeerNode(self.world, self._cluster, peer_id) for peer_id in PEER_IDS
@@ -110,7 +115,10 @@ class ReplicaRun:
             self._note(f"{index}: producer {producer_id} ends, aborted {is_aborted}")
         else:
             values = [self._value() for _ in range(1 + random.randrange(3))]
-            log.write(values, self._scenario.codec, producer_id if number >= 0 else -1)
+            every = self._scenario.compacted_every
+            compacted = int(every > 0 and len(values) > 1 and self._values % every == 0)
+            owner_id = producer_id if number >= 0 else -1
+            log.write(values, self._scenario.codec, owner_id, compacted=compacted)
             self._note(f"{index}: producer {producer_id} writes up to {log.end_offset}")
         self._cluster.changed()
         delay_ms = random.randrange(self._scenario.write_ms_max)
@@ -145,6 +153,14 @@ class ReplicaRun:
         elif kind == kinds.LOST_COPY:
             self._cluster.lose_copy(index)
             self._lags_until_ms[index] = until_ms
+        elif kind == kinds.MOVE:
+            self._cluster.move(index)
+            self._note(f"{index} is led by {self._cluster.leader_id(index)}")
+        elif kind == kinds.LAGGING_PEER:
+            peer_id = PEER_IDS[random.randrange(len(PEER_IDS))]
+            self._cluster.lag(peer_id)
+            behind_ms = random.randrange(_BEHIND_MS_MAX)
+            self.world.agenda.after(behind_ms, partial(self._cluster.catch_up, peer_id))
         elif kind == kinds.RESTART:
             peer.stop()
             self.world.agenda.after(random.randrange(_DOWN_MS_MAX), peer.start)

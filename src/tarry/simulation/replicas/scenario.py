@@ -15,6 +15,9 @@ RESTART: Final = "restart"
 CUT: Final = "cut"
 SLOW: Final = "slow"
 STALL: Final = "stall"
+# Another peer leads a partition; one peer does not hear of such things for a while.
+MOVE: Final = "move"
+LAGGING_PEER: Final = "lagging peer"
 _FAULTS: Final = (LAG, LAG, LOST_COPY, LOST_COPY, RESTART, CUT, SLOW, STALL)
 
 _CODECS: Final = (compression.NONE, compression.NONE, compression.ZSTD, compression.LZ4)
@@ -36,10 +39,24 @@ class ReplicaScenario:
         # The last copy is lost when all else heals, and comes back behind the rest.
         self.loses_last_copy = random.randrange(2) == 0
         self.readers = [_draw_reader(random) for _ in range(1 + random.randrange(2))]
+        # Of so many batches one has lost its last record to a compaction; 0: none.
+        self.compacted_every = 0
         self.faults: list[tuple[int, str]] = []
         for _ in range(random.randrange(6)):
             at_ms = random.randrange(self.duration_ms)
             self.faults.append((at_ms, _FAULTS[random.randrange(len(_FAULTS))]))
+
+    def widen(self, random: Random) -> None:
+        """Draw more, from a chance of its own: a seed that gets nothing of it stays as it was."""
+        if random.randrange(3) == 0:
+            for kind in (MOVE, LAGGING_PEER):
+                for _ in range(2 + random.randrange(4)):
+                    self.faults.append((random.randrange(self.duration_ms), kind))
+            self.faults.sort()
+            self.compacted_every = (0, 3)[random.randrange(2)]
+            # Whose copy leads next must not be lost meanwhile.
+            self.faults = [each for each in self.faults if each[1] != LOST_COPY]
+            self.loses_last_copy = False
 
 
 def _draw_reader(random: Random) -> dict[str, SettingValue]:

@@ -11,7 +11,7 @@ from typing import Final
 from tarry.base.ids import TopicPartition
 from tarry.broker.events.kinds import Event
 from tarry.client.arrow import scan
-from tarry.cluster.topic_names import EVENTS_TOPIC
+from tarry.cluster.state.topic_names import EVENTS_TOPIC
 from tarry.spark.archive.contents import read_contents
 from tarry.spark.archive.directory import ArchiveDirectory
 from tarry.spark.archive.manifest import ArchiveRefused

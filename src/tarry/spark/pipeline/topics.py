@@ -135,7 +135,7 @@ def _source_limits(admin: Admin, sources: Sequence[str]) -> SourceLimits | None:
 
 def make_topics(admin: Admin, topics: Sequence[NewTopic]) -> None:
     """Make topics; one that somebody else has made meanwhile is fine."""
-    for outcome in admin.create_topics(list(topics)) if topics else ():
+    for outcome in admin.create_topics(list(topics), outcomes=True) if topics else ():
         error = outcome.error
         if error is None:
             continue

@@ -65,6 +65,7 @@ class Member implements Runnable, ConsumerRebalanceListener {
             ends.put(partition, new OffsetAndMetadata(end));
             told.add(List.of(partition.partition(), end));
         }
+        tell("committing", null);
         try {
             consumer.commitSync(ends);
             tell("committed", told);

@@ -149,7 +149,7 @@ def test_who_is_to_lead_during_a_cut_can_append_after_one_flush(turns: int) -> N
     partition = scene.partitions[0]
     scene.run(turns)
 
-    scene.role(partition, leader_id=OWN, leader_epoch=3, is_leader=True)
+    scene.role(partition, leader_id=OWN, leader_epoch=3)
     assert partition.log.leader_epochs.latest_epoch == 3
     end = partition.log.log_end_offset
     scene.turn()
@@ -160,5 +160,5 @@ def test_who_is_to_lead_during_a_cut_can_append_after_one_flush(turns: int) -> N
 
     assert partition.log.flushed_offset == end + 1
     scene.transport.requests.clear()
-    scene.role(partition, leader_id=LEADER, leader_epoch=4, is_leader=False)
+    scene.role(partition, leader_id=LEADER, leader_epoch=4)
     assert scene.positions() == {0: end + 1}

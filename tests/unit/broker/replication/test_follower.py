@@ -191,7 +191,7 @@ def test_who_leads_from_now_on_takes_nothing_more() -> None:
     partition = scene.host(0)
     scene.asked()
 
-    scene.role(partition, leader_id=OWN, leader_epoch=1, is_leader=True)
+    scene.role(partition, leader_id=OWN, leader_epoch=1)
     scene.answer(part(0, a_copy(0)))
     scene.turn()
 
@@ -203,10 +203,10 @@ def test_who_leads_from_now_on_takes_nothing_more() -> None:
 
 def test_who_was_deposed_fetches_when_what_it_wrote_is_flushed() -> None:
     scene = FollowerScene()
-    partition = scene.host(0, leader_id=OWN, is_leader=True)
+    partition = scene.host(0, leader_id=OWN)
     partition.log.append_bytes(a_copy(0), 0, 0)
     scene.flushes.touch(partition)
-    scene.role(partition, leader_id=LEADER, leader_epoch=1, is_leader=False)
+    scene.role(partition, leader_id=LEADER, leader_epoch=1)
 
     scene.turn()
     assert not scene.transport.requests
@@ -217,12 +217,12 @@ def test_who_was_deposed_fetches_when_what_it_wrote_is_flushed() -> None:
 
 def test_who_is_deposed_and_leads_again_in_one_turn_keeps_what_waits_for_its_write() -> None:
     scene = FollowerScene()
-    partition = scene.host(0, leader_id=OWN, is_leader=True)
+    partition = scene.host(0, leader_id=OWN)
     partition.log.append_bytes(a_copy(0), 0, 0)
     scene.flushes.touch(partition)
 
-    scene.role(partition, leader_id=LEADER, leader_epoch=1, is_leader=False)
-    scene.role(partition, leader_id=OWN, leader_epoch=2, is_leader=True)
+    scene.role(partition, leader_id=LEADER, leader_epoch=1)
+    scene.role(partition, leader_id=OWN, leader_epoch=2)
     scene.run(1)
 
     assert partition.log.flushed_offset == 1

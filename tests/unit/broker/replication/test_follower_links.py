@@ -14,7 +14,7 @@ from tests.support.replication.follower_scene import (
 
 from tarry.base import errors
 from tarry.broker.replication.followed import IDLE
-from tarry.cluster.records import BrokerDescribed
+from tarry.cluster.state.records import BrokerDescribed
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_leader_whose_life_is_over_is_not_asked_until_a_row_names_another() ->
     scene.wait(2_000)
     assert not scene.transport.requests
     scene.life(3, 33)
-    scene.role(partition, leader_id=3, leader_epoch=1, leader_broker_epoch=33)
+    scene.role(partition, leader_id=3, leader_epoch=1, broker_epoch=33)
     scene.asked()
     assert ("b3", 9093) in scene.transport.open.values()
 
@@ -108,7 +108,7 @@ def test_a_leader_that_has_restarted_is_asked_when_a_row_names_its_new_life() ->
     scene.transport.requests.clear()
 
     assert scene.state_of(partition) == IDLE
-    scene.role(partition, leader_epoch=1, leader_broker_epoch=LEADER_LIFE + 1)
+    scene.role(partition, leader_epoch=1, broker_epoch=LEADER_LIFE + 1)
     assert scene.positions() == {0: 0}
 
 
@@ -122,7 +122,7 @@ def test_the_connection_to_a_life_that_is_over_is_given_up() -> None:
     scene.life(LEADER, -1)
     assert not scene.transport.open
     scene.life(LEADER, LEADER_LIFE + 1)
-    scene.role(partition, leader_epoch=1, leader_broker_epoch=LEADER_LIFE + 1)
+    scene.role(partition, leader_epoch=1, broker_epoch=LEADER_LIFE + 1)
 
     assert scene.positions() == {0: 0}
     assert scene.asked().session_epoch == 0

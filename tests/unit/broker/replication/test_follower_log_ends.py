@@ -6,7 +6,9 @@ import pytest
 from tests.support.replication.follower_scene import OWN, FollowerScene, a_copy, part, stored
 
 from tarry.base import errors
+from tarry.broker.replication.cuts import STEPS_PER_TURN_MAX
 from tarry.broker.replication.followed import STANDING
+from tarry.log.state import EMPTYING
 
 
 def test_a_divergence_is_cut_and_the_cut_is_durable_before_the_next_fetch() -> None:
@@ -86,6 +88,27 @@ def test_a_log_that_ends_before_the_leaders_begins_is_begun_anew() -> None:
     assert scene.positions() == {0: 100}
     assert partition.log.log_start_offset == 100
     assert stored(partition) == b""
+
+
+def test_one_question_asks_where_a_bounded_number_of_logs_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tarry.broker.replication.lane.PARTITIONS_PER_FETCH_MAX", 2)
+    scene = FollowerScene()
+    for index in range(3):
+        scene.host(index)
+    scene.asked()
+    scene.answer()
+    scene.asked()
+    scene.answer(*(part(index, code=errors.OFFSET_OUT_OF_RANGE) for index in range(3)))
+
+    questions = [scene.answer_start(0, 100), scene.answer_start(2, 100)]
+
+    asked = [
+        [each.partition_index for topic in question.topics for each in topic.partitions]
+        for question in questions
+    ]
+    assert asked == [[0, 1], [2]]
 
 
 def test_a_leader_whose_log_begins_inside_a_batch_sends_it_whole() -> None:
@@ -188,7 +211,7 @@ def test_who_begins_anew_and_is_elected_before_it_was_answered_leads_from_there(
     scene.run()
     assert scene.positions() == {0: 100}
 
-    scene.role(partition, leader_id=OWN, leader_epoch=1, is_leader=True)
+    scene.role(partition, leader_id=OWN, leader_epoch=1)
 
     assert partition.high_watermark == 100
     assert partition.high_watermark_position.offset == 100
@@ -211,7 +234,7 @@ def test_a_leader_ends_a_cut_turn_by_turn_and_when_the_disk_lets_it() -> None:
     assert log.is_being_cut
     scene.disk.fail_reads(1, ".log")
 
-    scene.role(partition, leader_id=OWN, leader_epoch=1, is_leader=True)
+    scene.role(partition, leader_id=OWN, leader_epoch=1)
     assert (log.is_being_cut, log.leader_epochs.latest_epoch) == (True, 1)
     scene.turn(1_100)
     assert log.is_being_cut
@@ -221,6 +244,53 @@ def test_a_leader_ends_a_cut_turn_by_turn_and_when_the_disk_lets_it() -> None:
     assert log.log_end_offset == partition.epoch_start == count - 1
     assert log.leader_epochs.latest_epoch == 1
     assert partition.producers.last_offsets(count) == {7: count - 2}
+
+
+def test_a_leader_ends_what_is_given_up_without_waiting_for_anything_else() -> None:
+    scene = FollowerScene()
+    count = 200
+    partition = scene.host(0, {"segment.bytes": 100})
+    scene.asked()
+    scene.answer(part(0, *[a_copy(each) for each in range(count)], high_watermark=1))
+    scene.run(2)
+    log = partition.log
+    assert len(log.segments) > 16 * (STEPS_PER_TURN_MAX + 1)
+    scene.asked()
+    scene.answer(part(0, code=errors.OFFSET_OUT_OF_RANGE))
+    scene.answer_start(0, 500)
+    while log.cut.state != EMPTYING:
+        scene.run(1)
+
+    scene.role(partition, leader_id=OWN, leader_epoch=1)
+    assert log.is_being_cut
+    turns = 0
+    while scene.parts.has_work_left():
+        scene.turn(0)
+        turns += 1
+
+    assert (log.cut.is_under_way, log.log_end_offset) == (False, 500)
+    assert turns >= 1
+
+
+def test_a_turn_takes_a_few_steps_however_many_logs_are_cut() -> None:
+    scene = FollowerScene()
+    count = 40
+    partitions = [scene.host(index) for index in range(count)]
+    scene.asked()
+    scene.answer(*[part(index, *map(a_copy, range(3)), high_watermark=1) for index in range(count)])
+    scene.run(2)
+    scene.asked()
+    scene.answer(*[part(index, diverging=(0, 1)) for index in range(count)])
+
+    cut: list[int] = []
+    while not cut or cut[-1] < count:
+        cut.append(sum(each.log.log_end_offset == 1 for each in partitions))
+        assert cut[-1] == count or scene.parts.has_work_left()
+        scene.turn(0)
+
+    steps = [after - before for before, after in zip([0, *cut], cut, strict=False)]
+    assert max(steps) <= STEPS_PER_TURN_MAX
+    assert len(cut) <= count
 
 
 @pytest.mark.parametrize(("unclean_epoch", "begins_at"), [(1, 0), (-1, 100)])

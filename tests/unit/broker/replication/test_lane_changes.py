@@ -14,7 +14,7 @@ from tests.support.replication.follower_scene import (
 )
 
 from tarry.broker.replication.followed import FETCHING, Followed
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 
 
 def test_who_is_out_of_the_isr_goes_by_the_other_lane_and_comes_back() -> None:
@@ -72,7 +72,7 @@ def test_who_comes_back_in_sync_is_fetched_while_the_lane_it_goes_to_waits_for_a
     assert not scene.transport.requests
 
 
-def joining_scene() -> tuple[FollowerScene, Partition, Request]:
+def joining_scene() -> tuple[FollowerScene, ReplicatedLog, Request]:
     """orders-1 has come back in sync, and waits for the lane whose fetch the leader keeps."""
     scene = FollowerScene()
     scene.host(0)
@@ -115,13 +115,13 @@ def test_who_was_to_move_moves_no_more_after(what: str) -> None:
 
     if what == "leader":
         scene.life(3, 33)
-        scene.role(behind, leader_id=3, leader_epoch=1, leader_broker_epoch=33)
+        scene.role(behind, leader_id=3, leader_epoch=1, broker_epoch=33)
     elif what == "life":
         scene.life(LEADER, -1)
     elif what == "address":
         scene.life(LEADER, LEADER_LIFE, port=9999)
     elif what == "leads":
-        scene.role(behind, leader_id=OWN, leader_epoch=1, is_leader=True)
+        scene.role(behind, leader_id=OWN, leader_epoch=1)
     elif what == "closed":
         scene.follower.placement.forget(behind)
     else:

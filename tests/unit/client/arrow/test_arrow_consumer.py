@@ -215,6 +215,7 @@ def test_neighbours_of_the_arrow_face_load_no_pyarrow():
     assert 'pip install "tarry[arrow]"' in done.stdout, done.stderr
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_rows_that_an_interrupt_meets_come_again(cluster: ScriptedCluster, monkeypatch: Any):
     cluster.topic("t").logs[0].add(*(b"%d" % number for number in range(4)))
     consumer = reading(cluster)

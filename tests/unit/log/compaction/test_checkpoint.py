@@ -12,6 +12,7 @@ from tarry.log.compaction.checkpoint import (
     decode_compaction,
 )
 from tarry.log.compaction.effort import Effort
+from tarry.log.recovery.point_writer import has_changed
 from tarry.log.recovery.points import RECOVERY_POINTS_FILE, RecoveryPoint
 from tarry.log.segment import SegmentRow
 
@@ -257,11 +258,11 @@ def test_an_idle_log_gets_a_recovery_point_of_its_compacted_segments(scene):
     places = scene.places()
 
     scene.save_recovery_point()
-    has_changed = scene.log.has_changed
+    is_changed = has_changed(scene.log)
     scene.disk.flip_bit(f"{DIRECTORY}/{COMPACTION_FILE}", 10)
     scene.disk.kill()
     scene.open()
 
-    assert not has_changed
+    assert not is_changed
     assert scene.log.flaw_offset == -1
     assert scene.places() == places

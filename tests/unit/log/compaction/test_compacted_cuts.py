@@ -8,6 +8,7 @@ from tests.support.compaction_scene import CompactionScene
 from tarry.log.compaction.checkpoint import COMPACTION_FILE
 from tarry.log.recovery.truncation import try_restart, try_truncate
 from tarry.log.segment import GAPS_FILE
+from tarry.log.state import ASKED
 
 
 def compacted(seed: int = 7) -> CompactionScene:
@@ -121,7 +122,7 @@ def test_a_cut_waits_for_a_compaction_that_reads_what_is_to_go():
     compaction = scene.begin()
 
     assert not try_truncate(scene.log, 131)
-    assert scene.log.recovery_point.limit_offset == -1
+    assert scene.log.cut.state == ASKED
 
     compaction.abandon()
     cut(scene, 131)

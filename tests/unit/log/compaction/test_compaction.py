@@ -153,7 +153,7 @@ def test_the_dirty_part_ends_before_the_first_young_segment_though_older_ones_fo
     for timestamp in (START_WALL_MS - 5_000, START_WALL_MS, START_WALL_MS - 5_000):
         scene.append((b"a", b"1"), (b"b", b"1"), timestamp=timestamp)
         scene.append((b"a", b"2"), timestamp=timestamp)
-        scene.roll()
+        scene.roll(START_WALL_MS - 5_000)
     scene.now_wall_ms += 500
 
     cleanable = find_cleanable(scene.log, scene.log.active.base_offset, scene.now_wall_ms)

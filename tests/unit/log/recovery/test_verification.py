@@ -13,16 +13,48 @@ from tarry.log.compaction.effort import Effort
 from tarry.log.config import LogConfig
 from tarry.log.log import Log
 from tarry.log.logs import Logs
-from tarry.log.recovery.points import RECOVERY_POINTS_FILE, RecoveryPoint, decode_recovery_points
+from tarry.log.recovery import resumption
+from tarry.log.recovery.points import (
+    EMPTY_SNAPSHOT,
+    RECOVERY_POINTS_FILE,
+    RecoveryPoint,
+    decode_recovery_points,
+    encode_recovery_points,
+    uncovered_row,
+)
 from tarry.log.recovery.verification import VerifiedLog, verify_log
+from tarry.log.small_files import write_file
 from tarry.partition.producers import ProducerStates
-from tarry.partition.state import ProducerListener
+from tarry.partition.replicated_log import ProducerListener
 from tarry.records.builder import BatchBuilder
 from tarry.simulation.disk import SimulatedDisk
 
 DIRECTORY = "orders-0"
 TOPIC_ID = bytes(15) + b"\x07"
 FIRST = f"{DIRECTORY}/00000000000000000000"
+
+
+class CountedReads:
+    """A disk that counts the bytes that are read of each file."""
+
+    def __init__(self, disk: SimulatedDisk) -> None:
+        self.disk = disk
+        self.sizes: dict[str, int] = {}
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.disk, name)
+
+    def open(self, path: str, *, create: bool = False) -> object:
+        file = self.disk.open(path, create=create)
+        read = file.read
+
+        def counted(position: int, size_max: int) -> bytes:
+            data = read(position, size_max)
+            self.sizes[path] = self.sizes.get(path, 0) + len(data)
+            return data
+
+        file.read = counted  # type: ignore[method-assign]
+        return file
 
 
 class Scene:
@@ -151,7 +183,116 @@ def test_damage_is_told_with_file_offset_and_position(stopped: Scene) -> None:
     assert finding.offset == batch_2.batch_offset
     assert finding.position == batch_2.batch_position
     assert "the CRC does not match; " in finding.problem
-    assert "bytes from here on cannot be read" in finding.problem
+    assert f"cannot be read, up to offset {batch_2.last_offset + 1}" in finding.problem
+
+
+def places(scene: Scene) -> dict[int, tuple[str, int, int]]:
+    """By base offset, where each batch lies: file, position, size."""
+    found: dict[int, tuple[str, int, int]] = {}
+    for segment in scene.log.segments:
+        walk = segment.walk(0, segment.size)
+        while (header := walk.next()) is not None:
+            place = (f"{segment.path}.log", int(walk.batch_position), int(header.size))
+            found[int(header.base_offset)] = place
+    return found
+
+
+# A byte of a batch: of its base offset, its length, its magic, its CRC, its records.
+BYTES_OF_BATCH = (5, 9, 10, 16, 18, 57)
+
+
+@pytest.mark.parametrize("byte", BYTES_OF_BATCH)
+@pytest.mark.parametrize("bit", [0, 6])
+def test_every_damaged_batch_is_named_and_no_other(stopped: Scene, byte: int, bit: int) -> None:
+    batches = places(stopped)
+    hurt = sorted(batches)[1::7]
+    for offset in hurt:
+        path, position, _ = batches[offset]
+        stopped.disk.flip_bit(path, position + byte, bit)
+
+    found = stopped.verify(was_clean=True)
+
+    assert len(hurt) >= 5
+    named = [(one.path, one.position) for one in found.findings]
+    assert named == [batches[offset][:2] for offset in hurt]
+
+
+def test_two_damaged_batches_in_a_row_and_the_last_one_of_a_segment_are_named(
+    stopped: Scene,
+) -> None:
+    batches = places(stopped)
+    first = [offset for offset, place in sorted(batches.items()) if place[0] == f"{FIRST}.log"]
+    for offset in (first[1], first[2], first[-1]):
+        path, position, _ = batches[offset]
+        stopped.disk.flip_bit(path, position + 40, 3)
+
+    findings = stopped.verify(was_clean=True).findings
+
+    assert [one.offset for one in findings] == [first[1], first[2], first[-1]]
+
+
+def test_where_no_sound_batch_is_near_the_index_says_where_to_go_on(
+    stopped: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resumption, "SEARCHED_BYTES_MAX", 0)
+    batches = places(stopped)
+    offset = sorted(batches)[0]
+    path, position, _ = batches[offset]
+    stopped.disk.flip_bit(path, position + 8, 6)
+    later = sorted(batches)[-1]
+    stopped.disk.flip_bit(batches[later][0], batches[later][1] + 40, 1)
+
+    findings = stopped.verify(was_clean=True).findings
+
+    assert [one.offset for one in findings] == [offset, later]
+    assert "cannot be read, up to offset" in findings[0].problem
+
+
+def test_a_segment_without_a_sound_batch_is_read_once_and_the_next_one_is_looked_at(
+    stopped: Scene,
+) -> None:
+    second = stopped.log.segments[1]
+    for position in range(second.size):
+        stopped.disk.flip_bit(f"{second.path}.log", position, 4)
+    read = CountedReads(stopped.disk)
+
+    found = verify_log(read, DIRECTORY, None, was_clean=True)  # type: ignore[arg-type]
+
+    assert [one.offset for one in found.findings if one.path.startswith(second.path)] == [
+        second.base_offset
+    ]
+    assert found.end_offset == stopped.log.log_end_offset
+    assert read.sizes[f"{second.path}.log"] < 4 * second.size
+
+
+def test_damage_hides_no_damage_of_the_index(stopped: Scene) -> None:
+    batches = places(stopped)
+    path, position, _ = batches[0]
+    stopped.disk.flip_bit(path, position + 40, 1)
+    index = f"{FIRST}.index"
+    stopped.disk.flip_bit(index, len(stopped.disk.content(index)) - 1, 1)
+
+    findings = stopped.verify(was_clean=True).findings
+
+    assert [one.path for one in findings] == [path, index]
+
+
+def test_the_value_of_a_record_that_is_a_batch_is_not_taken_for_one() -> None:
+    scene = Scene()
+    inner = BatchBuilder()
+    inner.append(1_700_000_000_000, b"key", b"value", [])
+    outer = BatchBuilder()
+    outer.append(1_700_000_000_000, b"key", inner.build(0), [])
+    for data in (outer.build(0), inner.build(0)):
+        scene.log.append_bytes(data, 1, 1_700_000_000_000)
+    scene.log.write()
+    scene.save_recovery_points()
+    # Its length holds no more, so the next batch is searched for.
+    scene.disk.flip_bit(f"{FIRST}.log", 8, 6)
+
+    (finding,) = scene.verify(was_clean=True).findings
+
+    assert finding.problem.endswith("up to offset 1")
 
 
 def test_records_that_cannot_be_read_are_damage_though_the_crc_is_right() -> None:
@@ -194,6 +335,69 @@ def test_what_a_crash_leaves_is_no_damage(seed: int) -> None:
     assert scene.log.log_end_offset == found.end_offset
 
 
+def told_by_a_start(scene: Scene) -> tuple[bool, int]:
+    """Open the log again; whether it has a flaw, and where its end was cut off."""
+    scene.open()
+    return scene.log.flaw_offset >= 0, scene.log.recovery_report.torn_offset
+
+
+def told_by_a_report(found: VerifiedLog) -> tuple[bool, int]:
+    """Whether the log is damaged, and where a start is going to cut its end off."""
+    cuts = [one.offset for one in found.findings if not one.is_damage]
+    return found.is_damaged, cuts[0] if cuts else -1
+
+
+def test_a_batch_of_an_earlier_epoch_beyond_the_recovery_point_is_a_torn_tail() -> None:
+    scene = Scene()
+    scene.fill(10, epoch=2)
+    scene.save_recovery_points()
+    scene.fill(10, epoch=2)
+    path, position, _ = places(scene)[max(places(scene))]
+    # From epoch 2 to 0, which no CRC covers.
+    scene.disk.flip_bit(path, position + 15, 1)
+
+    found = scene.verify(was_clean=False)
+
+    assert told_by_a_report(found) == (False, max(places(scene)))
+    assert told_by_a_report(found) == told_by_a_start(scene)
+
+
+def test_without_recovery_points_a_segment_that_went_before_the_last_is_damage() -> None:
+    scene = Scene()
+    scene.fill(40)
+    scene.save_recovery_points()
+    gone = scene.log.segments[-2]
+    for suffix in (".log", ".index", ".timeindex"):
+        scene.disk.remove(gone.path + suffix)
+    scene.disk.flip_bit(RECOVERY_POINTS_FILE, 60, 1)
+
+    found = scene.verify(was_clean=False, points_known=False)
+
+    assert told_by_a_report(found) == (True, -1)
+    assert told_by_a_report(found) == told_by_a_start(scene)
+
+
+def test_what_a_log_that_was_begun_anew_has_left_behind_is_removed_after_a_clean_stop_too() -> None:
+    scene = Scene()
+    scene.fill(20)
+    scene.logs.close_cleanly()
+    kept = scene.log.segments[1].base_offset
+    rows = decode_recovery_points(scene.disk.content(RECOVERY_POINTS_FILE))
+    assert rows is not None
+    point = rows[DIRECTORY]
+    # The log is given up for an empty one that begins inside its first segment.
+    point.log_start_offset = point.recovery_offset = kept - 1
+    point.segments = [uncovered_row(kept - 1)]
+    point.snapshot_offset = EMPTY_SNAPSHOT
+    point.void_generation = 1
+    write_file(scene.disk, RECOVERY_POINTS_FILE, encode_recovery_points([point.encode()]))
+
+    found = scene.verify(was_clean=True)
+
+    assert told_by_a_report(found) == (False, kept - 1)
+    assert told_by_a_report(found) == told_by_a_start(scene)
+
+
 def test_damage_below_the_recovery_point_is_damage_after_a_crash_too() -> None:
     scene = Scene()
     scene.fill(20)
@@ -204,7 +408,7 @@ def test_damage_below_the_recovery_point_is_damage_after_a_crash_too() -> None:
     found = scene.verify(was_clean=False)
 
     assert found.is_damaged
-    # What is behind a damaged segment is read all the same.
+    # Segments behind a damaged one are read all the same.
     assert found.segments > 1
 
 

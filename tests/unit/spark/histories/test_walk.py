@@ -102,7 +102,7 @@ def place(offset: int, *line: tuple[int, int]) -> NotedPlace:
         (place(90, (3, 0), (5, 60)), log_of((6, 200)), 0, 1),
         (place(90, (3, 40), (5, 60)), log_of((2, 20), (6, 200)), 20, 1),
         (place(90, (3, 40), (5, 60)), log_of((2, 70), (6, 200)), 40, 1),
-        # What lay before the place is not there any more, so that nobody can tell.
+        # Records before the place are not there any more, so nobody can tell.
         (place(50, (0, 0)), log_of((1, 0), (2, 100), begin=60), None, 2),
         # The log begins behind the cut.
         (place(50, (0, 0)), log_of((0, 20), (2, 100), begin=40), 40, 2),

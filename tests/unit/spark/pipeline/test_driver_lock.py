@@ -110,7 +110,7 @@ def test_stages_behind_one_that_finds_no_locks_are_locked(
 @pytest.mark.parametrize(
     ("number", "sentence"),
     [
-        # As SMB denies a lock that is held.
+        # SMB denies a held lock in this way.
         (errno.EACCES, r"stage archive is run by process \? already"),
         (errno.EIO, r"the checkpoint .* cannot be written: Input/output error"),
     ],
@@ -278,7 +278,7 @@ def array(items: object) -> dict[str, object]:
     ("was", "becomes", "other", "told"),
     [
         ("int", "long", "double", "of type integer, and the schema makes it double"),
-        # What Protobuf's uint64 is.
+        # The type of Protobuf's uint64.
         ("long", decimal(20, 0), "string", "of type integer, and the schema makes it string"),
         (decimal(10, 2), decimal(12, 2), decimal(12, 3), "makes it decimal"),
         (array("int"), array("long"), array("string"), "of type list<item: integer>"),
@@ -308,7 +308,7 @@ def test_the_groups_of_an_aggregate_keep_their_types_to_the_width(tmp_path: Path
 
     with pytest.raises(StageFailed, match="country of type int32, and the schema makes it int64"):
         bind_state(wider, stages_of(wider))
-    # What an older version noted.
+    # The note of an older version.
     file = own_directory(pipeline) / "revenue.state.json"
     file.write_text(file.read_text().replace("int32", "integer"))
     bind_state(wider, stages_of(wider))

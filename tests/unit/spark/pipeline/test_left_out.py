@@ -24,7 +24,7 @@ def test_each_range_is_taken_once_though_a_micro_batch_notes_it_again(tmp_path: 
     note_lost([DELETED], str(path))
     left_out = LeftOut(path)
 
-    # What an earlier run left out is not this one's.
+    # Rows that an earlier run left out do not count for this one.
     assert left_out.take() == []
     note_lost([GONE, CUT], str(path))
     assert left_out.take() == offsets(GONE, CUT)

@@ -213,7 +213,7 @@ MISTAKES = [
 
 
 def test_a_time_is_kept_to_the_millisecond(file):
-    # As a float its milliseconds would come out one too small.
+    # A float would make its milliseconds one too small.
     changed(file, "rate = 50_000", "from = 2026-11-22T08:00:00.001Z")
     for milliseconds in range(1, 1_000, 83):
         text = f"2026-11-22T08:00:00.{milliseconds:03}Z"

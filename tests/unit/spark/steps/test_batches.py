@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from tarry.spark.steps.columns import quoted
 from tarry.spark.steps.decoding import BatchDecoding, ValueDecoding, decoder_of
+from tarry.spark.steps.formats.values import TIME_US_MAX, TIME_US_MIN, is_extreme
 
 EVENT = {
     "type": "record",
@@ -52,7 +53,7 @@ def test_rows_come_out_as_many_as_came_in(time: str) -> None:
     soon, far = WRITTEN + timedelta(days=1), WRITTEN + timedelta(days=1, microseconds=1)
     batch = source(event(soon, b"\x02"), event(far, b"\x02"), b"\x00\x04", None, b"?")
 
-    # As it goes to a worker.
+    # The form in which it goes to a worker.
     (made,) = pickle.loads(pickle.dumps(BatchDecoding(decoding)))([batch])
 
     rows = made.to_pylist()
@@ -109,6 +110,41 @@ def test_an_event_time_of_a_field_is_not_held_against_a_record_without_a_time() 
 
     assert made.column("_time").to_pylist() == [WRITTEN, WRITTEN]
     assert made.column("_rule").null_count == 2
+
+
+def test_the_first_and_the_last_time_are_times() -> None:
+    """Those of the years 2 and 9998; a millisecond further is none."""
+    schema = {"type": "object", "properties": {"at": {"type": "integer"}}}
+    decoding = ValueDecoding("json", json.dumps(schema).encode(), time="at")
+    first, last = TIME_US_MIN // 1_000, TIME_US_MAX // 1_000
+    batch = source(*(b'{"at": %d}' % at for at in (first - 1, first, last, last + 1)))
+    # A record without a time says nothing of its event's.
+    batch = batch.set_column(2, "timestamp", pa.array([-1_000] * 4, pa.timestamp("us", "UTC")))
+
+    (made,) = BatchDecoding(decoding)([batch])
+
+    assert made.column("_time").is_valid().to_pylist() == [False, True, True, False]
+    assert made.column("_rule").is_valid().to_pylist() == [True, False, False, True]
+
+
+def test_a_time_of_a_record_is_known_up_to_the_last_one() -> None:
+    micros = [0, TIME_US_MAX, TIME_US_MAX + 1]
+    batch = source(b"a", b"b", b"c").set_column(
+        2, "timestamp", pa.array(micros, pa.timestamp("us", "UTC"))
+    )
+
+    (made,) = BatchDecoding(ValueDecoding("text"))([batch])
+
+    assert made.column("_time").is_valid().to_pylist() == [True, True, False]
+
+
+@pytest.mark.parametrize("micros", [TIME_US_MIN, TIME_US_MAX])
+def test_a_column_with_the_first_or_the_last_time_is_not_extreme(micros: int) -> None:
+    kind = pa.timestamp("us", "UTC")
+    outside = micros - 1 if micros < 0 else micros + 1
+
+    assert not is_extreme(pa.array([micros], pa.int64()).cast(kind))
+    assert is_extreme(pa.array([outside], pa.int64()).cast(kind))
 
 
 @pytest.mark.parametrize(("name", "text"), [("user.id", "`user.id`"), ("a`b", "`a``b`")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings, strategies as st
 from tests.unit.spark.steps.test_bucket_trees import StoredLeaves, digest
 
@@ -91,6 +92,32 @@ def test_an_event_is_seen_in_the_next_micro_batch_and_forgotten_behind_the_water
         "the event is of 1970-01-01 00:01:59 UTC, and what came before 1970-01-01 00:01:59 UTC is "
         "forgotten: it may be a double or not"
     )
+
+
+@pytest.mark.parametrize(
+    ("second", "watermark", "rule"),
+    [
+        # Within ten seconds of the event of second 100, to the microsecond.
+        (110, 99, "duplicate"),
+        (111, 99, None),
+        (90, 80, "duplicate"),
+        (89, 80, None),
+        # An id stays known as long as a double of it may come.
+        (110, 110, "duplicate"),
+        (110, 111, "late"),
+        # An event at the watermark is late, where it is nobody's double.
+        (111, 111, "late"),
+        (112, 111, None),
+    ],
+)
+def test_an_event_at_a_bound_is_marked_by_it(second, watermark, rule):
+    leaves = StoredLeaves()
+    first = new_tree(leaves)
+    rules(first, [batch((1, 100, 0, None))])
+
+    found = rules(new_tree(leaves, first.root), [batch((1, second, 1, None))], watermark)
+
+    assert found[1][0] == rule
 
 
 ROWS = st.lists(st.tuples(st.integers(1, 12), st.integers(0, 60)), max_size=40)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, strategies as st
 from tests.unit.spark.steps.test_bucket_trees import StoredLeaves
 
@@ -32,7 +33,8 @@ def test_a_time_is_seen_where_one_within_came_before(times: list[int], within: i
         came = any(abs(time - other) <= within for other in times[:place])
         assert is_seen(spans, time) == came
         spans = with_time(spans, time, within)
-    assert spans == sorted(spans)
+    # Spans that touch are one.
+    assert all(high < low for high, low in zip(spans[1:-1:2], spans[2::2], strict=True))
 
 
 @given(TIMES, st.integers(0, 10), st.integers(0, 70))
@@ -116,6 +118,37 @@ def test_a_wait_that_expired_may_begin_anew() -> None:
     assert outcomes == [WaitOutcome(EXPIRED, 0, 10)]
     assert known == OpenWait(12, (events[-1],))
     assert settle(known, [], 20, 10) == (NOTHING, [WaitOutcome(COMPLETED, 12, 20)])
+
+
+def test_an_event_at_the_end_of_its_wait_completes_it() -> None:
+    start = event_code(0, starts=True, ends=False)
+    until = event_code(10, starts=False, ends=True)
+
+    for watermark in (10, 11):
+        # Both at once, and each in a micro-batch of its own.
+        assert settle(NOTHING, [start, until], watermark, 10)[1] == [WaitOutcome(COMPLETED, 0, 10)]
+        known, none = settle(NOTHING, [start], 9, 10)
+        assert none == []
+        assert settle(known, [until], watermark, 10)[1] == [WaitOutcome(COMPLETED, 0, 10)]
+
+
+def test_an_event_behind_the_end_of_a_wait_begins_the_next_one() -> None:
+    start = event_code(0, starts=True, ends=False)
+    again = event_code(11, starts=True, ends=False)
+
+    assert settle(NOTHING, [start, again], 11, 10) == (
+        OpenWait(11, ()),
+        [WaitOutcome(EXPIRED, 0, 10)],
+    )
+
+
+@pytest.mark.parametrize(("watermark", "is_over"), [(9, False), (10, True), (11, True)])
+def test_a_wait_is_over_when_the_watermark_is_at_its_end(watermark: int, is_over: bool) -> None:
+    tree = BucketTree(None, StoredLeaves(), wait_leaves(10))
+    settle_events(tree, {"a": [event_code(0, starts=True, ends=False)]}, 5, 10)
+
+    assert settle_due(tree, watermark, 10) == [("a", WaitOutcome(EXPIRED, 0, 10))] * is_over
+    assert tree.is_empty == is_over
 
 
 KEYED = st.lists(

@@ -11,9 +11,10 @@ from tarry.base.turn import Turn
 from tarry.broker.coordinator.groups.history import History
 from tarry.broker.coordinator.runtime import ShardContext
 from tarry.broker.flushes import Flushes
-from tarry.cluster.state import ClusterState
+from tarry.cluster.state.state import ClusterState
+from tarry.group.decision import Moment
 from tarry.group.requests import GroupSettings
-from tarry.group.transitions import Moment
+from tarry.group.state import Kinds
 from tarry.purgatory.purgatory import Purgatory
 from tarry.timer.wheel import TimingWheel
 
@@ -31,6 +32,8 @@ class GroupContext(ShardContext):
         settings: Settings,
         probe: Probe,
         cluster: ClusterState,
+        *,
+        kinds: Kinds,
     ) -> None:
         super().__init__(
             "groups",
@@ -42,8 +45,10 @@ class GroupContext(ShardContext):
         )
         self.cluster = cluster
         self.timer = timer
-        self.joins = Purgatory(timer, "Join")
-        self.syncs = Purgatory(timer, "Sync")
+        self.kinds = kinds
+        self.phases = {
+            name: Purgatory(timer, name) for kind in kinds.by_name.values() for name in kind.phases
+        }
         self.heartbeats = Purgatory(timer, "Heartbeat")
         self.history = History(turn, probe)
         # None of them changes while the broker runs.

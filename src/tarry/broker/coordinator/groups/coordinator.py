@@ -10,10 +10,10 @@ from tarry.broker.coordinator.coordinator import Coordinator
 from tarry.broker.coordinator.groups.context import GroupContext
 from tarry.broker.coordinator.groups.shard import GroupShard
 from tarry.broker.coordinator.groups.walks import ExpireOffsets, ForgetTopics
-from tarry.cluster.topic_decisions import TopicWanted
-from tarry.cluster.topic_names import OFFSETS_TOPIC
-from tarry.group.transitions import Moment
-from tarry.partition.state import Partition
+from tarry.cluster.decisions.topic_decisions import TopicWanted
+from tarry.cluster.state.topic_names import OFFSETS_TOPIC
+from tarry.group.decision import Moment
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.partition.topic import HostedTopic
 from tarry.purgatory.purgatory import Purgatory
 
@@ -34,7 +34,7 @@ class GroupCoordinator(Coordinator[GroupShard]):
         self.shared = context
         self.history = context.history
 
-    def new_shard(self, partition: Partition) -> GroupShard:
+    def new_shard(self, partition: ReplicatedLog) -> GroupShard:
         return GroupShard(partition, self.shared)
 
     def factor_wanted(self, settings: Settings, brokers: int) -> int:
@@ -59,7 +59,7 @@ class GroupCoordinator(Coordinator[GroupShard]):
 
     def purgatories(self) -> list[Purgatory]:
         shared = self.shared
-        return [shared.joins, shared.syncs, shared.heartbeats, shared.recorded]
+        return [*shared.phases.values(), shared.heartbeats, shared.recorded]
 
     def moment(self) -> Moment:
         """Return the time of the turn, with the settings of groups."""

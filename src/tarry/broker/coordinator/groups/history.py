@@ -9,34 +9,16 @@ import logging
 from collections import deque
 from typing import Final
 
-import msgspec
 from mypy_extensions import mypyc_attr
 
-from tarry.base.errors import error_name
 from tarry.base.probe import Probe
 from tarry.base.turn import Turn
-from tarry.group.notes import (
-    AppendFailed,
-    AssignmentMissing,
-    BecameEmpty,
-    BecameStable,
-    GenerationBegan,
-    MemberRemoved,
-    Note,
-    RebalanceBegan,
-    RoundChanged,
-)
+from tarry.group.notes import Note
 
 logger = logging.getLogger("tarry.group")
 
 NOTES_PER_GROUP_MAX: Final = 200
 NOTES_MAX: Final = 20_000
-
-# A note is kept with so much of each text and so many members' ids: names are as long as clients
-# make them, and all notes together are to stay small.
-TEXT_CHARACTERS_MAX: Final = 500
-ID_CHARACTERS_MAX: Final = 200
-IDS_MAX: Final = 10
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -72,6 +54,10 @@ class History:
         self._by_group: dict[str, GroupNotes] = {}
         self._count = 0
 
+    def report_to(self, listener: GroupListener) -> None:
+        """Report notes and commits to this listener from now on."""
+        self.listener = listener
+
     def notes(self, group_id: str) -> list[tuple[int, int, Note]]:
         """Return what is known of a group, oldest first: its number, calendar ms, the note."""
         kept = self._by_group.get(group_id)
@@ -90,8 +76,10 @@ class History:
             kept = GroupNotes()
         self._by_group[group_id] = kept
         for note in notes:
-            self._tell(group_id, note)
-            short = _shortened(note)
+            if logger.isEnabledFor(note.level):
+                logger.log(note.level, "group %s: %s", group_id, note.sentence())
+            note.report(group_id, self.probe)
+            short = note.shortened()
             kept.notes.append((now_wall_ms, short))
             self.listener.on_note(group_id, now_wall_ms, short)
             self._count += 1
@@ -102,77 +90,3 @@ class History:
         while self._count > NOTES_MAX:
             oldest = next(iter(self._by_group))
             self._count -= len(self._by_group.pop(oldest).notes)
-
-    def _tell(self, group_id: str, note: Note) -> None:
-        match note:
-            case MemberRemoved():
-                logger.info(
-                    "group %s: member %s%s of client %s at %s was removed: %s; "
-                    "silent for %d ms; %s",
-                    group_id,
-                    note.member_id,
-                    f" (instance {note.instance_id})" if note.instance_id is not None else "",
-                    note.client_id,
-                    note.client_host,
-                    note.reason,
-                    note.silent_ms,
-                    note.follows,
-                )
-                self.probe.on_member_removed(group_id, note.member_id, note.reason, note.silent_ms)
-            case GenerationBegan():
-                logger.info(
-                    "group %s: generation %d: %d joined, assignor %s, leader %s",
-                    group_id,
-                    note.generation_id,
-                    note.member_count,
-                    note.protocol_name,
-                    note.leader_id,
-                )
-            case BecameStable():
-                logger.info(
-                    "group %s: generation %d is stable; the rebalance took %d ms",
-                    group_id,
-                    note.generation_id,
-                    note.stood_ms,
-                )
-            case AssignmentMissing():
-                logger.warning(
-                    "group %s: the leader assigned nothing to %d members: %s",
-                    group_id,
-                    len(note.member_ids),
-                    ", ".join(_shortened_ids(note.member_ids)),
-                )
-            case AppendFailed():
-                logger.warning(
-                    "group %s: %s could not be stored: %s",
-                    group_id,
-                    note.what,
-                    error_name(note.error_code),
-                )
-            case RebalanceBegan() | RoundChanged():
-                logger.debug(
-                    "group %s: rebalancing after generation %d: %s",
-                    group_id,
-                    note.generation_id,
-                    note.reason,
-                )
-            case BecameEmpty():
-                logger.debug("group %s: generation %d has no members", group_id, note.generation_id)
-
-
-def _shortened(note: Note) -> Note:
-    """Return the note, with what is kept of its texts."""
-    if isinstance(note, AssignmentMissing):
-        return AssignmentMissing(_shortened_ids(note.member_ids))
-    changes = {
-        name: f"{value[:TEXT_CHARACTERS_MAX]}..."
-        for name, value in msgspec.structs.asdict(note).items()
-        if isinstance(value, str) and len(value) > TEXT_CHARACTERS_MAX
-    }
-    return msgspec.structs.replace(note, **changes) if changes else note
-
-
-def _shortened_ids(member_ids: tuple[str, ...]) -> tuple[str, ...]:
-    ids = tuple(each[:ID_CHARACTERS_MAX] for each in member_ids[:IDS_MAX])
-    rest = len(member_ids) - len(ids)
-    return (*ids, f"and {rest} others") if rest else ids

@@ -1,4 +1,4 @@
-"""Loading of the groups of a shard: the last value of every key, then a round for each group."""
+"""Loading of the groups of a shard: the last value of every key, then a decision for each group."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from tarry.broker.coordinator.groups.context import GroupContext
 from tarry.broker.coordinator.groups.waiting import DecisionCarrier
 from tarry.broker.coordinator.runtime import ShardLoad
 from tarry.group.loading import Loading
-from tarry.group.offsets import decide_forget_topics
-from tarry.group.outcomes import decide_load
+from tarry.group.offsets.decisions import decide_forget_topics
 from tarry.group.state import Groups
 
 # What is decoded or begun in one step: a few milliseconds each.
@@ -47,6 +46,6 @@ class GroupLoad(ShardLoad):
         carrier = self._carrier
         group = carrier.group(group_id)
         moment = self._context.moment()
-        carrier.carry_out(group, decide_load(group, moment))
+        carrier.carry_out(group, group.kind.decide_load(group, moment))
         # A topic that was deleted just before a crash: its offsets do not come back.
         carrier.carry_out(group, decide_forget_topics(group, topic_ids, moment))

@@ -2,8 +2,9 @@
 
 Kafka has no API that says why a group rebalanced.  DescribeConfigs has a resource for groups, so
 the notes are read-only settings there: any client can read them without a new message, and a
-broker that does not know them lacks the keys.  A group has settings whether it is there or not, as
-in Kafka; where there are no notes to tell, a setting says by an error code why.
+broker that does not know them lacks the keys.  They are described to those who ask for the key
+`tarry.notes` by its name, and to nobody else: tools that describe a group show its settings only.
+Where there are no notes to tell, a setting says by an error code why.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import msgspec
 from tarry.base import errors
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.group.notes import Note
+
+# The key by which all of them are asked for.
+NOTES_KEY: Final = "tarry.notes"
 
 SINCE_KEY: Final = "tarry.notes.since.ms"
 NOTE_KEY: Final = "tarry.note."

@@ -12,7 +12,6 @@ from tarry.broker.coordinator.groups.waiting import (
     GroupWaiting,
 )
 from tarry.group.decision import Decision, HeartbeatWait
-from tarry.group.outcomes import decide_session_expired
 from tarry.group.state import GroupState
 
 
@@ -37,14 +36,16 @@ class Sessions(GroupWaiting):
 
     def follow(self, group_id: str, wait: HeartbeatWait) -> None:
         """Begin, move or end a session."""
-        key = (group_id, wait.member_id)
-        deadline_ms = wait.deadline_ms
-        if wait.ends or deadline_ms is None:
-            self.end(key)
-            return
-        operation = self.operations.get(key)
+        if wait.ends or wait.deadline_ms is None:
+            self.end((group_id, wait.member_id))
+        else:
+            self.move(group_id, wait.member_id, wait.deadline_ms)
+
+    def move(self, group_id: str, member_id: str, deadline_ms: int) -> None:
+        """Begin a session, or move its end."""
+        operation = self.operations.get((group_id, member_id))
         if operation is None:
-            self.begin(DelayedHeartbeat(self, group_id, wait.member_id, deadline_ms))
+            self.begin(DelayedHeartbeat(self, group_id, member_id, deadline_ms))
             return
         # It may be due at once, if the session time-out is nothing: the next turn sees to it.
         due_ms = max(deadline_ms, self.context.turn.now_ms + 1)
@@ -56,8 +57,18 @@ class Sessions(GroupWaiting):
         moved = self.carrier.group(operation.group_id).heartbeats.get(operation.member_id)
         if moved is not None and moved.deadline_ms is not None:
             # What expired before it in this turn has begun the session anew.
-            self.follow(operation.group_id, HeartbeatWait(operation.member_id, moved.deadline_ms))
+            self.move(operation.group_id, operation.member_id, moved.deadline_ms)
 
     def decide_expired(self, group: GroupState, operation: DelayedGroupOperation) -> Decision:
         assert isinstance(operation, DelayedHeartbeat)
-        return decide_session_expired(group, operation.member_id, self.context.moment())
+        moment = self.context.moment()
+        return group.kind.decide_session_expired(group, operation.member_id, moment)
+
+    def decide_unheard(self, group: GroupState, operation: DelayedGroupOperation) -> Decision:
+        assert isinstance(operation, DelayedHeartbeat)
+        now_ms = self.context.turn.now_ms
+        moved = group.heartbeats.get(operation.member_id)
+        if moved is None or moved.deadline_ms is None or now_ms < moved.deadline_ms:
+            # Another session of the group has expired in this turn: all of them have begun anew.
+            return Decision(now_ms)
+        return super().decide_unheard(group, operation)

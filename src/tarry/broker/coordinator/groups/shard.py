@@ -1,31 +1,33 @@
 """Groups of one partition of `__consumer_offsets`: decisions are carried out here.
 
-The order of `group/decision.py` is kept: the new round, the records into the log's tail, the
-heartbeats, the answers, and last the join and sync operations, which may expire at once.
+The order is that of `group/decision.py`: the group as it becomes, the records into the log's tail,
+the sessions, the answers, and last the operations of phases, which may expire at once.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from tarry.base import errors
 from tarry.broker.coordinator.groups.context import GroupContext
 from tarry.broker.coordinator.groups.load import GroupLoad
-from tarry.broker.coordinator.groups.rounds import JoinPhases, SyncPhases
+from tarry.broker.coordinator.groups.phases import Phases
 from tarry.broker.coordinator.groups.sessions import Sessions
 from tarry.broker.coordinator.groups.waiting import DecisionCarrier
-from tarry.broker.coordinator.runtime import ShardLoad, ShardState
+from tarry.broker.coordinator.runtime import EncodedRecords, ShardLoad, ShardState
 from tarry.broker.coordinator.tickets import NO_TICKET
-from tarry.group.appends import Append, OffsetsAppend, TombstonesAppend
-from tarry.group.decision import Decision
-from tarry.group.outcomes import (
+from tarry.group.decision import Append, Decision
+from tarry.group.offsets.records import OffsetCommitted
+from tarry.group.records import GroupRecord
+from tarry.group.requests import Answer
+from tarry.group.state import (
+    Groups,
+    GroupState,
     decide_append_failed,
-    decide_fresh_sessions,
     decide_recorded,
-    decide_unload,
+    sent_away,
 )
-from tarry.group.records import GroupRecord, OffsetCommitted, encode_record
-from tarry.group.requests import Answer, JoinAnswer, SyncAnswer
-from tarry.group.state import Groups, GroupState
-from tarry.partition.state import Partition
+from tarry.partition.replicated_log import ReplicatedLog
 
 
 class GroupAppend:
@@ -33,74 +35,80 @@ class GroupAppend:
 
     __slots__ = ("append", "group_id")
 
-    def __init__(self, group_id: str, append: Append) -> None:
+    def __init__(self, group_id: str, append: Append[Any]) -> None:
         self.group_id = group_id
         self.append = append
-
-
-def sent_away(answer: Answer) -> Answer:
-    """Return what is answered instead while another broker may coordinate already: no generation
-    that this one begins by a time-out may come to be used.
-    """
-    if isinstance(answer, JoinAnswer):
-        return JoinAnswer(answer.ticket, errors.NOT_COORDINATOR, member_id=answer.member_id)
-    if isinstance(answer, SyncAnswer):
-        return SyncAnswer(answer.ticket, errors.NOT_COORDINATOR)
-    return answer
 
 
 class GroupShard(ShardState[GroupRecord, GroupAppend], DecisionCarrier):
     """Groups of one partition, with all that waits in them."""
 
-    def __init__(self, partition: Partition, context: GroupContext) -> None:
+    def __init__(self, partition: ReplicatedLog, context: GroupContext) -> None:
         super().__init__(partition, context)
         self.context = context
-        self.groups = Groups()
-        self.joins = JoinPhases(context, self)
-        self.syncs = SyncPhases(context, self)
+        self.groups = Groups(context.kinds)
+        self.phases = {name: Phases(name, context, self) for name in context.phases}
         self.sessions = Sessions(context, self)
 
     def group(self, group_id: str) -> GroupState:
         return self.groups.group(group_id)
 
+    def hears_members(self) -> bool:
+        if self.runtime.rests():
+            self.runtime.begin_rest()
+            return False
+        return not self.runtime.end_rest()
+
+    def hear(self, group: GroupState, member_id: str, timeout_ms: int) -> None:
+        """Restart the session of a member that sent a heartbeat; nothing else changes."""
+        now_ms = self.context.turn.now_ms
+        group.hear(member_id, now_ms + timeout_ms, now_ms)
+        self.sessions.move(group.group_id, member_id, now_ms + timeout_ms)
+
     def carry_out(self, group: GroupState, decision: Decision) -> None:
+        self._carry_out(group, decision, None)
+
+    def carry_out_encoded(
+        self, group: GroupState, decision: Decision, encoded: EncodedRecords
+    ) -> None:
+        """Carry out a decision whose records are encoded already."""
+        self._carry_out(group, decision, encoded)
+
+    def _carry_out(
+        self, group: GroupState, decision: Decision, encoded: EncodedRecords | None
+    ) -> None:
         """Put a decision into effect; see the module's text for the order."""
         self.groups.take(group, decision)
         group_id = group.group_id
         append = decision.append
-        error_code = errors.NONE if append is None else self._append(group_id, append)
+        error_code = errors.NONE if append is None else self._append(group_id, append, encoded)
         for wait in decision.heartbeats:
             self.sessions.follow(group_id, wait)
         rests = self.runtime.rests()
         for answer in decision.answers:
-            told = sent_away(answer) if rests else answer
+            told = answer.sent_away() if rests else answer
             self.context.tickets.answer(answer.ticket, told)
         if decision.notes:
             self.context.history.note(group_id, decision.notes)
-        if decision.round is not None:
-            self.syncs.follow(group)
-            self.joins.follow(group)
+        if decision.has_moved:
+            for name in group.kind.phases:
+                self.phases[name].follow(group)
         if append is not None and error_code != errors.NONE:
             self.on_append_failed(GroupAppend(group_id, append), error_code)
 
-    def _append(self, group_id: str, append: Append) -> int:
-        """Append the records to the log's tail; an error code if it does not take them.
-
-        Of tombstones there may be more than a batch holds, and those that a crash leaves out are
-        written again: when they are asked for once more, at the next start, or by age.
-        """
-        ticket = NO_TICKET
-        if isinstance(append, OffsetsAppend | TombstonesAppend) and append.answer is not None:
-            ticket = append.answer.ticket
-        can_be_split = isinstance(append, TombstonesAppend)
-        return self.runtime.append(
-            GroupAppend(group_id, append), append.records, ticket, can_be_split
-        )
+    def _append(self, group_id: str, append: Append[Any], encoded: EncodedRecords | None) -> int:
+        """Append the records to the log's tail; an error code if it does not take them."""
+        answer = append.answer
+        ticket = NO_TICKET if answer is None else answer.ticket
+        group_append, records = GroupAppend(group_id, append), append.records
+        if encoded is not None:
+            return self.runtime.append_batches(group_append, records, encoded.build(), ticket)
+        return self.runtime.append(group_append, records, ticket, append.can_be_split)
 
     # -- what the runtime asks
 
     def encode(self, record: GroupRecord) -> tuple[bytes, bytes | None]:
-        return encode_record(record)
+        return record.encode()
 
     def apply(self, record: GroupRecord, offset: int) -> None:
         self.groups.apply(record)
@@ -125,24 +133,32 @@ class GroupShard(ShardState[GroupRecord, GroupAppend], DecisionCarrier):
         return len(self.groups.by_id)
 
     def on_stall(self) -> None:
-        """Begin every session anew: nobody could be heard."""
+        """Restart all sessions and phases: the broker could not receive heartbeats."""
         for group in list(self.groups.by_id.values()):
-            now = group.round
-            has_deadline = now.join_deadline_ms is not None or now.sync_deadline_ms is not None
-            if has_deadline or group.heartbeats:
-                self.carry_out(group, decide_fresh_sessions(group, self.context.moment()))
+            if group.heartbeats or _is_in_phase(group):
+                moment = self.context.moment()
+                self.carry_out(group, group.kind.decide_fresh_sessions(group, moment))
 
     def on_stop(self) -> None:
         """Send requests that wait for other members to look for another coordinator."""
-        code = errors.NOT_COORDINATOR
-        tickets = self.context.tickets
         for group in self.groups.by_id.values():
-            for member_id, ticket in group.round.joins.items():
-                tickets.answer(ticket, JoinAnswer(ticket, code, member_id=member_id))
-            for ticket in group.round.syncs.values():
-                tickets.answer(ticket, SyncAnswer(ticket, code))
+            self._answer(group.waiting_answers(errors.NOT_COORDINATOR))
+
+    def on_rest(self) -> None:
+        for group in self.groups.by_id.values():
+            self._answer(sent_away(group, errors.NOT_COORDINATOR))
 
     def on_unload(self) -> None:
-        for group in list(self.groups.by_id.values()):
-            self.carry_out(group, decide_unload(group, self.context.moment()))
-        self.groups = Groups()
+        self.on_rest()
+        self.sessions.end_all()
+        for phases in self.phases.values():
+            phases.end_all()
+        self.groups = Groups(self.context.kinds)
+
+    def _answer(self, answers: list[Answer]) -> None:
+        for answer in answers:
+            self.context.tickets.answer(answer.ticket, answer)
+
+
+def _is_in_phase(group: GroupState) -> bool:
+    return any(group.deadline_ms(name) is not None for name in group.kind.phases)

@@ -1,7 +1,7 @@
-"""Waiting operations in the groups of a shard: join phases, sync phases, sessions of members.
+"""Waiting operations of the groups of a shard: phases of groups, sessions of members.
 
-Each kind has one operation under a key, which is over when it is held here no more.  At its
-deadline a decision about the group says what comes of it.
+There is one operation for each key.  An operation that is not held here any more is over.  At its
+deadline the group decides.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ class DecisionCarrier:
 
     def carry_out(self, group: GroupState, decision: Decision) -> None:
         """Put a decision into effect."""
+        raise NotImplementedError
+
+    def hears_members(self) -> bool:
+        """Return whether members were heard: a leader that may not act sends them away."""
         raise NotImplementedError
 
 
@@ -62,7 +66,7 @@ class GroupWaiting:
     def begin(self, operation: DelayedGroupOperation) -> None:
         """Wait; an operation that is due already expires here."""
         self.operations[operation.key] = operation
-        self.purgatory.try_complete_else_watch(operation, [operation.key])
+        self.purgatory.watch(operation, [operation.key])
 
     def end(self, key: Hashable) -> None:
         """Wait no longer for the operation under this key."""
@@ -71,14 +75,27 @@ class GroupWaiting:
             operation.force_complete()
             self.purgatory.cancel(operation)
 
+    def end_all(self) -> None:
+        """End all operations without a decision."""
+        for key in list(self.operations):
+            self.end(key)
+
     def expire(self, operation: DelayedGroupOperation) -> None:
-        """Carry out what the deadline means."""
+        """Carry out what the deadline means; where no member is heard it begins anew."""
         del self.operations[operation.key]
         group = self.carrier.group(operation.group_id)
-        self.carrier.carry_out(group, self.decide_expired(group, operation))
+        if self.carrier.hears_members():
+            decision = self.decide_expired(group, operation)
+        else:
+            decision = self.decide_unheard(group, operation)
+        self.carrier.carry_out(group, decision)
         # What has expired is not to linger under its key until a purge: the group may be gone.
         self.purgatory.cancel(operation)
 
     def decide_expired(self, group: GroupState, operation: DelayedGroupOperation) -> Decision:
         """Decide what the deadline means."""
         raise NotImplementedError
+
+    def decide_unheard(self, group: GroupState, operation: DelayedGroupOperation) -> Decision:
+        """Decide what the deadline means where nobody was heard: nobody is removed for that."""
+        return group.kind.decide_fresh_sessions(group, self.context.moment())

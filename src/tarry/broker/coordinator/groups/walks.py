@@ -8,7 +8,7 @@ from tarry.base import errors
 from tarry.broker.coordinator.groups.context import GroupContext
 from tarry.broker.coordinator.groups.shard import GroupShard
 from tarry.broker.coordinator.loader import Chore
-from tarry.group.offsets import decide_expire_offsets, decide_forget_topics
+from tarry.group.offsets.decisions import decide_expire_offsets, decide_forget_topics
 
 # So many groups, or so many offsets of them, are looked at in a step.
 GROUPS_PER_STEP: Final = 200
@@ -18,7 +18,9 @@ OFFSETS_PER_STEP: Final = 5_000
 class GroupWalk(Chore):
     """Walk over every group that is known when it begins.
 
-    It begins when nothing is being loaded: a loader has only part of its groups in hand.
+    It begins when no log is being read: a loader has only part of its groups in hand.  A shard that
+    waits to be read has none yet.  It forgets deleted topics when it is loaded, and the next walk
+    expires its offsets.
     """
 
     def __init__(self, shards: dict[int, GroupShard], context: GroupContext) -> None:
@@ -30,7 +32,7 @@ class GroupWalk(Chore):
 
     def step(self) -> bool:
         if not self.has_begun:
-            if any(shard.runtime.is_loading() for shard in self.shards.values()):
+            if any(shard.runtime.is_being_read for shard in self.shards.values()):
                 return False
             self._begin()
         self.topic_ids = self.context.topic_ids()

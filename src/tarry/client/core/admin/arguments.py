@@ -17,6 +17,9 @@ from tarry.records.batch import TIMESTAMP_MAX
 # What a request can carry in 32 bits.
 NUMBER_MAX: Final = 2**31 - 1
 
+# The largest level of a feature that a request has room for.
+LEVEL_MAX: Final = 2**15 - 1
+
 
 def new_topics_of(topics: object) -> list[NewTopic]:
     """Return topics to be made."""
@@ -62,6 +65,20 @@ def check_number(what: str, number: object, least: int) -> None:
         raise TypeError(f"{what}={number!r:.60} is no whole number: give an int")
     if not least <= number <= NUMBER_MAX:
         raise ValueError(f"{what}={number} is not between {least} and {NUMBER_MAX}")
+
+
+def feature_levels(levels: object) -> dict[str, int]:
+    """Return levels by feature, checked."""
+    if not isinstance(levels, Mapping) or not all(isinstance(name, str) for name in levels):
+        raise TypeError(
+            f"update_features takes levels by feature, not {levels!r:.60}: give a mapping, such as "
+            '{"tarry.group.configs": 1}'
+        )
+    for name, level in levels.items():
+        check_number(f"update_features: {name}", level, 0)
+        if level > LEVEL_MAX:
+            raise ValueError(f"update_features: {name}={level} is not between 0 and {LEVEL_MAX}")
+    return dict(levels)
 
 
 def check_broker_id(what: str, broker_id: object) -> None:

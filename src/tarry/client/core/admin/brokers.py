@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tarry.client.core.connections import Connections
-from tarry.client.core.metadata import BrokerMetadata, Topic, brokers_of, read_metadata, topic_of
+from tarry.client.core.metadata_answer import MetadataAnswer, read_in_steps, read_metadata
 from tarry.client.core.refresh import metadata_request
 from tarry.client.core.routing import ANYONE
+from tarry.client.core.topic import BrokerMetadata, Topic
 from tarry.link.errand import Call
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
-from tarry.protocol.messages.metadata import MetadataResponse
 
 
 class View(NamedTuple):
@@ -21,19 +21,19 @@ class View(NamedTuple):
     topics: dict[str, Topic]
 
 
-class ReadCluster(Call[MetadataResponse, View]):
+class ReadCluster(Call[MetadataAnswer, View]):
     """Result: a View with the named topics."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__(api_keys.METADATA, read_metadata, ANYONE)
+        self.decode_in_steps = read_in_steps
         self.names = names
 
     def build(self, version: int) -> Message:
         return metadata_request(self.names, version)
 
-    def interpret(self, response: MetadataResponse) -> View:
-        topics = {one.name or "": topic_of(one.name or "", one) for one in response.topics}
-        return View(brokers_of(response.brokers), topics)
+    def interpret(self, response: MetadataAnswer) -> View:
+        return View(response.brokers, {one.name: one for one in response.topics})
 
     def brokers(self, connections: Connections) -> dict[int, BrokerMetadata]:
         """Return the brokers that the answer names, and make them known to the connections.  Raises

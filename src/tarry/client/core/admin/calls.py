@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from tarry.base.errors import NONE, NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION
-from tarry.client.core.metadata import BrokerMetadata, Topic, read_metadata, topic_of
+from tarry.client.core.metadata_answer import MetadataAnswer, read_in_steps, read_metadata
 from tarry.client.core.refresh import metadata_request
 from tarry.client.core.routing import ANYONE, CONTROLLER
-from tarry.client.errors import BrokerError
+from tarry.client.core.topic import BrokerMetadata, Topic
+from tarry.client.errors import BrokerError, UnknownTopic, broker_error
 from tarry.link.errand import Call
 from tarry.link.errors import ClientError
 from tarry.link.events import Address
@@ -45,8 +46,11 @@ from tarry.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     decode_describe_configs_response,
 )
-from tarry.protocol.messages.metadata import (
-    MetadataResponse,
+from tarry.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+    decode_update_features_response,
 )
 
 # Kafka's types of resources that have settings.
@@ -181,7 +185,7 @@ def topic_error(code: int, sentence: str) -> ClientError | None:
         return None
     if code == NOT_CONTROLLER:
         raise BrokerError(code, sentence)
-    return BrokerError(code, sentence)
+    return broker_error(code, sentence)
 
 
 def left_out(what: str) -> ClientError:
@@ -193,9 +197,9 @@ def _untold(name: str) -> TopicOutcome:
     return TopicOutcome(name, left_out(f"topic {name!r}"))
 
 
-def unknown_topic(name: str) -> BrokerError:
+def unknown_topic(name: str) -> UnknownTopic:
     """Make the error of an unknown topic as a result, for calls that do not wait for a topic."""
-    return BrokerError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
+    return UnknownTopic(f"topic {name!r} does not exist")
 
 
 class DeleteTopics(Call[DeleteTopicsResponse, list[TopicOutcome]]):
@@ -222,7 +226,7 @@ class DeleteTopics(Call[DeleteTopicsResponse, list[TopicOutcome]]):
         return [told.get(name) or _untold(name) for name in self.names]
 
 
-class TopicList(Call[MetadataResponse, list[Topic]]):
+class TopicList(Call[MetadataAnswer, list[Topic]]):
     """Result: topics with their partitions and errors, by name; all of them if `names` is None.
 
     Never makes a topic.
@@ -230,14 +234,14 @@ class TopicList(Call[MetadataResponse, list[Topic]]):
 
     def __init__(self, names: list[str] | None) -> None:
         super().__init__(api_keys.METADATA, read_metadata, ANYONE)
+        self.decode_in_steps = read_in_steps
         self.names = names
 
     def build(self, version: int) -> Message:
         return metadata_request(self.names, version)
 
-    def interpret(self, response: MetadataResponse) -> list[Topic]:
-        topics = [topic_of(answer.name or "", answer) for answer in response.topics]
-        return sorted(topics, key=_name_of)
+    def interpret(self, response: MetadataAnswer) -> list[Topic]:
+        return sorted(response.topics, key=_name_of)
 
 
 def _name_of(topic: Topic) -> str:
@@ -332,6 +336,66 @@ VERSION_WITH_FENCED: Final = 2
 
 def _id_of(broker: BrokerMetadata) -> int:
     return broker.broker_id
+
+
+class FeatureDescription(NamedTuple):
+    """Feature that brokers agree on, with the level in force and those that the broker knows."""
+
+    name: str
+    # 0 if no level is in force.
+    level: int
+    level_min: int
+    level_max: int
+
+
+class DescribeFeatures(Call[ApiVersionsResponse, list[FeatureDescription]]):
+    """Result: the features that a broker knows or that are in force, by name."""
+
+    def __init__(self, broker_id: int = ANYONE) -> None:
+        super().__init__(api_keys.API_VERSIONS, decode_api_versions_response, broker_id)
+
+    def build(self, version: int) -> Message:
+        return versions_request()
+
+    def interpret(self, response: ApiVersionsResponse) -> list[FeatureDescription]:
+        if response.error_code != NONE:
+            raise BrokerError(response.error_code, "the broker does not tell its features")
+        known = {
+            one.name: (one.min_version, one.max_version) for one in response.supported_features
+        }
+        in_force = {one.name: one.max_version_level for one in response.finalized_features}
+        return [
+            FeatureDescription(name, in_force.get(name, 0), *known.get(name, (0, 0)))
+            for name in sorted({**known, **in_force})
+        ]
+
+
+class UpdateFeatures(Call[UpdateFeaturesResponse, None]):
+    """Call that changes the levels of features, all or none of them.  No result."""
+
+    def __init__(
+        self, levels: dict[str, int], *, may_downgrade: bool = False, validate_only: bool = False
+    ) -> None:
+        super().__init__(api_keys.UPDATE_FEATURES, decode_update_features_response, CONTROLLER)
+        self.levels = levels
+        self.may_downgrade = may_downgrade
+        self.validate_only = validate_only
+
+    def build(self, version: int) -> Message:
+        return UpdateFeaturesRequest(
+            feature_updates=[
+                FeatureUpdateKey(name, level, upgrade_type=2 if self.may_downgrade else 1)
+                for name, level in self.levels.items()
+            ],
+            validate_only=self.validate_only,
+        )
+
+    def interpret(self, response: UpdateFeaturesResponse) -> None:
+        errors = [(response.error_code, response.error_message)]
+        errors += [(one.error_code, one.error_message) for one in response.results]
+        for code, message in errors:
+            if code != NONE:
+                raise BrokerError(code, message or "no level was changed")
 
 
 class ApiVersions(Call[ApiVersionsResponse, VersionTable]):

@@ -17,8 +17,8 @@ from tarry.base.errors import (
 )
 from tarry.client.core.connections import Connections
 from tarry.client.core.find_coordinator import Found, coordinators_of, find_coordinator_request
-from tarry.client.core.metadata import BrokerMetadata
 from tarry.client.core.routing import ANYONE
+from tarry.client.core.topic import BrokerMetadata
 from tarry.client.errors import BrokerError
 from tarry.link.errand import A, Call, Outcomes, Steps, until_settled
 from tarry.link.errors import ClientError, TimedOut
@@ -109,12 +109,12 @@ def at_coordinators(
         calls = [call for broker, ids in by_broker.values() for call in make(broker, ids)]
         yield calls
         for call in calls:
-            outcomes.settle_call(call, call.group_ids, _SILENT)
+            outcomes.settle_call(call, call.group_ids, ClientError(_SILENT))
 
     return until_settled(Outcomes(group_ids, _may_pass), attempt, _late_error)
 
 
-_SILENT: Final = ClientError("the coordinator did not answer for this group")
+_SILENT: Final = "the coordinator did not answer for this group"
 
 
 def _may_pass(error: ClientError) -> bool:

@@ -68,6 +68,10 @@ class AdminOffsets(OffsetQuery[dict[TopicPartition, FoundOffset | ClientError]])
             place: self.answers.get(place) or self._late(place, now_ms) for place in self.wanted
         }
 
+    def end(self, now_ms: int) -> None:
+        super().end(now_ms)
+        self.lookup.untrack_missing(self.wanted)
+
     def _late(self, place: TopicPartition, now_ms: int) -> TimedOut:
         what = f"the leader of {place[0]} [{place[1]}] did not tell its offset"
         return timed_out(what, self.timeout_ms, self.lookup.problem_of(place, now_ms))

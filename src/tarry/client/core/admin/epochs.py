@@ -11,7 +11,7 @@ from tarry.client.core.admin.partitions import ask_leaders, may_pass
 from tarry.client.core.connections import Connections
 from tarry.client.core.consumer.lookup import CONSUMER_ID
 from tarry.client.core.group.assignment.consumer_protocol import by_topic
-from tarry.client.errors import BrokerError
+from tarry.client.errors import broker_error
 from tarry.link.errand import Call, Steps
 from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
@@ -79,7 +79,7 @@ class AskEpochs(Call[OffsetForLeaderEpochResponse, FoundEpochs]):
                     found[place] = FoundEpoch(one.leader_epoch, one.end_offset)
                 else:
                     sentence = f"the leader epochs of {place[0]} [{place[1]}] are not known"
-                    found[place] = BrokerError(one.error_code, sentence)
+                    found[place] = broker_error(one.error_code, sentence)
         return found
 
 

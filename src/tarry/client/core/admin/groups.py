@@ -11,7 +11,7 @@ from tarry.client.core.admin.brokers import ReadCluster
 from tarry.client.core.admin.coordinators import GroupsCall, at_coordinators
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import PROTOCOL_TYPE, decode_assignment
-from tarry.client.core.metadata import BrokerMetadata
+from tarry.client.core.topic import BrokerMetadata
 from tarry.client.errors import BrokerError
 from tarry.link.errand import Call, Steps
 from tarry.link.errors import ClientError, UnsupportedVersion

@@ -31,6 +31,8 @@ from tarry.protocol.messages.describe_configs import (
 
 RESOURCE_GROUP: Final = 32
 
+# The key by which all of them are asked for; nobody else is told of them.
+NOTES: Final = "tarry.notes"
 SINCE: Final = "tarry.notes.since.ms"
 NOTE_PREFIX: Final = "tarry.note."
 NO_NOTES: Final = "tarry.notes.error.code"
@@ -61,7 +63,7 @@ class RecallGroup(GroupsCall[DescribeConfigsResponse, GroupMemory | None]):
         self.group_id = group_id
 
     def build(self, version: int) -> Message:
-        resource = DescribeConfigsResource(RESOURCE_GROUP, self.group_id, None)
+        resource = DescribeConfigsResource(RESOURCE_GROUP, self.group_id, [NOTES])
         return DescribeConfigsRequest(resources=[resource])
 
     def interpret(

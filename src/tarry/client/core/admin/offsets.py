@@ -22,12 +22,13 @@ from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKN
 from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.offsets.requests import (
     NO_OFFSET,
+    VERSION_OF_NAMES_MAX,
     CommittedOffset,
     commit_request,
     offset_fetch_request,
     told_offsets,
 )
-from tarry.client.errors import BrokerError
+from tarry.client.errors import BrokerError, broker_error
 from tarry.link.errand import Steps
 from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
@@ -57,6 +58,9 @@ class FetchOffsets(GroupsCall[OffsetFetchResponse, dict[TopicPartition, Committe
         self.group_id = group_id
         self.places = places
 
+    def version_max(self) -> int:
+        return VERSION_OF_NAMES_MAX
+
     def build(self, version: int) -> Message:
         places = None if self.places is None else sorted(self.places)
         return offset_fetch_request(self.group_id, places, version, require_stable=False)
@@ -72,7 +76,7 @@ class FetchOffsets(GroupsCall[OffsetFetchResponse, dict[TopicPartition, Committe
         for (topic, index), (error_code, committed) in told.places.items():
             if error_code != NONE:
                 sentence = f"the offset of {topic} [{index}] cannot be read"
-                return {self.group_id: BrokerError(error_code, sentence)}
+                return {self.group_id: broker_error(error_code, sentence)}
             if committed.offset != NO_OFFSET:
                 found[topic, index] = committed
         return {self.group_id: dict(sorted(found.items()))}
@@ -96,7 +100,7 @@ class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
     """Call that commits from outside the group.  Result: for each partition None or its error."""
 
     def __init__(
-        self, broker_id: int, group_id: str, offsets: Mapping[TopicPartition, int]
+        self, broker_id: int, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> None:
         super().__init__(
             api_keys.OFFSET_COMMIT, decode_offset_commit_response, broker_id, [group_id]
@@ -104,10 +108,13 @@ class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
         self.group_id = group_id
         self.offsets = offsets
 
+    def version_max(self) -> int:
+        return VERSION_OF_NAMES_MAX
+
     def build(self, version: int) -> Message:
         # Of a client that is no member of the group it commits for.
         nobody = GroupIdentity(self.group_id, "", None, GENERATION_UNKNOWN)
-        offsets = {place: CommittedOffset(self.offsets[place]) for place in sorted(self.offsets)}
+        offsets = {place: self.offsets[place] for place in sorted(self.offsets)}
         return commit_request(nobody, offsets, version)
 
     def interpret(self, response: OffsetCommitResponse) -> dict[str, PartitionErrors | ClientError]:
@@ -126,11 +133,11 @@ class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
             sentence = f"{place[0]} [{place[1]}] does not exist"
         else:
             sentence = f"no offset was committed for {place[0]} [{place[1]}]"
-        return BrokerError(code, sentence)
+        return broker_error(code, sentence)
 
 
 def commit_offsets(
-    connections: Connections, group_id: str, offsets: Mapping[TopicPartition, int]
+    connections: Connections, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> Steps[dict[str, PartitionErrors | ClientError]]:
     return at_coordinators(
         connections,
@@ -177,7 +184,7 @@ class DeleteOffsets(GroupsCall[OffsetDeleteResponse, PartitionErrors]):
             sentence = f"{place[0]} [{place[1]}] does not exist"
         else:
             sentence = f"the offset of {place[0]} [{place[1]}] was not deleted"
-        return BrokerError(code, sentence)
+        return broker_error(code, sentence)
 
 
 def delete_offsets(

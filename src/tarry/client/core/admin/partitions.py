@@ -19,9 +19,9 @@ from tarry.client.core.admin.brokers import ReadCluster, View
 from tarry.client.core.admin.calls import TopicOutcome, left_out, topic_error, unknown_topic
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import by_topic
-from tarry.client.core.metadata import NO_LEADER
 from tarry.client.core.routing import CONTROLLER
-from tarry.client.errors import BrokerError, UnknownTopic
+from tarry.client.core.topic import NO_LEADER
+from tarry.client.errors import BrokerError, UnknownTopic, broker_error
 from tarry.link.errand import A, Call, Outcomes, Steps, until_settled
 from tarry.link.errors import ClientError, TimedOut
 from tarry.protocol import api_keys
@@ -117,9 +117,11 @@ class DeleteRecords(Call[DeleteRecordsResponse, DeletedRecords]):
             sentence = f"{where} is compacted; its cleanup.policy must hold delete as well"
         elif code == INVALID_TOPIC_EXCEPTION:
             sentence = f"{where} is internal, and only the broker deletes its records"
+        elif code == UNKNOWN_TOPIC_OR_PARTITION:
+            sentence = f"{where} does not exist"
         else:
             sentence = f"the records of {where} were not deleted"
-        return BrokerError(code, sentence)
+        return broker_error(code, sentence)
 
 
 def delete_records(
@@ -154,12 +156,12 @@ def ask_leaders(
         calls = [call_of(leader_id, led) for leader_id, led in by_leader.items()]
         yield calls
         for call, asked in zip(calls, by_leader.values(), strict=True):
-            outcomes.settle_call(call, asked, _SILENT)
+            outcomes.settle_call(call, asked, ClientError(_SILENT))
 
     return until_settled(Outcomes(places, passes or may_pass), attempt, _late_error)
 
 
-_SILENT: Final = ClientError("the leader did not answer for this partition")
+_SILENT: Final = "the leader did not answer for this partition"
 
 
 def _leaders(

@@ -9,7 +9,7 @@ from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.partitions import ask_leaders
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import by_topic
-from tarry.client.errors import BrokerError
+from tarry.client.errors import broker_error
 from tarry.link.errand import Call, Steps
 from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
@@ -66,7 +66,7 @@ class DescribeProducers(Call[DescribeProducersResponse, DescribedProducers]):
                 if one.error_code != NONE:
                     sentence = f"the producers of {place[0]} [{place[1]}] are not known"
                     told = (one.error_message or sentence).rstrip(".")
-                    found[place] = BrokerError(one.error_code, told)
+                    found[place] = broker_error(one.error_code, told)
                     continue
                 found[place] = [
                     ActiveProducer(

@@ -11,7 +11,7 @@ from tarry.client.core.admin.calls import left_out, unknown_topic
 from tarry.client.core.admin.offsets import PartitionErrors
 from tarry.client.core.group.assignment.consumer_protocol import by_topic
 from tarry.client.core.routing import CONTROLLER
-from tarry.client.errors import BrokerError
+from tarry.client.errors import BrokerError, broker_error
 from tarry.link.errand import Call
 from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
@@ -178,7 +178,7 @@ def _error_of(topic: str, code: int, message: str | None) -> ClientError | None:
         return None
     if code == UNKNOWN_TOPIC_OR_PARTITION and not message:
         return unknown_topic(topic)
-    return BrokerError(code, message or f"nothing was changed for topic {topic!r}")
+    return broker_error(code, message or f"nothing was changed for topic {topic!r}")
 
 
 def _asked_of(

@@ -5,10 +5,10 @@ Arguments are checked before anything is asked; an error of the whole question i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
+from tarry.base.errors import ELECTION_NOT_NEEDED, NONE, UNKNOWN_TOPIC_OR_PARTITION
 from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.arguments import (
     changes_of,
@@ -17,6 +17,7 @@ from tarry.client.core.admin.arguments import (
     check_group_id,
     check_number,
     ends_of,
+    feature_levels,
     new_topics_of,
     partitions_by_topic,
     targets_of,
@@ -31,9 +32,12 @@ from tarry.client.core.admin.calls import (
     DeleteTopics,
     DescribeCluster,
     DescribeConfigs,
+    DescribeFeatures,
+    FeatureDescription,
     NewTopic,
     TopicList,
     TopicOutcome,
+    UpdateFeatures,
     left_out,
 )
 from tarry.client.core.admin.configs import ChangeConfigs, ConfigChange
@@ -63,12 +67,14 @@ from tarry.client.core.admin.replicas import (
     Reassignment,
     UnregisterBroker,
 )
-from tarry.client.core.arguments import epochs_of, names_of, offsets_of, places_of
+from tarry.client.core.arguments import epochs_of, names_of, places_of
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.offsets.requests import CommittedOffset
-from tarry.client.core.metadata import Topic, refusal_text
+from tarry.client.core.group.offsets.what import committed_offsets_of
+from tarry.client.core.metadata import refusal_text
 from tarry.client.core.outgoing import check_topic
-from tarry.client.errors import BrokerError, UnknownTopic
+from tarry.client.core.topic import Topic
+from tarry.client.errors import BrokerError, UnknownTopic, raise_first
 from tarry.link.errand import A, Call, Steps
 from tarry.link.errors import ClientError
 from tarry.link.versions import VersionTable
@@ -94,25 +100,37 @@ class AdminRequests:
         return _found(list(dict.fromkeys(names_of("find_topics", names))))
 
     def create_topics(
-        self, topics: Iterable[NewTopic], *, validate_only: bool
+        self, topics: Iterable[NewTopic], *, validate_only: bool = False, outcomes: bool = False
     ) -> Steps[list[TopicOutcome]]:
-        return _result_of(CreateTopics(new_topics_of(topics), validate_only=validate_only))
+        call = CreateTopics(new_topics_of(topics), validate_only=validate_only)
+        return _done(_result_of(call), _errors_of_all, outcomes)
 
-    def delete_topics(self, names: Iterable[str]) -> Steps[list[TopicOutcome]]:
-        return _result_of(DeleteTopics(names_of("delete_topics", names)))
+    def delete_topics(
+        self, names: Iterable[str], *, outcomes: bool = False
+    ) -> Steps[list[TopicOutcome]]:
+        call = DeleteTopics(names_of("delete_topics", names))
+        return _done(_result_of(call), _errors_of_all, outcomes)
 
     def create_partitions(
-        self, topic: str, count: int, assignment: list[list[int]] | None, *, validate_only: bool
+        self,
+        topic: str,
+        count: int,
+        assignment: list[list[int]] | None,
+        *,
+        validate_only: bool = False,
+        outcomes: bool = False,
     ) -> Steps[TopicOutcome]:
         check_topic(topic)
         check_number("create_partitions: count", count, 1)
         if assignment is not None:
             check_assignment("create_partitions", assignment)
         call = CreatePartitions(topic, count, assignment, validate_only=validate_only)
-        return _result_of(call)
+        return _done(_result_of(call), lambda outcome: [outcome.error], outcomes)
 
-    def delete_records(self, offsets: Mapping[TopicPartition, int]) -> Steps[DeletedRecords]:
-        return delete_records(self._connections, ends_of(offsets))
+    def delete_records(
+        self, offsets: Mapping[TopicPartition, int], *, outcomes: bool = False
+    ) -> Steps[DeletedRecords]:
+        return _done(delete_records(self._connections, ends_of(offsets)), _errors_in, outcomes)
 
     # --- Settings
 
@@ -155,8 +173,11 @@ class AdminRequests:
     ) -> Steps[dict[str, GroupDescription | ClientError]]:
         return describe_groups(self._connections, names_of("describe_groups", group_ids))
 
-    def delete_groups(self, group_ids: Iterable[str]) -> Steps[list[GroupOutcome]]:
-        return _outcomes(delete_groups(self._connections, names_of("delete_groups", group_ids)))
+    def delete_groups(
+        self, group_ids: Iterable[str], *, outcomes: bool = False
+    ) -> Steps[list[GroupOutcome]]:
+        steps = delete_groups(self._connections, names_of("delete_groups", group_ids))
+        return _done(_outcomes(steps), _errors_of_all, outcomes)
 
     def group_memory(self, group_id: str) -> Steps[GroupMemory | None]:
         check_group_id("group_memory", group_id)
@@ -169,18 +190,24 @@ class AdminRequests:
         return fetch_offsets(self._connections, names_of("group_offsets", group_ids), wanted)
 
     def commit_group_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, int]
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, int | CommittedOffset],
+        *,
+        outcomes: bool = False,
     ) -> Steps[PartitionErrors]:
         check_group_id("commit_group_offsets", group_id)
-        wanted = offsets_of("commit_group_offsets", offsets)
-        return _of_group(commit_offsets(self._connections, group_id, wanted), group_id)
+        wanted = committed_offsets_of("commit_group_offsets", offsets)
+        steps = _of_group(commit_offsets(self._connections, group_id, wanted), group_id)
+        return _done(steps, _errors_in, outcomes)
 
     def delete_group_offsets(
-        self, group_id: str, places: Iterable[TopicPartition]
+        self, group_id: str, places: Iterable[TopicPartition], *, outcomes: bool = False
     ) -> Steps[PartitionErrors]:
         check_group_id("delete_group_offsets", group_id)
         wanted = places_of("delete_group_offsets", places)
-        return _of_group(delete_offsets(self._connections, group_id, wanted), group_id)
+        steps = _of_group(delete_offsets(self._connections, group_id, wanted), group_id)
+        return _done(steps, _errors_in, outcomes)
 
     # --- The cluster
 
@@ -188,15 +215,20 @@ class AdminRequests:
         return _result_of(DescribeCluster())
 
     def elect_leaders(
-        self, places: Iterable[TopicPartition] | None, *, unclean: bool
+        self,
+        places: Iterable[TopicPartition] | None,
+        *,
+        unclean: bool = False,
+        outcomes: bool = False,
     ) -> Steps[PartitionErrors]:
         wanted = None if places is None else places_of("elect_leaders", places)
-        return _result_of(ElectLeaders(wanted, unclean=unclean))
+        steps = _result_of(ElectLeaders(wanted, unclean=unclean))
+        return _done(steps, _errors_of_elections, outcomes)
 
     def alter_partition_reassignments(
-        self, targets: Mapping[TopicPartition, Sequence[int] | None]
+        self, targets: Mapping[TopicPartition, Sequence[int] | None], *, outcomes: bool = False
     ) -> Steps[PartitionErrors]:
-        return _result_of(AlterReassignments(targets_of(targets)))
+        return _done(_result_of(AlterReassignments(targets_of(targets))), _errors_in, outcomes)
 
     def list_partition_reassignments(
         self, places: Iterable[TopicPartition] | None
@@ -211,6 +243,18 @@ class AdminRequests:
     def api_versions(self, broker_id: int | None) -> Steps[VersionTable]:
         check_broker_id("api_versions", broker_id)
         return _result_of(ApiVersions() if broker_id is None else ApiVersions(broker_id))
+
+    def describe_features(self, broker_id: int | None) -> Steps[list[FeatureDescription]]:
+        check_broker_id("describe_features", broker_id)
+        return _result_of(DescribeFeatures() if broker_id is None else DescribeFeatures(broker_id))
+
+    def update_features(
+        self, levels: Mapping[str, int], *, may_downgrade: bool, validate_only: bool
+    ) -> Steps[None]:
+        wanted = feature_levels(levels)
+        return _result_of(
+            UpdateFeatures(wanted, may_downgrade=may_downgrade, validate_only=validate_only)
+        )
 
     def describe_log_dirs(
         self, topics: Mapping[str, Sequence[int]] | None
@@ -240,6 +284,34 @@ def _result_of(call: Call[Any, A]) -> Steps[A]:
     if call.error is not None:
         raise call.error
     return call.result
+
+
+def _done(
+    steps: Steps[A], errors_of: Callable[[A], Iterable[ClientError | None]], outcomes: bool
+) -> Steps[A]:
+    """Return the outcomes of what was to be done; raise the first error among them unless the
+    user wants `outcomes`."""
+    answer = yield from steps
+    if not outcomes:
+        raise_first(errors_of(answer))
+    return answer
+
+
+def _errors_of_all(told: list[TopicOutcome] | list[GroupOutcome]) -> list[ClientError | None]:
+    return [outcome.error for outcome in told]
+
+
+def _errors_in(told: Mapping[TopicPartition, Any]) -> list[ClientError | None]:
+    return [one if isinstance(one, ClientError) else None for one in told.values()]
+
+
+def _errors_of_elections(told: PartitionErrors) -> list[ClientError | None]:
+    # A partition that is led as it is to be is what was asked for.
+    return [None if _is_needless(error) else error for error in told.values()]
+
+
+def _is_needless(error: ClientError | None) -> bool:
+    return isinstance(error, BrokerError) and error.code == ELECTION_NOT_NEEDED
 
 
 def _result_or_error_of(call: Call[Any, A | ClientError]) -> Steps[A]:

@@ -256,7 +256,9 @@ class ConsumerCore(ClientCore):
                 continue
             records = self._take_from(position, records_max - count, now_ms)
             if records:
-                groups.append(RecordGroup(position.topic, position.partition, records))
+                # Behind what no reader gets, too: a commit of the group leaves nothing behind it.
+                topic, partition, end = position.topic, position.partition, position.position
+                groups.append(RecordGroup(topic, partition, records, end))
                 count += len(records)
             if count >= records_max:
                 break
@@ -273,10 +275,11 @@ class ConsumerCore(ClientCore):
         if taken:
             position.position = position.left_over_end
         fetcher = self.fetcher
+        topic, partition = position.topic, position.partition
         count = len(taken)
 
         def take(batch: OpenBatch) -> None:
-            taken.extend(take_records(batch, position.position))
+            taken.extend(take_records(batch, position.position, topic, partition))
 
         while position.buffered and len(taken) < records_max:
             if not fetcher.take_next(position, take, now_ms):
@@ -419,6 +422,10 @@ class ReadOffsets(OffsetQuery[dict[TopicPartition, int]]):
                 raise answer
             found[place] = answer.offset
         return found
+
+    def end(self, now_ms: int) -> None:
+        super().end(now_ms)
+        self.lookup.untrack_missing(self.wanted, self._core.topics_in_use())
 
     def late_error(self, now_ms: int) -> ClientError:
         core, waited_ms = self._core, self.timeout_ms

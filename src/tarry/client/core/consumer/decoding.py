@@ -26,6 +26,14 @@ class DecodedRecord(Generic[Key, Value]):
         self.value = value
 
     @property
+    def topic(self) -> str:
+        return self._record.topic
+
+    @property
+    def partition(self) -> int:
+        return self._record.partition
+
+    @property
     def offset(self) -> int:
         return self._record.offset
 

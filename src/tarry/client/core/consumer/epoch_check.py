@@ -18,7 +18,7 @@ from tarry.client.core.consumer.lookup import CONSUMER_ID
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.refresh import Refresh
-from tarry.client.errors import BrokerError, LogTruncated
+from tarry.client.errors import LogTruncated, broker_error
 from tarry.link.errors import ClientError, UnsupportedVersion
 from tarry.link.exchange import Exchange
 from tarry.protocol import api_keys
@@ -161,7 +161,7 @@ class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
     def _refused(self, position: PartitionPosition, code: int, now_ms: int) -> None:
         reaction = reactions.reaction_to(reactions.LOOKUP, code)
         if reaction == reactions.FAIL:
-            position.fail(BrokerError(code, f"{position} cannot be checked"))
+            position.fail(broker_error(code, f"{position} cannot be checked"))
             return
         position.refused_by = code
         if reaction == reactions.REFRESH:

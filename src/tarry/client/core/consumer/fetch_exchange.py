@@ -10,7 +10,7 @@ from tarry.base.ids import TopicPartition
 from tarry.client.core.consumer.lookup import CONSUMER_ID
 from tarry.client.core.consumer.position import NO_END, PartitionPosition
 from tarry.client.core.consumer.session import SESSION_ERRORS
-from tarry.client.core.metadata import ZERO_ID, brokers_of
+from tarry.client.core.topic import ZERO_ID, brokers_of
 from tarry.client.errors import ClientClosed
 from tarry.link.errors import ClientError
 from tarry.link.exchange import VERSION_UNLIMITED, Exchange

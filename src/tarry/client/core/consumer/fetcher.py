@@ -21,9 +21,10 @@ from tarry.client.core.consumer.fetched import Fetched, Gaps
 from tarry.client.core.consumer.position import NO_REPLICA, PartitionPosition
 from tarry.client.core.consumer.replicas import PreferredReplicas
 from tarry.client.core.consumer.session import FetchSession
-from tarry.client.core.metadata import BrokerMetadata, LeaderHint, Metadata, leader_hint
+from tarry.client.core.metadata import LeaderHint, Metadata, leader_hint
 from tarry.client.core.refresh import HOPS_MAX, Refresh
-from tarry.client.errors import BrokerError, CorruptRecords, LogTruncated, OffsetOutOfRange
+from tarry.client.core.topic import BrokerMetadata
+from tarry.client.errors import CorruptRecords, LogTruncated, OffsetOutOfRange, broker_error
 from tarry.client.offset_reset import RESET_NONE
 from tarry.client.settings import READ_COMMITTED, ConsumerSettings
 from tarry.link.tasks import wake_up
@@ -372,7 +373,7 @@ class Fetcher:
         elif reaction == reactions.RETRY:
             self.pause(position, now_ms)
         else:
-            position.fail(BrokerError(code, f"{position} cannot be read"))
+            position.fail(broker_error(code, f"{position} cannot be read"))
 
     def _on_out_of_range(
         self, position: PartitionPosition, answer: PartitionData, now_ms: int

@@ -7,95 +7,17 @@ goes back to it, unless it was yielded, before anything else looks at the positi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Generic, cast
-
-from mypy_extensions import mypyc_attr
+from typing import Any
 
 from tarry.base.ids import TopicPartition
-from tarry.client.codecs import Key, Value
 from tarry.client.core.consumer.position import PartitionPosition
-from tarry.records.record import Record
-
-
-# A loop makes one after the other: the memory of the last one serves again.
-@mypyc_attr(free_list_len=1)
-class ConsumerRecord(Generic[Key, Value]):
-    """Record with the `topic` and the `partition` that it came from."""
-
-    # Its fields are looked up when they are asked for: to copy all of them costs more than the one
-    # or two that a loop reads.
-    __slots__ = ("_record", "partition", "topic")
-
-    def __init__(self, topic: str, partition: int, record: Any) -> None:
-        self.topic = topic
-        self.partition = partition
-        # A `Record`, or what codecs made of one.
-        self._record: Any = record
-
-    @property
-    def offset(self) -> int:
-        """Offset in the partition."""
-        record = self._record
-        # Compiled, an attribute of a known class is found without a look-up.
-        if isinstance(record, Record):
-            return record.offset
-        offset: int = record.offset
-        return offset
-
-    @property
-    def timestamp(self) -> int:
-        """Time in milliseconds since 1970, of the producer or, with
-        `message.timestamp.type=LogAppendTime`, of the append; -1: none."""
-        timestamp: int = self._record.timestamp
-        return timestamp
-
-    @property
-    def key(self) -> Key | None:
-        """Key; None if the record has none."""
-        record = self._record
-        if isinstance(record, Record):
-            return cast("Key | None", record.key)
-        key: Key | None = record.key
-        return key
-
-    @property
-    def value(self) -> Value | None:
-        """Value; None for a tombstone."""
-        record = self._record
-        if isinstance(record, Record):
-            return cast("Value | None", record.value)
-        value: Value | None = record.value
-        return value
-
-    @property
-    def headers(self) -> list[tuple[str, bytes | None]]:
-        """Headers in their order, as pairs of a name and bytes; a name may come twice."""
-        headers: list[tuple[str, bytes | None]] = self._record.headers
-        return headers
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, ConsumerRecord)
-            and self.partition == other.partition
-            and self.topic == other.topic
-            and bool(self._record == other._record)
-        )
-
-    def __hash__(self) -> int:
-        return hash(self._record)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return ConsumerRecord, (self.topic, self.partition, self._record)
-
-    def __repr__(self) -> str:
-        return f"ConsumerRecord({self.topic} [{self.partition}] at {self.offset}, {self.value!r})"
 
 
 class HandedOut:
     """The groups of one poll, and how far they were yielded.  Any: the face knows the classes of
-    keys and values."""
+    records, which have their topic and partition."""
 
-    __slots__ = ("_current", "_opened", "group", "groups", "is_over", "record")
+    __slots__ = ("_current", "_first_offset", "_records", "group", "groups", "is_over", "record")
 
     def __init__(self, groups: list[Any]) -> None:
         # Of class RecordGroup.
@@ -105,10 +27,12 @@ class HandedOut:
         self.is_over = False
         # The first record that whoever reads still works on.
         self._current = 0
-        # The group that is being yielded; None: the next one begins.
-        self._opened: OpenedGroup | None = None
+        # Those of the group that is being yielded; None: the next one begins.
+        self._records: list[Any] | None = None
+        # Where that group begins: whoever was given the group may take records out of its list.
+        self._first_offset = -1
 
-    def records(self) -> Iterator[ConsumerRecord[Any, Any]]:
+    def records(self) -> Iterator[Any]:
         """Iterate over the records one by one, until they are given back."""
         return RecordIterator(self)
 
@@ -116,19 +40,19 @@ class HandedOut:
         """Iterate over the groups, until they are given back."""
         return GroupIterator(self)
 
-    def next_record(self) -> ConsumerRecord[Any, Any] | None:
+    def next_record(self) -> Any:
         """Return the next record; None: there is none, or they were given back."""
         while not self.is_over:
-            opened = self._opened
-            if opened is None:
-                opened = self._open()
-                if opened is None:
+            records = self._records
+            if records is None:
+                records = self._open()
+                if records is None:
                     return None
             place = self.record
-            if place < len(opened.records):
+            if place < len(records):
                 self._current = place
                 self.record = place + 1
-                return ConsumerRecord(opened.topic, opened.partition, opened.records[place])
+                return records[place]
             self._close()
         return None
 
@@ -136,24 +60,26 @@ class HandedOut:
         """Return the next group; None: there is none, or they were given back."""
         if self.is_over:
             return None
-        if self._opened is not None:
+        if self._records is not None:
             self._close()
-        opened = self._open()
-        if opened is None:
+        records = self._open()
+        if records is None:
             return None
         self._current = 0
-        self.record = len(opened.records)
+        self._first_offset = records[0].offset
+        self.record = len(records)
         return self.groups[self.group]
 
-    def _open(self) -> OpenedGroup | None:
+    def _open(self) -> list[Any] | None:
         if self.group >= len(self.groups):
             return None
-        topic, partition, records = self.groups[self.group]
-        self._opened = opened = OpenedGroup(topic, partition, records)
-        return opened
+        records: list[Any] = self.groups[self.group].records
+        self._records = records
+        return records
 
     def _close(self) -> None:
-        self._opened = None
+        self._records = None
+        self._first_offset = -1
         self.group += 1
         self.record = 0
 
@@ -162,8 +88,9 @@ class HandedOut:
         yielded last is not finished, what came before it is."""
         self.is_over = True
         for place in range(len(self.groups) - 1, -1, -1):
-            topic, partition, records = self.groups[place]
-            position = positions.get((topic, partition))
+            group = self.groups[place]
+            records: list[Any] = group.records
+            position = positions.get((group.topic, group.partition))
             if position is None:
                 continue
             if place < self.group:
@@ -172,21 +99,12 @@ class HandedOut:
                 position.give_back(records)
             else:
                 position.give_back(records[self.record :])
-                if self.record > 0:
+                if self._first_offset >= 0:
+                    position.finish(self._first_offset)
+                elif self.record > 0:
                     position.finish(records[self._current].offset)
         self.groups = []
-        self._opened = None
-
-
-class OpenedGroup:
-    """Parts of the group that is being yielded."""
-
-    __slots__ = ("partition", "records", "topic")
-
-    def __init__(self, topic: str, partition: int, records: list[Any]) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.records = records
+        self._records = None
 
 
 class RecordIterator:
@@ -200,7 +118,7 @@ class RecordIterator:
     def __iter__(self) -> RecordIterator:
         return self
 
-    def __next__(self) -> ConsumerRecord[Any, Any]:
+    def __next__(self) -> Any:
         record = self._handed_out.next_record()
         if record is None:
             raise StopIteration

@@ -6,7 +6,7 @@ an offset or an error; leaders that moved and pauses are dealt with here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeVar
 
 from tarry.base.errors import NONE
@@ -16,7 +16,7 @@ from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.operation import Operation, Operations
 from tarry.client.core.refresh import Refresh
-from tarry.client.errors import BrokerError
+from tarry.client.errors import broker_error
 from tarry.client.settings import READ_UNCOMMITTED
 from tarry.link.errors import ClientError
 from tarry.link.exchange import Exchange
@@ -63,10 +63,15 @@ Answerer = Callable[[TopicPartition, Answer, int], None]
 class Question:
     """Question about one partition's offset, kept until it is answered."""
 
-    def __init__(self, place: TopicPartition, timestamp: int, answer: Answerer) -> None:
+    def __init__(
+        self, place: TopicPartition, timestamp: int, answer: Answerer, version: int | None
+    ) -> None:
         self.place = place
         self.timestamp = timestamp
         self.answer = answer
+        # A newer version of metadata that lacks the partition answers the question; None: what is
+        # not there is waited for.
+        self.version = version
         self.is_in_flight = False
         self.retry_at_ms = 0
         self.failures = 0
@@ -91,10 +96,13 @@ class Lookup:
         self._questions: dict[Question, None] = {}
         self._retry = wake_up()
 
-    def ask(self, place: TopicPartition, timestamp: int, answer: Answerer) -> Question:
+    def ask(
+        self, place: TopicPartition, timestamp: int, answer: Answerer, *, waits: bool = True
+    ) -> Question:
         """Ask for the offset of one partition; `answer` is called once, unless the question is
-        cancelled before."""
-        question = Question(place, timestamp, answer)
+        cancelled before.  Unless it `waits`, a partition that is not there is UnknownTopic."""
+        version = None if waits else self.metadata.version
+        question = Question(place, timestamp, answer, version)
         self._questions[question] = None
         return question
 
@@ -117,14 +125,21 @@ class Lookup:
     def work(self, now_ms: int) -> None:
         """Send the questions whose leaders are known."""
         requests: dict[tuple[int, int], _ListOffsets] = {}
-        for question in self._questions:
+        for question in list(self._questions):
             if question.is_in_flight:
+                continue
+            if self._is_missing(question):
+                topic, partition = question.place
+                error = self.metadata.error_of(topic, now_ms, partition)
+                self.settle(question, error, now_ms)
                 continue
             if now_ms < question.retry_at_ms:
                 self.connections.tasks.schedule_earlier(self._retry, question.retry_at_ms)
                 continue
             leader = self.metadata.leader_of(*question.place)
             if leader is None:
+                # Another question may have ended the use of the topic.
+                self.metadata.track(question.place[0])
                 self.refresh.want(now_ms)
             else:
                 self._add(requests, leader.leader_id, question)
@@ -132,6 +147,25 @@ class Lookup:
             connection = self.connections.for_broker(leader_id)
             assert connection is not None
             connection.send(exchange, now_ms)
+
+    def _is_missing(self, question: Question) -> bool:
+        """Return true if the partition is not there, by metadata that is newer than the question
+        and that it does not outwait."""
+        metadata = self.metadata
+        if question.version is None or question.version == metadata.version:
+            return False
+        name, partition = question.place
+        if metadata.is_denied(name) or metadata.refusal(name) != NONE:
+            return True
+        topic = metadata.topic(name)
+        return topic is not None and partition not in topic.partitions
+
+    def untrack_missing(self, places: Iterable[TopicPartition], in_use: Iterable[str] = ()) -> None:
+        """Have topics that are not there asked for no more."""
+        kept = dict.fromkeys(in_use)
+        for name in dict.fromkeys(topic for topic, _ in places):
+            if name not in kept and self.metadata.is_denied(name):
+                self.metadata.untrack(name)
 
     def _add(
         self, requests: dict[tuple[int, int], _ListOffsets], leader_id: int, question: Question
@@ -174,7 +208,9 @@ class OffsetQuery(Operation[Offsets]):
         self.wanted = wanted
         self.answers: dict[TopicPartition, Answer] = {}
         self.lookup = lookup
-        self._questions = [lookup.ask(place, time, self._take) for place, time in wanted.items()]
+        self._questions = [
+            lookup.ask(place, time, self._take, waits=False) for place, time in wanted.items()
+        ]
 
     def _take(self, place: TopicPartition, answer: Answer, now_ms: int) -> None:
         self.answers[place] = answer
@@ -240,7 +276,7 @@ class _ListOffsets(Exchange[ListOffsetsResponse]):
         reaction = reactions.reaction_to(reactions.LOOKUP, code)
         if reaction == reactions.FAIL:
             name, partition = question.place
-            error = BrokerError(code, f"the offset of {name} [{partition}] cannot be looked up")
+            error = broker_error(code, f"the offset of {name} [{partition}] cannot be looked up")
             self.lookup.settle(question, error, now_ms)
             return
         if reaction == reactions.REFRESH:

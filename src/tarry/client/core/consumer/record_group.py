@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Protocol, overload, runtime_checkable
 
-from tarry.client.codecs import Key, Value
-
-KeyOut_co = TypeVar("KeyOut_co", covariant=True)
-ValueOut_co = TypeVar("ValueOut_co", covariant=True)
+from tarry.client.codecs import Key, KeyOut_co, Value, ValueOut_co
 
 
-class TypedRecord(Protocol[KeyOut_co, ValueOut_co]):
-    """Record in a RecordGroup: a `Record` with bytes, or what codecs made of one."""
+@runtime_checkable
+class ConsumerRecord(Protocol[KeyOut_co, ValueOut_co]):
+    """Record that a consumer hands out: a `Record` with bytes, or what codecs made of one."""
+
+    @property
+    def topic(self) -> str:
+        """Topic that it came from."""
+
+    @property
+    def partition(self) -> int:
+        """Partition that it came from."""
 
     @property
     def offset(self) -> int:
@@ -19,7 +26,8 @@ class TypedRecord(Protocol[KeyOut_co, ValueOut_co]):
 
     @property
     def timestamp(self) -> int:
-        """Time in milliseconds since 1970; -1: none."""
+        """Time in milliseconds since 1970, of the producer or, with
+        `message.timestamp.type=LogAppendTime`, of the append; -1: none."""
 
     @property
     def key(self) -> KeyOut_co | None:
@@ -34,9 +42,68 @@ class TypedRecord(Protocol[KeyOut_co, ValueOut_co]):
         """Headers in their order, as pairs of a name and bytes; a name may come twice."""
 
 
-class RecordGroup(NamedTuple, Generic[Key, Value]):
-    """Records of one partition in the order of their offsets."""
+# The name of ConsumerRecord when records of a poll did not know their topic.
+TypedRecord = ConsumerRecord
 
-    topic: str
-    partition: int
-    records: list[TypedRecord[Key, Value]]
+
+class RecordGroup(Sequence[ConsumerRecord[Key, Value]]):
+    """Records of one partition in the order of their offsets: a sequence of them, with the `topic`
+    and the `partition` that they came from.  `records` is the list of them.
+
+    `next_offset` is where reading goes on: behind the last record, and behind aborted records and
+    markers that follow it.
+    """
+
+    __slots__ = ("next_offset", "partition", "records", "topic")
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        records: list[ConsumerRecord[Key, Value]],
+        next_offset: int | None = None,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.records = records
+        if next_offset is None:
+            next_offset = records[-1].offset + 1 if records else -1
+        self.next_offset = next_offset
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[ConsumerRecord[Key, Value]]:
+        """Yield record after record."""
+        return iter(self.records)
+
+    @overload
+    def __getitem__(self, index: int) -> ConsumerRecord[Key, Value]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[ConsumerRecord[Key, Value]]: ...
+
+    def __getitem__(
+        self, index: int | slice
+    ) -> ConsumerRecord[Key, Value] | list[ConsumerRecord[Key, Value]]:
+        """Return the record at this place, or a list of records."""
+        return self.records[index]
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, RecordGroup)
+            and self.topic == other.topic
+            and self.partition == other.partition
+            and self.records == other.records
+            and self.next_offset == other.next_offset
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.topic, self.partition))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return RecordGroup, (self.topic, self.partition, self.records, self.next_offset)
+
+    def __repr__(self) -> str:
+        return f"<RecordGroup {self.topic} [{self.partition}], {len(self.records)} records>"

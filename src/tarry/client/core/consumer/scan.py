@@ -16,8 +16,8 @@ from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
 from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST, Answer
 from tarry.client.core.consumer.position import EPOCH_MAX, PartitionPosition
-from tarry.client.core.metadata import ZERO_ID
 from tarry.client.core.operation import Done, Operation, Wait
+from tarry.client.core.topic import ZERO_ID
 from tarry.client.errors import OffsetOutOfRange, TopicRecreated
 from tarry.client.offset_reset import RESET_NONE, parse_offset_reset
 from tarry.client.settings import ConsumerSettings

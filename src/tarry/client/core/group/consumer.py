@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from tarry.base.doors import Random
 from tarry.base.ids import TopicPartition
@@ -24,6 +24,7 @@ from tarry.client.core.group.assignment.assignors import choose_assignors
 from tarry.client.core.group.closing import Closing
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import EVENT_NAMES, LOST, REVOKED, GroupEvent
+from tarry.client.core.group.identity import GroupView
 from tarry.client.core.group.membership import FINDING, STATE_NAMES, Membership
 from tarry.client.core.group.offsets.commit import (
     Commit,
@@ -40,6 +41,8 @@ from tarry.client.core.group.offsets.committer import Committer, PendingCommit
 from tarry.client.core.group.offsets.requests import NO_OFFSET, CommittedOffset
 from tarry.client.core.group.offsets.what import (
     CommitWhat,
+    finish_before,
+    handed_out_offsets,
     offset_behind,
     offsets_behind,
     with_epochs,
@@ -48,7 +51,7 @@ from tarry.client.core.group.poll import Group, Poll
 from tarry.client.core.group.round import WHOEVER
 from tarry.client.core.group.topics import TopicSubscription
 from tarry.client.core.operation import UserEvent
-from tarry.client.errors import ConcurrentUse, NotSubscribed
+from tarry.client.errors import ClientClosed, ConcurrentUse, NotSubscribed
 from tarry.client.metrics import ConsumerMetrics, PlaceMetrics
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
@@ -58,21 +61,10 @@ log = logging.getLogger("tarry.client")
 
 UNKNOWN: Final = -1
 
+NOTHING_READ: Final = "nothing is subscribed or assigned: call subscribe or assign"
+
 # A user who polls again soon reads an answer himself, without a thread switch.
 GRACE_MS: Final = 50
-
-
-class GroupView(NamedTuple):
-    """View of a member's place in its group."""
-
-    group_id: str
-    member_id: str
-    generation_id: int
-    state: str
-    protocol: str
-    is_leader: bool
-    # Why the coordinator cannot be reached; empty if nothing seems wrong.
-    trouble: str = ""
 
 
 class GroupConsumerCore(ConsumerCore):
@@ -212,8 +204,16 @@ class GroupConsumerCore(ConsumerCore):
             position.seek(answer.offset, answer.leader_epoch)
             self.committer.committed[place] = answer.offset
 
+    @property
+    def reads_nothing(self) -> bool:
+        """True if nothing is subscribed or assigned, so that no poll ever brings a record."""
+        is_member = self.topics.is_subscribed or bool(self.membership.owned)
+        return not is_member and not self.fetcher.positions
+
     def trouble(self, now_ms: int) -> str:
         """Return also why the group's coordinator cannot be found or reached."""
+        if self.reads_nothing:
+            return NOTHING_READ
         trouble = super().trouble(now_ms)
         if trouble or not self.has_group:
             return trouble
@@ -260,6 +260,9 @@ class GroupConsumerCore(ConsumerCore):
         self, take: Callable[[int], list[Group]], timeout_ms: int, now_ms: int
     ) -> Poll[Group]:
         self.check_not_told("poll")
+        if self.operations.ends_ms is not None:
+            # A task that gave way before it polled may come behind the close of another.
+            raise ClientClosed("the client was closed")
         self._polled_ms = now_ms
         self.take_back()
         self.finish_handed_out()
@@ -272,6 +275,11 @@ class GroupConsumerCore(ConsumerCore):
                 commit = UnattendedCommit(self.finished_offsets(), "an automatic commit", group_id)
                 self._commit(commit, self.consumer_settings.api_timeout_ms, now_ms)
         return self.operations.begin(Poll(self, take), timeout_ms, now_ms)
+
+    def check_reads(self) -> None:
+        """Refuse to wait without an end for records that never come."""
+        if self.reads_nothing and not self.is_woken:
+            raise NotSubscribed(NOTHING_READ)
 
     def check_not_told(self, what: str) -> None:
         """Refuse what a user does inside a callback and may not."""
@@ -400,18 +408,11 @@ class GroupConsumerCore(ConsumerCore):
                 offsets[place] = offset_behind(position, position.finished)
         return offsets
 
-    def handed_out_offsets(self) -> dict[TopicPartition, CommittedOffset]:
-        """Return the offsets behind all records that were handed out."""
-        return {
-            place: offset_behind(position, position.position)
-            for place, position in self.fetcher.positions.items()
-            if position.position >= 0 and not position.is_void
-        }
-
     def begin_commit(self, what: CommitWhat, timeout_ms: int, now_ms: int) -> PendingCommit:
         """Commit behind this record, behind these records, at these offsets, or behind everything
         that was handed out."""
         commit = Commit(self._offsets_to_commit(what))
+        finish_before(commit.offsets, self.fetcher.positions)
         self._commit(commit, timeout_ms, now_ms)
         return self.operations.begin(PendingCommit(self.operations, commit), None, now_ms)
 
@@ -430,6 +431,7 @@ class GroupConsumerCore(ConsumerCore):
             commit = UnattendedCommit(offsets, "an asynchronous commit", group_id)
         else:
             commit = CommitWithCallback(offsets, callback, self.committer.outcomes)
+        finish_before(offsets, self.fetcher.positions)
         self._commit(commit, self.consumer_settings.api_timeout_ms, now_ms)
 
     def _offsets_to_commit(self, what: CommitWhat) -> dict[TopicPartition, CommittedOffset]:
@@ -437,7 +439,7 @@ class GroupConsumerCore(ConsumerCore):
         self._require_committing()
         self.take_back()
         if offsets is None:
-            return self.handed_out_offsets()
+            return handed_out_offsets(self.fetcher.positions)
         return with_epochs(what, offsets, self.fetcher.positions)
 
     def begin_committed(
@@ -455,15 +457,11 @@ class GroupConsumerCore(ConsumerCore):
 
     # --- The end
 
-    def begin_close(
-        self, timeout_ms: int, now_ms: int, *, leave: bool | None, is_finished: bool
-    ) -> Closing:
-        """Tell the user that the partitions go, commit what is finished (what was handed out is, or
-        not) and leave the group.  A static member leaves only if `leave` is true."""
+    def begin_close(self, timeout_ms: int, now_ms: int, *, leave: bool | None) -> Closing:
+        """Tell the user that the partitions go, commit what is finished and leave the group.  A
+        static member leaves only if `leave` is true."""
         self.check_not_told("close")
         self.take_back()
-        if is_finished:
-            self.finish_handed_out()
         closing = Closing(self, leaves=leave is not False, even_static=leave is True)
         self.operations.begin(closing, timeout_ms, now_ms)
         self.operations.ends_ms = now_ms + timeout_ms

@@ -16,7 +16,7 @@ from tarry.base import errors
 from tarry.client.core.connections import Connections
 from tarry.client.core.find_coordinator import coordinators_of, find_coordinator_request
 from tarry.client.core.group import reactions
-from tarry.client.core.metadata import BrokerMetadata
+from tarry.client.core.topic import BrokerMetadata
 from tarry.client.errors import BrokerError
 from tarry.link.errors import ClientError
 from tarry.link.events import Address

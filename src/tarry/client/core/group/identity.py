@@ -12,3 +12,16 @@ class GroupIdentity(NamedTuple):
     member_id: str
     instance_id: str | None
     generation_id: int
+
+
+class GroupView(NamedTuple):
+    """View of a member's place in its group."""
+
+    group_id: str
+    member_id: str
+    generation_id: int
+    state: str
+    protocol: str
+    is_leader: bool
+    # Why the coordinator cannot be reached; empty if nothing seems wrong.
+    trouble: str = ""

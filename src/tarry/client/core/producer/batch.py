@@ -189,6 +189,9 @@ class ProducerBatch:
     def _child(self, number: int, first: int) -> ProducerBatch:
         child = ProducerBatch(self.topic, self.partition, (*self.order, number), self.deadline_ms)
         child.last_error = self.last_error
+        # A half goes alone, as a repeated batch does.  Its records are in no log, since the whole
+        # was refused, so halves that were pipelined would lose nothing; but where one sequence was
+        # refused, those behind it are refused too, and each would cost a request.
         child.attempts = self.attempts
         child.was_sent = self.was_sent
         if self.base_sequence != UNSEQUENCED:
@@ -230,13 +233,20 @@ class RecordReceipt:
 
     A receipt equals itself and, when its record is done, its copies, which have no owner."""
 
-    __slots__ = ("_batch", "_place", "_was_asked", "timestamp")
+    __slots__ = ("_batch", "_place", "_timestamp", "_was_asked")
 
     def __init__(self, batch: ProducerBatch, place: int, timestamp: int) -> None:
         self._batch = batch
         self._place = place
         self._was_asked = False
-        self.timestamp = timestamp
+        self._timestamp = timestamp
+
+    @property
+    def timestamp(self) -> int:
+        """Time in milliseconds since 1970: the record's own, or that of its append, which a broker
+        tells where `message.timestamp.type` is LogAppendTime."""
+        append_time_ms = self.batch.append_time_ms
+        return append_time_ms if append_time_ms >= 0 else self._timestamp
 
     @property
     def owner(self) -> object:
@@ -283,7 +293,7 @@ class RecordReceipt:
 
     def __hash__(self) -> int:
         # What does not change when the record is done.
-        return hash((self.topic, self.partition, self.timestamp))
+        return hash((self.topic, self.partition, self._place))
 
     def __reduce__(self) -> tuple[object, ...]:
         if not self.is_done:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from tarry.client.core.producer.batch import Delivery, ProducerBatch, RecordReceipt
+
+NOBODY: Final = -1
 
 
 class Deliveries:
@@ -20,6 +22,8 @@ class Deliveries:
         self._due: deque[Delivery] = deque()
         # A call that was taken has not returned yet.
         self._is_calling = False
+        # The thread that makes the calls, one after the other.
+        self._caller = NOBODY
 
     @property
     def are_due(self) -> bool:
@@ -50,6 +54,16 @@ class Deliveries:
             batch.expected = [delivery]
         else:
             batch.expected.append(delivery)
+
+    def may_call(self, thread: int) -> bool:
+        """Return whether this thread may make the calls: not while another one makes them, which
+        takes whatever is due then."""
+        return not self._is_calling or self._caller == thread
+
+    def take_for(self, thread: int) -> Delivery | None:
+        """Take the next call for a thread that `may_call`."""
+        self._caller = thread
+        return self.take()
 
     def take(self) -> Delivery | None:
         """Take the next call; None: there is none, and the one before has returned."""

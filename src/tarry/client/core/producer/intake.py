@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from tarry.client.core.metadata import Metadata, Topic
+from tarry.client.core.metadata import Metadata
 from tarry.client.core.producer.accumulator import Accumulator, record_size
 from tarry.client.core.producer.batch import ProducerBatch
 from tarry.client.core.producer.partitioner import ANY_PARTITION, Partitioner
 from tarry.client.core.producer.queue import PartitionQueue
+from tarry.client.core.topic import Topic
 from tarry.client.errors import UnknownTopic
 from tarry.records.builder import Headers
 

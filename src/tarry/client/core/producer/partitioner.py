@@ -15,7 +15,7 @@ from librt.strings import read_i32_le
 from mypy_extensions import i64
 
 from tarry.base.doors import Random
-from tarry.client.core.metadata import NO_LEADER, Topic
+from tarry.client.core.topic import NO_LEADER, Topic
 from tarry.client.errors import PartitionerFailed
 from tarry.client.settings import PartitionFunction
 

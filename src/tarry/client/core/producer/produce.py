@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base.errors import NETWORK_EXCEPTION
 from tarry.base.ids import TopicPartition
-from tarry.client.core.metadata import ZERO_ID, LeaderHint, brokers_of, leader_hint
+from tarry.client.core.metadata import LeaderHint, leader_hint
 from tarry.client.core.producer.batch import ProducerBatch
 from tarry.client.core.producer.queue import PartitionQueue
+from tarry.client.core.topic import ZERO_ID, brokers_of
 from tarry.link.errors import ClientError
 from tarry.link.exchange import VERSION_UNLIMITED, Exchange
 from tarry.protocol import api_keys

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tarry.client.core.metadata import Topic
 from tarry.client.core.producer.accumulator import Accumulator
 from tarry.client.core.producer.batch import OFFSET_UNKNOWN, ProducerBatch
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.core.producer.partitioner import ANY_PARTITION
+from tarry.client.core.topic import Topic
 from tarry.client.errors import UnknownTopic
 from tarry.link.errors import ClientError
 from tarry.records.from_columns import HEAD_BYTES_MAX, RecordRows, append_rows

@@ -17,7 +17,7 @@ from tarry.client.core.producer.latencies import Latencies
 from tarry.client.core.producer.produce import BatchAnswer, ProduceExchange
 from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.core.refresh import HOPS_MAX, Refresh
-from tarry.client.errors import BrokerError, ProducerFailed, RecordTooLarge
+from tarry.client.errors import BrokerError, ProducerFailed, RecordTooLarge, broker_error
 from tarry.client.settings import ProducerSettings
 from tarry.link.errors import ClientError
 
@@ -271,7 +271,7 @@ class Sender:
         """Fail the single records that the broker refuses, and send the others again."""
         self.settled += 1
         flaws: dict[int, ClientError] = {
-            place: BrokerError(answer.error_code, f"{queue.topic} [{queue.partition}]: {sentence}")
+            place: broker_error(answer.error_code, f"{queue.topic} [{queue.partition}]: {sentence}")
             for place, sentence in answer.record_errors
             if 0 <= place < batch.count
         }
@@ -295,4 +295,4 @@ class Sender:
 
 def _error_of(queue: PartitionQueue, answer: BatchAnswer) -> BrokerError:
     sentence = answer.message or "the broker refused the records"
-    return BrokerError(answer.error_code, f"{queue.topic} [{queue.partition}]: {sentence}")
+    return broker_error(answer.error_code, f"{queue.topic} [{queue.partition}]: {sentence}")

@@ -9,8 +9,8 @@ from tarry.base.errors import NONE, CorruptData
 from tarry.base.ids import TopicPartition
 from tarry.client.core.consumer.fetch_exchange import VERSION_WITH_IDS
 from tarry.client.core.consumer.lookup import CONSUMER_ID
-from tarry.client.core.metadata import ZERO_ID
-from tarry.client.errors import BrokerError, CorruptRecords
+from tarry.client.core.topic import ZERO_ID
+from tarry.client.errors import BrokerError, CorruptRecords, broker_error
 from tarry.link.errand import Call
 from tarry.link.errors import ClientError
 from tarry.link.exchange import VERSION_UNLIMITED
@@ -117,7 +117,7 @@ class FetchHeaders(Call[FetchResponse, dict[TopicPartition, SeenRange | ClientEr
                     continue
                 if one.error_code != NONE:
                     sentence = f"{name} [{place[1]}] cannot be read back"
-                    found[place] = BrokerError(one.error_code, sentence)
+                    found[place] = broker_error(one.error_code, sentence)
                     continue
                 records = one.records
                 # A ChunkList is what a broker sends, never what is decoded.

@@ -10,10 +10,10 @@ from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.brokers import ReadCluster, View
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import by_topic
-from tarry.client.core.metadata import NO_LEADER
 from tarry.client.core.producer.identity import InitProducerId
 from tarry.client.core.publisher.look_back import FetchHeaders, SeenRange
 from tarry.client.core.publisher.send import REFUSED, UNCLEAR, SendBatches, SendOutcome
+from tarry.client.core.topic import NO_LEADER
 from tarry.client.errors import BrokerError, TopicRecreated, UnknownTopic
 from tarry.link.errand import Outcomes, Steps, until_settled
 from tarry.link.errors import ClientError, TimedOut

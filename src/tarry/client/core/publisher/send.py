@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 from tarry.base.errors import NONE, UNKNOWN_PRODUCER_ID
 from tarry.base.ids import TopicPartition
 from tarry.client.core import reactions
-from tarry.client.core.metadata import ZERO_ID, brokers_of, leader_hint
+from tarry.client.core.metadata import leader_hint
 from tarry.client.core.producer.produce import VERSION_WITH_IDS, BatchAnswer
-from tarry.client.errors import BrokerError
+from tarry.client.core.topic import ZERO_ID, brokers_of
+from tarry.client.errors import broker_error
 from tarry.link.errand import Call
 from tarry.link.errors import ClientError
 from tarry.link.exchange import VERSION_UNLIMITED
@@ -107,7 +108,7 @@ def _outcome(place: TopicPartition, answer: BatchAnswer) -> SendOutcome:
     sentence = answer.message or "the broker refused the records"
     if answer.record_errors:
         sentence = answer.record_errors[0][1]
-    error = BrokerError(code, f"{place[0]} [{place[1]}]: {sentence}")
+    error = broker_error(code, f"{place[0]} [{place[1]}]: {sentence}")
     reaction = reactions.reaction_to(reactions.PRODUCE, code)
     if reaction == reactions.RENUMBER:
         kind = FORGOTTEN if code == UNKNOWN_PRODUCER_ID else OUT_OF_ORDER

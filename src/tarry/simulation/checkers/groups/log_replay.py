@@ -16,14 +16,14 @@ from typing import Final
 from tarry.base import errors
 from tarry.broker.broker import Broker
 from tarry.broker.coordinator.groups.shard import GroupShard
+from tarry.group.classic.records import GroupMetadata, GroupTombstone
+from tarry.group.classic.state import ClassicGroup
+from tarry.group.offsets.records import OffsetTombstone
 from tarry.group.records import (
     NO_TIMESTAMP,
     GroupRecord,
-    GroupTombstone,
-    OffsetTombstone,
-    decode_record,
 )
-from tarry.group.state import Groups, GroupState
+from tarry.group.state import Groups, GroupState, Kinds
 from tarry.log.log import Log
 from tarry.log.segment import LOG_SUFFIX
 from tarry.records.batch import decode_batch_header
@@ -43,10 +43,10 @@ _RECORD_BYTES_MAX: Final = 1 << 20
 class _Replica:
     """Groups of one partition as its log has them."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, kinds: Kinds) -> None:
         # Another one has the place of this one if its topic was deleted and made again.
         self.log = log
-        self.groups = Groups()
+        self.groups = Groups(kinds)
         self.end_offset = -1
         # Nothing was read yet: what comes is as old as the log.
         self.is_new = True
@@ -100,7 +100,7 @@ class LogReplay:
         is_same = replica is not None and replica.log is log
         if replica is None or not is_same or not _has_only_grown(replica.segments, segments):
             self.replays += 1
-            replica = self._replicas[index] = _Replica(log)
+            replica = self._replicas[index] = _Replica(log, shard.groups.kinds)
             replica.end_offset = log.log_start_offset
         high_watermark = shard.runtime.partition.high_watermark
         sentence = ""
@@ -133,7 +133,7 @@ class LogReplay:
             self._note_expiry(record, turn)
             return ""
         since_ms = committed.commit_timestamp_ms
-        recorded = group.recorded
+        recorded = _recorded(group)
         if recorded is not None and recorded.protocol_type and not recorded.members:
             # KIP-211: in a group that members have used it counts from when the last one went.
             since_ms = recorded.state_timestamp_ms
@@ -184,7 +184,7 @@ class LogReplay:
                     continue
                 for found in decode_records(batch, size_max=_RECORD_BYTES_MAX):
                     assert found.key is not None
-                    record = decode_record(found.key, found.value)
+                    record = replica.groups.kinds.decode(found.key, found.value)
                     if record is not None:
                         yield record, found.timestamp
 
@@ -216,12 +216,12 @@ def _differences(shard: GroupShard, replica: _Replica) -> list[str]:
     for group_id in dict.fromkeys([*live, *durable]):
         there = live.get(group_id)
         logged = durable.get(group_id)
-        recorded = None if there is None else there.recorded
+        recorded = _recorded(there)
         offsets = {} if there is None else there.offsets
-        if recorded != (None if logged is None else logged.recorded):
+        if recorded != _recorded(logged):
             return [
                 f"group {group_id} is {recorded} in the broker, and the log of {name} says "
-                f"{None if logged is None else logged.recorded}"
+                f"{_recorded(logged)}"
             ]
         if offsets != ({} if logged is None else logged.offsets):
             return [
@@ -229,3 +229,7 @@ def _differences(shard: GroupShard, replica: _Replica) -> list[str]:
                 f"{name} says {None if logged is None else logged.offsets}"
             ]
     return []
+
+
+def _recorded(group: GroupState | None) -> GroupMetadata | None:
+    return group.recorded if isinstance(group, ClassicGroup) else None

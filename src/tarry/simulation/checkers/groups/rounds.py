@@ -2,8 +2,8 @@
 
 A round that works and has nothing on its way to the log is what its record says; who is watched is
 a member or an id that was given out, each of them once; nobody is kept for ever; a join phase does
-not end before its time while such an id is open; and when the broker's own process was stopped,
-everybody has a whole session before him.
+not end before its time while such an id is open, and ends when all have joined; and when the
+broker's own process was stopped, everybody has a whole session before him.
 """
 
 from __future__ import annotations
@@ -12,13 +12,20 @@ from tarry.base import errors
 from tarry.broker.broker import Broker
 from tarry.broker.coordinator.groups.sessions import DelayedHeartbeat
 from tarry.broker.coordinator.groups.shard import GroupShard
-from tarry.group.round import (
+from tarry.group.classic.round import (
     COMPLETING_REBALANCE,
     PREPARING_REBALANCE,
     STABLE,
     GroupRound,
 )
-from tarry.group.state import GroupState
+from tarry.group.classic.state import JOIN, SYNC, ClassicGroup
+
+
+def classic_round(shard: GroupShard, group_id: str) -> GroupRound:
+    """Return the round of a classic group."""
+    group = shard.group(group_id)
+    assert isinstance(group, ClassicGroup)
+    return group.round
 
 
 class RoundChecker:
@@ -46,6 +53,7 @@ class RoundChecker:
             if shard.runtime.error_code != errors.NONE:
                 continue
             for group_id, group in shard.groups.by_id.items():
+                assert isinstance(group, ClassicGroup)
                 self._before[group_id] = group.round
                 sentence = wrong_with_round(group) or _wrong_with_operations(shard, group)
                 earlier = before.get(group_id)
@@ -63,7 +71,7 @@ class RoundChecker:
         return []
 
 
-def wrong_with_round(group: GroupState) -> str:
+def wrong_with_round(group: ClassicGroup) -> str:
     """Return a sentence about the first invariant of the round that does not hold, or ""."""
     now = group.round
     for name, named in (
@@ -86,6 +94,8 @@ def wrong_with_round(group: GroupState) -> str:
             return f"sync deadline {now.sync_deadline_ms}, and not synced are {list(now.unsynced)}"
     elif now.syncs:
         return f"syncs wait in phase {now.phase}"
+    if waits_in_vain(group):
+        return waits_in_vain(group)
     watched = [*now.members, *now.pending_members]
     if sorted(group.heartbeats) != sorted(watched):
         return f"sessions of {sorted(group.heartbeats)}, and there are {sorted(watched)}"
@@ -97,7 +107,17 @@ def wrong_with_round(group: GroupState) -> str:
     return ""
 
 
-def _wrong_with_record(group: GroupState) -> str:
+def waits_in_vain(group: ClassicGroup) -> str:
+    """Return what members of a group wait for though it is known, or ""."""
+    now = group.round
+    if now.phase == PREPARING_REBALANCE and not now.is_initial and now.has_everyone_joined():
+        return f"all of {list(now.members)} have joined, and the join phase goes on"
+    if now.phase == STABLE and now.syncs:
+        return f"{list(now.syncs)} wait for an assignment that is known"
+    return ""
+
+
+def _wrong_with_record(group: ClassicGroup) -> str:
     now = group.round
     recorded = group.recorded
     if recorded is None:
@@ -119,11 +139,11 @@ def _wrong_with_record(group: GroupState) -> str:
 
 def _waiting_groups(shard: GroupShard) -> list[str]:
     """Return the groups in which something waits."""
-    kinds = (shard.joins, shard.syncs, shard.sessions)
+    kinds = (*shard.phases.values(), shard.sessions)
     return [each.group_id for kind in kinds for each in kind.operations.values()]
 
 
-def _wrong_with_operations(shard: GroupShard, group: GroupState) -> str:
+def _wrong_with_operations(shard: GroupShard, group: ClassicGroup) -> str:
     """Check that the operations in the purgatories are those that the group waits for."""
     group_id = group.group_id
     now = group.round
@@ -137,16 +157,16 @@ def _wrong_with_operations(shard: GroupShard, group: GroupState) -> str:
     ]
     if sorted(watched) != sorted(expected):
         return f"heartbeat operations of {sorted(watched)}, and watched are {sorted(expected)}"
-    has_join = group_id in shard.joins.operations
+    has_join = group_id in shard.phases[JOIN].operations
     if has_join != (now.join_deadline_ms is not None):
         return f"join operation: {has_join}, and join deadline {now.join_deadline_ms}"
-    has_sync = group_id in shard.syncs.operations
+    has_sync = group_id in shard.phases[SYNC].operations
     if has_sync != (now.sync_deadline_ms is not None):
         return f"sync operation: {has_sync}, and sync deadline {now.sync_deadline_ms}"
     return ""
 
 
-def _wrong_with_sessions(group: GroupState, now_ms: int) -> str:
+def _wrong_with_sessions(group: ClassicGroup, now_ms: int) -> str:
     now = group.round
     for member_id, heartbeat in group.heartbeats.items():
         member = now.members.get(member_id)

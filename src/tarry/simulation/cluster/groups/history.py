@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base.ids import TopicPartition
-from tarry.cluster.etcd_store import ANSWER_MS_MAX
+from tarry.cluster.etcd.etcd_store import ANSWER_MS_MAX
 from tarry.partition.followers import TURNED_TO_MS
 from tarry.simulation.product.history import ProductHistory
 

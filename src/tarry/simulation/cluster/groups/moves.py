@@ -5,11 +5,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tarry.base import errors
+from tarry.broker.replication.leader import REST_LOOK_MS
+from tarry.group.classic.state import ClassicGroup
 from tarry.protocol import api_keys
 from tarry.simulation.broker_node import BrokerNode, NodeObserver
 from tarry.simulation.checkers.groups.log_replay import LogReplay
+from tarry.simulation.checkers.groups.rounds import waits_in_vain
 from tarry.simulation.cluster.groups.history import MovedGroup
 from tarry.simulation.cluster.groups.scenario import GROUP
+from tarry.simulation.cluster.remaker import MADE_AGAIN
 from tarry.simulation.groups.history import GroupHistory
 
 if TYPE_CHECKING:
@@ -28,6 +33,8 @@ class CoordinatorWatch(NodeObserver):
         self.moves = 0
         self._group = group
         self._coordinators: dict[str, bool] = {}
+        # By broker: since when it may not act for any group that it has, by its own clock.
+        self._resting_ms: dict[str, int] = {}
         self._replays: dict[str, LogReplay] = {}
 
     def on_life_begins(self, node: BrokerNode) -> None:
@@ -35,6 +42,7 @@ class CoordinatorWatch(NodeObserver):
         if replay is not None:
             replay.on_life_begins()
         self._coordinators[node.name] = False
+        self._resting_ms.pop(node.name, None)
         self._group.note_loading(node.name, node.world.agenda.now_ms, is_loading=False)
 
     def after_turn(self, node: BrokerNode) -> None:
@@ -44,7 +52,7 @@ class CoordinatorWatch(NodeObserver):
             return
         replay = self._replays.get(node.name)
         if replay is None:
-            replay = self._replays[node.name] = LogReplay(node.disk, GroupHistory(), _is_kept)
+            replay = self._replays[node.name] = LogReplay(node.disk, GroupHistory(), _is_deleted)
         # It may have got a new one.
         replay.disk = node.disk
         replay.forget_others(broker)
@@ -52,6 +60,7 @@ class CoordinatorWatch(NodeObserver):
         if not broker.groups.has_work_left():
             for sentence in replay.after_turn(broker, node.network.turn):
                 self._violate(f"{node.name}: {sentence}")
+            self._check_rounds(node, broker)
         shard = broker.groups.shard_of(GROUP)
         is_coordinator = shard is not None
         is_loading = shard is not None and shard.runtime.is_loading()
@@ -61,6 +70,7 @@ class CoordinatorWatch(NodeObserver):
         self._coordinators[node.name] = is_coordinator
         if not broker.groups.shards:
             self._check_nothing_waits(node, broker)
+        self._check_who_rests(node, broker)
         for socket in node.network.sockets():
             if socket.has_surplus_answer:
                 self._violate(f"{node.name} answers more often than it was asked")
@@ -77,6 +87,31 @@ class CoordinatorWatch(NodeObserver):
                     f"a request with API key {head.api_key} waits at {node.name}, which does not "
                     "coordinate its group"
                 )
+
+    def _check_rounds(self, node: BrokerNode, broker: Broker) -> None:
+        """Check that nobody waits for a round or an assignment that is there."""
+        for shard in broker.groups.shards.values():
+            if shard.runtime.error_code == errors.NONE:
+                for group_id, group in shard.groups.by_id.items():
+                    assert isinstance(group, ClassicGroup)
+                    sentence = waits_in_vain(group)
+                    if sentence:
+                        self._violate(f"{node.name}: group {group_id}: {sentence}")
+
+    def _check_who_rests(self, node: BrokerNode, broker: Broker) -> None:
+        """Check that a broker lets nobody wait for groups that another one may coordinate."""
+        shards = broker.groups.shards.values()
+        if not shards or not all(shard.runtime.rests() for shard in shards):
+            self._resting_ms.pop(node.name, None)
+            return
+        now_ms = node.clock.own_ms
+        if now_ms - self._resting_ms.setdefault(node.name, now_ms) <= REST_LOOK_MS:
+            return
+        if broker.groups.waiting:
+            self._violate(
+                f"{broker.groups.waiting} requests wait at {node.name}, which may not act for "
+                "their groups any more"
+            )
 
     def _check_nothing_waits(self, node: BrokerNode, broker: Broker) -> None:
         for purgatory in broker.parts.purgatories():
@@ -95,5 +130,5 @@ class CoordinatorWatch(NodeObserver):
             self.violations.append(sentence)
 
 
-def _is_kept(topic: str) -> bool:
-    return False
+def _is_deleted(topic: str) -> bool:
+    return topic == MADE_AGAIN

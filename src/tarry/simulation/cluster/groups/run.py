@@ -11,14 +11,15 @@ from typing import Final
 from tarry.base.ids import TopicPartition
 from tarry.broker.broker import Broker
 from tarry.client.settings import SettingValue
-from tarry.group.round import STABLE
-from tarry.simulation.cluster.faulty_cluster import CLIENT_SETTINGS, TOPIC, FaultyCluster
+from tarry.group.classic.round import STABLE
+from tarry.simulation.checkers.groups.rounds import classic_round
+from tarry.simulation.cluster.faulty_cluster import TOPIC, FaultyCluster
 from tarry.simulation.cluster.groups import scenario as kinds
 from tarry.simulation.cluster.groups.history import MovedGroup, MovedOffset
 from tarry.simulation.cluster.groups.member import OverheardMember
 from tarry.simulation.cluster.groups.moves import GROUP_PURGATORIES, CoordinatorWatch
 from tarry.simulation.cluster.groups.scenario import GROUP, ClusterGroupsScenario
-from tarry.simulation.cluster.groups.visitor import OffsetsVisitor
+from tarry.simulation.cluster.groups.visitor import MadeTopicVisitor, OffsetsVisitor
 from tarry.simulation.cluster.results import check_promises, records_of
 from tarry.simulation.product.checkers import check_members
 from tarry.simulation.trace import Trace
@@ -40,8 +41,8 @@ class ClusterGroupsRun(FaultyCluster):
 
     scenario: ClusterGroupsScenario
 
-    def __init__(self, seed: int, trace: Trace | None = None) -> None:
-        super().__init__(seed, trace, ClusterGroupsScenario)
+    def __init__(self, seed: int, trace: Trace | None = None, *, setting: str = "") -> None:
+        super().__init__(seed, trace, ClusterGroupsScenario, setting)
         # No log of a run is long enough to be compacted.
         self.checker.looks_at_compacted = True
         self.group = MovedGroup(self.history)
@@ -60,13 +61,18 @@ class ClusterGroupsRun(FaultyCluster):
             context = self.visitor_context(node)
             name = f"visitor{node.broker_id}"
             OffsetsVisitor(context, name, self.context, self.offset, TOPIC).start()
+            if self.scenario.is_of_disks:
+                MadeTopicVisitor(context, f"made-{name}", self.context, node).start()
         # The group is there when faults begin; else few would strike one.
         end_ms = world.agenda.now_ms + _FIRST_ROUND_MS_MAX
         world.run_until(end_ms, lambda: any(member.owned for member in self.members))
 
     def _add_member(self) -> None:
         self._members_made += 1
-        settings: dict[str, SettingValue] = {**CLIENT_SETTINGS, **self.scenario.member_settings}
+        settings: dict[str, SettingValue] = {
+            **self.client_settings,
+            **self.scenario.member_settings,
+        }
         self.members.append(
             OverheardMember(
                 self.world,
@@ -130,7 +136,7 @@ class ClusterGroupsRun(FaultyCluster):
             return [f"group {GROUP} has {len(coordinators)} coordinators"]
         shard = coordinators[0].groups.shard_of(GROUP)
         assert shard is not None
-        now = shard.group(GROUP).round
+        now = classic_round(shard, GROUP)
         members = self.living_members()
         ids = sorted(member.consumer_core.membership.member_id for member in members)
         if now.phase != STABLE or sorted(now.members) != ids:

@@ -26,7 +26,9 @@ from tarry.protocol.messages.offset_fetch import (
 )
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.simulated_client import Delay, Query, RunClient, Script
+from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.cluster.groups.history import MovedOffset
+from tarry.simulation.cluster.remaker import MADE_AGAIN
 
 # It has no members.
 VISITED_GROUP: Final = "visited"
@@ -40,7 +42,6 @@ _PASSING: Final = (
     errors.NOT_COORDINATOR,
     errors.COORDINATOR_LOAD_IN_PROGRESS,
     errors.COORDINATOR_NOT_AVAILABLE,
-    errors.REQUEST_TIMED_OUT,
     # Not every broker has heard of the topic.
     errors.UNKNOWN_TOPIC_OR_PARTITION,
 )
@@ -69,7 +70,8 @@ class OffsetsVisitor(RunClient):
         seen = self._offset.begin(self.name, self.context.clock.now_ms)
         partitions = [OffsetCommitRequestPartition(0, seen.number, -1, "")]
         request = OffsetCommitRequest(
-            group_id=VISITED_GROUP, topics=[OffsetCommitRequestTopic(self._topic, partitions)]
+            group_id=VISITED_GROUP,
+            topics=[OffsetCommitRequestTopic(self._topic, partitions=partitions)],
         )
         query = Query(
             api_keys.OFFSET_COMMIT,
@@ -89,7 +91,7 @@ class OffsetsVisitor(RunClient):
 
     def _read(self) -> Script:
         sent_ms = self.context.clock.now_ms
-        topics = [OffsetFetchRequestTopics(self._topic, [0])]
+        topics = [OffsetFetchRequestTopics(self._topic, partition_indexes=[0])]
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(VISITED_GROUP, topics=topics)])
         outcome = yield Query(
             api_keys.OFFSET_FETCH, _FETCH_VERSION, request, decode_offset_fetch_response
@@ -111,3 +113,74 @@ class OffsetsVisitor(RunClient):
     def _check_error(self, what: str, code: int) -> None:
         if code not in _PASSING:
             self.context.history.violate(f"{self.name} asks for {what} and gets {error_name(code)}")
+
+
+class MadeTopicVisitor(RunClient):
+    """Visitor that commits offsets of the topic that is made again and again, and reads them.
+
+    What its broker's metadata knows has offsets there, whether the broker has its logs or not.
+    """
+
+    def __init__(self, context: RunContext, name: str, run: RunContext, node: ClusterNode) -> None:
+        super().__init__(context, name, run)
+        self._node = node
+        # Answers that were looked at, so that a test knows that there were some.
+        self.compared = 0
+
+    def script(self) -> Script:
+        random = self.context.random
+        while not self.run.is_quiet:
+            yield Delay(1 + random.randrange(_PAUSE_MS_MAX))
+            known = self._known()
+            if known is not None:
+                yield from self._commit(known, random.randrange(known[2]))
+
+    def _known(self) -> tuple[int, bytes, int] | None:
+        """Return the broker's life, and the topic's id and partitions as the broker knows it."""
+        broker = self._node.broker
+        topic = None if broker is None else broker.cluster.topic(MADE_AGAIN)
+        return None if topic is None else (self._node.life, topic.topic_id, len(topic.partitions))
+
+    def _commit(self, known: tuple[int, bytes, int], index: int) -> Script:
+        partitions = [OffsetCommitRequestPartition(index, 1, -1, "")]
+        outcome = yield Query(
+            api_keys.OFFSET_COMMIT,
+            _COMMIT_VERSION,
+            OffsetCommitRequest(
+                group_id=VISITED_GROUP,
+                topics=[OffsetCommitRequestTopic(MADE_AGAIN, partitions=partitions)],
+            ),
+            decode_offset_commit_response,
+            _COMMIT_MS,
+        )
+        if outcome is None or not isinstance(outcome.answer, OffsetCommitResponse):
+            return
+        code = outcome.answer.topics[0].partitions[0].error_code
+        if self._known() != known:
+            return
+        self.compared += 1
+        if code == errors.UNKNOWN_TOPIC_OR_PARTITION:
+            self._violate(index, "refuses a commit")
+        elif code == errors.NONE:
+            yield from self._read(known, index)
+
+    def _read(self, known: tuple[int, bytes, int], index: int) -> Script:
+        topics = [OffsetFetchRequestTopics(MADE_AGAIN, partition_indexes=[index])]
+        outcome = yield Query(
+            api_keys.OFFSET_FETCH,
+            _FETCH_VERSION,
+            OffsetFetchRequest(groups=[OffsetFetchRequestGroup(VISITED_GROUP, topics=topics)]),
+            decode_offset_fetch_response,
+        )
+        if outcome is None or not isinstance(outcome.answer, OffsetFetchResponse):
+            return
+        group = outcome.answer.groups[0]
+        if self._known() != known or group.error_code != errors.NONE:
+            return
+        if group.topics[0].partitions[0].committed_offset < 0:
+            self._violate(index, "forgets a commit")
+
+    def _violate(self, index: int, what: str) -> None:
+        self.context.history.violate(
+            f"{self._node.name} {what} of {MADE_AGAIN}-{index}, which its metadata knows"
+        )

@@ -15,13 +15,14 @@ from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.membership import Membership
 from tarry.client.core.group.offsets.requests import (
     NO_OFFSET,
+    VERSION_OF_NAMES_MAX,
     CommittedOffset,
     ToldOffsets,
     offset_fetch_request,
     told_offsets,
 )
 from tarry.client.core.operation import Operation, Operations
-from tarry.client.errors import BrokerError
+from tarry.client.errors import broker_error
 from tarry.link.errors import ClientError, TimedOut
 from tarry.link.exchange import Exchange
 from tarry.protocol import api_keys
@@ -123,7 +124,7 @@ class CommittedOffsets:
         elif reactions.reaction_to(code) != reactions.RETRY or code == UNKNOWN_TOPIC_OR_PARTITION:
             topic, index = question.place
             sentence = f"the committed offset of {topic} [{index}] cannot be read"
-            self._settle(question, BrokerError(code, sentence), now_ms)
+            self._settle(question, broker_error(code, sentence), now_ms)
 
     def _on_refused(self, code: int, asked: list[OffsetQuestion], now_ms: int) -> None:
         reaction = reactions.reaction_to(code)
@@ -134,7 +135,7 @@ class CommittedOffsets:
             self._pauses.begin(now_ms)
         else:
             sentence = f"the offsets of group {self.coordinator.group_id} cannot be read"
-            self._settle_all(asked, BrokerError(code, sentence), now_ms)
+            self._settle_all(asked, broker_error(code, sentence), now_ms)
 
     def _settle_all(
         self, asked: list[OffsetQuestion], answer: CommittedAnswer, now_ms: int
@@ -157,6 +158,9 @@ class _OffsetFetch(Exchange[OffsetFetchResponse]):
         super().__init__(api_keys.OFFSET_FETCH, decode_offset_fetch_response, timeout_ms)
         self.committed = committed
         self.asked = asked
+
+    def version_max(self) -> int:
+        return VERSION_OF_NAMES_MAX
 
     def build(self, version: int) -> Message:
         group_id = self.committed.coordinator.group_id

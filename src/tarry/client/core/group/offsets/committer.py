@@ -19,9 +19,13 @@ from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.membership import JOINING, SYNCING, Membership
 from tarry.client.core.group.offsets.commit import Commit, CommitOutcome
-from tarry.client.core.group.offsets.requests import CommittedOffset, commit_request
+from tarry.client.core.group.offsets.requests import (
+    VERSION_OF_NAMES_MAX,
+    CommittedOffset,
+    commit_request,
+)
 from tarry.client.core.operation import Operation, Operations
-from tarry.client.errors import BrokerError, CommitFailed
+from tarry.client.errors import CommitFailed, broker_error
 from tarry.link.errors import ClientError, TimedOut
 from tarry.link.exchange import Exchange
 from tarry.link.tasks import Task
@@ -221,7 +225,7 @@ class Committer:
             return self._in_rebalance()
         if self.membership.failure is not None:
             return self.membership.failure
-        return BrokerError(code, f"the offset of {topic} [{index}] was not committed")
+        return broker_error(code, f"the offset of {topic} [{index}] was not committed")
 
     # --- Ends
 
@@ -293,6 +297,9 @@ class _OffsetCommit(Exchange[OffsetCommitResponse]):
         self.committer = committer
         self.who = who
         self.offsets = offsets
+
+    def version_max(self) -> int:
+        return VERSION_OF_NAMES_MAX
 
     def build(self, version: int) -> Message:
         return commit_request(self.who, self.offsets, version)

@@ -32,6 +32,10 @@ COMMIT_VERSION_WITH_INSTANCE: Final = 7
 FETCH_VERSION_WITH_GROUPS: Final = 8
 FETCH_VERSION_WITH_STABLE: Final = 7
 
+# Newer versions of both requests name topics by their ids alone.  Members and administrators know
+# the names of theirs, and an id may be that of a topic that exists no more.
+VERSION_OF_NAMES_MAX: Final = 9
+
 
 class CommittedOffset(NamedTuple):
     """Committed offset of a group: the next offset to read, and the leader epoch of the record
@@ -72,7 +76,10 @@ def offset_fetch_request(
     if version >= FETCH_VERSION_WITH_GROUPS:
         topics = None
         if wanted is not None:
-            topics = [OffsetFetchRequestTopics(name, ids) for name, ids in wanted.items()]
+            topics = [
+                OffsetFetchRequestTopics(name, partition_indexes=ids)
+                for name, ids in wanted.items()
+            ]
         group = OffsetFetchRequestGroup(group_id, topics=topics)
         return OffsetFetchRequest(groups=[group], require_stable=require_stable)
     older = None

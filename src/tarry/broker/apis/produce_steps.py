@@ -1,0 +1,280 @@
+"""Produce to thousands of partitions: appended in shares, a few in a turn, and answered in steps.
+
+A share is checked, appended and written in one turn, and waited for by itself.  So each partition
+keeps what one turn would have given it: its batch is there or not, a duplicate is found, a write
+that fails is never acknowledged, and the partitions behind it are tried all the same.  The
+connection is held until the last share is appended, so no later request of it comes to a partition
+first.  While many shares wait the next ones do, until the time of the request is over.  The answer
+comes when each partition counts or has failed.
+
+A client that leaves before the last append will send the request again, so the rest is given up;
+what is late could come behind what it sends then.  With acks=0 nobody would: all is appended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from tarry.base import errors
+from tarry.broker.apis.produce import NAMED_TWICE, UNACKNOWLEDGED_MS_MAX, ProduceHandler
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
+from tarry.broker.delayed.produce import ProducedShare, ProduceInShares, ProduceStatus
+from tarry.broker.delayed.recompressions import RecompressedProduce
+from tarry.broker.once import ELEMENTS_PER_UNIT
+from tarry.broker.request import RequestContext
+from tarry.partition.recompression import Recompression
+from tarry.partition.replicated_log import ReplicatedLog
+from tarry.protocol.message import Message
+from tarry.protocol.messages.produce import (
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from tarry.wire.reader import Window
+
+# Partitions of one share, and the bytes from which on it takes no further one.
+SHARE_PARTITIONS: Final = 20
+SHARE_BYTES: Final = 256 * 1024
+
+# Units of work that an append and its write take, the first of a log with the opening of its files;
+# and the refusals that take one.
+UNITS_PER_APPEND: Final = 8
+REFUSALS_PER_UNIT: Final = 4
+
+# Bytes that are checked, copied and written in a unit's time.
+BYTES_PER_UNIT: Final = 4 * 1024
+
+# Rows that one step adds to the answer.
+ROWS_PER_STEP: Final = 20
+
+Made = dict[tuple[int, int], Recompression]
+
+
+def begin(
+    long_answers: LongAnswers,
+    handler: ProduceHandler,
+    context: RequestContext,
+    request: ProduceRequest,
+) -> Message | None:
+    """Begin the steps of a produce to many partitions."""
+    produce = LargeProduce(long_answers, handler, context, request)
+    return produce.begin(produce.prepare())
+
+
+class BatchPlace:
+    """Place of one batch in a request, and the topic's row in the answer."""
+
+    __slots__ = ("asked", "asked_topic", "index", "topic_index", "topic_row")
+
+    def __init__(
+        self,
+        asked_topic: TopicProduceData,
+        topic_index: int,
+        topic_row: TopicProduceResponse,
+        asked: PartitionProduceData,
+        index: int,
+    ) -> None:
+        self.asked_topic = asked_topic
+        self.topic_index = topic_index
+        self.topic_row = topic_row
+        self.asked = asked
+        self.index = index
+
+
+class LargeProduce(ProduceInShares):
+    """A produce to many partitions."""
+
+    def __init__(
+        self,
+        long_answers: LongAnswers,
+        handler: ProduceHandler,
+        context: RequestContext,
+        request: ProduceRequest,
+    ) -> None:
+        super().__init__(context, request)
+        self._long_answers = long_answers
+        self._handler = handler
+        self._named: dict[ReplicatedLog, None] = {}
+        self._appends: Iterator[int] = iter(())
+        timeout_ms = UNACKNOWLEDGED_MS_MAX if request.acks == 0 else max(request.timeout_ms, 0)
+        self._deadline_ms = context.now_ms + timeout_ms
+        self._refused_code: int = errors.NONE
+
+    def begin(self, steps: Iterator[int]) -> Message | None:
+        """Take steps that answer nothing; with acks=0 to their end though the client leaves."""
+        answer = LongAnswer(self.context, must_end=self.request.acks == 0)
+        return self._long_answers.begin(answer, steps)
+
+    # -- before the appends
+
+    def prepare(self) -> Iterator[int]:
+        """Find the batches that are to be opened or made anew; if there is none, append all."""
+        handler, context = self._handler, self.context
+        anew = _MadeAnew(self)
+        is_any = False
+        for topic_index, asked_topic in enumerate(self.request.topic_data):
+            for index, asked in enumerate(asked_topic.partition_data):
+                if index % ELEMENTS_PER_UNIT == 0:
+                    hosted = handler.hosted(context, asked_topic)
+                    yield 1
+                if hosted is None or hosted.is_internal:
+                    continue
+                partition = hosted.partition(asked.index)
+                if partition is None or not isinstance(asked.records, Window):
+                    continue
+                if hosted.recompresses() or handler.may_open(hosted, asked):
+                    anew.add(topic_index, index, partition, asked.records)
+                    is_any = True
+        if not is_any:
+            yield from self.append({})
+        elif handler.recompressions.try_finish_or_wait(anew):
+            yield from self.append(anew.made)
+
+    # -- the appends
+
+    def append(self, made: Made) -> Iterator[int]:
+        """Append all batches, a share in a step; `made` in place of those that were made anew."""
+        yield from self._go_on(self._append_shares(made))
+
+    def _go_on(self, appends: Iterator[int]) -> Iterator[int]:
+        """Append share after share, until many wait; those that wait in vain hold up none."""
+        context = self.context
+        is_paused = False
+        try:
+            for units in appends:
+                yield units
+                if context.now_ms < self._deadline_ms and self.must_pause():
+                    is_paused = True
+                    self._appends = appends
+                    context.connection.hold()
+                    return
+        finally:
+            # Also where the steps are given up because the client has left.
+            if not is_paused:
+                self.forget_batches()
+        self.end_appends()
+
+    def forget_batches(self) -> None:
+        """Let the frame go, and the steps, which hold this produce: the shares that wait need
+        neither, and a cycle with a frame of 100 MB would stay for long.
+        """
+        self._appends = iter(())
+        self._named = {}
+        self.request.topic_data = []
+
+    def go_on(self) -> None:
+        # Nothing here refers to steps that are under way: they refer to this produce.
+        appends, self._appends = self._appends, iter(())
+        self.begin(self._go_on(appends))
+        self._long_answers.let_go_on(self.context.connection)
+
+    def _append_shares(self, made: Made) -> Iterator[int]:
+        share: list[BatchPlace] = []
+        size = 0
+        for place in self._places():
+            share.append(place)
+            records = place.asked.records
+            size += records.size if isinstance(records, Window) else 0
+            if len(share) == SHARE_PARTITIONS or size >= SHARE_BYTES:
+                yield self._append_share(share, made) + size // BYTES_PER_UNIT
+                share, size = [], 0
+        if share:
+            yield self._append_share(share, made) + size // BYTES_PER_UNIT
+
+    def _places(self) -> Iterator[BatchPlace]:
+        for topic_index, asked_topic in enumerate(self.request.topic_data):
+            row = TopicProduceResponse(name=asked_topic.name, topic_id=asked_topic.topic_id)
+            self.response.responses.append(row)
+            for index, asked in enumerate(asked_topic.partition_data):
+                yield BatchPlace(asked_topic, topic_index, row, asked, index)
+
+    def _append_share(self, share: list[BatchPlace], made: Made) -> int:
+        """Append some batches, to be written in this turn; return the units of work."""
+        statuses: list[ProduceStatus] = []
+        for place in share:
+            status = self._append_one(place, made.pop((place.topic_index, place.index), None))
+            if status.is_pending:
+                statuses.append(status)
+            elif self._refused_code == errors.NONE:
+                self._refused_code = status.answer.error_code
+        if statuses and not self.context.connection.is_closed:
+            handler = self._handler
+            handler.wait_for(ProducedShare(self, statuses, handler.produces.hints), self.request)
+        return 1 + UNITS_PER_APPEND * len(statuses) + len(share) // REFUSALS_PER_UNIT
+
+    def _append_one(self, place: BatchPlace, ready: Recompression | None) -> ProduceStatus:
+        handler, context, asked = self._handler, self.context, place.asked
+        answer = PartitionProduceResponse(index=asked.index)
+        place.topic_row.partition_responses.append(answer)
+        # Between two shares a topic may have been deleted, or made again.
+        hosted = handler.hosted(context, place.asked_topic)
+        partition = None if hosted is None else hosted.partition(asked.index)
+        if partition is not None and partition in self._named:
+            answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
+            answer.error_code = errors.INVALID_REQUEST
+            answer.error_message = NAMED_TWICE
+            return ProduceStatus(None, 0, answer)
+        if partition is not None:
+            self._named[partition] = None
+        handler.begin()
+        return handler.append_one(context, self.request, hosted, asked, answer, ready)
+
+    # -- the answer
+
+    def respond(self) -> None:
+        if self.request.acks == 0:
+            self._end_unacknowledged()
+            return
+        answer = LongAnswer(self.context)
+        self._long_answers.begin(answer, self._rows(answer))
+
+    def _end_unacknowledged(self) -> None:
+        context, code = self.context, self._refused_code
+        if code != errors.NONE:
+            context.close_connection(
+                f"a produce with acks=0 was refused: {errors.error_name(code)}"
+            )
+        elif any(
+            row.error_code == errors.KAFKA_STORAGE_ERROR
+            for topic in self.response.responses
+            for row in topic.partition_responses
+        ):
+            context.close_connection("a produce with acks=0 was lost: KAFKA_STORAGE_ERROR")
+        else:
+            context.respond_nothing()
+
+    def _rows(self, answer: LongAnswer) -> Iterator[int]:
+        hints = self._handler.produces.hints
+        endpoints: dict[int, NodeEndpoint] = {}
+        answer.open(ProduceResponse())
+        for topic in self.response.responses:
+            answer.open(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id))
+            rows = topic.partition_responses
+            for start in range(0, len(rows), ROWS_PER_STEP):
+                share = rows[start : start + ROWS_PER_STEP]
+                part = ProduceResponse([TopicProduceResponse(topic.name, topic.topic_id, share)])
+                hints.add_to_produce(self.context, part)
+                for each in part.node_endpoints:
+                    endpoints[each.node_id] = each
+                for row in share:
+                    answer.add(row)
+                yield ROWS_PER_STEP // 5
+            answer.close()
+            yield 1
+        answer.end_with(ProduceResponse(node_endpoints=list(endpoints.values())))
+
+
+class _MadeAnew(RecompressedProduce):
+    """The batches of a large produce that are to be made anew before any of it is appended."""
+
+    def __init__(self, produce: LargeProduce) -> None:
+        super().__init__(produce.context, produce.request)
+        self._produce = produce
+
+    def append(self) -> Message | None:
+        return self._produce.begin(self._produce.append(self.made))

@@ -1,0 +1,124 @@
+"""Doubts at a start: in which partitions this broker may lack what it has promised to keep."""
+
+from __future__ import annotations
+
+import logging
+
+from tarry.base.doors import Disk
+from tarry.base.ids import id_text
+from tarry.base.settings import Settings
+from tarry.broker.topics import Topics
+from tarry.cluster.decisions.row_changes import Place
+from tarry.cluster.lives.last_life import (
+    UNREADABLE,
+    Doubts,
+    Then,
+    doubted_places,
+    read_last_life,
+    was_trustworthy,
+)
+from tarry.cluster.state.records import PartitionChanged
+from tarry.cluster.state.state import ClusterState, stands_still
+from tarry.log.logs import Logs
+
+logger = logging.getLogger("tarry.cluster")
+
+
+class UnwholeLogs:
+    """Container of the partitions whose logs here are not whole: doubted since the start, found to
+    be damaged since, or not there because the disk refuses them.  Of the only replica nobody knows
+    better.
+    """
+
+    def __init__(self, doubts: Doubts, topics: Topics) -> None:
+        self._doubts = doubts
+        self._topics = topics
+
+    def __contains__(self, place: object) -> bool:
+        if place in self._doubts:
+            return True
+        assert isinstance(place, tuple)
+        hosted = self._topics.with_id(place[0])
+        if hosted is not None and place[1] in hosted.refused:
+            return True
+        replica = None if hosted is None else hosted.replica(place[1])
+        if replica is None:
+            return False
+        leadership = replica.leadership
+        return leadership.has_flaw() and len(leadership.replicas) > 1
+
+    def damaged_in_sync(self) -> list[Place]:
+        """Return the damaged ones of which others are in sync too."""
+        found: list[Place] = []
+        for replica in self._topics.replicas():
+            one = replica.leadership
+            if one.has_flaw() and one.own_id in one.isr and len(one.isr) > 1:
+                found.append((one.topic_id, one.index))
+        return found
+
+
+def find_older_rows(topics: Topics, state: ClusterState) -> list[PartitionChanged]:
+    """Return that partitions stand still whose rows are gone, or older than what is here.
+
+    Each leader epoch that a log has was in etcd first.  Gone by another row, two leaders could
+    write in one epoch, and what counts could be cut.
+    """
+    found: list[PartitionChanged] = []
+    for partition in topics.replicas():
+        topic_id, index = partition.leadership.topic_id, partition.leadership.index
+        row = state.topics_by_id[topic_id].partitions[index]
+        epoch = int(partition.log.leader_epochs.latest_epoch)
+        is_host = partition.leadership.own_id in row.replicas
+        if stands_still(row) or (epoch <= row.leader_epoch and (is_host or row.partition_epoch)):
+            continue
+        key = f"parts/{id_text(topic_id)}/{index}"
+        logger.error(
+            "%s stands still here, this broker neither leads it nor removes its data, which is of "
+            "leader epoch %d: its row in etcd, %s, %s; put it back as it was",
+            partition.name,
+            epoch,
+            key,
+            "is older" if row.partition_epoch else "was removed",
+        )
+        found.append(PartitionChanged(topic_id=topic_id, index=index, row=row.still()))
+    return found
+
+
+def find_doubts(
+    disk: Disk,
+    settings: Settings,
+    logs: Logs,
+    topics: Topics,
+    state: ClusterState,
+    *,
+    boot_id: str,
+    is_other_disk: bool,
+    then: Then,
+) -> Doubts:
+    """Return what is doubted now that the logs are recovered, and keep it on the disk.
+
+    Where this broker has the only replica there is nobody who knows better: what a crash or damage
+    has left is served, as by a broker that is alone, unless the whole disk is another one.
+    """
+    last = read_last_life(disk)
+    is_trusted = not logs.has_lost_points and was_trustworthy(
+        last, settings.flush_policy, boot_id, was_clean=logs.was_clean
+    )
+    doubted = dict.fromkeys(doubted_places(last))
+    places: list[Place] = []
+    for partition in topics.replicas():
+        leadership = partition.leadership
+        row = state.topics_by_id[leadership.topic_id].partitions[leadership.index]
+        place = (leadership.topic_id, leadership.index)
+        # What stands still may name this broker as in sync once it is mended.
+        if settings.node_id not in row.isr and not stands_still(row):
+            continue
+        is_flawed = leadership.has_flaw()
+        is_doubted = is_other_disk or last is UNREADABLE or place in doubted
+        # Of what stands still nobody may know the replicas.
+        is_alone = len(row.replicas) == 1
+        if is_doubted or (not is_alone and (is_flawed or not is_trusted)):
+            places.append(place)
+    doubts = Doubts(disk, settings.flush_policy, boot_id, places, then=then)
+    doubts.save()
+    return doubts

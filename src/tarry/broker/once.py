@@ -1,0 +1,45 @@
+"""Names that a request repeats: each is answered once, where it comes first.
+
+A name costs its client a few bytes each time, and its answer may cost the broker a thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable, Iterable
+from typing import Final, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+P = TypeVar("P")
+Index = TypeVar("Index", bound=Hashable)
+
+# To look an element up takes so little of the unit of work that long answers count in.
+ELEMENTS_PER_UNIT: Final = 20
+ELEMENTS_PER_STEP: Final = 2_000
+
+
+def once(names: Iterable[K]) -> list[K]:
+    """Return each name once."""
+    return list(dict.fromkeys(names))
+
+
+def once_each(
+    topics: Iterable[tuple[K, list[P]]],
+    index_of: Callable[[P], Index],
+    *,
+    is_last_meant: bool = False,
+) -> Generator[int, None, dict[K, dict[Index, P]]]:
+    """Gather partitions by topic, each of them once, as steps of a long answer.
+
+    Where a request names a partition twice, its first or its last row counts.
+    """
+    asked: dict[K, dict[Index, P]] = {}
+    for name, partitions in topics:
+        rows = asked.setdefault(name, {})
+        for start in range(0, max(len(partitions), 1), ELEMENTS_PER_STEP):
+            share = partitions[start : start + ELEMENTS_PER_STEP]
+            for each in share:
+                index = index_of(each)
+                if is_last_meant or index not in rows:
+                    rows[index] = each
+            yield 1 + len(share) // ELEMENTS_PER_UNIT
+    return asked

@@ -1,0 +1,1 @@
+"""Questions that a broker asks other brokers, and itself."""

@@ -1,0 +1,268 @@
+"""Schedule of a partition that is led here: what waits in its companion log, and until when.
+
+It is the door through which a client's batch is parked.  While what an earlier life has left is
+being read, batches are parked as ever, and nothing is released.  Hot.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from tarry.base import errors
+from tarry.base.errors import CorruptData
+from tarry.base.turn import Turn
+from tarry.broker.flushes import Flushes
+from tarry.broker.scheduling.loading import ScheduleLoad
+from tarry.partition.leader import append_of_any_size
+from tarry.partition.leadership import ParkingDoor
+from tarry.partition.reader import CONSUMER
+from tarry.partition.replicated_log import ReplicatedLog
+from tarry.records.batch import BatchCheck, BatchHeader, checked_header
+from tarry.schedule.due import NOT_DELAYED, due_ms
+from tarry.schedule.notes import CheckpointNote, ScheduledNote
+from tarry.schedule.pending import NEVER, Body
+from tarry.schedule.release import release_fault, released_batch
+from tarry.schedule.state import ScheduleState
+
+logger = logging.getLogger("tarry.broker")
+
+
+class PartitionSchedule(ParkingDoor):
+    """Schedule of one partition, for as long as this broker leads it in one epoch.
+
+    `changed` has the schedules that are to be settled after the turn's write.
+    """
+
+    def __init__(
+        self,
+        companion: ReplicatedLog,
+        turn: Turn,
+        flushes: Flushes,
+        changed: dict[PartitionSchedule, None],
+    ) -> None:
+        self.partition = companion.leadership.records
+        self.companion = companion
+        self._turn = turn
+        self._flushes = flushes
+        self._changed = changed
+        self._load: ScheduleLoad | None = ScheduleLoad(self.partition, companion)
+        self.state: ScheduleState | None = None
+        # Parked while the load is under way.
+        self._early: list[Body] = []
+        self._due_ms = NEVER
+        # Where the last release ends in P.
+        self._released_end = 0
+        self._covered_offset = self.partition.log.log_start_offset
+        # The note of the last checkpoint that counts, which S has to keep.
+        self._kept_offset = companion.log.log_start_offset
+        # The last checkpoint: up to where it speaks of P, and where its note ends in S.
+        self._checkpoint_c = -1
+        self._checkpoint_end = 0
+        # When it stands in the queue of what is due; the clock of the calendar.
+        # open: scheduling has the queue
+        self.queued_ms = NEVER
+        # Another broker leads, or the topic is gone.
+        self.is_ended = False
+
+    def end(self) -> None:
+        """Give up what is known: the queue may have the schedule until its batches were due."""
+        self.is_ended = True
+        self.state = None
+        self._load = None
+        self._early = []
+
+    # -- parking
+
+    def note_for(self, check: BatchCheck, now_wall_ms: int) -> bytes:
+        header = check.header
+        assert header is not None
+        fault = release_fault(header)
+        if fault:
+            check.record_errors = [(0, fault)]
+            check.refuse(errors.INVALID_RECORD, fault)
+            return b""
+        config = self.partition.config
+        due = int(due_ms(config, header, now_wall_ms))
+        if due == NOT_DELAYED:
+            return b""
+        log = self.companion.log
+        if log.log_end_offset == log.log_start_offset:
+            # The batches that P holds by now have released nothing of this log: note that.
+            self.append_checkpoint(self._first_checkpoint())
+        self._due_ms = due
+        return ScheduledNote(due).encode(now_wall_ms)
+
+    def on_parked(self, header: BatchHeader, s_offset: int) -> None:
+        body = Body(
+            s_offset,
+            self._due_ms,
+            self.companion.leadership.leader_epoch,
+            int(header.record_count),
+            int(header.size),
+        )
+        if self.state is None:
+            self._early.append(body)
+        else:
+            self.state.park(body, self._turn.now_wall_ms)
+        self._changed[self] = None
+
+    # -- loading
+
+    def load(self) -> bool:
+        """Read on what an earlier life has left; True when all is known."""
+        load = self._load
+        if load is None:
+            return True
+        if not load.step():
+            return False
+        state = load.state
+        assert state is not None
+        for body in self._early:
+            state.park(body, self._turn.now_wall_ms)
+        self._early = []
+        state.commit_parked(self.companion.high_watermark)
+        for sentence in load.flaws:
+            logger.error("the scheduled records of %s: %s", self.partition.name, sentence)
+        if load.flaw_count > len(load.flaws):
+            logger.error(
+                "the scheduled records of %s: %d faults in all",
+                self.partition.name,
+                load.flaw_count,
+            )
+        self._covered_offset = load.read_from
+        self._released_end = load.released_end
+        self.state = state
+        self._load = None
+        return True
+
+    # -- what becomes of appends
+
+    def settle(self) -> bool:
+        """Take back what this turn's write has not kept; False if a release is to be repeated."""
+        s_end: int = self.companion.log.written_end_offset
+        p_end: int = self.partition.log.written_end_offset
+        early = self._early
+        while early and early[-1].s_offset >= s_end:
+            early.pop()
+        if self._checkpoint_end > s_end:
+            self._checkpoint_c = -1
+        state = self.state
+        if state is None:
+            return True
+        state.rollback_parked(s_end)
+        if self._released_end <= p_end:
+            return True
+        self._released_end = p_end
+        state.rollback_released(p_end)
+        return False
+
+    def on_moved(self, log: ReplicatedLog) -> None:
+        """Go on with what counts by now of one of the two logs."""
+        state = self.state
+        if state is None:
+            return
+        high_watermark = log.high_watermark
+        if log is self.partition:
+            state.commit_released(high_watermark)
+            return
+        state.commit_parked(high_watermark)
+        if self._checkpoint_c >= 0 and self._checkpoint_end <= high_watermark:
+            self._covered_offset = max(self._covered_offset, self._checkpoint_c)
+            self._kept_offset = self._checkpoint_end - 1
+            self._checkpoint_c = -1
+            self._free_room(state)
+
+    # -- releasing
+
+    def next_due_ms(self) -> int:
+        """Return when the next batch is due, by the calendar."""
+        return NEVER if self.state is None else self.state.next_due_ms()
+
+    def release_next(self) -> int:
+        """Release the batch that is due first; return its size, 0 if none is due.
+
+        `StorageError` or `CorruptData`: it cannot be read or appended now, and still waits.
+        """
+        state = self.state
+        assert state is not None
+        body = state.take_due(self._turn.now_wall_ms)
+        if body is None:
+            return 0
+        is_released = False
+        try:
+            batch = released_batch(self._read(body), body.s_offset)
+            result = append_of_any_size(self.partition, batch, self._turn)
+            is_released = result.error_code == errors.NONE
+        finally:
+            if not is_released:
+                state.put_back(body)
+        if not is_released:
+            return -1
+        state.add_release(body, result.base_offset)
+        self._released_end = result.required_offset
+        self._flushes.touch(self.partition)
+        self._changed[self] = None
+        return body.size
+
+    def _read(self, body: Body) -> bytes:
+        companion = self.companion
+        end = companion.readable_end(CONSUMER)
+        region = companion.log.read(body.s_offset, end, body.size, True)
+        if region is None:
+            raise CorruptData(f"the batch at offset {body.s_offset} is not there")
+        data = region.file.read(region.position, min(region.size, body.size))
+        header = checked_header(data, 0)
+        if header.base_offset != body.s_offset or header.size != len(data):
+            raise CorruptData(f"another batch lies at offset {body.s_offset}")
+        return data
+
+    # -- checkpoints
+
+    def covered_offset(self) -> int:
+        if self.state is not None and self._released_end <= self._covered_offset:
+            # Nothing was released behind it.
+            return self.partition.log.log_end_offset
+        return self._covered_offset
+
+    def needs_checkpoint(self) -> bool:
+        """Return whether something was released that the last checkpoint does not speak of."""
+        return self._released_end > max(self._covered_offset, self._checkpoint_c)
+
+    def checkpoint(self) -> CheckpointNote | None:
+        """Return a checkpoint of what is released for good by now; None if there is none."""
+        state = self.state
+        if state is None or not self.partition.leadership.may_act():
+            return None
+        c = self.partition.high_watermark
+        state.commit_released(c)
+        return state.checkpoint(c, self._epoch_before(c))
+
+    def append_checkpoint(self, checkpoint: CheckpointNote) -> None:
+        """Append a checkpoint to the companion log; what the disk refuses is left out."""
+        note = checkpoint.encode(self._turn.now_wall_ms)
+        result = append_of_any_size(self.companion, note, self._turn)
+        if result.error_code == errors.NONE:
+            self._checkpoint_c = checkpoint.c
+            self._checkpoint_end = result.required_offset
+            self._flushes.touch(self.companion)
+            self._changed[self] = None
+
+    def _free_room(self, state: ScheduleState) -> None:
+        """Let S begin with the first segment that has a body which is still needed, or the last
+        checkpoint.
+        """
+        log = self.companion.log
+        if log.flaw_offset >= 0:
+            return
+        # A body stands behind its note.
+        first = min(state.first_offset() - 1, self._kept_offset)
+        segment = log.segment_order.holding(first)
+        if segment.base_offset > log.coming_start_offset:
+            log.ask_for_start(segment.base_offset)
+
+    def _first_checkpoint(self) -> CheckpointNote:
+        c = self.partition.high_watermark
+        return CheckpointNote(c, self._epoch_before(c), [], [])
+
+    def _epoch_before(self, c: int) -> int:
+        return self.partition.log.epoch_at(c - 1) if c > 0 else -1

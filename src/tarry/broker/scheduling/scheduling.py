@@ -1,0 +1,304 @@
+"""Scheduling: the partitions led here whose records may wait, and what is released of them when.
+
+A release goes through the turn's write like any append, so that the records of one turn are flushed
+together.  It is by the calendar, which is asked at each release, and never early: a clock that is
+set back holds releases.  The alarm only wakes the broker, by attended time; it is set anew in each
+turn in which both clocks moved apart.  What the disk refuses is tried again each second.  Hot.
+"""
+
+from __future__ import annotations
+
+import logging
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from mypy_extensions import i64
+
+from tarry.base.disk_trouble import DiskTrouble
+from tarry.base.errors import CorruptData, StorageError
+from tarry.base.partition_row import PartitionRow
+from tarry.base.turn import Turn
+from tarry.broker.flushes import Flushes
+from tarry.broker.part import Part
+from tarry.broker.scheduling.partition_schedule import PartitionSchedule
+from tarry.partition.leadership import Leadership
+from tarry.partition.replicated_log import COMPANION, ReplicatedLog
+from tarry.purgatory.alarm import Alarm
+from tarry.schedule.pending import NEVER
+from tarry.timer.wheel import TimingWheel
+
+logger = logging.getLogger("tarry.broker")
+
+# Batches and bytes that one turn releases, some two milliseconds of work.
+RELEASED_PER_TURN_MAX: Final = 100
+RELEASED_BYTES_PER_TURN_MAX: Final = 1024 * 1024
+# Time until a write that the disk has refused is tried again.
+RETRY_MS: Final = 1_000
+# Between two checkpoints of a partition, and how many partitions get theirs in one turn.
+CHECKPOINT_MS: Final = 1_000
+CHECKPOINTS_PER_TURN_MAX: Final = 100
+# Entries of the queue that do not count any more: no more than so many and as many as there are
+# schedules.
+_STALE_MAX: Final = 1_000
+# Alarms of a broker with schedules: what is due, what is tried again, the next checkpoints.
+_ALARMS: Final = 3
+
+
+class Scheduling(Part):
+    """Schedules of this broker, by the leadership of their partitions."""
+
+    def __init__(
+        self, turn: Turn, timer: TimingWheel, flushes: Flushes, trouble: DiskTrouble
+    ) -> None:
+        self._turn = turn
+        self._flushes = flushes
+        self._trouble = trouble
+        self._schedules: dict[Leadership, PartitionSchedule] = {}
+        # Loaded one after the other, a step a turn.
+        self._loading: dict[PartitionSchedule, None] = {}
+        # Of what was parked or released in this turn.
+        self._changed: dict[PartitionSchedule, None] = {}
+        # When the first batch of a partition is due, and a number by which partitions with the
+        # same time take turns.  An entry counts if the schedule knows of it.
+        self._queue: list[tuple[int, int, PartitionSchedule]] = []
+        self._number = 0
+        # Refused by the disk, until the next try.
+        self._held: dict[PartitionSchedule, None] = {}
+        self._retry = Alarm(timer, turn, self._try_again)
+        self._to_note: dict[PartitionSchedule, None] = {}
+        self._next_notes = Alarm(timer, turn, self._note)
+        self._is_noting_planned = False
+        # Wakes the broker when the first batch is due.
+        self.alarm = Alarm(timer, turn, self._on_alarm)
+        # The due time that the alarm is set for, and how far apart the clocks were.
+        self._alarm_due_ms = NEVER
+        self._alarm_apart_ms = 0
+        self._is_stopping = False
+
+    @property
+    def timer_entries_max(self) -> int:
+        """Return how many entries of the timer there may be."""
+        return _ALARMS if self._schedules else 0
+
+    # -- partitions that come and go
+
+    def on_role(
+        self, leadership: Leadership, before: PartitionRow | None, was_leader: bool
+    ) -> None:
+        """Begin the schedule of a partition that is led here from now on, or end it.
+
+        What is known belongs to one leader epoch: in another one it is read anew.
+        """
+        schedule = self._schedules.get(leadership)
+        if schedule is not None:
+            assert before is not None
+            if before.leader_epoch == leadership.leader_epoch and leadership.is_leader:
+                return
+            self._end(schedule)
+        if leadership.is_leader and len(leadership.logs) > COMPANION:
+            self.begin(leadership.logs[COMPANION])
+
+    def begin(self, companion: ReplicatedLog) -> None:
+        """Begin the schedule of a partition that is led here, which has a companion log now."""
+        leadership = companion.leadership
+        if not leadership.is_leader:
+            return
+        schedule = PartitionSchedule(companion, self._turn, self._flushes, self._changed)
+        leadership.parking = schedule
+        self._schedules[leadership] = schedule
+        self._loading[schedule] = None
+
+    def _end(self, schedule: PartitionSchedule) -> None:
+        leadership = schedule.companion.leadership
+        schedule.end()
+        leadership.parking = None
+        del self._schedules[leadership]
+        self._loading.pop(schedule, None)
+        self._changed.pop(schedule, None)
+        self._held.pop(schedule, None)
+        self._to_note.pop(schedule, None)
+        self._drop_stale()
+
+    # -- the turn
+
+    def step(self) -> None:
+        if not self._schedules or self._is_stopping:
+            return
+        if self._loading:
+            self._load()
+        queue = self._queue
+        if queue and queue[0][0] <= self._turn.now_wall_ms:
+            self._release()
+        self._set_alarm()
+
+    def settle(self) -> None:
+        changed = self._changed
+        if not changed:
+            return
+        # The schedules have this dictionary too.
+        schedules = list(changed)
+        changed.clear()
+        for schedule in schedules:
+            if not schedule.settle():
+                self._hold(schedule)
+            if schedule.needs_checkpoint():
+                self._plan_note(schedule)
+
+    def on_moved(self, partition: ReplicatedLog) -> None:
+        if not self._schedules:
+            return
+        schedule = self._schedules.get(partition.leadership)
+        if schedule is None:
+            return
+        if partition.is_closed:
+            self._end(schedule)
+            return
+        schedule.on_moved(partition)
+        self._enqueue(schedule)
+
+    def has_work_left(self) -> bool:
+        if self._is_stopping or not self._schedules:
+            return False
+        if self._loading:
+            return True
+        queue = self._queue
+        return len(queue) > 0 and queue[0][0] <= self._turn.now_wall_ms
+
+    def stop(self) -> None:
+        self._is_stopping = True
+
+    # -- loading
+
+    def _load(self) -> None:
+        schedule = next(iter(self._loading))
+        try:
+            if not schedule.load():
+                return
+        except StorageError as error:
+            self._trouble.report(_sentence(schedule, "cannot be read yet"), error)
+            self._hold(schedule)
+        except CorruptData as error:
+            logger.error(
+                "the scheduled records of %s cannot be read, none of them is released: %s",
+                schedule.partition.name,
+                error,
+            )
+        del self._loading[schedule]
+        self._enqueue(schedule)
+
+    # -- releases
+
+    def _enqueue(self, schedule: PartitionSchedule) -> None:
+        """Put a schedule where its first due time is, if it stands behind that."""
+        due_ms = schedule.next_due_ms()
+        if due_ms < schedule.queued_ms and schedule not in self._held:
+            self._number += 1
+            schedule.queued_ms = due_ms
+            heappush(self._queue, (due_ms, self._number, schedule))
+            self._drop_stale()
+
+    def _drop_stale(self) -> None:
+        """Drop the entries that do not count any more, when there are many: a batch that is due in
+        years has one for each that was released before it.
+        """
+        schedules = self._schedules
+        if len(self._queue) <= 2 * len(schedules) + _STALE_MAX:
+            return
+        kept: list[tuple[int, int, PartitionSchedule]] = []
+        for schedule in schedules.values():
+            if schedule.queued_ms != NEVER:
+                self._number += 1
+                kept.append((schedule.queued_ms, self._number, schedule))
+        heapify(kept)
+        self._queue[:] = kept
+
+    def _release(self) -> None:
+        """Release what is due, in the order of due times, as much as a turn has room for."""
+        queue = self._queue
+        now_wall_ms = self._turn.now_wall_ms
+        left: i64 = RELEASED_PER_TURN_MAX
+        left_bytes: i64 = RELEASED_BYTES_PER_TURN_MAX
+        while queue and queue[0][0] <= now_wall_ms and left > 0 and left_bytes > 0:
+            due_ms, _, schedule = heappop(queue)
+            if schedule.is_ended or schedule.queued_ms != due_ms:
+                continue
+            schedule.queued_ms = NEVER
+            left -= 1
+            size = self._release_one(schedule)
+            if size >= 0:
+                left_bytes -= size
+                self._enqueue(schedule)
+
+    def _release_one(self, schedule: PartitionSchedule) -> int:
+        """Release the first batch that is due; return its size, -1 if that has to wait."""
+        leadership = schedule.partition.leadership
+        if not leadership.may_act() or leadership.is_under_min_isr():
+            self._hold(schedule)
+            return -1
+        try:
+            size = schedule.release_next()
+        except (StorageError, CorruptData) as error:
+            fault = error if isinstance(error, StorageError) else StorageError(str(error))
+            self._trouble.report(_sentence(schedule, "cannot be released yet"), fault)
+            size = -1
+        if size < 0:
+            self._hold(schedule)
+        return size
+
+    def _hold(self, schedule: PartitionSchedule) -> None:
+        if not self._held:
+            self._retry.arm(RETRY_MS)
+        self._held[schedule] = None
+
+    def _try_again(self) -> None:
+        held = list(self._held)
+        self._held.clear()
+        for schedule in held:
+            if schedule.state is None:
+                self._loading[schedule] = None
+            self._enqueue(schedule)
+
+    # -- the alarm
+
+    def _set_alarm(self) -> None:
+        queue = self._queue
+        due_ms = queue[0][0] if queue else NEVER
+        turn = self._turn
+        apart_ms = turn.now_wall_ms - turn.now_ms
+        if due_ms == self._alarm_due_ms and apart_ms == self._alarm_apart_ms:
+            return
+        self._alarm_due_ms = due_ms
+        self._alarm_apart_ms = apart_ms
+        if due_ms == NEVER:
+            self.alarm.cancel()
+        else:
+            self.alarm.arm(due_ms - turn.now_wall_ms)
+
+    def _on_alarm(self) -> None:
+        """Look again in the next turn: this one has had its step."""
+        self._alarm_due_ms = NEVER
+        self._set_alarm()
+
+    # -- checkpoints
+
+    def _plan_note(self, schedule: PartitionSchedule) -> None:
+        self._to_note[schedule] = None
+        if not self._is_noting_planned:
+            self._is_noting_planned = True
+            self._next_notes.arm(CHECKPOINT_MS)
+
+    def _note(self) -> None:
+        """Append the checkpoints that are planned, some in this turn and the rest in the next."""
+        self._is_noting_planned = False
+        for schedule in list(self._to_note)[:CHECKPOINTS_PER_TURN_MAX]:
+            del self._to_note[schedule]
+            checkpoint = schedule.checkpoint()
+            if checkpoint is not None:
+                schedule.append_checkpoint(checkpoint)
+        if self._to_note and not self._is_stopping:
+            self._is_noting_planned = True
+            self._next_notes.arm(1)
+
+
+def _sentence(schedule: PartitionSchedule, what: str) -> str:
+    return f"the scheduled records of {schedule.partition.name}: what is due {what}"

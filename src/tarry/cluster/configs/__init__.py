@@ -1,0 +1,1 @@
+"""Settings of topics, brokers and groups: what may be set, what is in force, how it changes."""

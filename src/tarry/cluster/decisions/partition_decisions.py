@@ -1,0 +1,119 @@
+"""Decisions about the growth of topics: Kafka's checks of CreatePartitions, pure.
+
+A topic only grows; each topic of a request is grown or refused on its own.
+"""
+
+from __future__ import annotations
+
+from tarry.base import errors
+from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
+from tarry.base.partition_row import PartitionRow
+from tarry.base.setting import shown
+from tarry.cluster.decisions.replica_choice import (
+    Refusal,
+    check_replicas,
+    rows_as_made,
+    spread_before,
+    spread_replicas,
+)
+from tarry.cluster.decisions.topic_decisions import STANDS_STILL, TopicDecision, TopicResult
+from tarry.cluster.state.records import PartitionsAdded
+from tarry.cluster.state.state import ClusterState, TopicState
+from tarry.cluster.state.topic_names import is_internal
+
+
+class GrowthWanted:
+    """A topic that is to have `count` partitions; `assignments`: the replicas of each new one."""
+
+    __slots__ = ("assignments", "count", "name")
+
+    def __init__(self, name: str, count: int, assignments: list[list[int]] | None = None) -> None:
+        self.name = name
+        self.count = count
+        self.assignments = assignments
+
+
+def decide_create_partitions(
+    view: ClusterState,
+    wanted: list[GrowthWanted],
+    tried: dict[bytes, list[list[int]]] | None = None,
+) -> TopicDecision:
+    """Decide about each topic on its own: it grows or is refused; a name given twice is refused
+    once.  `tried`: the replicas of what earlier decisions of the same change have added, by topic.
+    """
+    decision = TopicDecision()
+    tried = {} if tried is None else tried
+    by_name: dict[str, list[GrowthWanted]] = {}
+    for growth in wanted:
+        by_name.setdefault(growth.name, []).append(growth)
+    partitions_left = PARTITIONS_PER_REQUEST_MAX
+    for name, (growth, *others) in by_name.items():
+        outcome = TopicResult(name)
+        decision.outcomes.append(outcome)
+        if others:
+            outcome.refuse(errors.INVALID_REQUEST, f"topic '{shown(name)}' is asked for twice")
+            continue
+        topic = view.topic(name)
+        if topic is None:
+            outcome.refuse(errors.UNKNOWN_TOPIC_OR_PARTITION, "no topic has this name")
+            continue
+        if topic.is_frozen:
+            outcome.refuse(errors.UNKNOWN_SERVER_ERROR, STANDS_STILL)
+            continue
+        added = tried.get(topic.topic_id)
+        if added and len(topic.partitions) == growth.count and added == _last(topic, len(added)):
+            # The outcome of an earlier decision was unknown, and it was done.
+            outcome.topic_id = topic.topic_id
+            continue
+        try:
+            rows = _new_rows(view, topic, growth, partitions_left)
+        except Refusal as refusal:
+            outcome.refuse(refusal.error_code, refusal.message)
+            continue
+        partitions_left -= len(rows)
+        outcome.topic_id = topic.topic_id
+        tried[topic.topic_id] = [row.replicas for row in rows]
+        decision.records.append(PartitionsAdded(topic_id=topic.topic_id, partitions=rows))
+    return decision
+
+
+def _last(topic: TopicState, count: int) -> list[list[int]]:
+    return [row.replicas for row in topic.partitions[-count:]]
+
+
+def _new_rows(
+    view: ClusterState, topic: TopicState, growth: GrowthWanted, partitions_left: int
+) -> list[PartitionRow]:
+    first = len(topic.partitions)
+    added = growth.count - first
+    if is_internal(topic.name):
+        raise Refusal(
+            errors.INVALID_PARTITIONS,
+            f"the number of partitions of '{topic.name}' says who is responsible for what; "
+            "it cannot be changed",
+        )
+    if added <= 0:
+        raise Refusal(
+            errors.INVALID_PARTITIONS,
+            f"topic '{topic.name}' has {first} partitions, it can only get more than that",
+        )
+    if growth.assignments is not None and len(growth.assignments) != added:
+        raise Refusal(
+            errors.INVALID_REPLICA_ASSIGNMENT,
+            f"{added} partitions are to be added and {len(growth.assignments)} are assigned",
+        )
+    if added > partitions_left:
+        raise Refusal(
+            errors.POLICY_VIOLATION,
+            f"one request creates at most {PARTITIONS_PER_REQUEST_MAX} partitions",
+        )
+    # What a reassignment brings and takes away is not what the topic has.
+    last = topic.partitions[-1]
+    factor = len(last.replicas) - len(last.adding)
+    if growth.assignments is None:
+        assignment = spread_replicas(view, added, factor, spread_before(view, last.replicas))
+    else:
+        assignment = growth.assignments
+        for position, replicas in enumerate(assignment):
+            check_replicas(view, first + position, replicas, factor)
+    return rows_as_made(view, assignment)

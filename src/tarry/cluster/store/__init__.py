@@ -1,0 +1,1 @@
+"""Stores of metadata: the contract of both, changes, and the store of a broker that is alone."""

@@ -1,0 +1,1 @@
+"""Committed offsets, which a group of any kind has."""

@@ -1,0 +1,111 @@
+"""Check of a producer's sequences where its batches lie in two logs: those that wait, and the rest.
+
+A batch that either log knows is a duplicate, and one that follows the largest sequence of both is
+in order.  A crash, a full disk or a fail-over may keep sequence n + 1 in one log and lose n with
+the tail of the other.  Its client sends n again, so n is taken where it fits: directly behind the
+batch before it, or before all that are known.  At most four of five requests under way lie behind
+it.  Hot.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from tarry.base.errors import NONE, OUT_OF_ORDER_SEQUENCE_NUMBER
+from tarry.partition.producers import (
+    BATCHES_KEPT,
+    ProducedBatch,
+    ProducerCheck,
+    ProducerStates,
+    duplicate_of,
+)
+from tarry.records.batch import SEQUENCE_MAX, BatchHeader
+
+# Sequences begin again behind the largest one: what is farther away lies on the other side.
+_HALF: Final = 1 << 30
+
+
+class PairedCheck:
+    """Place of a batch's sequences among those that are known of its producer in two logs."""
+
+    def __init__(self, header: BatchHeader) -> None:
+        self.header = header
+        # Whether the second log has the original of the duplicate.
+        self.is_in_second = False
+        self._later: i64 = 0
+        self._largest: i64 = -1
+        # How far before the batch the nearest earlier one ends; 1: directly before it.
+        self._distance: i64 = SEQUENCE_MAX
+        self._overlaps = False
+
+    def run(self, first: ProducerStates, second: ProducerStates) -> ProducerCheck:
+        """Compare with what both logs know; changes neither."""
+        header = self.header
+        in_first = first.batches_of(header.producer_id)
+        in_second = second.batches_of(header.producer_id)
+        if not in_first and not in_second:
+            return _awaiting(header, first, second).check_unknown(header)
+        newest = first
+        if not in_first or (in_second and in_second[-1].epoch > in_first[-1].epoch):
+            newest = second
+        epoch = newest.batches_of(header.producer_id)[-1].epoch
+        if header.producer_epoch != epoch:
+            return newest.check(header)
+        duplicate = self._look_at(in_first)
+        if duplicate is None:
+            duplicate = self._look_at(in_second)
+            self.is_in_second = duplicate is not None
+        if duplicate is not None:
+            return duplicate
+        if self._fits():
+            return ProducerCheck(NONE, None)
+        return ProducerCheck(
+            OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {header.producer_id}: sequence {header.base_sequence} after {self._largest}",
+        )
+
+    def _look_at(self, batches: list[ProducedBatch]) -> ProducerCheck | None:
+        header = self.header
+        base: i64 = header.base_sequence
+        last: i64 = header.last_sequence
+        index: i64 = len(batches) - 1
+        index_min = index - BATCHES_KEPT
+        while index >= 0 and index > index_min:
+            known = batches[index]
+            if known.epoch != header.producer_epoch:
+                break
+            if known.base_sequence == base and known.last_sequence == last:
+                return duplicate_of(known)
+            ahead: i64 = (known.last_sequence - self._largest) & SEQUENCE_MAX
+            if self._largest < 0 or ahead < _HALF:
+                self._largest = known.last_sequence
+            distance: i64 = (base - known.last_sequence) & SEQUENCE_MAX
+            if 0 < distance < _HALF:
+                self._distance = min(self._distance, distance)
+            else:
+                self._later += 1
+                gap: i64 = (known.base_sequence - last) & SEQUENCE_MAX
+                self._overlaps = self._overlaps or gap == 0 or gap >= _HALF
+            index -= 1
+        return None
+
+    def _fits(self) -> bool:
+        if self._overlaps or self._later >= BATCHES_KEPT:
+            return False
+        return self._distance in (1, SEQUENCE_MAX)
+
+
+def _awaiting(header: BatchHeader, first: ProducerStates, second: ProducerStates) -> ProducerStates:
+    """Return the log whose batch must come again before all others, of two that know none.
+
+    Both may have failed in one turn: then the earlier batch comes first, whichever log it was for.
+    """
+    in_first: i64 = first.awaited_sequence(header)
+    in_second: i64 = second.awaited_sequence(header)
+    if in_first < 0:
+        return second
+    if in_second < 0 or ((in_second - in_first) & SEQUENCE_MAX) < _HALF:
+        return first
+    return second

@@ -1,0 +1,71 @@
+"""`max.connection.creation.rate`: connections that come faster wait to be accepted.
+
+As Kafka's broker does, a peer that comes too early is not turned away: it waits in the listener's
+backlog.  Room grows with time, up to that of one second.  With several listeners that of the
+brokers is not held up, and the others share.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from tarry.base.settings import Settings
+
+logger = logging.getLogger("tarry.runtime")
+
+UNLIMITED: Final = 2**31 - 1
+
+# A rate of 0 still lets one connection in so often, as Kafka's longest delay of one does.
+_LONGEST_MS: Final = 10_000
+
+# The log says at most once in so long that connections wait.
+TOLD_EVERY_MS: Final = 60_000
+
+# Room for one connection: it grows by the rate in each millisecond.
+_ONE: Final = 1_000
+
+
+class ConnectionRate:
+    """Room for new connections of all listeners but the brokers' own."""
+
+    def __init__(self, settings: Settings, now_ms: int) -> None:
+        self._settings = settings
+        self._room = settings.max_connection_creation_rate * _ONE
+        self._counted_ms = now_ms
+        self._told_ms = now_ms - TOLD_EVERY_MS
+
+    def applies_to(self, listener: str) -> bool:
+        """Return true if the connections of a listener may have to wait."""
+        settings = self._settings
+        if settings.max_connection_creation_rate == UNLIMITED:
+            return False
+        # More sockets than one may belong to a listener: its name is what counts.
+        is_alone = len(settings.open_listeners) == 1
+        return is_alone or listener != settings.inter_broker_listener
+
+    def room(self, now_ms: int) -> int:
+        """Return how many connections may be accepted now by all listeners together."""
+        rate = self._settings.max_connection_creation_rate
+        elapsed_ms = max(now_ms - self._counted_ms, 0)
+        grown = elapsed_ms * rate if rate else elapsed_ms * _ONE // _LONGEST_MS
+        if grown:
+            self._counted_ms = now_ms
+            self._room = min(self._room + grown, max(rate, 1) * _ONE)
+        return self._room // _ONE
+
+    def spend(self) -> None:
+        """Count a connection that was accepted."""
+        self._room -= _ONE
+
+    def wait_ms(self, now_ms: int) -> int:
+        """Return how long it takes until there is room for one; the log says that one waits."""
+        rate = self._settings.max_connection_creation_rate
+        if now_ms - self._told_ms >= TOLD_EVERY_MS:
+            self._told_ms = now_ms
+            logger.warning(
+                "connections come faster than max.connection.creation.rate=%d allows: they wait",
+                rate,
+            )
+        missing = max(_ONE - self._room, 1)
+        return -(-missing // rate) if rate else _LONGEST_MS

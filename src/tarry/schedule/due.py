@@ -1,0 +1,43 @@
+"""Due time of a produced batch, by its topic's settings.
+
+A batch is parked whole or not at all: it is due when the last of its records is.  The check of a
+batch has put its largest timestamp right where the records are not compressed; of a compressed one
+the header is believed.  What is due later than `delay.max.ms` allows was refused by the check of
+timestamps before.  Hot.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from tarry.log.config import INT64_MAX, LogConfig
+from tarry.records.batch import NO_TIMESTAMP, BatchHeader
+
+# Of a batch that goes into the partition at once.
+NOT_DELAYED: Final = -1
+
+
+def due_ms(config: LogConfig, header: BatchHeader, now_wall_ms: i64) -> i64:
+    """Return when a checked batch is due; `NOT_DELAYED` if it is not to be parked."""
+    if not config.has_delay:
+        return NOT_DELAYED
+    due: i64
+    if config.has_delay_by_timestamp:
+        due = header.max_timestamp
+        if due == NO_TIMESTAMP:
+            return NOT_DELAYED
+    else:
+        due = _sum_within_time(now_wall_ms, config.delay_default_ms)
+    delay: i64 = due - now_wall_ms
+    if delay <= 0 or delay < config.delay_min_ms:
+        return NOT_DELAYED
+    return due
+
+
+def _sum_within_time(at_ms: i64, after_ms: i64) -> i64:
+    """Return the time `after_ms` later, the last that there is if it lies behind that."""
+    if at_ms > 0 and after_ms > INT64_MAX - at_ms:
+        return INT64_MAX
+    return at_ms + after_ms

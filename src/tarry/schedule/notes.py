@@ -1,0 +1,254 @@
+"""Notes of a companion log: what was asked for, beside the bodies.
+
+A note is a control batch of one record in Kafka's form: the key is a version and a type, both of 16
+bits, and Kafka's tools show types that they do not know as such.  The value is a version, fields,
+and tagged fields (KIP-482), which a release that does not know them skips.  What a release cannot
+read, because it is damaged or newer, is an `UnreadableNote` with a sentence.  Hot.
+
+    100 scheduled    due; the body follows right behind: the next batch
+    101 cancelled    s-offset of the body
+    102 cron         kept for recurring records
+    103 checkpoint   c, epoch of c - 1, watermarks W, exceptions E
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, write_i16_be, write_i32_be, write_i64_be
+from mypy_extensions import i16, i32, i64, mypyc_attr
+
+from tarry.base.errors import CorruptData
+from tarry.base.limits import (
+    CHECKPOINT_EXCEPTIONS_MAX,
+    CHECKPOINT_WATERMARKS_MAX,
+    SCHEDULE_NOTE_BYTES_MAX,
+)
+from tarry.records.batch import CONTROL_BIT, BatchHeader
+from tarry.records.builder import BatchBuilder
+from tarry.records.record import open_records
+from tarry.wire.reader import MalformedData, Reader
+
+SCHEDULED: Final = 100
+CANCELLED: Final = 101
+CRON: Final = 102
+CHECKPOINT: Final = 103
+# Of a note that could not be read.
+UNREADABLE: Final = -1
+
+# Due time of a batch whose records are each due at a time of their own.
+EACH_ITS_OWN: Final = -(2**63)
+
+# Offset behind every other: a watermark before it speaks of all that lies before its note.
+ANY_OFFSET: Final = 2**63 - 1
+
+# Kafka's version of a control record's key.
+_KEY_VERSION: Final = 0
+_KEY_SIZE: Final = 4
+_VALUE_VERSION: Final = 0
+
+_WATERMARK_SIZE: Final = 24
+_OFFSET_SIZE: Final = 8
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ScheduleNote:
+    """Note of a companion log; `type` says which."""
+
+    def __init__(self, type_: int) -> None:
+        self.type = type_
+
+    def encode(self, now_wall_ms: i64) -> bytes:
+        """Encode the note as a batch; offset and leader epoch are the log's to set."""
+        key = BytesWriter()
+        write_i16_be(key, _KEY_VERSION)
+        write_i16_be(key, i16(self.type))
+        value = BytesWriter()
+        write_i16_be(value, _VALUE_VERSION)
+        self.write(value)
+        # No tagged fields yet.
+        value.append(0)
+        builder = BatchBuilder()
+        builder.append(now_wall_ms, key.getvalue(), value.getvalue())
+        return builder.build(attributes=CONTROL_BIT)
+
+    def write(self, value: BytesWriter) -> None:
+        """Write the fields of this type."""
+        raise NotImplementedError
+
+
+class ScheduledNote(ScheduleNote):
+    """Note that the next batch is a body, due at `due_ms`, or each record of it at its own time."""
+
+    def __init__(self, due_ms: int) -> None:
+        super().__init__(SCHEDULED)
+        self.due_ms = due_ms
+
+    def write(self, value: BytesWriter) -> None:
+        write_i64_be(value, self.due_ms)
+
+
+class CancelledNote(ScheduleNote):
+    """Note that the body at `s_offset` is not to be released."""
+
+    def __init__(self, s_offset: int) -> None:
+        super().__init__(CANCELLED)
+        self.s_offset = s_offset
+
+    def write(self, value: BytesWriter) -> None:
+        write_i64_be(value, self.s_offset)
+
+
+class Watermark:
+    """Largest (due, s-offset) that was released of the bodies before `before_offset`."""
+
+    def __init__(self, before_offset: int, due_ms: int, s_offset: int) -> None:
+        self.before_offset = before_offset
+        self.due_ms = due_ms
+        self.s_offset = s_offset
+
+    def covers(self, due_ms: int, s_offset: int) -> bool:
+        """Return whether a body with this place in the order is at or below the watermark."""
+        return (due_ms, s_offset) <= (self.due_ms, self.s_offset)
+
+
+class CheckpointNote(ScheduleNote):
+    """Note of what was released below the offset `c` of the partition.
+
+    It counts only where the partition has c in this epoch: `c_epoch` is that of the record at
+    c - 1, or -1 while c is 0.  Each body before the note belongs to the first watermark that lies
+    behind it; one at or below its watermark is done, but for the `exceptions`, s-offsets in their
+    order that were pending.  There is one watermark, and one more for each time that a clock was
+    set back and has not caught up since.
+    """
+
+    def __init__(
+        self, c: int, c_epoch: int, watermarks: list[Watermark], exceptions: list[int]
+    ) -> None:
+        super().__init__(CHECKPOINT)
+        assert len(watermarks) <= CHECKPOINT_WATERMARKS_MAX
+        assert len(exceptions) <= CHECKPOINT_EXCEPTIONS_MAX
+        self.c = c
+        self.c_epoch = c_epoch
+        self.watermarks = watermarks
+        self.exceptions = exceptions
+
+    def write(self, value: BytesWriter) -> None:
+        write_i64_be(value, self.c)
+        write_i32_be(value, i32(self.c_epoch))
+        write_i32_be(value, i32(len(self.watermarks)))
+        for watermark in self.watermarks:
+            write_i64_be(value, watermark.before_offset)
+            write_i64_be(value, watermark.due_ms)
+            write_i64_be(value, watermark.s_offset)
+        write_i32_be(value, i32(len(self.exceptions)))
+        for s_offset in self.exceptions:
+            write_i64_be(value, s_offset)
+
+    def watermark_of(self, s_offset: int) -> Watermark | None:
+        """Return the watermark to which a body before the note belongs."""
+        for watermark in self.watermarks:
+            if s_offset < watermark.before_offset:
+                return watermark
+        return None
+
+
+class UnreadableNote(ScheduleNote):
+    """Note that this release cannot read; `sentence` says why."""
+
+    def __init__(self, sentence: str, is_newer: bool) -> None:
+        super().__init__(UNREADABLE)
+        self.sentence = sentence
+        self.is_newer = is_newer
+
+
+def read_note(data: bytes, position: i64, header: BatchHeader) -> ScheduleNote:
+    """Read the note in the control batch at `position`; its CRC must hold."""
+    try:
+        return _read_note(data, position, header)
+    except (MalformedData, CorruptData) as error:
+        return UnreadableNote(f"the note at offset {header.base_offset}: {error}", is_newer=False)
+
+
+def _read_note(data: bytes, position: i64, header: BatchHeader) -> ScheduleNote:
+    if header.record_count != 1:
+        raise CorruptData(f"{header.record_count} records where one is a note")
+    cursor = open_records(data, position, header, SCHEDULE_NOTE_BYTES_MAX)
+    record_end: i64 = cursor.enter_record(cursor.end)
+    if record_end - cursor.position > SCHEDULE_NOTE_BYTES_MAX:
+        raise CorruptData(f"a note of {record_end - cursor.position} bytes")
+    cursor.varlong()
+    cursor.varint()
+    key_size: i64 = cursor.size_of("key of a note")
+    if key_size < _KEY_SIZE:
+        raise CorruptData(f"a key of {key_size} bytes")
+    key_end: i64 = cursor.position + key_size
+    key_version: i64 = cursor.i16()
+    type_: i64 = cursor.i16()
+    cursor.position = key_end
+    value_size: i64 = cursor.size_of("value of a note")
+    if value_size < 0:
+        raise CorruptData("a note without a value")
+    value = Reader(cursor.data, cursor.position, cursor.position + value_size)
+    version: i64 = value.i16()
+    if key_version != _KEY_VERSION or version != _VALUE_VERSION:
+        return UnreadableNote(
+            f"the note at offset {header.base_offset} has the versions {key_version} and "
+            f"{version}: a newer release has written it",
+            is_newer=True,
+        )
+    note = _read_fields(type_, value)
+    if note is None:
+        return UnreadableNote(
+            f"the note at offset {header.base_offset} has the type {type_}: a newer release has "
+            "written it",
+            is_newer=True,
+        )
+    value.skip_tagged_fields()
+    value.expect_end()
+    return note
+
+
+def _read_fields(type_: i64, value: Reader) -> ScheduleNote | None:
+    """Read the fields of a note of this type; None if there is no such type yet."""
+    if type_ == SCHEDULED:
+        return ScheduledNote(int(value.i64()))
+    if type_ == CANCELLED:
+        return CancelledNote(int(value.i64()))
+    if type_ == CHECKPOINT:
+        return _read_checkpoint(value)
+    return None
+
+
+def _read_checkpoint(value: Reader) -> CheckpointNote:
+    c = int(value.i64())
+    c_epoch = int(value.i32())
+    if c < 0 or c_epoch < -1:
+        raise CorruptData(f"a checkpoint at the offset {c} in the epoch {c_epoch}")
+    count = _count(value, _WATERMARK_SIZE, CHECKPOINT_WATERMARKS_MAX, "watermarks")
+    watermarks: list[Watermark] = []
+    before_offset = -1
+    while len(watermarks) < count:
+        watermark = Watermark(int(value.i64()), int(value.i64()), int(value.i64()))
+        if watermark.before_offset <= before_offset:
+            raise CorruptData(f"a watermark before {watermark.before_offset} behind one before it")
+        before_offset = watermark.before_offset
+        watermarks.append(watermark)
+    count = _count(value, _OFFSET_SIZE, CHECKPOINT_EXCEPTIONS_MAX, "exceptions")
+    exceptions: list[int] = []
+    previous = -1
+    while len(exceptions) < count:
+        s_offset = int(value.i64())
+        if s_offset <= previous:
+            raise CorruptData(f"the exception {s_offset} after {previous}")
+        previous = s_offset
+        exceptions.append(s_offset)
+    return CheckpointNote(c, c_epoch, watermarks, exceptions)
+
+
+def _count(value: Reader, element_size: i64, count_max: i64, what: str) -> i64:
+    """Read how many elements follow, which must be there and be no more than allowed."""
+    count: i64 = value.array_length(element_size)
+    if count < 0 or count > count_max:
+        raise CorruptData(f"{count} {what}, {count_max} are the most")
+    return count

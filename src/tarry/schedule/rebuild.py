@@ -1,0 +1,181 @@
+"""Rebuild of a schedule when a broker begins to lead, out of the logs S and P of a partition.
+
+The companion log S is read whole, note by note and body by body, in its order; then the last
+checkpoint that counts is taken, and P is read from there to its end.  A release counts for a body
+only if its leader epoch is not below the body's: after an unclean election s-offsets are given
+again.  Hot.
+
+    rebuild.add_note(...), rebuild.add_body(...)      each batch of S
+    rebuild.begin_releases(...)                       from which offset on P is to be read
+    rebuild.add_release(...)                          each release from there to P's end
+    state = rebuild.finish(s_high_watermark)
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from tarry.base.limits import CHECKPOINTS_KEPT_PER_EPOCH, SCHEDULE_FLAWS_KEPT
+from tarry.log.index.epoch_index import EpochIndex
+from tarry.schedule.notes import (
+    EACH_ITS_OWN,
+    CancelledNote,
+    CheckpointNote,
+    ScheduledNote,
+    ScheduleNote,
+    UnreadableNote,
+)
+from tarry.schedule.pending import Body, PendingBodies
+from tarry.schedule.release import NO_S_OFFSET
+from tarry.schedule.state import OpenRelease, ScheduleState
+from tarry.schedule.watermarks import ScheduleWatermarks
+
+
+class NotedCheckpoint:
+    """Checkpoint with the offset of its note in S."""
+
+    def __init__(self, offset: int, checkpoint: CheckpointNote) -> None:
+        self.offset = offset
+        self.checkpoint = checkpoint
+
+    def is_exception(self, s_offset: int) -> bool:
+        """Return whether the checkpoint names a body as pending."""
+        exceptions = self.checkpoint.exceptions
+        index = bisect_left(exceptions, s_offset)
+        return index < len(exceptions) and exceptions[index] == s_offset
+
+
+class Rebuild:
+    """Findings so far.  `flaws` are sentences about what cannot be released, the first ones
+    of `flaw_count`."""
+
+    def __init__(self) -> None:
+        self.flaws: list[str] = []
+        self.flaw_count = 0
+        # By s-offset, in their order.
+        self._bodies: dict[int, Body] = {}
+        self._cancelled: dict[int, None] = {}
+        # By the epoch of c - 1, oldest first.
+        self._checkpoints: dict[int, list[NotedCheckpoint]] = {}
+        self._taken: NotedCheckpoint | None = None
+        self._watermarks = ScheduleWatermarks([])
+        self._p_high_watermark = 0
+        # Releases at or past P's high watermark, in the order of P.
+        self._releases: list[OpenRelease] = []
+        # The note that was read last, and where its body has to be.
+        self._scheduled: ScheduledNote | None = None
+        self._body_offset = NO_S_OFFSET
+
+    # -- S
+
+    def add_note(self, offset: int, note: ScheduleNote) -> None:
+        """Take the note at this offset of S."""
+        self._scheduled = None
+        self._body_offset = NO_S_OFFSET
+        if isinstance(note, ScheduledNote):
+            self._scheduled = note
+            self._body_offset = offset + 1
+        elif isinstance(note, CancelledNote):
+            self._cancelled[note.s_offset] = None
+        elif isinstance(note, CheckpointNote):
+            self._add_checkpoint(offset, note)
+        elif isinstance(note, UnreadableNote):
+            self._add_flaw(note.sentence)
+
+    def add_body(self, s_offset: int, leader_epoch: int, record_count: int, size: int) -> None:
+        """Take the body at this offset of S: the batch behind its note."""
+        note = self._scheduled
+        body_offset = self._body_offset
+        self._scheduled = None
+        self._body_offset = NO_S_OFFSET
+        if note is None or body_offset != s_offset:
+            self._add_flaw(f"the batch at offset {s_offset} has no note that says when it is due")
+        elif note.due_ms == EACH_ITS_OWN:
+            self._add_flaw(
+                f"each record of the batch at offset {s_offset} is due at its own time: a newer "
+                "release has parked it"
+            )
+        else:
+            self._bodies[s_offset] = Body(s_offset, note.due_ms, leader_epoch, record_count, size)
+
+    def _add_checkpoint(self, offset: int, checkpoint: CheckpointNote) -> None:
+        kept = self._checkpoints.setdefault(checkpoint.c_epoch, [])
+        kept.append(NotedCheckpoint(offset, checkpoint))
+        if len(kept) > CHECKPOINTS_KEPT_PER_EPOCH:
+            del kept[0]
+
+    def _add_flaw(self, sentence: str) -> None:
+        self.flaw_count += 1
+        if len(self.flaws) < SCHEDULE_FLAWS_KEPT:
+            self.flaws.append(sentence)
+
+    # -- P
+
+    def begin_releases(
+        self, epochs: EpochIndex, p_start_offset: int, p_end_offset: int, p_high_watermark: int
+    ) -> int:
+        """Take the last checkpoint that counts; return the offset from which P is to be read.
+
+        A checkpoint counts if P has what was before c in that epoch.  Without one, P is to be read
+        from its start.  What lies below P's high watermark was released for good.
+        """
+        taken: NotedCheckpoint | None = None
+        for kept in self._checkpoints.values():
+            for noted in reversed(kept):
+                if taken is not None and noted.offset < taken.offset:
+                    break
+                if _counts(noted.checkpoint, epochs, p_start_offset, p_end_offset):
+                    taken = noted
+                    break
+        self._taken = taken
+        self._p_high_watermark = p_high_watermark
+        if taken is None:
+            return p_start_offset
+        self._watermarks = ScheduleWatermarks(taken.checkpoint.watermarks)
+        return max(taken.checkpoint.c, p_start_offset)
+
+    def add_release(self, s_offset: int, leader_epoch: int, base_offset: int) -> None:
+        """Take a released batch of P, with the leader epoch and the offset that it has there."""
+        body = self._bodies.get(s_offset)
+        if body is None or leader_epoch < body.leader_epoch:
+            return
+        del self._bodies[s_offset]
+        if base_offset + body.record_count <= self._p_high_watermark:
+            self._watermarks.add(body)
+        else:
+            self._releases.append(OpenRelease(body, base_offset))
+
+    def finish(self, pending: PendingBodies, s_high_watermark: int) -> ScheduleState:
+        """Return the state: what was neither released nor cancelled.  The rebuild is over.
+
+        What lies below S's high watermark is pending, the rest is parked.
+        """
+        state = ScheduleState(pending, self._watermarks)
+        for s_offset, body in self._bodies.items():
+            if s_offset not in self._cancelled and not self._is_done(body):
+                state.restore(body, s_high_watermark)
+        for release in self._releases:
+            state.add_release(release.body, release.base_offset)
+        self._bodies = {}
+        return state
+
+    def _is_done(self, body: Body) -> bool:
+        """Return whether the checkpoint says that a body was released below its c."""
+        taken = self._taken
+        if taken is None or body.s_offset >= taken.offset:
+            return False
+        watermark = taken.checkpoint.watermark_of(body.s_offset)
+        if watermark is None or not watermark.covers(body.due_ms, body.s_offset):
+            return False
+        return not taken.is_exception(body.s_offset)
+
+
+def _counts(
+    checkpoint: CheckpointNote, epochs: EpochIndex, p_start_offset: int, p_end_offset: int
+) -> bool:
+    c = checkpoint.c
+    if c > p_end_offset:
+        return False
+    # P's start passes only what a committed checkpoint covers: the epoch of what is gone need not
+    # be asked for.
+    return c <= p_start_offset or epochs.epoch_of(c - 1) == checkpoint.c_epoch

@@ -1,0 +1,57 @@
+"""Identity of a released batch: which body of the companion log it is.
+
+The record in the partition is the commit of a release.  So its batch says whose body it is: the
+producer id is -1, and base sequence and producer epoch are the s-offset, the offset of the body in
+the companion log: 31 bits and 15 bits.  No client writes such a batch.  KafkaJS without idempotence
+sends producer id -1 with the epoch 0 and the sequence 0, which would be s-offset 0: there lies the
+first note of a companion log, never a body.  Hot.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from tarry.records.batch import NO_PRODUCER_ID, SEQUENCE_MAX, BatchHeader
+from tarry.records.numbering import numbered
+
+_SEQUENCE_BITS: Final = 31
+_EPOCH_MAX: Final = 0x7FFF
+# A companion log that is appended to a million times a second reaches it after two years.
+S_OFFSET_MAX: Final = (1 << 46) - 1
+
+# Of a batch that is no release.
+NO_S_OFFSET: Final = -1
+
+
+def released_batch(body: bytes, s_offset: i64) -> bytes:
+    """Return the batch that a body becomes when it is released; its records are not opened.
+
+    Base offset and leader epoch are set by the log that it is appended to.
+    """
+    assert s_offset > 0
+    assert s_offset <= S_OFFSET_MAX
+    return numbered(body, NO_PRODUCER_ID, s_offset >> _SEQUENCE_BITS, s_offset & SEQUENCE_MAX)
+
+
+def released_s_offset(header: BatchHeader) -> i64:
+    """Return the s-offset of the body that this batch has released; `NO_S_OFFSET` if it is no
+    release."""
+    if header.producer_id != NO_PRODUCER_ID or header.is_control:
+        return NO_S_OFFSET
+    epoch: i64 = header.producer_epoch
+    sequence: i64 = header.base_sequence
+    if epoch < 0 or sequence < 0 or (epoch == 0 and sequence == 0):
+        return NO_S_OFFSET
+    return (epoch << _SEQUENCE_BITS) | sequence
+
+
+def release_fault(header: BatchHeader) -> str:
+    """Return why a client's batch is refused that would pass for a release; "" if it would not."""
+    if released_s_offset(header) == NO_S_OFFSET:
+        return ""
+    return (
+        f"producer id -1 with the epoch {header.producer_epoch} and the sequence "
+        f"{header.base_sequence}: in a topic with scheduled records such a batch is a released one"
+    )

@@ -1,0 +1,143 @@
+"""State of a partition's schedule while it is led here: what is parked, pending, being released.
+
+A body is parked when it is appended to the companion log S, pending once S's high watermark has
+passed it, and only then it may be released: else a new leader could have the release and not the
+body.  A release is under way until the high watermark of the partition P has passed it.  What could
+not be written goes back to where it was.  Hot.
+
+    append to S                  S's high watermark                 append to P      P's
+        park -> parked -> commit_parked -> pending -> take_due -> add_release -> commit_released
+                rollback_parked                      put_back     rollback_released
+"""
+
+from __future__ import annotations
+
+from tarry.base.limits import CHECKPOINT_EXCEPTIONS_MAX
+from tarry.schedule.notes import CheckpointNote
+from tarry.schedule.pending import Body, PendingBodies
+from tarry.schedule.watermarks import ScheduleWatermarks
+
+
+class OpenRelease:
+    """Release that is under way: its batch has these offsets in the partition."""
+
+    def __init__(self, body: Body, base_offset: int) -> None:
+        self.body = body
+        self.base_offset = base_offset
+        self.end_offset = base_offset + body.record_count
+
+
+class ScheduleState:
+    """Bodies that are not released for good yet, and how far those go that are."""
+
+    def __init__(self, pending: PendingBodies, watermarks: ScheduleWatermarks) -> None:
+        self.pending = pending
+        # What was released below P's high watermark.
+        self.watermarks = watermarks
+        # In the order of their offsets, in S and in P.
+        self._parked: list[Body] = []
+        self._releases: list[OpenRelease] = []
+
+    @property
+    def count(self) -> int:
+        """Batches that are parked or pending."""
+        return self.pending.count + len(self._parked)
+
+    def first_offset(self) -> int:
+        """Return an s-offset before which S has no body that is still needed."""
+        first = self.pending.first_offset()
+        if self._parked:
+            first = min(first, self._parked[0].s_offset)
+        return min([first, *[release.body.s_offset for release in self._releases]])
+
+    # -- parking
+
+    def park(self, body: Body, now_wall_ms: int) -> None:
+        """Take a body that was appended to S's tail."""
+        assert not self._parked or self._parked[-1].s_offset < body.s_offset
+        self._parked.append(body)
+        self.watermarks.begin(body.s_offset, now_wall_ms)
+
+    def restore(self, body: Body, s_high_watermark: int) -> None:
+        """Take a body that S has and that was not released; they come in the order of S."""
+        if body.s_offset < s_high_watermark:
+            self.pending.add(body)
+        else:
+            self._parked.append(body)
+
+    def rollback_parked(self, s_end_offset: int) -> None:
+        """Forget what S has not kept: it ends at this offset."""
+        parked = self._parked
+        while parked and parked[-1].s_offset >= s_end_offset:
+            parked.pop()
+
+    def commit_parked(self, s_high_watermark: int) -> None:
+        """Let be pending what lies below S's high watermark."""
+        parked = self._parked
+        count = 0
+        while count < len(parked) and parked[count].s_offset < s_high_watermark:
+            self.pending.add(parked[count])
+            count += 1
+        if count:
+            del parked[:count]
+
+    # -- releasing
+
+    def next_due_ms(self) -> int:
+        """Return when the first pending body is due."""
+        return self.pending.next_due_ms()
+
+    def take_due(self, now_wall_ms: int) -> Body | None:
+        """Take the next body to be released, in order of (due, s-offset); None if none is due."""
+        return self.pending.take_due(now_wall_ms)
+
+    def put_back(self, body: Body) -> None:
+        """Let a body that was taken be pending again: P has not taken its release."""
+        self.pending.add(body)
+
+    def add_release(self, body: Body, base_offset: int) -> None:
+        """Note that a body's release was appended to P's tail at this offset."""
+        releases = self._releases
+        assert not releases or releases[-1].end_offset <= base_offset
+        releases.append(OpenRelease(body, base_offset))
+
+    def rollback_released(self, p_end_offset: int) -> None:
+        """Let be pending again what P has not kept: it ends at this offset."""
+        releases = self._releases
+        while releases and releases[-1].base_offset >= p_end_offset:
+            self.pending.add(releases.pop().body)
+
+    def commit_released(self, p_high_watermark: int) -> None:
+        """Forget the releases below P's high watermark: they are done."""
+        releases = self._releases
+        count = 0
+        while count < len(releases) and releases[count].end_offset <= p_high_watermark:
+            self.watermarks.add(releases[count].body)
+            count += 1
+        if count:
+            del releases[:count]
+
+    # -- checkpoints
+
+    def checkpoint(self, c: int, c_epoch: int) -> CheckpointNote | None:
+        """Return the checkpoint for P's high watermark `c`, up to which `commit_released` was told;
+        None if it would have too many exceptions."""
+        exceptions: list[int] = []
+        from_offset = 0
+        for watermark in self.watermarks.watermarks:
+            found = self.pending.at_or_below(watermark, from_offset)
+            if found is None:
+                return None
+            found += self._parked
+            found += [release.body for release in self._releases]
+            for body in found:
+                if from_offset <= body.s_offset < watermark.before_offset and watermark.covers(
+                    body.due_ms, body.s_offset
+                ):
+                    exceptions.append(body.s_offset)
+            from_offset = watermark.before_offset
+        if len(exceptions) > CHECKPOINT_EXCEPTIONS_MAX:
+            return None
+        # A heap may have an entry of a forgotten body beside one of the same place.
+        exceptions = sorted(dict.fromkeys(exceptions))
+        return CheckpointNote(c, c_epoch, self.watermarks.copy(), exceptions)

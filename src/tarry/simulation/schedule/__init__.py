@@ -1,0 +1,1 @@
+"""Workload of scheduled records: what is due later comes once, in its order, never early."""

@@ -1,0 +1,340 @@
+"""Largest requests against a real broker, beside 2,000 members of groups and an honest client.
+
+    python -m tests.support.processes.hostile_requests [--brokers 3] [API ...]
+
+One table, a line for each request: the most CPU that the loop of a broker took while an ApiVersions
+of another connection waited (a bound of its longest turn, whatever else the machine does), the
+longest such wait, the memory above the start, the answer.  Behind it the frames that are above the
+bounds, the heartbeats that were refused, and with three brokers the lives that were lost.  The
+frames go to the first broker; all are watched.  `TARRY_PURE=1` measures the interpreted form.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.support.broker_process import BrokerProcess
+from tests.support.cluster.broker_cluster import BrokerCluster
+from tests.support.largest_requests import largest_requests
+from tests.support.patience import tries
+
+from tarry.base.limits import REQUEST_ELEMENTS_MAX
+from tarry.protocol import api_keys
+from tarry.protocol.api_keys import APIS
+from tarry.protocol.frames import encode_request
+from tarry.protocol.message import Message
+from tarry.protocol.messages.api_versions import ApiVersionsRequest
+from tarry.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tarry.protocol.messages.describe_groups import DescribeGroupsRequest
+from tarry.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    decode_find_coordinator_response,
+)
+from tarry.protocol.messages.heartbeat import HeartbeatRequest, decode_heartbeat_response
+from tarry.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    decode_join_group_response,
+)
+from tarry.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from tarry.protocol.messages.sync_group import SyncGroupRequest
+from tarry.wire.reader import Reader
+
+MEMBERS = 2_000
+HEARTBEATS_AT_ONCE = 50
+HEARTBEAT_EVERY_S = 0.1
+ANSWER_S_MAX = 120.0
+
+CPU_MS_MAX: Final = 150 if os.environ.get("TARRY_PURE") == "1" else 50
+MIB_MAX: Final = 64
+
+SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "false"}
+LOST_LIFE: Final = "counts as dead to the cluster"
+
+
+class Wire:
+    """One connection."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.socket = socket.create_connection(("127.0.0.1", port), ANSWER_S_MAX)
+        self.file = self.socket.makefile("rb")
+
+    def send(self, key: int, version: int, request: Message) -> None:
+        self.socket.sendall(encode_request(key, version, 1, "stranger", request))
+
+    def receive(self) -> bytes:
+        """Return an answer, or b"" from a closed connection."""
+        try:
+            head = self.file.read(4)
+            return self.file.read(struct.unpack(">i", head)[0]) if len(head) == 4 else b""
+        except OSError:
+            return b""
+
+    def ask(self, key: int, version: int, request: Message) -> bytes:
+        self.send(key, version, request)
+        return self.receive()
+
+
+class Members(threading.Thread):
+    """Members of a group each, who heartbeat at its coordinator until the end."""
+
+    def __init__(self, port: int, groups: list[str]) -> None:
+        super().__init__(daemon=True)
+        self.wire = Wire(port)
+        self.groups = groups
+        self.members: list[tuple[str, str, int]] = []
+        # Refused heartbeats by their error code.
+        self.refused: Counter[int] = Counter()
+        self.is_over = False
+
+    def join_all(self) -> None:
+        for number, group in enumerate(self.groups):
+            join = JoinGroupRequest(
+                group_id=group,
+                session_timeout_ms=10_000,
+                rebalance_timeout_ms=10_000,
+                protocol_type="consumer",
+                protocols=[JoinGroupRequestProtocol("range", b"m" * 100)],
+            )
+            reader = Reader(self.wire.ask(api_keys.JOIN_GROUP, 3, join), 4)
+            joined = decode_join_group_response(reader, 3)
+            assert joined.error_code == 0, joined.error_code
+            member = (group, joined.member_id, joined.generation_id)
+            self.wire.ask(api_keys.SYNC_GROUP, 0, SyncGroupRequest(group, member[2], member[1]))
+            self.members.append(member)
+            if number % 200 == 199:
+                self.heartbeat(self.members)
+
+    def heartbeat(self, members: list[tuple[str, str, int]]) -> None:
+        for group, member_id, generation_id in members:
+            answer = self.wire.ask(
+                api_keys.HEARTBEAT, 0, HeartbeatRequest(group, generation_id, member_id)
+            )
+            error_code = decode_heartbeat_response(Reader(answer, 4), 0).error_code
+            if error_code:
+                self.refused[error_code] += 1
+
+    def run(self) -> None:
+        position = 0
+        while not self.is_over:
+            self.heartbeat(self.members[position : position + HEARTBEATS_AT_ONCE])
+            position = (position + HEARTBEATS_AT_ONCE) % max(len(self.members), 1)
+            time.sleep(HEARTBEAT_EVERY_S)
+
+
+class Honest(threading.Thread):
+    """A client that asks again and again, and remembers its longest wait."""
+
+    def __init__(self, broker: BrokerProcess) -> None:
+        super().__init__(daemon=True)
+        self.wire = Wire(broker.port)
+        self.pid = broker.pid
+        self.worst_s = 0.0
+        self.worst_cpu_s = 0.0
+        self.worst_kib = 0
+        self.is_over = False
+
+    def run(self) -> None:
+        while not self.is_over:
+            cpu_s, start_s = loop_cpu_s(self.pid), time.perf_counter()
+            self.wire.ask(api_keys.API_VERSIONS, 0, ApiVersionsRequest())
+            self.worst_s = max(self.worst_s, time.perf_counter() - start_s)
+            self.worst_cpu_s = max(self.worst_cpu_s, loop_cpu_s(self.pid) - cpu_s)
+            self.worst_kib = max(self.worst_kib, resident_kib(self.pid))
+            time.sleep(0.002)
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def loop_cpu_s(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def resident_kib(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1])
+    raise AssertionError("no VmRSS")
+
+
+def of_the_finding() -> list[tuple[str, int, int, Message]]:
+    """Make the frames that stopped a broker, as many of their elements as a request may have."""
+    many = REQUEST_ELEMENTS_MAX
+    again = [OffsetFetchRequestGroup(group_id="group-1", topics=None)] * many
+    known = [f"group-{number % MEMBERS}" for number in range(many)]
+    return [
+        ("2 MB of empty keys", api_keys.FIND_COORDINATOR, 4,
+         FindCoordinatorRequest(coordinator_keys=[""] * 2_000_000)),
+        ("empty keys", api_keys.FIND_COORDINATOR, 4,
+         FindCoordinatorRequest(coordinator_keys=[""] * many)),
+        ("one group, all topics", api_keys.OFFSET_FETCH, 8, OffsetFetchRequest(groups=again)),
+        ("empty names", api_keys.DESCRIBE_GROUPS, 5, DescribeGroupsRequest([""] * many)),
+        ("one group 20,000 times", api_keys.DESCRIBE_GROUPS, 5,
+         DescribeGroupsRequest(["group-1"] * 20_000)),
+        ("2,000 groups again and again", api_keys.DESCRIBE_GROUPS, 5,
+         DescribeGroupsRequest(known)),
+    ]  # fmt: skip
+
+
+class Row(NamedTuple):
+    """Row of the table."""
+
+    api: str
+    label: str
+    size: int
+    cpu_ms: float
+    wait_ms: float
+    mib: float
+    answer: int
+    took_s: float
+
+    def is_above(self) -> bool:
+        return self.cpu_ms > CPU_MS_MAX or self.mib > MIB_MAX
+
+    def text(self) -> str:
+        return (
+            f"{'!' if self.is_above() else ' '} {self.api:28} {self.label:42} {self.size:9} "
+            f"{self.cpu_ms:7.1f} {self.wait_ms:8.1f} {self.mib:6.1f} {self.answer:10} "
+            f"{self.took_s:7.2f}"
+        )
+
+
+HEAD: Final = (
+    f"  {'API':28} {'large in it':42} {'bytes':>9} {'CPU ms':>7} {'wait ms':>8} {'+MiB':>6} "
+    f"{'answer':>10} {'s':>7}"
+)
+
+
+def measure(
+    brokers: list[BrokerProcess], label: str, key: int, version: int, request: Message
+) -> Row:
+    frame = encode_request(key, version, 1, "stranger", request)
+    watchers = [Honest(broker) for broker in brokers]
+    before_kib = [resident_kib(broker.pid) for broker in brokers]
+    for each in watchers:
+        each.start()
+    time.sleep(0.05)
+    hostile = Wire(brokers[0].port)
+    start_s = time.perf_counter()
+    hostile.socket.sendall(frame)
+    answer = hostile.receive()
+    took_s = time.perf_counter() - start_s
+    time.sleep(0.05)
+    for each in watchers:
+        each.is_over = True
+    for each in watchers:
+        each.join()
+    above_kib = [max(0, w.worst_kib - kib) for w, kib in zip(watchers, before_kib, strict=True)]
+    row = Row(
+        APIS[key].name,
+        label,
+        len(frame),
+        max(each.worst_cpu_s for each in watchers) * 1e3,
+        max(each.worst_s for each in watchers) * 1e3,
+        max(above_kib) / 1024,
+        len(answer),
+        took_s,
+    )
+    say(row.text())
+    return row
+
+
+def groups_by_port(port: int) -> dict[int, list[str]]:
+    """Groups of the members by the port of their coordinator."""
+    wire = Wire(port)
+    names = [f"group-{number}" for number in range(MEMBERS)]
+    for _ in tries():
+        reader = Reader(
+            wire.ask(api_keys.FIND_COORDINATOR, 4, FindCoordinatorRequest("", 0, names)), 5
+        )
+        found = decode_find_coordinator_response(reader, 4).coordinators
+        if found and all(each.error_code == 0 for each in found):
+            break
+    by_port: dict[int, list[str]] = {}
+    for each in found:
+        by_port.setdefault(each.port, []).append(each.key)
+    return by_port
+
+
+@contextmanager
+def serving(directory: Path, count: int) -> Iterator[list[BrokerProcess]]:
+    """Brokers that serve: one that is alone, or a cluster of three."""
+    if count == 1:
+        broker = BrokerProcess(directory)
+        broker.start(SETTINGS)
+        try:
+            yield [broker]
+        finally:
+            broker.close()
+        return
+    with BrokerCluster(directory, SETTINGS) as cluster:
+        yield list(cluster.brokers.values())
+
+
+def frames(only: list[str]) -> Iterator[tuple[str, int, int, Message]]:
+    """Label, API key, version and request of each frame."""
+    if not only:
+        yield from of_the_finding()
+    for key, api in APIS.items():
+        if not only or api.name in only:
+            for label, request in largest_requests(key, api.version_max):
+                yield label, key, api.version_max, request
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--brokers", type=int, choices=(1, 3), default=1)
+    parser.add_argument("apis", nargs="*", metavar="API")
+    asked = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        serving(Path(directory), asked.brokers) as brokers,
+    ):
+        wire = Wire(brokers[0].port)
+        orders = CreatableTopic(name="orders", num_partitions=2, replication_factor=asked.brokers)
+        wire.ask(api_keys.CREATE_TOPICS, 7, CreateTopicsRequest([orders], timeout_ms=30_000))
+        members = [Members(port, groups) for port, groups in groups_by_port(wire.port).items()]
+        for each in members:
+            each.join_all()
+        for each in members:
+            each.start()
+        say(HEAD)
+        rows = [measure(brokers, *frame) for frame in frames(asked.apis)]
+        for each in members:
+            each.is_over = True
+            each.join()
+        above = [row for row in rows if row.is_above()]
+        say(
+            f"{len(rows) - len(above)} of {len(rows)} frames take at most {CPU_MS_MAX} ms of CPU "
+            f"in a turn and {MIB_MAX} MiB"
+        )
+        for row in above:
+            say(f"above: {row.api} {row.label}: {row.cpu_ms:.0f} ms, {row.mib:.0f} MiB")
+        refused = sum((each.refused for each in members), Counter[int]())
+        say(
+            f"{refused.total()} heartbeats of {MEMBERS} members were refused; "
+            f"by error code: {dict(refused)}"
+        )
+        if len(brokers) > 1:
+            lost = sum(broker.log().count(LOST_LIFE) for broker in brokers)
+            say(f"{lost} lives of {len(brokers)} brokers were lost")
+
+
+if __name__ == "__main__":
+    main()

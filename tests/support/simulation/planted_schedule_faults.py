@@ -1,0 +1,119 @@
+"""Faults planted into scheduled records: slips of the kind that the design's rules forbid.
+
+As in `planted_faults.py`.  What concerns checkpoints matters where replicas lag
+behind: `tests/model/test_schedule_model.py` and `test_schedule_rebuild.py` have those faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tarry.base.errors import NONE
+from tarry.broker.scheduling import partition_schedule
+from tarry.broker.scheduling.partition_schedule import PartitionSchedule
+from tarry.broker.scheduling.scheduling import Scheduling
+from tarry.partition.paired_check import PairedCheck
+from tarry.partition.producers import ProducerCheck, ProducerStates
+from tarry.records.numbering import numbered
+from tarry.schedule.pending import Body, PendingHeap
+from tarry.schedule.state import ScheduleState
+
+
+def release_above_the_high_watermark() -> None:
+    """A body is pending as soon as it is appended."""
+    honest = ScheduleState.rollback_parked
+
+    def park(self: ScheduleState, body: Body, now_wall_ms: int) -> None:
+        self.pending.add(body)
+
+    def rollback_parked(self: ScheduleState, s_end_offset: int) -> None:
+        assert isinstance(self.pending, PendingHeap)
+        for s_offset in list(self.pending._bodies):
+            if s_offset >= s_end_offset:
+                self.pending.forget(s_offset)
+        honest(self, s_end_offset)
+
+    ScheduleState.park = park
+    ScheduleState.rollback_parked = rollback_parked
+
+
+def forget_whose_body_was_released() -> None:
+    partition_schedule.released_batch = lambda body, s_offset: numbered(body, -1, -1, -1)
+
+
+def release_a_little_early() -> None:
+    honest = PendingHeap.take_due
+    PendingHeap.take_due = lambda self, now_wall_ms: honest(self, now_wall_ms + 40)
+    enqueue = PendingHeap.next_due_ms
+    PendingHeap.next_due_ms = lambda self: enqueue(self) - 40
+
+
+def release_when_the_alarm_rings() -> None:
+    """The deadline is believed, though the calendar was set back since."""
+    honest = Scheduling.step
+
+    def step(self: Scheduling) -> None:
+        turn = self._turn
+        before = turn.now_wall_ms
+        # By attended time, as set when the broker started.
+        apart_ms = self.__dict__.setdefault("apart_ms", before - turn.now_ms)
+        turn.now_wall_ms = max(before, turn.now_ms + apart_ms)
+        honest(self)
+        turn.now_wall_ms = before
+
+    Scheduling.step = step
+
+
+def release_in_order_of_arrival() -> None:
+    honest = PendingHeap.add
+
+    def add(self: PendingHeap, body: Body) -> None:
+        honest(self, body)
+        self._heap.sort(key=lambda entry: (entry[0] // 500, entry[1]))
+
+    PendingHeap.add = add
+
+
+def look_up_retries_in_the_log_of_the_partition_alone() -> None:
+    honest = PairedCheck.run
+
+    def run(self: PairedCheck, first: ProducerStates, second: ProducerStates) -> ProducerCheck:
+        check = honest(self, first, second)
+        if check.is_duplicate and self.is_in_second:
+            self.is_in_second = False
+            return ProducerCheck(NONE, None)
+        return check
+
+    PairedCheck.run = run
+
+
+def fill_no_gaps() -> None:
+    honest = PairedCheck._fits
+    PairedCheck._fits = lambda self: self._later == 0 and honest(self)
+
+
+def keep_what_the_companion_log_has_dropped() -> None:
+    ScheduleState.rollback_parked = lambda self, s_end_offset: None
+
+
+def count_a_release_that_was_not_written() -> None:
+    ScheduleState.rollback_released = lambda self, p_end_offset: None
+
+
+def let_retention_pass_what_no_checkpoint_notes() -> None:
+    PartitionSchedule.covered_offset = lambda self: self.partition.log.log_end_offset
+
+
+SCHEDULE: Final[dict[Callable[[], None], int]] = {
+    release_above_the_high_watermark: 13,
+    forget_whose_body_was_released: 2,
+    release_a_little_early: 3,
+    release_when_the_alarm_rings: 4,
+    release_in_order_of_arrival: 1,
+    look_up_retries_in_the_log_of_the_partition_alone: 8,
+    fill_no_gaps: 9,
+    keep_what_the_companion_log_has_dropped: 4,
+    count_a_release_that_was_not_written: 4,
+    let_retention_pass_what_no_checkpoint_notes: 85,
+}
