@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.support.interop.both_brokers import (
     RUN,
+    TARRYS_OWN,
     Ask,
     Both,
     KafkaConnection,
@@ -190,7 +191,7 @@ def entries(answer: Message) -> list[object]:
             [(one.name, one.value, one.source) for one in each.synonyms],
         )
         for each in result.configs
-        if each.name not in OTHER_KEYS and not each.name.startswith("tarry.")
+        if each.name not in OTHER_KEYS and not each.name.startswith(TARRYS_OWN)
     )
     return [result.error_code, result.resource_type, result.resource_name, told]
 

@@ -35,6 +35,9 @@ EARLIEST: Final = -2
 # Names of this run, so that a Kafka that is used again has none of them.
 RUN: Final = uuid.uuid4().hex[:8]
 
+# How the names of settings begin that Kafka lacks.
+TARRYS_OWN: Final = ("delay.", "tarry.")
+
 
 class KafkaConnection:
     """One connection to a Kafka that runs."""
