@@ -30,8 +30,7 @@ def due_ms(config: LogConfig, header: BatchHeader, now_wall_ms: i64) -> i64:
             return NOT_DELAYED
     else:
         due = _sum_within_time(now_wall_ms, config.delay_default_ms)
-    delay: i64 = due - now_wall_ms
-    if delay <= 0 or delay < config.delay_min_ms:
+    if due <= now_wall_ms or due - now_wall_ms < config.delay_min_ms:
         return NOT_DELAYED
     return due
 

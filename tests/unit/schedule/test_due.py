@@ -11,6 +11,7 @@ from tarry.records.builder import BatchBuilder
 from tarry.schedule.due import NOT_DELAYED, due_ms
 
 NOW = 1_000_000
+INT64_MIN = -INT64_MAX - 1
 
 
 def due(values: dict[str, Value], *timestamps: int) -> int:
@@ -37,6 +38,8 @@ def test_nothing_is_delayed_without_the_setting() -> None:
         ([NOW], NOT_DELAYED),
         ([NOW - 1], NOT_DELAYED),
         ([-1], NOT_DELAYED),
+        # So far back that its distance from now is no 64-bit number.
+        ([INT64_MIN], NOT_DELAYED),
         # Parked whole: what is due already comes with the rest.
         ([NOW - 50, NOW + 9, NOW + 3], NOW + 9),
         ([INT64_MAX], INT64_MAX),
