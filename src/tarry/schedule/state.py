@@ -37,17 +37,26 @@ class ScheduleState:
         # In the order of their offsets, in S and in P.
         self._parked: list[Body] = []
         self._releases: list[OpenRelease] = []
+        # Damaged bodies: not tried again by this state, and kept in S for a later one.
+        self._damaged: list[Body] = []
 
     @property
     def count(self) -> int:
-        """Batches that are parked or pending."""
-        return self.pending.count + len(self._parked)
+        """Batches that are parked, pending or damaged."""
+        return self.pending.count + len(self._parked) + len(self._damaged)
+
+    @property
+    def damaged_count(self) -> int:
+        """Batches that were set aside."""
+        return len(self._damaged)
 
     def first_offset(self) -> int:
         """Return an s-offset before which S has no body that is still needed."""
         first = self.pending.first_offset()
         if self._parked:
             first = min(first, self._parked[0].s_offset)
+        for body in self._damaged:
+            first = min(first, body.s_offset)
         return min([first, *[release.body.s_offset for release in self._releases]])
 
     # -- parking
@@ -95,6 +104,10 @@ class ScheduleState:
         """Let a body that was taken be pending again: P has not taken its release."""
         self.pending.add(body)
 
+    def set_aside(self, body: Body) -> None:
+        """Let a body that was taken and is damaged wait for a later state."""
+        self._damaged.append(body)
+
     def add_release(self, body: Body, base_offset: int) -> None:
         """Note that a body's release was appended to P's tail at this offset."""
         releases = self._releases
@@ -129,6 +142,7 @@ class ScheduleState:
             if found is None:
                 return None
             found += self._parked
+            found += self._damaged
             found += [release.body for release in self._releases]
             for body in found:
                 if from_offset <= body.s_offset < watermark.before_offset and watermark.covers(

@@ -126,6 +126,27 @@ def test_a_checkpoint_tells_the_watermark_and_what_is_open_below_it() -> None:
     assert checkpoint.exceptions == [10, 12]
 
 
+def test_a_damaged_body_is_kept_for_a_later_state() -> None:
+    state = a_state()
+    for s_offset, due_ms in ((2, 10), (4, 20), (6, 30)):
+        state.park(body(s_offset, due_ms), 0)
+    state.commit_parked(9)
+    damaged = state.take_due(15)
+    assert damaged is not None
+    state.set_aside(damaged)
+    release(state, 25, 0)
+    state.commit_released(1)
+
+    checkpoint = state.checkpoint(1, 0)
+
+    assert checkpoint is not None
+    assert [(w.due_ms, w.s_offset) for w in checkpoint.watermarks] == [(20, 4)]
+    assert checkpoint.exceptions == [2]
+    assert state.first_offset() == 2
+    assert (state.count, state.damaged_count) == (2, 1)
+    assert due_now(state, 100) == [6]
+
+
 def test_releases_above_the_high_watermark_are_not_in_a_checkpoint() -> None:
     state = a_state()
     state.park(body(2, 10), 0)

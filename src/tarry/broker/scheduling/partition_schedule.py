@@ -10,6 +10,7 @@ import logging
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData
+from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.scheduling.loading import ScheduleLoad
@@ -179,8 +180,9 @@ class PartitionSchedule(ParkingDoor):
         return NEVER if self.state is None else self.state.next_due_ms()
 
     def release_next(self) -> int:
-        """Release the batch that is due first; return its size, 0 if none is due.
+        """Release the batch that is due first, or set it aside if it is damaged.
 
+        Return its size; 0 if none is due, -1 if the partition does not take it now.
         `StorageError` or `CorruptData`: it cannot be read or appended now, and still waits.
         """
         state = self.state
@@ -188,21 +190,36 @@ class PartitionSchedule(ParkingDoor):
         body = state.take_due(self._turn.now_wall_ms)
         if body is None:
             return 0
-        is_released = False
+        is_settled = False
         try:
-            batch = released_batch(self._read(body), body.s_offset)
-            result = append_of_any_size(self.partition, batch, self._turn)
-            is_released = result.error_code == errors.NONE
+            is_settled = self._release(state, body)
         finally:
-            if not is_released:
+            if not is_settled:
                 state.put_back(body)
-        if not is_released:
-            return -1
+        return body.size if is_settled else -1
+
+    def _release(self, state: ScheduleState, body: Body) -> bool:
+        try:
+            data = self._read(body)
+        except CorruptData as error:
+            # One damaged batch must not hold back those that are due after it.
+            state.set_aside(body)
+            if state.damaged_count <= SCHEDULE_FLAWS_KEPT:
+                logger.error(
+                    "the scheduled records of %s: a batch that is due is damaged and was not "
+                    "released: %s. It is tried again when the broker starts anew",
+                    self.partition.name,
+                    error,
+                )
+            return True
+        result = append_of_any_size(self.partition, released_batch(data, body.s_offset), self._turn)
+        if result.error_code != errors.NONE:
+            return False
         state.add_release(body, result.base_offset)
         self._released_end = result.required_offset
         self._flushes.touch(self.partition)
         self._changed[self] = None
-        return body.size
+        return True
 
     def _read(self, body: Body) -> bytes:
         companion = self.companion

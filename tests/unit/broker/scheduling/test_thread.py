@@ -207,7 +207,7 @@ def test_what_waits_is_read_in_steps_while_records_are_taken_as_ever():
     assert values == [b"now", *large, b"later"]
 
 
-def test_a_flipped_bit_in_what_waits_is_found_and_nothing_behind_it_is_released(
+def test_a_damaged_batch_is_passed_over_and_comes_once_the_disk_is_right_again(
     caplog: pytest.LogCaptureFixture,
 ):
     user = Scheduler()
@@ -215,13 +215,22 @@ def test_a_flipped_bit_in_what_waits_is_found_and_nothing_behind_it_is_released(
     user.schedule(b"damaged", after_ms=200)
     user.schedule(b"last", after_ms=300)
     path = "orders-0.schedule/00000000000000000000.log"
-    user.hand.disk.flip_bit(path, user.hand.disk.content(path).index(b"damaged"))
+    position = user.hand.disk.content(path).index(b"damaged")
+    user.hand.disk.flip_bit(path, position)
 
     user.pass_time(1_000)
+    without = user.values()
+    told = caplog.text
+    user.hand.stop()
+    user.hand.disk.flip_bit(path, position)
+    user.hand.start()
+    user.begin_anew()
+    user.pass_time(1_000)
 
-    assert user.values() == [b"first"]
-    assert "the scheduled records of orders-0: what is due cannot be released yet" in caplog.text
-    assert "batch at offset 4 does not match its CRC" in caplog.text
+    assert without == [b"first", b"last"]
+    assert "the scheduled records of orders-0: a batch that is due is damaged" in told
+    assert told.count("batch at offset 4 does not match its CRC") == 1
+    assert user.values() == [b"first", b"last", b"damaged"]
 
 
 # --- Sequences over two logs.
