@@ -56,12 +56,15 @@ class Scene:
         return len(self.etcd.rows(KEYS.prefix))
 
 
-def stopped_disk() -> SimulatedDisk:
+def stopped_disk(configs: dict[str, str] | None = None) -> SimulatedDisk:
     subject = EmbeddedSubject()
     row = PartitionRow(1, 3, -1, 3, [1], [1])
     subject.change(
         TopicCreated(
-            topic_id=bytes(range(16)), name="orders", partitions=[row] * PARTITIONS, configs={}
+            topic_id=bytes(range(16)),
+            name="orders",
+            partitions=[row] * PARTITIONS,
+            configs=configs or {},
         ),
         ProducerIdsReserved(first_id=0, count=1000),
     )
@@ -95,6 +98,23 @@ def test_another_disk_under_its_id_is_known_as_another_one(scene: Scene) -> None
     scene.joining.join(stranger)
 
     assert stranger.joining.is_other_disk
+
+
+@pytest.mark.parametrize("is_delayed_now", [True, False])
+def test_a_directory_whose_records_may_wait_is_not_moved(
+    scene: Scene, is_delayed_now: bool
+) -> None:
+    if is_delayed_now:
+        scene.disk = stopped_disk({"delay.enable": "true", "delay.source": "timestamp"})
+    else:
+        scene.disk.make_directory("orders-7.schedule")
+        scene.disk.open("orders-7.schedule/00000000000000000000.log", create=True)
+
+    with pytest.raises(MigrationRefused, match="the topic orders has or had"):
+        scene.migrate()
+
+    assert scene.row_count() == 0
+    assert read_identity(scene.disk) is None
 
 
 @pytest.mark.parametrize("lost", ["answers", "requests"])

@@ -11,12 +11,14 @@ from tarry.base.doors import Disk
 from tarry.base.errors import InvalidSetting, TarryError
 from tarry.base.etcd import StatusRead
 from tarry.base.store_address import StoreAddress, StoreFiles
+from tarry.broker.metadata.removals import companion_directory
 from tarry.cluster.etcd.joining import check_release
 from tarry.cluster.etcd.migration import Migration, MigrationRefused
 from tarry.cluster.lives.identity import Identity, read_identity, write_identity
 from tarry.cluster.rows.row_check import RowCheck
 from tarry.cluster.rows.rows import Keys
 from tarry.cluster.state.levels import THIS_RELEASE
+from tarry.cluster.state.state import ClusterState
 from tarry.cluster.store.embedded import METADATA_DIRECTORY
 from tarry.cluster.store.stored_metadata import read_stored_state
 from tarry.runtime.clock import Clock
@@ -174,6 +176,7 @@ def migrate(disk: Disk, etcd: AskedEtcd, prefix: str, node_id: int | None, tell:
             "already: start it with metadata.store"
         )
     state = read_stored_state(disk)
+    _refuse_delays(disk, state)
     own_id = state.broker_ids[0] if node_id is None else node_id
     keys = Keys(prefix)
     migration = Migration(state, keys, own_id, THIS_RELEASE)
@@ -188,6 +191,22 @@ def migrate(disk: Disk, etcd: AskedEtcd, prefix: str, node_id: int | None, tell:
         len(migration.rows),
         written,
     )
+
+
+def _refuse_delays(disk: Disk, state: ClusterState) -> None:
+    """`MigrationRefused` if records may wait on this disk: no broker of a cluster releases them."""
+    directories = {path.partition("/")[0] for path in disk.paths()}
+    for topic in state.topics.values():
+        companions = (
+            companion_directory(topic.name, index, topic.topic_id)
+            for index in range(len(topic.partitions))
+        )
+        if topic.configs.get("delay.enable") == "true" or not directories.isdisjoint(companions):
+            raise MigrationRefused(
+                f"the topic {topic.name} has or had delay.enable=true, and brokers that share "
+                "their metadata do not release records that wait: copy its records into a topic "
+                "that never had it, delete the topic, and repeat the migration"
+            )
 
 
 def _write_rows(migration: Migration, etcd: AskedEtcd, prefix: str, tell: Tell) -> int:
