@@ -44,6 +44,8 @@ func run(ctx context.Context, address, from, group string) error {
 	config.Consumer.Group.Session.Timeout = 6 * time.Second
 	config.Metadata.Retry.Max = 100
 	config.Producer.Retry.Max = 100
+	// What is tried again must not come behind what was sent after it: the last value of a key counts.
+	config.Net.MaxOpenRequests = 1
 	goka.ReplaceGlobalConfig(config)
 	topics := goka.NewTopicManagerConfig()
 	topics.Table.Replication = 1
