@@ -221,7 +221,7 @@ def give_up_what_is_revoked_before_its_user_is_told() -> None:
 CLIENTS: Final[dict[Callable[[], None], int]] = {
     number_a_batch_anew_when_it_is_repeated: 2,
     give_a_sequence_twice: 1,
-    count_a_lost_answer_as_an_acknowledgement: 2,
+    count_a_lost_answer_as_an_acknowledgement: 4,
     take_the_answer_for_the_batch_of_another_partition: 1,
     send_the_next_batch_while_one_is_repeated: 4,
     count_a_fetch_that_left_before_a_seek: 1,
@@ -236,7 +236,7 @@ MEMBERS: Final[dict[Callable[[], None], int]] = {
     commit_what_is_not_owned: 3,
     count_the_event_of_a_cancelled_poll_as_told: 1,
     take_a_refused_heartbeat_for_a_good_one: 4,
-    hand_out_without_knowing_the_coordinators_mind: 32,
+    hand_out_without_knowing_the_coordinators_mind: 5,
     begin_at_the_end_instead_of_the_commit: 1,
     begin_anew_at_every_assignment: 1,
     commit_what_a_loop_that_failed_had_not_finished: 3,

@@ -260,7 +260,7 @@ GROUPS: Final[dict[Callable[[], None], int]] = {
     tell_a_fenced_member_that_it_is_unknown: 5,
     answer_a_commit_before_it_is_durable: 1,
     answer_a_deletion_before_it_is_durable: 44,
-    sync_completes_at_the_leaders_word: 8,
+    sync_completes_at_the_leaders_word: 10,
     keep_a_stale_heartbeat_operation: 1,
     forget_pending_members: 28,
     let_pending_ids_expire_never: 1,

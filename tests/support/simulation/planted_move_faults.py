@@ -170,11 +170,11 @@ CLUSTER_GROUPS_ISOLATED: Final[dict[Callable[[], None], int]] = {
 
 # A seed that found each.
 CLUSTER_GROUPS: Final[dict[Callable[[], None], int]] = {
-    answer_from_a_shard_that_was_given_up: 8,
+    answer_from_a_shard_that_was_given_up: 13,
     load_before_the_high_watermark_is_at_the_start_of_the_epoch: 5,
     answer_from_half_loaded_state: 5,
-    forget_who_waits_when_a_shard_is_given_up: 8,
-    let_commits_wait_when_a_shard_is_given_up: 8,
+    forget_who_waits_when_a_shard_is_given_up: 13,
+    let_commits_wait_when_a_shard_is_given_up: 13,
     answer_a_commit_that_is_not_committed: 1,
     begin_anew_with_the_first_generation: 1,
     claim_from_outside_the_isr: 1,

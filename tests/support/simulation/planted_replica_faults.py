@@ -123,7 +123,7 @@ REPLICAS: Final[dict[Callable[[], None], int]] = {
     take_any_marker_for_the_end_of_all_transactions: 3,
     leave_out_all_of_a_producer_that_aborted_once: 3,
     believe_a_replica_that_lags: 3,
-    stay_with_a_replica_that_lags: 3,
+    stay_with_a_replica_that_lags: 4,
     take_aborted_transactions_in_the_order_of_the_broker: 3,
     let_metadata_go_back: 11,
     drop_the_records_of_a_cancelled_poll: 2,
