@@ -182,7 +182,7 @@ HABITS: Final[dict[str, dict[Callable[[], None], int]]] = {
         tell_an_end_before_a_cut_is_durable: 4,
         keep_epochs_of_what_was_cut: 5,
         count_each_fetch_of_a_session_as_caught_up: 9,
-        cut_nothing_that_was_promised_even_then: 63,
+        cut_nothing_that_was_promised_even_then: 592,
         hand_over_to_whoever_serves: 13,
         begin_a_reassignment_without_saying_who_comes: 8,
         go_back_with_those_in_sync_who_go: 21,
