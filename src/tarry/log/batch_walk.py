@@ -75,6 +75,8 @@ class BatchWalk:
         self.batch_position: i64 = position
         self.batch_offset: i64 = expected_offset
         self.last_offset: i64 = -1
+        # Whether it was known where that batch had to begin.
+        self._was_expected = False
         self._block = b""
         self._block_position: i64 = position
 
@@ -109,6 +111,7 @@ class BatchWalk:
                 return self._stop(f"leader epoch {leader_epoch} after {self.leader_epoch_min}")
         if self.checks_crc and not self._has_valid_crc(size):
             return False
+        self._was_expected = self.expected_offset != UNKNOWN_OFFSET
         self.batch_position = position
         self.batch_offset = base_offset
         self.position = position + size
@@ -172,9 +175,20 @@ class BatchWalk:
         return False
 
     def _stop_between(self, base_offset: i64) -> bool:
-        """Two batches do not fit together: without its CRC, the first may be the wrong one."""
+        """Two batches do not fit together: the first is the wrong one, unless its CRC holds and it
+        began where it had to.
+        """
         self._stop(f"offset {base_offset} where {self.expected_offset} had to come")
-        if not self.checks_crc and self.batch_position < self.position:
-            self.flaw_offset = self.batch_offset
-            self.flaw_position = self.batch_position
+        if self.checks_crc or self.batch_position == self.position or self._is_last_sound():
+            return False
+        self.flaw_offset = self.batch_offset
+        self.flaw_position = self.batch_position
         return False
+
+    def _is_last_sound(self) -> bool:
+        if not self._was_expected:
+            return False
+        data = self.file.read(self.batch_position, self.position - self.batch_position)
+        if len(data) < self.position - self.batch_position:
+            return False
+        return has_valid_crc(data, 0, BatchHeader(data, 0))

@@ -16,6 +16,8 @@ from tarry.schedule.notes import ANY_OFFSET, Watermark
 
 # Due time of nothing: later than every other.
 NEVER: Final = 2**63 - 1
+# Due time of a body whose note cannot be read: at or below every watermark.
+UNKNOWN: Final = -(2**63)
 
 # Entries of the heap that stand for bodies which were forgotten: no more than so many and as many
 # as there are others.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from tarry.base.errors import CorruptData
 from tarry.base.limits import CHECKPOINTS_KEPT_PER_EPOCH, SCHEDULE_FLAWS_KEPT
 from tarry.log.index.epoch_index import EpochIndex
 from tarry.schedule.notes import (
@@ -25,7 +26,7 @@ from tarry.schedule.notes import (
     ScheduleNote,
     UnreadableNote,
 )
-from tarry.schedule.pending import Body, PendingBodies
+from tarry.schedule.pending import UNKNOWN, Body, PendingBodies
 from tarry.schedule.release import NO_S_OFFSET
 from tarry.schedule.state import OpenRelease, ScheduleState
 from tarry.schedule.watermarks import ScheduleWatermarks
@@ -54,6 +55,10 @@ class Rebuild:
         self.flaw_count = 0
         # By s-offset, in their order.
         self._bodies: dict[int, Body] = {}
+        # Bodies that cannot be released, with the due time `UNKNOWN`.
+        self._damaged: dict[int, Body] = {}
+        # The last note that cannot be read: a checkpoint may have stood there.
+        self._unread_offset = NO_S_OFFSET
         self._cancelled: dict[int, None] = {}
         # By the epoch of c - 1, oldest first.
         self._checkpoints: dict[int, list[NotedCheckpoint]] = {}
@@ -80,7 +85,12 @@ class Rebuild:
         elif isinstance(note, CheckpointNote):
             self._add_checkpoint(offset, note)
         elif isinstance(note, UnreadableNote):
+            self._unread_offset = offset
             self._add_flaw(note.sentence)
+
+    def is_body_expected(self, s_offset: int) -> bool:
+        """Return whether the batch at this offset of S must be a body: its note has said so."""
+        return self._body_offset == s_offset
 
     def add_body(self, s_offset: int, leader_epoch: int, record_count: int, size: int) -> None:
         """Take the body at this offset of S: the batch behind its note."""
@@ -89,8 +99,12 @@ class Rebuild:
         self._scheduled = None
         self._body_offset = NO_S_OFFSET
         if note is None or body_offset != s_offset:
+            # The batch itself may be a damaged note.
+            self._unread_offset = s_offset
+            self._damaged[s_offset] = Body(s_offset, UNKNOWN, leader_epoch, record_count, size)
             self._add_flaw(f"the batch at offset {s_offset} has no note that says when it is due")
         elif note.due_ms == EACH_ITS_OWN:
+            self._damaged[s_offset] = Body(s_offset, UNKNOWN, leader_epoch, record_count, size)
             self._add_flaw(
                 f"each record of the batch at offset {s_offset} is due at its own time: a newer "
                 "release has parked it"
@@ -112,12 +126,20 @@ class Rebuild:
     # -- P
 
     def begin_releases(
-        self, epochs: EpochIndex, p_start_offset: int, p_end_offset: int, p_high_watermark: int
+        self,
+        epochs: EpochIndex,
+        p_start_offset: int,
+        p_end_offset: int,
+        p_high_watermark: int,
+        *,
+        is_s_whole: bool = True,
     ) -> int:
         """Take the last checkpoint that counts; return the offset from which P is to be read.
 
         A checkpoint counts if P has what was before c in that epoch.  Without one, P is to be read
-        from its start.  What lies below P's high watermark was released for good.
+        from its start.  What lies below P's high watermark was released for good.  `CorruptData` if
+        a later checkpoint may be lost (`is_s_whole`: S was read to its end) and P does not reach
+        back to the one before: what it has lost may be the releases of what seems to wait.
         """
         taken: NotedCheckpoint | None = None
         for kept in self._checkpoints.values():
@@ -127,6 +149,14 @@ class Rebuild:
                 if _counts(noted.checkpoint, epochs, p_start_offset, p_end_offset):
                     taken = noted
                     break
+        taken_offset = NO_S_OFFSET if taken is None else taken.offset
+        taken_c = 0 if taken is None else taken.checkpoint.c
+        if p_start_offset > taken_c and (not is_s_whole or self._unread_offset > taken_offset):
+            raise CorruptData(
+                f"the companion log is damaged behind offset {max(taken_offset, 0)}, and the "
+                f"partition, which begins at offset {p_start_offset}, does not tell any more what "
+                f"was released from offset {taken_c} on"
+            )
         self._taken = taken
         self._p_high_watermark = p_high_watermark
         if taken is None:
@@ -134,12 +164,22 @@ class Rebuild:
         self._watermarks = ScheduleWatermarks(taken.checkpoint.watermarks)
         return max(taken.checkpoint.c, p_start_offset)
 
-    def add_release(self, s_offset: int, leader_epoch: int, base_offset: int) -> None:
-        """Take a released batch of P, with the leader epoch and the offset that it has there."""
-        body = self._bodies.get(s_offset)
+    def add_release(
+        self, s_offset: int, leader_epoch: int, base_offset: int, record_count: int
+    ) -> None:
+        """Take a released batch of P, with the leader epoch and the offset that it has there.
+
+        What S says of its records may be damaged, and is not asked.
+        """
+        bodies = self._bodies if s_offset in self._bodies else self._damaged
+        body = bodies.get(s_offset)
         if body is None or leader_epoch < body.leader_epoch:
             return
-        del self._bodies[s_offset]
+        del bodies[s_offset]
+        body.record_count = record_count
+        if body.due_ms == UNKNOWN:
+            # No watermark can stand for it.
+            return
         if base_offset + body.record_count <= self._p_high_watermark:
             self._watermarks.add(body)
         else:
@@ -156,7 +196,11 @@ class Rebuild:
                 state.restore(body, s_high_watermark)
         for release in self._releases:
             state.add_release(release.body, release.base_offset)
+        for s_offset, body in self._damaged.items():
+            if s_offset not in self._cancelled:
+                state.keep_damaged(body, is_unclear=self._is_done(body))
         self._bodies = {}
+        self._damaged = {}
         return state
 
     def _is_done(self, body: Body) -> bool:

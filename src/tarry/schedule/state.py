@@ -39,6 +39,8 @@ class ScheduleState:
         self._releases: list[OpenRelease] = []
         # Damaged bodies: not tried again by this state, and kept in S for a later one.
         self._damaged: list[Body] = []
+        # The checkpoint that counts does not say whether some of them are done.
+        self._has_unclear = False
 
     @property
     def count(self) -> int:
@@ -108,6 +110,15 @@ class ScheduleState:
         """Let a body that was taken and is damaged wait for a later state."""
         self._damaged.append(body)
 
+    def keep_damaged(self, body: Body, *, is_unclear: bool) -> None:
+        """Keep a body of S that cannot be released.
+
+        `is_unclear`: without its due time the last checkpoint does not say whether it is done.  A
+        later checkpoint could say only one of both, which may be wrong once the disk is mended.
+        """
+        self._damaged.append(body)
+        self._has_unclear = self._has_unclear or is_unclear
+
     def add_release(self, body: Body, base_offset: int) -> None:
         """Note that a body's release was appended to P's tail at this offset."""
         releases = self._releases
@@ -134,7 +145,9 @@ class ScheduleState:
 
     def checkpoint(self, c: int, c_epoch: int) -> CheckpointNote | None:
         """Return the checkpoint for P's high watermark `c`, up to which `commit_released` was told;
-        None if it would have too many exceptions."""
+        None if it would have too many exceptions, or may say what is not true."""
+        if self._has_unclear or len(self._damaged) > CHECKPOINT_EXCEPTIONS_MAX:
+            return None
         exceptions: list[int] = []
         from_offset = 0
         for watermark in self.watermarks.watermarks:

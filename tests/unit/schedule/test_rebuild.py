@@ -51,7 +51,7 @@ def test_without_a_checkpoint_the_partition_is_read_from_its_start() -> None:
     park(rebuild, 6, 7)
 
     assert rebuild.begin_releases(epochs((0, 0)), 3, 9, 9) == 3
-    rebuild.add_release(4, 0, 5)
+    rebuild.add_release(4, 0, 5, 1)
     assert pending(rebuild) == [6, 2]
 
 
@@ -106,9 +106,9 @@ def test_a_release_of_an_earlier_epoch_was_of_another_body() -> None:
     park(rebuild, 4, 20, epoch=3)
 
     rebuild.begin_releases(epochs((2, 0), (3, 1)), 0, 9, 9)
-    rebuild.add_release(2, 2, 0)
-    rebuild.add_release(4, 3, 1)
-    rebuild.add_release(77, 3, 2)
+    rebuild.add_release(2, 2, 0, 1)
+    rebuild.add_release(4, 3, 1, 1)
+    rebuild.add_release(77, 3, 2, 1)
 
     assert pending(rebuild) == [2]
 
@@ -139,8 +139,8 @@ def test_releases_above_the_high_watermark_are_under_way_in_the_next_life() -> N
     park(rebuild, 2, 10)
     park(rebuild, 4, 20)
     rebuild.begin_releases(epochs((0, 0)), 0, 9, 8)
-    rebuild.add_release(2, 0, 7)
-    rebuild.add_release(4, 0, 8)
+    rebuild.add_release(2, 0, 7, 1)
+    rebuild.add_release(4, 0, 8, 1)
 
     state = rebuild.finish(PendingHeap(), ALL)
     before = state.checkpoint(8, 0)

@@ -6,16 +6,18 @@ to the schedule itself.  Hot.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import i64
 
 from tarry.base.errors import CorruptData
-from tarry.log.batch_walk import Flaw
+from tarry.log.batch_walk import UNKNOWN_OFFSET, BatchWalk, Flaw
 from tarry.log.log import Log
-from tarry.log.segments import LogPosition
+from tarry.log.segment import Segment
+from tarry.log.segments import LogPosition, limit_of
 from tarry.partition.replicated_log import ReplicatedLog
-from tarry.records.batch import BatchHeader, decode_batch_header, has_valid_crc
+from tarry.records.batch import BatchHeader, has_valid_crc
 from tarry.schedule.notes import UnreadableNote, read_note
 from tarry.schedule.pending import PendingHeap
 from tarry.schedule.rebuild import Rebuild
@@ -27,33 +29,89 @@ READ_BYTES: Final = 512 * 1024
 
 
 class _Reading:
-    """Reading of a log's batches up to a position that was its end."""
+    """Reading of a log's batches up to a position that was its end.
 
-    def __init__(self, log: Log, offset: int, end: LogPosition) -> None:
+    Each batch begins where the one before ended, also over steps and segments: what is damaged
+    there is noted by the log as a flaw, and the log is read up to it.
+    """
+
+    def __init__(self, log: Log, offset: int, end: LogPosition, *, checks_crc: bool) -> None:
         self._log = log
         self._offset = offset
         self._end = end
+        self._checks_crc = checks_crc
+        # While it is being read: the batch in it that was read last.
+        self._segment: Segment | None = None
+        self._batch_position = 0
+        self._batch_offset = UNKNOWN_OFFSET
+        # Compaction has taken batches out.
+        self._has_gaps = log.has_gaps
+        for each in log.segments:
+            self._has_gaps = self._has_gaps or each.has_gaps or each.is_behind_gap
 
     @property
     def is_over(self) -> bool:
-        flaw_offset: int = self._log.flaw_offset
-        return self._offset >= self._end.offset or 0 <= flaw_offset <= self._offset
+        if self._log.has_flaw_before(self._offset):
+            return True
+        return self._segment is None and self._offset >= self._end.offset
 
-    def read(self) -> bytes:
-        """Return the next whole batches; none at the end."""
-        if self.is_over:
-            return b""
-        # Its start may have moved since.
-        self._offset = max(self._offset, self._log.log_start_offset)
-        region = self._log.read(self._offset, self._end, READ_BYTES, True)
-        if region is None:
-            self._offset = self._end.offset
-            return b""
-        return region.file.read(region.position, region.size)
+    def begin(self) -> BatchWalk:
+        """Return a walk over the next batches, for `next`; `Flaw` where it cannot begin."""
+        log = self._log
+        segment = self._segment
+        if segment is not None and segment in log.segment_order.kept:
+            return self._walk(segment, self._batch_position, is_known=True)
+        # The log's start may have moved since.
+        self._offset = max(self._offset, log.log_start_offset)
+        segment = log.segment_order.holding(self._offset)
+        self._segment = segment
+        position = segment.find(self._offset, limit_of(segment, self._end))
+        return self._walk(segment, int(position), is_known=False)
 
-    def pass_by(self, header: BatchHeader) -> None:
-        """Go on behind a batch."""
+    def next(self, walk: BatchWalk) -> BatchHeader | None:
+        """Return the header of the walk's next batch; None at the end of its segment."""
+        segment = self._segment
+        assert segment is not None
+        header = segment.next_header(walk)
+        if header is None:
+            self._end_segment(segment)
+            return None
+        self._batch_position = int(walk.batch_position)
+        self._batch_offset = int(header.base_offset)
         self._offset = int(header.last_offset) + 1
+        return header
+
+    def _walk(self, segment: Segment, position: int, *, is_known: bool) -> BatchWalk:
+        """Begin a walk at a batch of the segment, or behind it if it `is_known`."""
+        limit = limit_of(segment, self._end)
+        first = segment.next_header(segment.walk(position, limit))
+        walk = segment.walk(position, limit)
+        if first is not None:
+            walk.expected_offset = first.base_offset
+            if is_known:
+                segment.next_header(walk)
+        walk.checks_crc = self._checks_crc
+        walk.block_bytes = READ_BYTES
+        return walk
+
+    def _end_segment(self, segment: Segment) -> None:
+        """Go on behind a segment; `Flaw` if the next one does not begin where it ends."""
+        order = self._log.segment_order
+        self._segment = None
+        if order.flaw_segment is segment:
+            self._offset = max(self._offset, int(order.flaw_offset))
+            return
+        offset = self._end.offset
+        at = order.kept.index(segment) + 1
+        if segment.base_offset != self._end.segment_base_offset and at < len(order.kept):
+            offset = order.kept[at].base_offset
+        if self._offset > offset or (self._offset < offset and not self._has_gaps):
+            raise Flaw(
+                f"{segment.path} ends at offset {self._offset} where it has to end at {offset}",
+                max(self._batch_offset, int(segment.base_offset)),
+                self._batch_position,
+            )
+        self._offset = int(offset)
 
 
 class ScheduleLoad:
@@ -65,8 +123,10 @@ class ScheduleLoad:
         self._rebuild = Rebuild()
         log = companion.log
         self._start_offset: int = log.log_start_offset
-        self._bodies = _Reading(log, self._start_offset, log.end_position())
+        self._bodies = _Reading(log, self._start_offset, log.end_position(), checks_crc=False)
         self._releases: _Reading | None = None
+        # Epoch of the batch of S that was read last.
+        self._note_epoch = -1
         # From here on P was read: what lies before is noted in a checkpoint.
         self.read_from = partition.log.log_start_offset
         # Where the last release ends that was found there.
@@ -87,15 +147,11 @@ class ScheduleLoad:
         """Read on; True when all is read.  `StorageError`: not now, the same step may succeed."""
         releases = self._releases
         if not self._bodies.is_over:
-            try:
-                self._take_bodies(self._bodies.read())
-            except Flaw:
-                # The log has noted it, and is read up to there.
-                return False
-        elif releases is None:
+            self._read_on(self._companion.log, self._take_bodies)
+        elif releases is None and self._partition.log.flaw_offset < 0:
             self._releases = self._begin_releases()
-        elif not releases.is_over:
-            self._take_releases(releases, releases.read())
+        elif releases is not None and not releases.is_over:
+            self._read_on(self._partition.log, self._take_releases)
         elif self._partition.log.flaw_offset >= 0:
             raise CorruptData(self._partition.log.flaw_reason)
         else:
@@ -103,45 +159,80 @@ class ScheduleLoad:
             return True
         return False
 
-    def _take_bodies(self, data: bytes) -> None:
-        rebuild = self._rebuild
-        position: i64 = 0
-        while position < len(data):
-            header = decode_batch_header(data, position)
-            offset = int(header.base_offset)
-            if not header.is_control:
+    def _read_on(self, log: Log, take: Callable[[], None]) -> None:
+        try:
+            take()
+        except Flaw as flaw:
+            # The log is read up to there.
+            log.note_flaw(flaw)
+
+    def _take_bodies(self) -> None:
+        bodies = self._bodies
+        walk = bodies.begin()
+        stop: i64 = walk.position + READ_BYTES
+        while walk.position < stop:
+            header = bodies.next(walk)
+            if header is None:
+                return
+            if header.is_control:
+                self._take_note(walk, header)
+            elif header.base_offset > self._start_offset:
                 # A body whose note went with the segment before it is needed no more.  The CRC of
                 # the others is looked at when they are released.
-                if offset > self._start_offset:
-                    rebuild.add_body(
-                        offset, int(header.leader_epoch), int(header.record_count), int(header.size)
-                    )
-            elif has_valid_crc(data, position, header):
-                rebuild.add_note(offset, read_note(data, position, header))
-            else:
-                sentence = f"the note at offset {offset} does not match its CRC"
-                rebuild.add_note(offset, UnreadableNote(sentence, is_newer=False))
-            position += header.size
-            self._bodies.pass_by(header)
+                self._add_body(header)
+            self._note_epoch = int(header.leader_epoch)
+
+    def _take_note(self, walk: BatchWalk, header: BatchHeader) -> None:
+        rebuild = self._rebuild
+        offset = int(header.base_offset)
+        data = walk.batch_bytes(header)
+        if has_valid_crc(data, 0, header):
+            rebuild.add_note(offset, read_note(data, 0, header))
+        elif rebuild.is_body_expected(offset):
+            # What is damaged is the bit that makes it a note.
+            self._add_body(header)
+        else:
+            sentence = f"the note at offset {offset} does not match its CRC"
+            rebuild.add_note(offset, UnreadableNote(sentence, is_newer=False))
+
+    def _add_body(self, header: BatchHeader) -> None:
+        # Note and body have the same epoch.  The CRC does not cover it: a damaged one that is too
+        # large would hide the body's release.
+        epoch = min(self._note_epoch, int(header.leader_epoch))
+        self._rebuild.add_body(
+            int(header.base_offset), epoch, int(header.record_count), int(header.size)
+        )
 
     def _begin_releases(self) -> _Reading:
         partition = self._partition
         log = partition.log
         end = log.end_position()
         self.read_from = self._rebuild.begin_releases(
-            log.leader_epochs, log.log_start_offset, end.offset, partition.high_watermark
+            log.leader_epochs,
+            log.log_start_offset,
+            end.offset,
+            partition.high_watermark,
+            is_s_whole=self._companion.log.flaw_offset < 0,
         )
-        return _Reading(log, self.read_from, end)
+        return _Reading(log, self.read_from, end, checks_crc=True)
 
-    def _take_releases(self, releases: _Reading, data: bytes) -> None:
-        position: i64 = 0
-        while position < len(data):
-            header = decode_batch_header(data, position)
+    def _take_releases(self) -> None:
+        releases = self._releases
+        assert releases is not None
+        log = self._partition.log
+        walk = releases.begin()
+        stop: i64 = walk.position + READ_BYTES
+        while walk.position < stop:
+            header = releases.next(walk)
+            if header is None:
+                return
             s_offset: i64 = released_s_offset(header)
             if s_offset != NO_S_OFFSET:
+                offset = int(header.base_offset)
+                # The CRC does not cover the epoch: a damaged one that is too small would hide the
+                # release.
+                epoch = max(int(header.leader_epoch), log.epoch_at(offset))
                 self._rebuild.add_release(
-                    int(s_offset), int(header.leader_epoch), int(header.base_offset)
+                    int(s_offset), epoch, offset, int(header.last_offset_delta) + 1
                 )
                 self.released_end = int(header.last_offset) + 1
-            position += header.size
-            releases.pass_by(header)

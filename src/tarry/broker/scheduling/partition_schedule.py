@@ -14,11 +14,12 @@ from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.scheduling.loading import ScheduleLoad
+from tarry.log.batch_walk import Flaw
 from tarry.partition.leader import append_of_any_size
 from tarry.partition.leadership import ParkingDoor
 from tarry.partition.reader import CONSUMER
 from tarry.partition.replicated_log import ReplicatedLog
-from tarry.records.batch import BatchCheck, BatchHeader, checked_header
+from tarry.records.batch import BatchCheck, BatchHeader, checked_header, decode_batch_header
 from tarry.schedule.due import NOT_DELAYED, due_ms
 from tarry.schedule.notes import CheckpointNote, ScheduledNote
 from tarry.schedule.pending import NEVER, Body
@@ -59,6 +60,8 @@ class PartitionSchedule(ParkingDoor):
         # The last checkpoint: up to where it speaks of P, and where its note ends in S.
         self._checkpoint_c = -1
         self._checkpoint_end = 0
+        # Damaged batches of which the broker's log was told.
+        self._told = 0
         # When it stands in the queue of what is due; the clock of the calendar.
         # open: scheduling has the queue
         self.queued_ms = NEVER
@@ -199,19 +202,19 @@ class PartitionSchedule(ParkingDoor):
         return body.size if is_settled else -1
 
     def _release(self, state: ScheduleState, body: Body) -> bool:
+        if self.companion.log.has_flaw_before(body.s_offset):
+            # The log has said so.
+            state.set_aside(body)
+            return True
         try:
             data = self._read(body)
         except CorruptData as error:
             # One damaged batch must not hold back those that are due after it.
             state.set_aside(body)
-            if state.damaged_count <= SCHEDULE_FLAWS_KEPT:
-                logger.error(
-                    "the scheduled records of %s: a batch that is due is damaged and was not "
-                    "released: %s. It is tried again when the broker starts anew",
-                    self.partition.name,
-                    error,
-                )
+            self._tell_damaged(error)
             return True
+        # What was known of the records may be damaged.
+        body.record_count = int(decode_batch_header(data, 0).record_count)
         result = append_of_any_size(self.partition, released_batch(data, body.s_offset), self._turn)
         if result.error_code != errors.NONE:
             return False
@@ -221,10 +224,33 @@ class PartitionSchedule(ParkingDoor):
         self._changed[self] = None
         return True
 
+    def _tell_damaged(self, error: CorruptData) -> None:
+        self._told += 1
+        if self._told <= SCHEDULE_FLAWS_KEPT:
+            logger.error(
+                "the scheduled records of %s: a batch that is due is damaged and was not released: "
+                "%s. It is tried again when the broker starts anew, and until then the log of what "
+                "waits keeps it and all that came after it; deleting the topic frees that",
+                self.partition.name,
+                error,
+            )
+        elif self._told == SCHEDULE_FLAWS_KEPT + 1:
+            logger.error(
+                "the scheduled records of %s: more batches are damaged; no more of them are named",
+                self.partition.name,
+            )
+
     def _read(self, body: Body) -> bytes:
         companion = self.companion
+        log = companion.log
         end = companion.readable_end(CONSUMER)
-        region = companion.log.read(body.s_offset, end, body.size, True)
+        try:
+            region = log.read(body.s_offset, end, body.size, True)
+        except Flaw:
+            if log.has_flaw_before(body.s_offset):
+                raise
+            # It lies behind the body, and the log is read up to there now.
+            region = log.read(body.s_offset, end, body.size, True)
         if region is None:
             raise CorruptData(f"the batch at offset {body.s_offset} is not there")
         data = region.file.read(region.position, min(region.size, body.size))
@@ -236,10 +262,14 @@ class PartitionSchedule(ParkingDoor):
     # -- checkpoints
 
     def covered_offset(self) -> int:
-        if self.state is not None and self._released_end <= self._covered_offset:
-            # Nothing was released behind it.
-            return self.partition.log.log_end_offset
-        return self._covered_offset
+        state = self.state
+        if state is None or self._released_end > self._covered_offset:
+            return self._covered_offset
+        if state.count and (state.damaged_count or self.companion.log.flaw_offset >= 0):
+            # A later start may find less of the companion log, and has to see for itself that
+            # nothing was released behind it.
+            return self._covered_offset
+        return self.partition.log.log_end_offset
 
     def needs_checkpoint(self) -> bool:
         """Return whether something was released that the last checkpoint does not speak of."""
@@ -249,6 +279,9 @@ class PartitionSchedule(ParkingDoor):
         """Return a checkpoint of what is released for good by now; None if there is none."""
         state = self.state
         if state is None or not self.partition.leadership.may_act():
+            return None
+        if self.companion.log.flaw_offset >= 0:
+            # It could not be written, and what lies behind the flaw is not known.
             return None
         c = self.partition.high_watermark
         state.commit_released(c)

@@ -1,0 +1,172 @@
+"""Scheduled records on a disk that flips a bit: nothing ends the broker, comes early or twice.
+
+Each case starts a broker on a copy of the same logs, in which one bit of one byte is wrong.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from tests.support.broker.broker_user import a_batch
+from tests.unit.broker.scheduling.test_thread import Scheduler
+
+from tarry.base import errors
+from tarry.records import decode_records
+from tarry.records.batch import LENGTH, LENGTH_OVERHEAD, decode_batch_header, has_valid_crc
+from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
+from tarry.simulation.disk import SimulatedDisk
+from tarry.wire.reader import Window
+
+S = "orders-0.schedule/00000000000000000000.log"
+P = "orders-0/00000000000000000000.log"
+
+# What the logs hold when the bit flips: released and noted, released since, and waiting.
+NOTED = (b"noted-1", b"noted-2", b"noted-3")
+RELEASED = (b"released",)
+WAITING = {b"near": 60_000, b"two-a": 90_000, b"two-b": 90_000, b"far": 120_000}
+
+
+class Logs:
+    """Logs of a broker that was stopped, to be started again and again."""
+
+    def __init__(self) -> None:
+        user = Scheduler()
+        user.schedule(NOTED[0], after_ms=1_000)
+        user.schedule(NOTED[1], NOTED[2], after_ms=1_500)
+        user.schedule(b"near", after_ms=60_000)
+        user.pass_time(2_000)
+        user.pass_time(2_000)
+        user.schedule(b"two-a", b"two-b", after_ms=90_000)
+        user.schedule(b"released", after_ms=4_500)
+        user.pass_time(500)
+        user.schedule(b"far", after_ms=120_000)
+        user.hand.stop()
+        self._hand = user.hand
+        self._now = (user.hand.now_ms, user.hand.now_wall_ms)
+        self._disk = user.hand.disk
+
+    def size(self, path: str) -> int:
+        return len(self._disk.content(path))
+
+    def batches(self, path: str) -> list[tuple[int, int]]:
+        """Where each batch begins and ends."""
+        data = self._disk.content(path)
+        found: list[tuple[int, int]] = []
+        position = 0
+        while position < len(data):
+            at = position + LENGTH
+            end = position + int.from_bytes(data[at : at + 4], "big") + LENGTH_OVERHEAD
+            found.append((position, end))
+            position = end
+        return found
+
+    def begin(self) -> tuple[BrokerByHand, SimulatedDisk]:
+        hand = self._hand
+        hand.now_ms, hand.now_wall_ms = self._now
+        hand.disk = copy.deepcopy(self._disk)
+        return hand, hand.disk
+
+
+class Witness(Scheduler):
+    """A user of a broker that was started on damaged logs."""
+
+    def __init__(self, hand: BrokerByHand) -> None:
+        self.hand = hand
+        self.begin_anew()
+
+    def at(self, after_ms: int) -> None:
+        """Let it be so long after the start."""
+        self.pass_time(START_WALL_MS + after_ms - self.hand.now_wall_ms)
+
+    def produce_both(self) -> list[int]:
+        """Produce a record that is due and one that waits; the codes of the answers."""
+        later = a_batch(b"new", times=(START_WALL_MS + 30_000,))
+        codes: list[int] = []
+        for batch in (a_batch(b"direct"), later):
+            codes.append(int(self.produce(batch).error_code))
+        return codes
+
+    def sound_values(self) -> list[bytes | None]:
+        """Values of all records that a consumer finds, without those of damaged batches."""
+        found: list[bytes | None] = []
+        offset = 0
+        # An answer has batches of one segment.
+        while offset >= 0:
+            window = self.fetch(offset).records
+            offset = -1
+            if not isinstance(window, Window):
+                break
+            position = window.start
+            while position < window.end:
+                header = decode_batch_header(window.data, position)
+                if has_valid_crc(window.data, position, header):
+                    records = decode_records(window.data, size_max=1 << 20, position=position)
+                    found += [each.value for each in records]
+                position += int(header.size)
+                offset = int(header.last_offset) + 1
+        return found
+
+
+def due_of(value: bytes | None) -> int:
+    return 0 if value is None else WAITING.get(value, 30_000 if value == b"new" else 0)
+
+
+@pytest.fixture(scope="module")
+def logs() -> Logs:
+    return Logs()
+
+
+def check(logs: Logs, path: str, position: int, bit: int) -> None:
+    """Flip a bit, live through all due times, mend it, and live on."""
+    where = f"{path} at {position} bit {bit}"
+    hand, disk = logs.begin()
+    disk.flip_bit(path, position, bit)
+    hand.start()
+    user = Witness(hand)
+    codes = user.produce_both()
+    seen: list[bytes | None] = []
+    for after_ms in (29_999, 30_001, 59_999, 60_001, 89_999, 90_001, 119_999, 120_001, 130_000):
+        user.at(after_ms)
+        seen = user.sound_values()
+        assert all(due_of(value) <= after_ms for value in seen), f"early: {where}"
+        assert len(set(seen)) == len(seen), f"twice: {where}: {seen}"
+    assert (b"two-a" in seen) == (b"two-b" in seen), f"torn: {where}"
+    assert codes[0] in (errors.NONE, errors.KAFKA_STORAGE_ERROR), where
+    assert codes[1] in (errors.NONE, errors.KAFKA_STORAGE_ERROR), where
+    if path == S:
+        assert codes[0] == errors.NONE, where
+        content = disk.content(path)
+        for value in WAITING:
+            # The body and its note lie before the damage.
+            if content.find(value) >= 0 and content.index(value) + 20 < batch_of(logs, position):
+                assert value in seen, f"held back: {where}: {value!r}"
+    hand.stop()
+    disk.flip_bit(path, position, bit)
+    hand.start()
+    user = Witness(hand)
+    user.at(140_000)
+    values = user.sound_values()
+    wanted = [*NOTED, *RELEASED, *WAITING]
+    if codes[0] == errors.NONE:
+        wanted.append(b"direct")
+    if codes[1] == errors.NONE:
+        wanted.append(b"new")
+    assert sorted(map(bytes, filter(None, values))) == sorted(wanted), f"mended: {where}"
+
+
+def batch_of(logs: Logs, position: int) -> int:
+    return next(start for start, end in logs.batches(S) if start <= position < end)
+
+
+@pytest.mark.parametrize("path", [S, P])
+def test_no_flipped_bit_does_harm(logs: Logs, path: str):
+    for position in range(logs.size(path)):
+        check(logs, path, position, bit=0)
+
+
+def test_no_flipped_bit_of_a_header_of_what_waits_does_harm(logs: Logs):
+    start, _ = logs.batches(S)[5]
+    for position in range(start, start + 23):
+        for bit in range(1, 8):
+            check(logs, S, position, bit)
