@@ -100,12 +100,10 @@ def test_another_disk_under_its_id_is_known_as_another_one(scene: Scene) -> None
     assert stranger.joining.is_other_disk
 
 
-@pytest.mark.parametrize("is_delayed_now", [True, False])
-def test_a_directory_whose_records_may_wait_is_not_moved(
-    scene: Scene, is_delayed_now: bool
-) -> None:
-    if is_delayed_now:
-        scene.disk = stopped_disk({"delay.enable": "true", "delay.source": "timestamp"})
+@pytest.mark.parametrize("enabled", ["true", " true", "TRUE", "false"])
+def test_a_directory_whose_records_may_wait_is_not_moved(scene: Scene, enabled: str) -> None:
+    if enabled != "false":
+        scene.disk = stopped_disk({"delay.enable": enabled, "delay.source": "timestamp"})
     else:
         scene.disk.make_directory("orders-7.schedule")
         scene.disk.open("orders-7.schedule/00000000000000000000.log", create=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tarry.base.errors import CorruptData
 from tarry.base.limits import CHECKPOINTS_KEPT_PER_EPOCH, SCHEDULE_FLAWS_KEPT
 from tarry.log.index.epoch_index import EpochIndex
 from tarry.schedule.notes import (
@@ -195,3 +198,64 @@ def test_sentences_about_many_flaws_are_bounded() -> None:
 
     assert len(rebuild.flaws) == SCHEDULE_FLAWS_KEPT
     assert rebuild.flaw_count == 1_000
+
+
+def test_a_batch_without_a_due_time_is_kept_and_stays_open_for_a_later_life() -> None:
+    rebuild = Rebuild()
+    park(rebuild, 2, 10)
+    rebuild.add_note(3, checkpoint(1, 0, 10, 2))
+    rebuild.add_note(4, UnreadableNote("damaged", is_newer=False))
+    rebuild.add_body(5, 0, 1, 100)
+    rebuild.add_note(6, UnreadableNote("damaged", is_newer=False))
+    rebuild.add_body(7, 0, 1, 100)
+    rebuild.begin_releases(epochs((0, 0)), 0, 9, 9)
+    rebuild.add_release(5, 0, 1, 1)
+
+    state = rebuild.finish(PendingHeap(), ALL)
+    noted = state.checkpoint(2, 0)
+
+    assert state.first_offset() == 7
+    assert noted is not None
+    assert noted.exceptions == [7]
+
+
+def test_no_checkpoint_is_written_while_one_may_or_may_not_be_done() -> None:
+    rebuild = Rebuild()
+    rebuild.add_note(1, UnreadableNote("damaged", is_newer=False))
+    rebuild.add_body(2, 0, 1, 100)
+    rebuild.add_note(3, checkpoint(1, 0, 10, 2))
+    rebuild.begin_releases(epochs((0, 0)), 1, 9, 9)
+
+    state = rebuild.finish(PendingHeap(), ALL)
+
+    assert state.first_offset() == 2
+    assert state.checkpoint(9, 0) is None
+
+
+def test_what_a_release_says_of_its_records_counts() -> None:
+    rebuild = Rebuild()
+    park(rebuild, 2, 10)
+    park(rebuild, 4, 20)
+    rebuild.begin_releases(epochs((0, 0)), 0, 9, 0)
+
+    # S says that each has one record.
+    rebuild.add_release(2, 0, 0, 3)
+    rebuild.add_release(4, 0, 3, 2)
+    state = rebuild.finish(PendingHeap(), ALL)
+    state.commit_released(3)
+    noted = state.checkpoint(3, 0)
+
+    assert noted is not None
+    assert [(w.due_ms, w.s_offset) for w in noted.watermarks] == [(10, 2)]
+
+
+@pytest.mark.parametrize("is_s_whole", [True, False])
+def test_releases_that_neither_log_tells_any_more_are_asked_for(is_s_whole: bool) -> None:
+    rebuild = Rebuild()
+    rebuild.add_note(0, checkpoint(0, -1, 0, 0))
+    park(rebuild, 2, 10)
+    if is_s_whole:
+        rebuild.add_note(3, UnreadableNote("it may have been a checkpoint", is_newer=False))
+
+    with pytest.raises(CorruptData, match="begins at offset 4, does not tell any more"):
+        rebuild.begin_releases(epochs((0, 0)), 4, 9, 9, is_s_whole=is_s_whole)

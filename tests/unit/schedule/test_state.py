@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tarry.base.limits import CHECKPOINT_EXCEPTIONS_MAX
 from tarry.schedule.notes import ANY_OFFSET, Watermark
 from tarry.schedule.pending import NEVER, Body, PendingHeap
 from tarry.schedule.state import ScheduleState
@@ -145,6 +146,14 @@ def test_a_damaged_body_is_kept_for_a_later_state() -> None:
     assert state.first_offset() == 2
     assert (state.count, state.damaged_count) == (2, 1)
     assert due_now(state, 100) == [6]
+
+
+def test_no_checkpoint_is_written_of_too_many_damaged_bodies() -> None:
+    state = a_state()
+    for s_offset in range(2, CHECKPOINT_EXCEPTIONS_MAX + 3):
+        state.set_aside(body(s_offset, 10))
+
+    assert state.checkpoint(0, -1) is None
 
 
 def test_releases_above_the_high_watermark_are_not_in_a_checkpoint() -> None:

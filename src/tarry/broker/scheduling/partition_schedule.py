@@ -51,6 +51,8 @@ class PartitionSchedule(ParkingDoor):
         self.state: ScheduleState | None = None
         # Parked while the load is under way.
         self._early: list[Body] = []
+        # Why nothing is released and nothing more is parked; "" if that is not so.
+        self._refusal = ""
         self._due_ms = NEVER
         # Where the last release ends in P.
         self._released_end = 0
@@ -89,6 +91,9 @@ class PartitionSchedule(ParkingDoor):
         due = int(due_ms(config, header, now_wall_ms))
         if due == NOT_DELAYED:
             return b""
+        if self._refusal:
+            check.refuse(errors.KAFKA_STORAGE_ERROR, self._refusal)
+            return b""
         log = self.companion.log
         if log.log_end_offset == log.log_start_offset:
             # The batches that P holds by now have released nothing of this log: note that.
@@ -117,8 +122,17 @@ class PartitionSchedule(ParkingDoor):
         load = self._load
         if load is None:
             return True
-        if not load.step():
-            return False
+        try:
+            if not load.step():
+                return False
+        except CorruptData as error:
+            self._refusal = (
+                f"the scheduled records of {self.partition.name} cannot be read, none of them is "
+                f"released: {error}"
+            )
+            # They wait on the disk for a start that can read it.
+            self._early = []
+            raise
         state = load.state
         assert state is not None
         for body in self._early:

@@ -10,8 +10,10 @@ from typing import Final, NamedTuple
 from tarry.base.doors import Disk
 from tarry.base.errors import InvalidSetting, TarryError
 from tarry.base.etcd import StatusRead
+from tarry.base.settings import Settings
 from tarry.base.store_address import StoreAddress, StoreFiles
 from tarry.broker.metadata.removals import companion_directory
+from tarry.cluster.configs.topic_settings import topic_value
 from tarry.cluster.etcd.joining import check_release
 from tarry.cluster.etcd.migration import Migration, MigrationRefused
 from tarry.cluster.lives.identity import Identity, read_identity, write_identity
@@ -195,13 +197,15 @@ def migrate(disk: Disk, etcd: AskedEtcd, prefix: str, node_id: int | None, tell:
 
 def _refuse_delays(disk: Disk, state: ClusterState) -> None:
     """`MigrationRefused` if records may wait on this disk: no broker of a cluster releases them."""
+    settings = Settings({})
     directories = {path.partition("/")[0] for path in disk.paths()}
     for topic in state.topics.values():
         companions = (
             companion_directory(topic.name, index, topic.topic_id)
             for index in range(len(topic.partitions))
         )
-        if topic.configs.get("delay.enable") == "true" or not directories.isdisjoint(companions):
+        is_enabled = topic_value("delay.enable", topic.configs, settings) is True
+        if is_enabled or not directories.isdisjoint(companions):
             raise MigrationRefused(
                 f"the topic {topic.name} has or had delay.enable=true, and brokers that share "
                 "their metadata do not release records that wait: copy its records into a topic "

@@ -8,12 +8,15 @@ from __future__ import annotations
 import copy
 
 import pytest
-from tests.support.broker.broker_user import a_batch
-from tests.unit.broker.scheduling.test_thread import Scheduler
+from tests.support.broker.admin_user import Operator
+from tests.support.broker.broker_user import ORDERS, a_batch, records_in
+from tests.unit.broker.scheduling.test_thread import LATER_MS, Scheduler
 
 from tarry.base import errors
+from tarry.base.limits import SCHEDULE_FLAWS_KEPT
+from tarry.protocol import api_keys
 from tarry.records import decode_records
-from tarry.records.batch import LENGTH, LENGTH_OVERHEAD, decode_batch_header, has_valid_crc
+from tarry.records.batch import CRC, LENGTH, LENGTH_OVERHEAD, decode_batch_header, has_valid_crc
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
 from tarry.simulation.disk import SimulatedDisk
 from tarry.wire.reader import Window
@@ -170,3 +173,125 @@ def test_no_flipped_bit_of_a_header_of_what_waits_does_harm(logs: Logs):
     for position in range(start, start + 23):
         for bit in range(1, 8):
             check(logs, S, position, bit)
+
+
+def flip_length(user: Scheduler, value: bytes) -> int:
+    """Flip a bit of the length of the batch in S that has this value; return its position."""
+    content = user.hand.disk.content(S)
+    begin = 0
+    while True:
+        at = begin + LENGTH
+        end = begin + int.from_bytes(content[at : at + 4], "big") + LENGTH_OVERHEAD
+        if value in content[begin:end]:
+            user.hand.disk.flip_bit(S, at + 2)
+            return at + 2
+        begin = end
+
+
+def start_again(user: Scheduler) -> None:
+    user.hand.stop()
+    user.hand.start()
+    user.begin_anew()
+
+
+def test_a_flaw_holds_back_nothing_before_it_and_says_so_once(caplog: pytest.LogCaptureFixture):
+    user = Scheduler()
+    for number in range(5):
+        user.schedule(b"value %d" % number)
+    start_again(user)
+    user.pass_time(0)
+
+    position = flip_length(user, b"value 2")
+    user.pass_time(LATER_MS)
+    user.schedule(b"direct", after_ms=0)
+    for _ in range(5):
+        user.pass_time(1_000)
+    seen = user.values()
+    refused = user.produce(a_batch(b"late", times=(START_WALL_MS + 60_000,)))
+    told = caplog.text
+    user.hand.stop()
+    user.hand.disk.flip_bit(S, position, 0)
+    user.hand.start()
+    user.begin_anew()
+    user.pass_time(1_000)
+
+    assert seen == [b"value 0", b"value 1", b"direct"]
+    assert refused.error_code == errors.KAFKA_STORAGE_ERROR
+    assert "orders-0.schedule has a flaw at offset" in str(refused.error_message)
+    assert told.count("a batch that is due is damaged") <= 2
+    assert "cannot be released yet" not in told
+    assert user.values() == [*seen, b"value 2", b"value 3", b"value 4"]
+
+
+def test_a_batch_whose_length_is_damaged_refuses_what_would_wait_behind_it():
+    user = Scheduler()
+    user.schedule(b"first")
+    user.schedule(b"second")
+    user.hand.stop()
+    flip_length(user, b"second")
+    user.hand.start()
+    user.begin_anew()
+
+    refused = user.produce(a_batch(b"late", times=(START_WALL_MS + 60_000,)))
+    user.pass_time(LATER_MS)
+
+    assert refused.error_code == errors.KAFKA_STORAGE_ERROR
+    assert "orders-0.schedule has a flaw at offset" in str(refused.error_message)
+    assert user.values() == [b"first"]
+
+
+def test_the_log_says_when_it_names_no_more_damaged_batches(caplog: pytest.LogCaptureFixture):
+    user = Scheduler()
+    for number in range(SCHEDULE_FLAWS_KEPT + 5):
+        user.schedule(b"value %02d" % number)
+        user.hand.disk.flip_bit(S, user.hand.disk.content(S).index(b"value %02d" % number))
+
+    user.pass_time(LATER_MS)
+
+    assert caplog.text.count("a batch that is due is damaged") == SCHEDULE_FLAWS_KEPT
+    assert caplog.text.count("more batches are damaged") == 1
+
+
+@pytest.mark.parametrize("what", ["length", "crc"])
+def test_nothing_comes_twice_when_neither_log_tells_what_was_released(
+    what: str, caplog: pytest.LogCaptureFixture
+):
+    user = Operator(BrokerByHand())
+    user.create(ORDERS, delay_enable="true", delay_source="timestamp")
+    user.produce(a_batch(b"once", times=(START_WALL_MS + LATER_MS,)))
+    for _ in range(10):
+        user.hand.turn(after_ms=LATER_MS)
+        user.hand.settle()
+    later = a_batch(b"waits", times=(START_WALL_MS + 90_000,))
+    user.produce(later)
+    user.client.send(api_keys.DELETE_RECORDS, 2, user.deletion((0, -1)))
+    while not user.answers():
+        user.hand.turn(after_ms=100)
+        user.hand.settle()
+    user.hand.stop()
+    # The checkpoint is the fourth batch: behind the first one, a note and its body.
+    content = user.hand.disk.content(S)
+    begin = 0
+    for _ in range(3):
+        at = begin + LENGTH
+        begin += int.from_bytes(content[at : at + 4], "big") + LENGTH_OVERHEAD
+    position = begin + (LENGTH + 2 if what == "length" else CRC)
+
+    user.hand.disk.flip_bit(S, position)
+    user.hand.start()
+    user.client = user.hand.connect()
+    user.hand.turn(after_ms=60_000)
+    user.hand.settle()
+    end = user.list_offsets(-1).offset
+    refused = user.produce(a_batch(b"late", times=(user.hand.now_wall_ms + 60_000,)))
+    user.hand.stop()
+    user.hand.disk.flip_bit(S, position)
+    user.hand.start()
+    user.client = user.hand.connect()
+    user.hand.turn(after_ms=1_000)
+    user.hand.settle()
+
+    assert end == 1
+    assert refused.error_code == errors.KAFKA_STORAGE_ERROR
+    assert "cannot be read, none of them is released: the companion log is damaged" in caplog.text
+    assert [each.value for each in records_in(user.fetch(1))] == [b"waits"]
