@@ -199,9 +199,10 @@ class Lives:
         p = self.p
         begin = rebuild.begin_releases(p.epochs, p.start, p.end, p.high_watermark)
         for offset, epoch, batch in p.batches:
-            s_offset = released_s_offset(decode_batch_header(batch, 0))
+            header = decode_batch_header(batch, 0)
+            s_offset = released_s_offset(header)
             if offset >= begin and s_offset != NO_S_OFFSET:
-                rebuild.add_release(s_offset, epoch, offset)
+                rebuild.add_release(s_offset, epoch, offset, int(header.record_count))
         assert rebuild.flaws == []
         return rebuild.finish(pending, self.s.high_watermark)
 
