@@ -119,19 +119,6 @@ def test_a_batch_that_begins_at_a_wrong_offset_puts_no_blame_on_the_one_before(w
     assert is_readable_up_to(world, log, 2)
 
 
-def test_of_two_batches_that_do_not_fit_together_the_first_is_wrong_if_its_crc_is(world, clean):
-    first = clean.segments[0]
-    batch = first.size // clean.segments[1].base_offset
-    # The last offset delta.
-    world.disk.flip_bit(f"{first.path}.log", batch + 26, 2)
-
-    log = world.open_logs()
-    with pytest.raises(CorruptData, match="offset 2 where 6 had to come"):
-        log.read(8, log.end_position(), 1, True)
-
-    assert is_readable_up_to(world, log, 1)
-
-
 def test_a_wrong_crc_met_on_the_walk_for_a_lost_snapshot_is_a_flaw(world, clean):
     first = clean.segments[0]
     batch = first.size // clean.segments[1].base_offset
