@@ -65,6 +65,7 @@ class BatchWalk:
         # open: the caller knows how the log was made
         self.has_gaps = False
         # Read so much at once, or 0: what the purpose of the walk asks for.
+        # open: the caller knows the purpose
         self.block_bytes: i64 = 0
         # Batches of an earlier epoch than this are left over from before a truncation.
         self.leader_epoch_min: i64 = -1

@@ -40,6 +40,7 @@ class Body:
         self.s_offset = s_offset
         self.due_ms = due_ms
         self.leader_epoch = leader_epoch
+        # open: what the companion log says of it may be damaged; its release tells
         self.record_count = record_count
         self.size = size
 

@@ -85,13 +85,13 @@ class _Reading:
         """Begin a walk at a batch of the segment, or behind it if it `is_known`."""
         limit = limit_of(segment, self._end)
         first = segment.next_header(segment.walk(position, limit))
-        walk = segment.walk(position, limit)
-        if first is not None:
-            walk.expected_offset = first.base_offset
-            if is_known:
-                segment.next_header(walk)
+        expected_offset: i64 = UNKNOWN_OFFSET if first is None else first.base_offset
+        walk = BatchWalk(segment.file(), position, limit, expected_offset)
+        walk.has_gaps = segment.has_gaps
         walk.checks_crc = self._checks_crc
         walk.block_bytes = READ_BYTES
+        if is_known:
+            segment.next_header(walk)
         return walk
 
     def _end_segment(self, segment: Segment) -> None:
@@ -165,6 +165,8 @@ class ScheduleLoad:
         except Flaw as flaw:
             # The log is read up to there.
             log.note_flaw(flaw)
+            if log.flaw_offset < 0:
+                raise
 
     def _take_bodies(self) -> None:
         bodies = self._bodies

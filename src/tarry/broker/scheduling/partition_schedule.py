@@ -141,9 +141,11 @@ class PartitionSchedule(ParkingDoor):
         state.commit_parked(self.companion.high_watermark)
         for sentence in load.flaws:
             logger.error("the scheduled records of %s: %s", self.partition.name, sentence)
-        if load.flaw_count > len(load.flaws):
+        if load.flaw_count:
             logger.error(
-                "the scheduled records of %s: %d faults in all",
+                "the scheduled records of %s: %d faults in all; the log of what waits keeps what "
+                "they hold back, and all that came after it, until a start can read it. Deleting "
+                "the topic frees that",
                 self.partition.name,
                 load.flaw_count,
             )
