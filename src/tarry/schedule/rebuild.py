@@ -57,8 +57,9 @@ class Rebuild:
         self._bodies: dict[int, Body] = {}
         # Bodies that cannot be released, with the due time `UNKNOWN`.
         self._damaged: dict[int, Body] = {}
-        # The last note that cannot be read: a checkpoint may have stood there.
-        self._unread_offset = NO_S_OFFSET
+        # The last batch that cannot be read and may have been a checkpoint, and the one before.
+        self.unread_offset = NO_S_OFFSET
+        self._unread_before = NO_S_OFFSET
         self._cancelled: dict[int, None] = {}
         # By the epoch of c - 1, oldest first.
         self._checkpoints: dict[int, list[NotedCheckpoint]] = {}
@@ -85,7 +86,7 @@ class Rebuild:
         elif isinstance(note, CheckpointNote):
             self._add_checkpoint(offset, note)
         elif isinstance(note, UnreadableNote):
-            self._unread_offset = offset
+            self._add_unread(offset)
             self._add_flaw(note.sentence)
 
     def is_body_expected(self, s_offset: int) -> bool:
@@ -99,8 +100,12 @@ class Rebuild:
         self._scheduled = None
         self._body_offset = NO_S_OFFSET
         if note is None or body_offset != s_offset:
-            # The batch itself may be a damaged note.
-            self._unread_offset = s_offset
+            if self.unread_offset == s_offset - 1:
+                # What stands right before a body was its note, and no checkpoint.
+                self.unread_offset = self._unread_before
+            else:
+                # What is damaged may be the bit that would make it a note.
+                self._add_unread(s_offset)
             self._damaged[s_offset] = Body(s_offset, UNKNOWN, leader_epoch, record_count, size)
             self._add_flaw(f"the batch at offset {s_offset} has no note that says when it is due")
         elif note.due_ms == EACH_ITS_OWN:
@@ -117,6 +122,10 @@ class Rebuild:
         kept.append(NotedCheckpoint(offset, checkpoint))
         if len(kept) > CHECKPOINTS_KEPT_PER_EPOCH:
             del kept[0]
+
+    def _add_unread(self, offset: int) -> None:
+        self._unread_before = self.unread_offset
+        self.unread_offset = offset
 
     def _add_flaw(self, sentence: str) -> None:
         self.flaw_count += 1
@@ -151,7 +160,7 @@ class Rebuild:
                     break
         taken_offset = NO_S_OFFSET if taken is None else taken.offset
         taken_c = 0 if taken is None else taken.checkpoint.c
-        if p_start_offset > taken_c and (not is_s_whole or self._unread_offset > taken_offset):
+        if p_start_offset > taken_c and (not is_s_whole or self.unread_offset > taken_offset):
             raise CorruptData(
                 f"the companion log is damaged behind offset {max(taken_offset, 0)}, and the "
                 f"partition, which begins at offset {p_start_offset}, does not tell any more what "

@@ -259,3 +259,17 @@ def test_releases_that_neither_log_tells_any_more_are_asked_for(is_s_whole: bool
 
     with pytest.raises(CorruptData, match="begins at offset 4, does not tell any more"):
         rebuild.begin_releases(epochs((0, 0)), 4, 9, 9, is_s_whole=is_s_whole)
+
+
+def test_a_damaged_note_of_a_body_was_no_checkpoint() -> None:
+    rebuild = Rebuild()
+    rebuild.add_note(0, checkpoint(0, -1, 0, 0))
+    rebuild.add_note(1, UnreadableNote("damaged", is_newer=False))
+    rebuild.add_body(2, 0, 1, 100)
+    # The note of this one passes for a body.
+    rebuild.add_body(3, 0, 1, 100)
+    rebuild.add_body(4, 0, 1, 100)
+    park(rebuild, 6, 10)
+
+    assert rebuild.begin_releases(epochs((0, 0)), 4, 9, 9) == 4
+    assert pending(rebuild) == [6]

@@ -143,6 +143,11 @@ class ScheduleLoad:
         """Count of what cannot be released."""
         return self._rebuild.flaw_count
 
+    @property
+    def unread_offset(self) -> int:
+        """Offset of the last batch that cannot be read and may have been a checkpoint, or -1."""
+        return self._rebuild.unread_offset
+
     def step(self) -> bool:
         """Read on; True when all is read.  `StorageError`: not now, the same step may succeed."""
         releases = self._releases

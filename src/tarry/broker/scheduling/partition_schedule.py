@@ -59,6 +59,8 @@ class PartitionSchedule(ParkingDoor):
         self._covered_offset = self.partition.log.log_start_offset
         # The note of the last checkpoint that counts, which S has to keep.
         self._kept_offset = companion.log.log_start_offset
+        # Where another one may have stood that cannot be read.
+        self._unread_offset = -1
         # The last checkpoint: up to where it speaks of P, and where its note ends in S.
         self._checkpoint_c = -1
         self._checkpoint_end = 0
@@ -150,6 +152,7 @@ class PartitionSchedule(ParkingDoor):
                 load.flaw_count,
             )
         self._covered_offset = load.read_from
+        self._unread_offset = load.unread_offset
         self._released_end = load.released_end
         self.state = state
         self._load = None
@@ -281,9 +284,10 @@ class PartitionSchedule(ParkingDoor):
         state = self.state
         if state is None or self._released_end > self._covered_offset:
             return self._covered_offset
-        if state.count and (state.damaged_count or self.companion.log.flaw_offset >= 0):
-            # A later start may find less of the companion log, and has to see for itself that
-            # nothing was released behind it.
+        is_whole = self.companion.log.flaw_offset < 0 and self._unread_offset <= self._kept_offset
+        if state.count and not is_whole:
+            # A later checkpoint may be lost.  The next start has to see for itself that nothing
+            # was released behind this one.
             return self._covered_offset
         return self.partition.log.log_end_offset
 

@@ -295,3 +295,27 @@ def test_nothing_comes_twice_when_neither_log_tells_what_was_released(
     assert refused.error_code == errors.KAFKA_STORAGE_ERROR
     assert "cannot be read, none of them is released: the companion log is damaged" in caplog.text
     assert [each.value for each in records_in(user.fetch(1))] == [b"waits"]
+
+
+def test_a_damaged_note_holds_back_no_other_though_the_partition_has_a_new_start():
+    user = Operator(BrokerByHand())
+    user.create(ORDERS, delay_enable="true", delay_source="timestamp")
+    for value in (b"damaged", b"sound"):
+        user.produce(a_batch(value, times=(START_WALL_MS + LATER_MS,)))
+    user.produce(a_batch(b"direct"))
+    user.client.send(api_keys.DELETE_RECORDS, 2, user.deletion((0, -1)))
+    while not user.answers():
+        user.hand.turn(after_ms=100)
+        user.hand.settle()
+    user.hand.stop()
+    content = user.hand.disk.content(S)
+    # The first batch is a checkpoint, the second the note.
+    begin = int.from_bytes(content[LENGTH : LENGTH + 4], "big") + LENGTH_OVERHEAD
+
+    user.hand.disk.flip_bit(S, begin + CRC)
+    user.hand.start()
+    user.client = user.hand.connect()
+    user.hand.turn(after_ms=LATER_MS)
+    user.hand.settle()
+
+    assert [each.value for each in records_in(user.fetch(1))] == [b"sound"]
