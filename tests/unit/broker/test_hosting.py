@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from tests.support.broker.admin_user import Operator
 from tests.support.broker.broker_user import a_batch, records_in
 from tests.support.broker.stand_in_member import join
@@ -14,6 +15,7 @@ from tarry.base.errors import StorageError
 from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
 from tarry.broker.metadata.hosting import HOSTED_PER_TURN, RETRIED_PER_TURN
+from tarry.broker.metadata.removals import RENAMED_PER_TURN
 from tarry.broker.part import Part
 from tarry.cluster.state.records import (
     ConfigChanged,
@@ -252,6 +254,56 @@ def test_a_removal_whose_record_the_disk_refused_is_recorded_later() -> None:
 
     assert early == [SPREAD]
     assert hand.broker.cluster.deleted_topics == {}
+
+
+def hand_deleting_a_large_topic(topics: int = 1) -> BrokerByHand:
+    """A broker whose topics, too large for one turn in sum, were deleted; none is renamed yet."""
+    someone = Operator(BrokerByHand())
+    hand = someone.hand
+    hand.broker.hosting.hosted_per_turn = 3 * RENAMED_PER_TURN
+    rows = [HERE] * (2 * RENAMED_PER_TURN // topics + 1)
+    ids = [f"spread{number}".encode().ljust(16, b".") for number in range(topics)]
+    for number, each in enumerate(ids):
+        name = f"spread{number}"
+        change(someone, TopicCreated(topic_id=each, name=name, partitions=rows, configs={}))
+    hand.broker.store.change(GivenChange(*(TopicDeleted(topic_id=each) for each in ids)))
+    return hand
+
+
+def renamed(hand: BrokerByHand) -> int:
+    return sum(path.endswith("-delete/") for path in hand.disk.paths())
+
+
+@pytest.mark.parametrize("topics", [1, 50])
+def test_directories_of_deleted_partitions_are_renamed_some_in_each_turn(topics: int) -> None:
+    hand = hand_deleting_a_large_topic(topics)
+    total = topics * (2 * RENAMED_PER_TURN // topics + 1)
+    hand.disk.defers_removals = True
+    sizes = [0]
+    while hand.broker.cluster.deleted_topics or hand.broker.has_work_left() or len(sizes) < 3:
+        hand.turn(*hand.disk.complete_flushes())
+        sizes.append(renamed(hand))
+        if 0 < sizes[-1] < total:
+            # The last topic's name is not free before all its directories are away.
+            assert hand.broker.cluster.deleted_topics
+
+    assert max(after - before for before, after in itertools.pairwise(sizes)) == RENAMED_PER_TURN
+    assert sizes[-1] == total
+    assert len(hand.broker.topics) == 0
+
+
+def test_a_restart_ends_a_deletion_in_the_middle_of_its_renames() -> None:
+    hand = hand_deleting_a_large_topic()
+    hand.disk.defers_removals = True
+    while not renamed(hand):
+        hand.turn(*hand.disk.complete_flushes())
+    hand.crash()
+    hand.start()
+    hand.settle()
+    hand.disk.complete_removals()
+
+    assert hand.broker.cluster.deleted_topics == {}
+    assert not [path for path in hand.disk.paths() if path.startswith("spread")]
 
 
 def as_member(someone: Operator) -> Operator:

@@ -143,6 +143,8 @@ class Hosting(Part):
         # Deletions come first, so that no directory has two owners.
         for deleted in list(self._state.deleted_topics.values()):
             self._removals.remove(deleted)
+        while self._removals.has_work_left():
+            self._removals.step()
         self._removals.remove_leftovers()
         self._found = {path[:-1] for path in self._logs.disk.paths() if path.endswith("/")}
         for topic in self._state.topics.values():
@@ -170,7 +172,8 @@ class Hosting(Part):
         self._make_some()
 
     def step(self) -> None:
-        """Make more of the logs that are still to be made."""
+        """Make more of the logs that are still to be made; rename more of the deleted ones."""
+        self._removals.step()
         try:
             self._make_some()
         except FlushFailed as error:
@@ -178,7 +181,7 @@ class Hosting(Part):
         self._left = self.hosted_per_turn
 
     def has_work_left(self) -> bool:
-        return len(self._unmade) > 0
+        return len(self._unmade) > 0 or self._removals.has_work_left()
 
     def _make_some(self) -> None:
         """Make as many logs as this turn has room for."""

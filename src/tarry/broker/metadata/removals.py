@@ -24,6 +24,9 @@ from tarry.log.segment import LOG_SUFFIX
 
 logger = logging.getLogger("tarry.broker")
 
+# Partitions of deleted topics whose directories are renamed in one turn: some 20 µs for each.
+RENAMED_PER_TURN: Final = 500
+
 # A directory of this name was given up; nothing else gets it.
 DELETED_SUFFIX: Final = "-delete"
 
@@ -61,6 +64,15 @@ def deleted_directory(directory: str, topic_id: bytes, number: int = 0) -> str:
     return f"{topic[:_TOPIC_LENGTH_MAX]}-{last}.{topic_id.hex()}{more}{DELETED_SUFFIX}"
 
 
+class _Deletion:
+    """A deleted topic whose directories are being renamed."""
+
+    def __init__(self, deleted: DeletedTopic) -> None:
+        self.deleted = deleted
+        # Index of the partition that comes next.
+        self.index = 0
+
+
 class Removals:
     """Renames and removes the directories of deleted topics; what the disk refuses comes later."""
 
@@ -79,6 +91,8 @@ class Removals:
         self._logs = logs
         self._flushes = flushes
         self._retries = retries
+        # Oldest first.
+        self._deletions: list[_Deletion] = []
 
     def remove_leftovers(self) -> None:
         """Remove at start the given-up directories whose removal a power loss undid."""
@@ -131,13 +145,33 @@ class Removals:
         disk.begin_remove(away)
 
     def remove(self, deleted: DeletedTopic) -> None:
-        """Rename and remove what is left of a deleted topic; harmless if nothing is."""
-        try:
-            self._remove(deleted)
-        except StorageError as error:
-            # Its name stays taken until the directories are away.
-            self._logs.trouble.report(f"topic {deleted.name} cannot be removed yet", error)
-            self._retries.later(partial(self._remove_again, deleted))
+        """Have what is left of a deleted topic renamed and removed; harmless if nothing is."""
+        self._deletions.append(_Deletion(deleted))
+
+    def has_work_left(self) -> bool:
+        return len(self._deletions) > 0
+
+    def step(self) -> None:
+        """Go on with the deletions; of many directories some are renamed in this turn."""
+        left = RENAMED_PER_TURN
+        while self._deletions and left > 0:
+            deletion = self._deletions.pop(0)
+            deleted = deletion.deleted
+            first, end = deletion.index, min(deletion.index + left, deleted.partition_count)
+            deletion.index = end
+            left -= max(end - first, 1)
+            try:
+                self._rename(deleted, range(first, end))
+                if end < deleted.partition_count:
+                    self._deletions.insert(0, deletion)
+                    continue
+                flush_id = self._logs.disk.begin_flush([], [""])
+            except StorageError as error:
+                # Its name stays taken until the directories are away.
+                self._logs.trouble.report(f"topic {deleted.name} cannot be removed yet", error)
+                self._retries.later(partial(self._remove_again, deleted))
+                continue
+            self._flushes.then(flush_id, partial(self._on_renamed, deleted.topic_id))
 
     def on_refused(self, change: Change) -> None:
         """Record later that the directories of a topic are gone."""
@@ -149,22 +183,18 @@ class Removals:
         if deleted.topic_id in self._store.state.deleted_topics:
             self.remove(deleted)
 
-    def _remove(self, deleted: DeletedTopic) -> None:
+    def _rename(self, deleted: DeletedTopic, indexes: range) -> None:
+        """Rename the directories of these partitions, and have them removed."""
         disk = self._logs.disk
-        renamed: list[str] = []
         is_recreated = deleted.name in self._topics
-        for index in range(deleted.partition_count):
+        for index in indexes:
             for directory in log_directories(deleted.name, index, deleted.topic_id):
                 away = deleted_directory(directory, deleted.topic_id)
                 if not is_recreated and disk.exists(directory):
                     disk.rename(directory, away)
-                if disk.exists(away):
-                    renamed.append(away)
-        flush_id = disk.begin_flush([], [""])
-        self._flushes.then(flush_id, partial(self._on_renamed, deleted.topic_id))
-        for away in renamed:
-            disk.begin_remove(away)
-        logger.debug("topic %s: %d directories are being removed", deleted.name, len(renamed))
+                    disk.begin_remove(away)
+                elif disk.exists(away):
+                    disk.begin_remove(away)
 
     def _on_renamed(self, topic_id: bytes, flush_id: int) -> None:
         self._store.change(RemoveTopic(topic_id, self._broker_id))
