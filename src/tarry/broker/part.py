@@ -47,7 +47,7 @@ class Part:
         """React to a topic that has its logs, or more of them than before."""
 
     def on_given_up(self, hosted: HostedTopic) -> None:
-        """React to the deletion of a topic, whose logs are closed."""
+        """React to the deletion of a topic: nobody reads or writes its logs from now on."""
 
     def complete(self, budget: int) -> int:
         """Complete at most `budget` operations; return the rest of the budget."""

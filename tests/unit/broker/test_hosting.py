@@ -14,7 +14,7 @@ from tarry.base import errors
 from tarry.base.errors import StorageError
 from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
-from tarry.broker.metadata.hosting import HOSTED_PER_TURN, RETRIED_PER_TURN
+from tarry.broker.metadata.hosting import CLOSED_PER_TURN, HOSTED_PER_TURN, RETRIED_PER_TURN
 from tarry.broker.metadata.removals import RENAMED_PER_TURN
 from tarry.broker.part import Part
 from tarry.cluster.state.records import (
@@ -29,6 +29,12 @@ from tarry.log.logs import Logs
 from tarry.partition.leadership import Leadership
 from tarry.protocol import api_keys
 from tarry.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tarry.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
 from tarry.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -256,12 +262,14 @@ def test_a_removal_whose_record_the_disk_refused_is_recorded_later() -> None:
     assert hand.broker.cluster.deleted_topics == {}
 
 
-def hand_deleting_a_large_topic(topics: int = 1) -> BrokerByHand:
+def hand_deleting_a_large_topic(
+    topics: int = 1, partitions: int = 2 * RENAMED_PER_TURN + 1
+) -> BrokerByHand:
     """A broker whose topics, too large for one turn in sum, were deleted; none is renamed yet."""
     someone = Operator(BrokerByHand())
     hand = someone.hand
-    hand.broker.hosting.hosted_per_turn = 3 * RENAMED_PER_TURN
-    rows = [HERE] * (2 * RENAMED_PER_TURN // topics + 1)
+    hand.broker.hosting.hosted_per_turn = 2 * partitions
+    rows = [HERE] * (partitions // topics + 1)
     ids = [f"spread{number}".encode().ljust(16, b".") for number in range(topics)]
     for number, each in enumerate(ids):
         name = f"spread{number}"
@@ -277,7 +285,7 @@ def renamed(hand: BrokerByHand) -> int:
 @pytest.mark.parametrize("topics", [1, 50])
 def test_directories_of_deleted_partitions_are_renamed_some_in_each_turn(topics: int) -> None:
     hand = hand_deleting_a_large_topic(topics)
-    total = topics * (2 * RENAMED_PER_TURN // topics + 1)
+    total = topics * ((2 * RENAMED_PER_TURN + 1) // topics + 1)
     hand.disk.defers_removals = True
     sizes = [0]
     while hand.broker.cluster.deleted_topics or hand.broker.has_work_left() or len(sizes) < 3:
@@ -290,6 +298,27 @@ def test_directories_of_deleted_partitions_are_renamed_some_in_each_turn(topics:
     assert max(after - before for before, after in itertools.pairwise(sizes)) == RENAMED_PER_TURN
     assert sizes[-1] == total
     assert len(hand.broker.topics) == 0
+
+
+def test_logs_of_a_deleted_topic_are_closed_some_in_each_turn_and_who_waits_is_told() -> None:
+    hand = hand_deleting_a_large_topic(partitions=CLOSED_PER_TURN + 49)
+    client = hand.connect()
+    last = FetchPartition(partition=CLOSED_PER_TURN + 49, partition_max_bytes=1_000)
+    topic = FetchTopic("spread0", partitions=[last])
+    wanted = FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[topic])
+    client.send(api_keys.FETCH, 4, wanted)
+    open_logs = hand.broker.logs.recovery_points.logs
+    sizes = [len(open_logs)]
+    while "spread0" in hand.broker.topics or sizes[-1] < sizes[-2]:
+        hand.turn(*hand.disk.complete_flushes())
+        sizes.append(len(open_logs))
+    answers = client.answers()
+
+    assert sizes[0] - sizes[-1] == CLOSED_PER_TURN + 50
+    assert max(before - after for before, after in itertools.pairwise(sizes)) == CLOSED_PER_TURN
+    assert isinstance(answers[0], FetchResponse)
+    code = answers[0].responses[0].partitions[0].error_code
+    assert code == errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_restart_ends_a_deletion_in_the_middle_of_its_renames() -> None:
@@ -358,7 +387,9 @@ def test_what_a_refused_disk_has_left_is_put_away_when_the_replica_comes_back() 
     # The state after a failed renaming: the row is applied, and the directory is still there.
     leadership = topic.partitions[0].leadership
     topic.leave(leadership.index)
-    hand.broker.hosting._close_one(leadership)
+    leadership.close()
+    for log in leadership.logs:
+        hand.broker.hosting._close_log(log)
 
     change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=BACK))
 
