@@ -64,7 +64,7 @@ def deleted_directory(directory: str, topic_id: bytes, number: int = 0) -> str:
     return f"{topic[:_TOPIC_LENGTH_MAX]}-{last}.{topic_id.hex()}{more}{DELETED_SUFFIX}"
 
 
-class _Deletion:
+class _TopicRenames:
     """A deleted topic whose directories are being renamed."""
 
     def __init__(self, deleted: DeletedTopic) -> None:
@@ -92,7 +92,7 @@ class Removals:
         self._flushes = flushes
         self._retries = retries
         # Oldest first.
-        self._deletions: list[_Deletion] = []
+        self._deletions: list[_TopicRenames] = []
 
     def remove_leftovers(self) -> None:
         """Remove at start the given-up directories whose removal a power loss undid."""
@@ -146,7 +146,7 @@ class Removals:
 
     def remove(self, deleted: DeletedTopic) -> None:
         """Have what is left of a deleted topic renamed and removed; harmless if nothing is."""
-        self._deletions.append(_Deletion(deleted))
+        self._deletions.append(_TopicRenames(deleted))
 
     def has_work_left(self) -> bool:
         return len(self._deletions) > 0
