@@ -103,7 +103,9 @@ class BrokerByHand:
             self.turn(*events)
             if self.broker.is_stopped:
                 return
-            if not events and not self.broker.has_work_left() and self.broker.flushes.is_idle():
+            if events or self.disk.pending_flushes():
+                continue
+            if not self.broker.has_work_left() and self.broker.flushes.is_idle():
                 return
         raise AssertionError("the broker does not come to rest")
 
