@@ -17,6 +17,7 @@ MakeClient = Callable[[str, str], ClientFace]
 CLIENTS = ("java", "confluent-kafka", "kafka-python", "aiokafka", "kcat")
 BY_TIMESTAMP = {"delay.enable": "true", "delay.source": "timestamp"}
 LATER_MS = 3_000
+BY_HEADER = {"delay.enable": "true", "delay.source": "header"}
 EVERY_RECORD_WAITS = {"delay.enable": "true", "delay.default.ms": str(LATER_MS)}
 
 # Old importlib calls of kafka-python, and sockets that clients leave to the collector.
@@ -86,3 +87,54 @@ def test_what_clients_say_of_the_offset_of_a_record_that_waits(
     # The broker answers -1: the record has no offset yet.
     assert offsets == [None if name == "confluent-kafka" else -1]
     assert client.end_offset("later", 0) == 0
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_headers_say_when_a_record_comes_and_take_it_back(
+    broker: BrokerProcess, make_client: MakeClient, name: str
+):
+    client = make_client(name, broker.address)
+    admin = client if client.has_admin else make_client("confluent-kafka", broker.address)
+    admin.create_topic("later", 1, BY_HEADER)
+    producer = client.producer()
+    now_ms = wall_ms()
+
+    def send(value: bytes, *headers: tuple[str, bytes]) -> None:
+        producer.send("later", 0, SentRecord(value, b"k", headers, None))
+
+    send(b"taken back", ("x-deliver-after", b"2s"), ("x-sched-id", b"one"))
+    send(b"second", ("x-deliver-at", b"%d" % (now_ms + LATER_MS)), ("x-sched-id", b"two"))
+    send(b"third", ("x-deliver-after", b"4000"), ("other", b"kept"))
+    send(b"at once")
+    producer.flush()
+    send(b"", ("x-sched-id", b"one"), ("x-sched-cancel", b"1"))
+    producer.flush()
+    broker.kill()
+    broker.start()
+    at_once, second = client.read("later", 0, 0, 2)
+    came_ms = wall_ms()
+    (third,) = client.read("later", 0, 2, 1)
+    producer.close()
+
+    assert came_ms >= now_ms + LATER_MS
+    values = [each.record.value for each in (at_once, second, third)]
+    assert values == [b"at once", b"second", b"third"]
+    assert ("other", b"kept") in third.record.headers
+    assert client.end_offset("later", 0) == 3
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_header_that_says_no_time_is_told_to_the_producer(
+    broker: BrokerProcess, make_client: MakeClient, name: str
+):
+    client = make_client(name, broker.address)
+    admin = client if client.has_admin else make_client("confluent-kafka", broker.address)
+    admin.create_topic("later", 1, BY_HEADER)
+    producer = client.producer()
+
+    # Each says it in its own words; kcat by how it ends.
+    with pytest.raises(Exception, match=r"(?s).*"):
+        producer.send("later", 0, SentRecord(b"a", b"k", (("x-deliver-after", b"soon"),), None))
+        producer.flush()
+
+    assert admin.end_offset("later", 0) == 0

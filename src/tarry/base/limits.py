@@ -187,8 +187,13 @@ CHECKPOINT_EXCEPTIONS_MAX: Final = 10_000
 # caught up.
 CHECKPOINT_WATERMARKS_MAX: Final = 16
 
-# A note about scheduled records: a checkpoint with all its exceptions has 80,000 bytes.
-SCHEDULE_NOTE_BYTES_MAX: Final = 128 * 1024
+# A note about scheduled records.  A checkpoint with all its exceptions has 80,000 bytes; that of a
+# batch has its ids, and 14 bytes for each place: max.message.bytes by default leaves room for
+# 30,000 records.
+SCHEDULE_NOTE_BYTES_MAX: Final = 4 * 1024 * 1024
+
+# An id of a scheduled record; all that wait are in memory.
+SCHEDULE_ID_BYTES_MAX: Final = 1024
 
 # Checkpoints of one leader epoch that a start keeps in mind while it reads them.  The last one
 # counts but for an unclean election.

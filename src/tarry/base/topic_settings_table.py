@@ -91,9 +91,11 @@ delay.max.ms                       long    9223372036854775807 0.. tarry
     For delay.enable: a record that is due later than so long from now is refused.
 delay.min.ms                       long    0           0.. tarry
     For delay.enable: a record that is due sooner than so long from now is not delayed.
-delay.source                       string  none        none|timestamp tarry
+delay.source                       string  none        none|timestamp|header tarry
     For delay.enable: what says when a record is due. timestamp: its timestamp, so that
-    message.timestamp.after.max.ms does not apply. none: delay.default.ms.
+    message.timestamp.after.max.ms does not apply. header: x-deliver-at (milliseconds since 1970 or
+    RFC 3339) or x-deliver-after (milliseconds or 1h30m); a record with neither is due at once.
+    none: delay.default.ms.
 """
 
 WITHOUT_EFFECT_TABLE: Final = """

@@ -85,9 +85,11 @@ class LogConfig:
         self.is_log_append_time = counting["message.timestamp.type"] == "LogAppendTime"
         # Whether a replica that is not in sync may lead.
         self.may_lose_records = counting["unclean.leader.election.enable"] is True
-        # Whether records wait until they are due, and whether their timestamps say when that is.
+        # Whether records wait until they are due, and whether their timestamps or their headers
+        # say when that is.
         self.has_delay = counting["delay.enable"] is True
         self.has_delay_by_timestamp = self.has_delay and counting["delay.source"] == "timestamp"
+        self.has_delay_by_header = self.has_delay and counting["delay.source"] == "header"
         # compression.type, and the level that is set for this codec.
         codec, level_key = _CODECS[counting["compression.type"]]
         self.compression_codec: int = codec
@@ -105,5 +107,6 @@ class LogConfig:
         self.may_lose_records = other.may_lose_records
         self.has_delay = other.has_delay
         self.has_delay_by_timestamp = other.has_delay_by_timestamp
+        self.has_delay_by_header = other.has_delay_by_header
         self.compression_codec = other.compression_codec
         self.compression_level = other.compression_level

@@ -16,7 +16,7 @@ from tarry.base import errors
 from tarry.base.errors import StorageError
 from tarry.base.turn import Turn
 from tarry.log.config import INT64_MAX, LogConfig
-from tarry.partition.leadership import ParkingDoor
+from tarry.partition.leadership import BatchWishes, ParkingDoor
 from tarry.partition.paired_check import PairedCheck
 from tarry.partition.producers import NO_WRITER, ProducerCheck
 from tarry.partition.replicated_log import COMPANION, ReplicatedLog
@@ -88,9 +88,16 @@ def append_as_leader(
 
 
 def append_checked(
-    partition: ReplicatedLog, check: BatchCheck, turn: Turn, writer: i64
+    partition: ReplicatedLog,
+    check: BatchCheck,
+    turn: Turn,
+    writer: i64,
+    wishes: BatchWishes | None = None,
 ) -> AppendResult:
-    """Append a batch that was checked, or say what the checks found."""
+    """Append a batch that was checked, or say what the checks found.
+
+    `wishes` is what its headers say about when its records are due, if they were read.
+    """
     if check.error_code != errors.NONE:
         result = AppendResult(check.error_code, check.message)
         result.record_errors = check.record_errors
@@ -100,7 +107,7 @@ def append_checked(
     assert header is not None
     parking = partition.leadership.parking
     if parking is not None:
-        result = _append_or_park(partition, parking, check, turn, writer)
+        result = _append_or_park(partition, parking, check, wishes, turn, writer)
     elif partition.config.has_delay:
         result = AppendResult(
             errors.KAFKA_STORAGE_ERROR,
@@ -113,15 +120,23 @@ def append_checked(
 
 
 def _append_or_park(
-    partition: ReplicatedLog, parking: ParkingDoor, check: BatchCheck, turn: Turn, writer: i64
+    partition: ReplicatedLog,
+    parking: ParkingDoor,
+    check: BatchCheck,
+    wishes: BatchWishes | None,
+    turn: Turn,
+    writer: i64,
 ) -> AppendResult:
     """Append a batch that is due, or park it, whole, in the companion log behind its note."""
-    note = parking.note_for(check, turn.now_wall_ms)
+    companion = partition.leadership.logs[COMPANION]
+    note = parking.note_for(check, wishes, turn.now_wall_ms)
     if check.error_code != errors.NONE:
-        result = AppendResult(check.error_code, check.message)
+        if check.error_code == errors.KAFKA_STORAGE_ERROR and check.header is not None:
+            # Its client sends it again; what it has sent behind it must wait for that.
+            companion.producers.refuse(check.header)
+        result = AppendResult(int(check.error_code), check.message)
         result.record_errors = check.record_errors
         return result
-    companion = partition.leadership.logs[COMPANION]
     header = check.header
     assert header is not None
     if header.producer_id >= 0:
@@ -137,7 +152,7 @@ def _append_or_park(
             return result
     if not note:
         return _add(partition, check.window, header, turn, writer)
-    # The body stays as it came: its producer sends it again, and it is due by its own times.
+    # Identity and sequence stay as they came: its producer may send it again.
     result = _add(companion, window_of(note), decode_batch_header(note, 0), turn, NO_WRITER)
     if result.error_code != errors.NONE:
         companion.producers.refuse(header)

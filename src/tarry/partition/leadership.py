@@ -41,15 +41,36 @@ class LeaderDoor:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class BatchWishes:
+    """Door to what the headers of a batch's records say about when they are due."""
+
+    def step(self, count_max: int) -> bool:
+        """Read the headers of so many records at most; True when all are read."""
+        raise NotImplementedError
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of records that are held until the append."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ParkingDoor:
     """Door of a partition with scheduled records: what waits, and in the companion log.
 
     A batch that waits is parked there, behind a note of when it is due.
     """
 
-    def note_for(self, check: BatchCheck, now_wall_ms: int) -> bytes:
+    def wishes_in(self, header: BatchHeader, content: bytes) -> BatchWishes:
+        """Begin to read the headers of a batch's records, which are `content`."""
+        raise NotImplementedError
+
+    def note_for(self, check: BatchCheck, wishes: BatchWishes | None, now_wall_ms: int) -> bytes:
         """Return the note of a batch that is to wait, b"" for one that is not; or refuse the batch
         in its check.
+
+        `wishes` are there if headers were read.  Where the records are due at times of their own,
+        the check has the batch that is to be parked from then on.
         """
         raise NotImplementedError
 

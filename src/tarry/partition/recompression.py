@@ -1,4 +1,5 @@
-"""Recompression of a produced batch: checked, and made anew in its topic's `compression.type`.
+"""Recompression of a produced batch: checked, opened where its headers say when records are due,
+and made anew in its topic's `compression.type`.
 
 As Kafka does, the records are unfolded, looked at and folded again; offsets, times, keys, headers
 and everything about the producer stay, the CRC is new.  All of it goes in steps, so that a large
@@ -24,19 +25,19 @@ from tarry.partition.leader import (
     refusal,
     too_few_replicas,
 )
+from tarry.partition.leadership import BatchWishes, ParkingDoor
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.batch import (
     CODEC_MASK,
     HEADER_SIZE,
     BatchHeader,
     check_batch,
-    decode_batch_header,
     take_walk,
 )
 from tarry.records.rebuild import RebuiltBatch
 from tarry.records.walk import StepwiseWalk
 from tarry.wire.compression import compress, cost_per_kib
-from tarry.wire.reader import Window, window_of
+from tarry.wire.reader import Window
 from tarry.wire.stepwise import STEP_BYTES, StepwiseCompressor, StepwiseDecompressor
 
 # One step of the walk over unfolded records.
@@ -50,8 +51,9 @@ _OPENED_UNITS: Final = STEP_UNITS // OPENED_BATCHES_PER_TURN_MAX
 
 _OPENING: Final = 0
 _WALKING: Final = 1
-_COMPRESSING: Final = 2
-_DONE: Final = 3
+_READING: Final = 2
+_COMPRESSING: Final = 3
+_DONE: Final = 4
 
 
 class Recompression:
@@ -73,6 +75,11 @@ class Recompression:
         self._content = b""
         self._opening: StepwiseDecompressor | None = None
         self._walk: StepwiseWalk | None = None
+        # What headers say, where they say when records are due.
+        self._wishes: BatchWishes | None = None
+        self._parking: ParkingDoor | None = None
+        if config.has_delay_by_header:
+            self._parking = partition.leadership.parking
         self._compressor: StepwiseCompressor | None = None
         self._compressed_bytes: i64 = 0
         check = self.check
@@ -82,14 +89,14 @@ class Recompression:
         if self._refusal is not None:
             return
         header = self._header()
-        if self.codec < 0 or header.codec == self.codec:
+        if not self._is_made_anew() and self._parking is None:
             check_limits(config, check, wall_ms)
             self._is_to_count = check.was_opened
         elif header.codec != 0:
             self._step = _OPENING
         else:
             self._content = window.data[check.window.start + HEADER_SIZE : check.window.end]
-            self._begin_compressing()
+            self._take_content()
 
     @property
     def was_opened(self) -> bool:
@@ -105,15 +112,21 @@ class Recompression:
 
     @property
     def new_bytes(self) -> i64:
-        """The size of the batch made anew."""
-        return self.check.window.size
+        """The size of the batch made anew, and of its records where they are kept open."""
+        wishes = self._wishes
+        return self.check.window.size + (0 if wishes is None else wishes.held_bytes)
 
     @property
     def units_at_most(self) -> i64:
         """Return the cost of what is left, -1 if it is not known before the batch is unfolded."""
         if self._step == _OPENING:
             return -1
-        return (len(self._content) * self._kib_units()) >> 10
+        if self._step == _DONE:
+            return 0
+        units: i64 = self._kib_units() if self._is_made_anew() else 0
+        if self._step == _READING:
+            units += OPENED_KIB_UNITS
+        return (len(self._content) * units) >> 10
 
     def try_finish(self, effort: Effort) -> bool:
         """Go on as far as the effort reaches; True when it may be appended."""
@@ -127,6 +140,8 @@ class Recompression:
                 self._open(effort)
             elif self._step == _WALKING:
                 self._go_through(effort)
+            elif self._step == _READING:
+                self._read_headers(effort)
             else:
                 self._compress(effort)
         return True
@@ -139,7 +154,7 @@ class Recompression:
         refused = self._refusal
         if refused is not None:
             return refused
-        result = append_checked(partition, self.check, turn, writer)
+        result = append_checked(partition, self.check, turn, writer, self._wishes)
         # Steps are counted by their effort.
         result.has_opened = False
         return result
@@ -191,14 +206,33 @@ class Recompression:
         if check.error_code != errors.NONE:
             self._end()
             return
-        self._begin_compressing()
+        self._take_content()
 
-    def _begin_compressing(self) -> None:
+    def _is_made_anew(self) -> bool:
+        return self.codec >= 0 and self._header().codec != self.codec
+
+    def _take_content(self) -> None:
+        """Go on with the content, which was walked over."""
         check_limits(self.partition.config, self.check, self._wall_ms)
+        parking = self._parking
         if self.check.error_code != errors.NONE:
             self._end()
+        elif parking is not None:
+            self._wishes = parking.wishes_in(self._header(), self._content)
+            self._step = _READING
+        else:
+            self._step = _COMPRESSING
+
+    def _read_headers(self, effort: Effort) -> None:
+        wishes = self._wishes
+        assert wishes is not None
+        effort.spend(_WALKED_RECORDS * RECORD_UNITS)
+        if not wishes.step(_WALKED_RECORDS):
             return
-        self._step = _COMPRESSING
+        if self._is_made_anew():
+            self._step = _COMPRESSING
+        else:
+            self._end()
 
     def _compress(self, effort: Effort) -> None:
         content = self._content
@@ -230,8 +264,7 @@ class Recompression:
         rebuilt.record_count = self._header().record_count
         rebuilt.content = content
         data = rebuilt.encode()
-        check.window = window_of(data)
-        check.header = decode_batch_header(data, 0)
+        check.replace(data)
         config = self.partition.config
         if len(data) > config.max_message_bytes:
             self.refuse_too_large(

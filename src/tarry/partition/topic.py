@@ -103,9 +103,11 @@ class HostedTopic:
         return index not in self.refused and index not in self.elsewhere
 
     def recompresses(self) -> bool:
-        """Return whether `compression.type` asks for a codec of the topic's own."""
+        """Return whether batches go in steps: `compression.type` asks for a codec of the topic's
+        own, or headers say when records are due."""
         if self.is_internal:
             return False
         for partition in self.partitions.values():
-            return partition.config.compression_codec != AS_PRODUCED
+            config = partition.config
+            return config.compression_codec != AS_PRODUCED or config.has_delay_by_header
         return False

@@ -24,6 +24,9 @@ def due_ms(config: LogConfig, header: BatchHeader, now_wall_ms: i64) -> i64:
     if not config.has_delay:
         return NOT_DELAYED
     due: i64
+    if config.has_delay_by_header:
+        # It came before the setting: its headers were not read.
+        return NOT_DELAYED
     if config.has_delay_by_timestamp:
         due = header.max_timestamp
         if due == NO_TIMESTAMP:

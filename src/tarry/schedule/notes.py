@@ -5,7 +5,8 @@ bits, and Kafka's tools show types that they do not know as such.  The value is 
 and tagged fields (KIP-482), which a release that does not know them skips.  What a release cannot
 read, because it is damaged or newer, is an `UnreadableNote` with a sentence.  Hot.
 
-    100 scheduled    due; the body follows right behind: the next batch
+    100 scheduled    due; the body follows right behind: the next batch.  Version 1 has places, each
+                     with a due time and an id, and whose bodies wait no more (s-offsets)
     101 cancelled    s-offset of the body
     102 cron         kept for recurring records
     103 checkpoint   c, epoch of c - 1, watermarks W, exceptions E
@@ -27,6 +28,7 @@ from tarry.base.limits import (
 from tarry.records.batch import CONTROL_BIT, BatchHeader
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import open_records
+from tarry.schedule.places import RecordPlace
 from tarry.wire.reader import MalformedData, Reader
 
 SCHEDULED: Final = 100
@@ -46,7 +48,10 @@ ANY_OFFSET: Final = 2**63 - 1
 _KEY_VERSION: Final = 0
 _KEY_SIZE: Final = 4
 _VALUE_VERSION: Final = 0
+# Of a note with places: a release that does not know ids must not release what has one.
+_PLACES_VERSION: Final = 1
 
+_PLACE_SIZE_MIN: Final = 14
 _WATERMARK_SIZE: Final = 24
 _OFFSET_SIZE: Final = 8
 
@@ -57,6 +62,7 @@ class ScheduleNote:
 
     def __init__(self, type_: int) -> None:
         self.type = type_
+        self.version = _VALUE_VERSION
 
     def encode(self, now_wall_ms: i64) -> bytes:
         """Encode the note as a batch; offset and leader epoch are the log's to set."""
@@ -64,7 +70,7 @@ class ScheduleNote:
         write_i16_be(key, _KEY_VERSION)
         write_i16_be(key, i16(self.type))
         value = BytesWriter()
-        write_i16_be(value, _VALUE_VERSION)
+        write_i16_be(value, i16(self.version))
         self.write(value)
         # No tagged fields yet.
         value.append(0)
@@ -78,14 +84,44 @@ class ScheduleNote:
 
 
 class ScheduledNote(ScheduleNote):
-    """Note that the next batch is a body, due at `due_ms`, or each record of it at its own time."""
+    """Note that the next batch is a body, due at `due_ms`, or each place of it at its own time.
 
-    def __init__(self, due_ms: int) -> None:
+    A body that is due as a whole has one place at most, which says its id.  `cancelled` are the
+    s-offsets of what waits no more from then on, since this batch cancels or replaces it.
+    """
+
+    def __init__(
+        self,
+        due_ms: int,
+        places: list[RecordPlace] | None = None,
+        cancelled: list[int] | None = None,
+    ) -> None:
         super().__init__(SCHEDULED)
         self.due_ms = due_ms
+        self.places = [] if places is None else places
+        self.cancelled = [] if cancelled is None else cancelled
+        if self.places or self.cancelled:
+            self.version = _PLACES_VERSION
+
+    @property
+    def size(self) -> int:
+        """Bytes of its fields."""
+        size = sum([_PLACE_SIZE_MIN + len(place.schedule_id) for place in self.places])
+        return size + _OFFSET_SIZE * (len(self.cancelled) + 2)
 
     def write(self, value: BytesWriter) -> None:
         write_i64_be(value, self.due_ms)
+        if self.version != _PLACES_VERSION:
+            return
+        write_i32_be(value, i32(len(self.places)))
+        for place in self.places:
+            write_i32_be(value, i32(place.count))
+            write_i64_be(value, place.due_ms)
+            write_i16_be(value, i16(len(place.schedule_id)))
+            value.write(place.schedule_id)
+        write_i32_be(value, i32(len(self.cancelled)))
+        for s_offset in self.cancelled:
+            write_i64_be(value, s_offset)
 
 
 class CancelledNote(ScheduleNote):
@@ -191,13 +227,14 @@ def _read_note(data: bytes, position: i64, header: BatchHeader) -> ScheduleNote:
         raise CorruptData("a note without a value")
     value = Reader(cursor.data, cursor.position, cursor.position + value_size)
     version: i64 = value.i16()
-    if key_version != _KEY_VERSION or version != _VALUE_VERSION:
+    version_max: i64 = _PLACES_VERSION if type_ == SCHEDULED else _VALUE_VERSION
+    if key_version != _KEY_VERSION or version < 0 or version > version_max:
         return UnreadableNote(
             f"the note at offset {header.base_offset} has the versions {key_version} and "
             f"{version}: a newer release has written it",
             is_newer=True,
         )
-    note = _read_fields(type_, value)
+    note = _read_fields(type_, version, value)
     if note is None:
         return UnreadableNote(
             f"the note at offset {header.base_offset} has the type {type_}: a newer release has "
@@ -209,15 +246,39 @@ def _read_note(data: bytes, position: i64, header: BatchHeader) -> ScheduleNote:
     return note
 
 
-def _read_fields(type_: i64, value: Reader) -> ScheduleNote | None:
+def _read_fields(type_: i64, version: i64, value: Reader) -> ScheduleNote | None:
     """Read the fields of a note of this type; None if there is no such type yet."""
     if type_ == SCHEDULED:
-        return ScheduledNote(int(value.i64()))
+        due_ms = int(value.i64())
+        return ScheduledNote(due_ms) if version == 0 else _read_places(due_ms, value)
     if type_ == CANCELLED:
         return CancelledNote(int(value.i64()))
     if type_ == CHECKPOINT:
         return _read_checkpoint(value)
     return None
+
+
+def _read_places(due_ms: int, value: Reader) -> ScheduledNote:
+    count: i64 = value.array_length(_PLACE_SIZE_MIN)
+    places: list[RecordPlace] = []
+    first = 0
+    while len(places) < count:
+        records = int(value.i32())
+        place_due_ms = int(value.i64())
+        id_size: i64 = value.i16()
+        if records <= 0 or id_size < 0 or id_size > value.end - value.position:
+            raise CorruptData(f"a place of {records} records with an id of {id_size} bytes")
+        schedule_id = value.data[value.position : value.position + id_size]
+        value.position += id_size
+        places.append(RecordPlace(first, records, place_due_ms, schedule_id))
+        first += records
+    count = value.array_length(_OFFSET_SIZE)
+    cancelled: list[int] = []
+    while len(cancelled) < count:
+        cancelled.append(int(value.i64()))
+    if not places and not cancelled:
+        raise CorruptData("a note of no places")
+    return ScheduledNote(due_ms, places, cancelled)
 
 
 def _read_checkpoint(value: Reader) -> CheckpointNote:

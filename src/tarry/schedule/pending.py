@@ -27,15 +27,28 @@ _STALE_MIN: Final = 1_000
 _LOOKS_MAX: Final = 50_000
 
 
+# A body that is released as it came.
+WHOLE: Final = -1
+
+
 class Body:
     """Batch in the companion log that is released when it is due.
 
     `s_offset` is its base offset there, `leader_epoch` the epoch that it was parked in, `size` the
-    bytes of the batch.
+    bytes of the batch.  Or a place of such a batch: then `place` is the number of its first record
+    there, and `size` its share.
     """
 
     def __init__(
-        self, s_offset: int, due_ms: int, leader_epoch: int, record_count: int, size: int
+        self,
+        s_offset: int,
+        due_ms: int,
+        leader_epoch: int,
+        record_count: int,
+        size: int,
+        *,
+        place: int = WHOLE,
+        schedule_id: bytes = b"",
     ) -> None:
         self.s_offset = s_offset
         self.due_ms = due_ms
@@ -43,6 +56,13 @@ class Body:
         # open: what the companion log says of it may be damaged; its release tells
         self.record_count = record_count
         self.size = size
+        self.place = place
+        self.schedule_id = schedule_id
+
+    @property
+    def batch_offset(self) -> int:
+        """Base offset of the batch."""
+        return self.s_offset if self.place == WHOLE else self.s_offset - self.place
 
     def __repr__(self) -> str:
         return f"Body({self.s_offset}, due {self.due_ms}, {self.record_count} records)"
@@ -70,6 +90,10 @@ class PendingBodies:
         """Take out the first one in the order, if it is due by now."""
         raise NotImplementedError
 
+    def has(self, s_offset: int) -> bool:
+        """Return whether the body at `s_offset` is here."""
+        raise NotImplementedError
+
     def forget(self, s_offset: int) -> Body | None:
         """Take out the body at `s_offset`; None if it is not here."""
         raise NotImplementedError
@@ -80,7 +104,7 @@ class PendingBodies:
         raise NotImplementedError
 
     def first_offset(self) -> int:
-        """Return the least s-offset of all of them; `ANY_OFFSET` if there is none."""
+        """Return where the first batch of all of them begins; `ANY_OFFSET` if there is none."""
         raise NotImplementedError
 
     def furthest_due_ms(self) -> int:
@@ -126,6 +150,9 @@ class PendingHeap(PendingBodies):
         self._leave(body)
         return body
 
+    def has(self, s_offset: int) -> bool:
+        return s_offset in self._bodies
+
     def forget(self, s_offset: int) -> Body | None:
         body = self._bodies.get(s_offset)
         if body is None:
@@ -163,8 +190,11 @@ class PendingHeap(PendingBodies):
         offsets = self._offsets
         while offsets and offsets[0] not in self._bodies:
             offsets.popleft()
-        first = min(self._returned, default=ANY_OFFSET)
-        return min(first, offsets[0]) if offsets else first
+        bodies = self._bodies
+        first = ANY_OFFSET
+        if self._returned:
+            first = bodies[min(self._returned)].batch_offset
+        return min(first, bodies[offsets[0]].batch_offset) if offsets else first
 
     def furthest_due_ms(self) -> int:
         return max((body.due_ms for body in self._bodies.values()), default=-1)

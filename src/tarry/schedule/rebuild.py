@@ -18,8 +18,8 @@ from bisect import bisect_left
 from tarry.base.errors import CorruptData
 from tarry.base.limits import CHECKPOINTS_KEPT_PER_EPOCH, SCHEDULE_FLAWS_KEPT
 from tarry.log.index.epoch_index import EpochIndex
+from tarry.schedule.bodies import bodies_of
 from tarry.schedule.notes import (
-    EACH_ITS_OWN,
     CancelledNote,
     CheckpointNote,
     ScheduledNote,
@@ -108,14 +108,22 @@ class Rebuild:
                 self._add_unread(s_offset)
             self._damaged[s_offset] = Body(s_offset, UNKNOWN, leader_epoch, record_count, size)
             self._add_flaw(f"the batch at offset {s_offset} has no note that says when it is due")
-        elif note.due_ms == EACH_ITS_OWN:
-            self._damaged[s_offset] = Body(s_offset, UNKNOWN, leader_epoch, record_count, size)
-            self._add_flaw(
-                f"each record of the batch at offset {s_offset} is due at its own time: a newer "
-                "release has parked it"
-            )
         else:
-            self._bodies[s_offset] = Body(s_offset, note.due_ms, leader_epoch, record_count, size)
+            self._add_noted(note, s_offset, leader_epoch, record_count, size)
+
+    def _add_noted(
+        self, note: ScheduledNote, s_offset: int, leader_epoch: int, record_count: int, size: int
+    ) -> None:
+        for cancelled in note.cancelled:
+            self._cancelled[cancelled] = None
+        try:
+            bodies = bodies_of(note, s_offset, leader_epoch, record_count, size)
+        except CorruptData as error:
+            self._damaged[s_offset] = Body(s_offset, UNKNOWN, leader_epoch, record_count, size)
+            self._add_flaw(f"the batch at offset {s_offset} cannot be released: {error}")
+            return
+        for body in bodies:
+            self._bodies[body.s_offset] = body
 
     def _add_checkpoint(self, offset: int, checkpoint: CheckpointNote) -> None:
         kept = self._checkpoints.setdefault(checkpoint.c_epoch, [])
@@ -184,6 +192,9 @@ class Rebuild:
         body = bodies.get(s_offset)
         if body is None or leader_epoch < body.leader_epoch:
             return
+        if body.due_ms == UNKNOWN and body.record_count != record_count:
+            # Perhaps its first place, and others wait.
+            return
         del bodies[s_offset]
         body.record_count = record_count
         if body.due_ms == UNKNOWN:
@@ -207,7 +218,9 @@ class Rebuild:
             state.add_release(release.body, release.base_offset)
         for s_offset, body in self._damaged.items():
             if s_offset not in self._cancelled:
-                state.keep_damaged(body, is_unclear=self._is_done(body))
+                # Of several records each may have its own time: a checkpoint cannot name them.
+                is_unclear = body.record_count > 1 or self._is_done(body)
+                state.keep_damaged(body, is_unclear=is_unclear)
         self._bodies = {}
         self._damaged = {}
         return state

@@ -13,6 +13,7 @@ not be written goes back to where it was.  Hot.
 from __future__ import annotations
 
 from tarry.base.limits import CHECKPOINT_EXCEPTIONS_MAX
+from tarry.schedule.cancels import ScheduleIds
 from tarry.schedule.notes import CheckpointNote
 from tarry.schedule.pending import Body, PendingBodies
 from tarry.schedule.watermarks import ScheduleWatermarks
@@ -41,6 +42,7 @@ class ScheduleState:
         self._damaged: list[Body] = []
         # The checkpoint that counts does not say whether some of them are done.
         self._has_unclear = False
+        self.ids = ScheduleIds()
 
     @property
     def count(self) -> int:
@@ -54,12 +56,12 @@ class ScheduleState:
 
     def first_offset(self) -> int:
         """Return an s-offset before which S has no body that is still needed."""
-        first = self.pending.first_offset()
+        first = min(self.pending.first_offset(), self.ids.first_offset())
         if self._parked:
-            first = min(first, self._parked[0].s_offset)
+            first = min(first, self._parked[0].batch_offset)
         for body in self._damaged:
-            first = min(first, body.s_offset)
-        return min([first, *[release.body.s_offset for release in self._releases]])
+            first = min(first, body.batch_offset)
+        return min([first, *[release.body.batch_offset for release in self._releases]])
 
     # -- parking
 
@@ -67,10 +69,12 @@ class ScheduleState:
         """Take a body that was appended to S's tail."""
         assert not self._parked or self._parked[-1].s_offset < body.s_offset
         self._parked.append(body)
+        self.ids.add(body)
         self.watermarks.begin(body.s_offset, now_wall_ms)
 
     def restore(self, body: Body, s_high_watermark: int) -> None:
         """Take a body that S has and that was not released; they come in the order of S."""
+        self.ids.add(body)
         if body.s_offset < s_high_watermark:
             self.pending.add(body)
         else:
@@ -80,7 +84,16 @@ class ScheduleState:
         """Forget what S has not kept: it ends at this offset."""
         parked = self._parked
         while parked and parked[-1].s_offset >= s_end_offset:
-            parked.pop()
+            self.ids.drop(parked.pop())
+        for cancel in self.ids.rollback(s_end_offset):
+            body = cancel.body
+            if body.s_offset >= s_end_offset:
+                continue
+            self.ids.add(body)
+            if cancel.was_parked:
+                parked.insert(self._parked_index(body.s_offset), body)
+            else:
+                self.pending.add(body)
 
     def commit_parked(self, s_high_watermark: int) -> None:
         """Let be pending what lies below S's high watermark."""
@@ -91,6 +104,49 @@ class ScheduleState:
             count += 1
         if count:
             del parked[:count]
+        self.ids.commit(s_high_watermark)
+
+    # -- cancels
+
+    def cancellable(self, schedule_id: bytes) -> int | None:
+        """Return the s-offset of what waits with this id; None if nothing does.
+
+        What is released, for good or not yet, does not wait any more.
+        """
+        s_offset = self.ids.offset_of(schedule_id)
+        if s_offset is None:
+            return None
+        if self.pending.has(s_offset) or self._is_parked(s_offset):
+            return s_offset
+        return s_offset if any(body.s_offset == s_offset for body in self._damaged) else None
+
+    def cancel(self, s_offset: int, note_offset: int) -> None:
+        """Take out a body that is cancellable: the note at this offset of S's tail says so."""
+        body = self.pending.forget(s_offset)
+        was_parked = body is None and self._is_parked(s_offset)
+        if was_parked:
+            body = self._parked.pop(self._parked_index(s_offset))
+        elif body is None:
+            index = [each.s_offset for each in self._damaged].index(s_offset)
+            body = self._damaged.pop(index)
+        assert body is not None
+        self.ids.begin_cancel(note_offset, body, was_parked)
+
+    def _is_parked(self, s_offset: int) -> bool:
+        index = self._parked_index(s_offset)
+        return index < len(self._parked) and self._parked[index].s_offset == s_offset
+
+    def _parked_index(self, s_offset: int) -> int:
+        """Return the place of this s-offset in the order of what is parked."""
+        low = 0
+        high = len(self._parked)
+        while low < high:
+            middle = (low + high) // 2
+            if self._parked[middle].s_offset < s_offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     # -- releasing
 
@@ -137,6 +193,7 @@ class ScheduleState:
         count = 0
         while count < len(releases) and releases[count].end_offset <= p_high_watermark:
             self.watermarks.add(releases[count].body)
+            self.ids.drop(releases[count].body)
             count += 1
         if count:
             del releases[:count]

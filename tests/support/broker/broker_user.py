@@ -45,6 +45,7 @@ from tarry.protocol.messages.produce import (
     TopicProduceData,
 )
 from tarry.records import BatchBuilder, Record, decode_records
+from tarry.records.builder import Headers
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
 from tarry.wire.reader import Window, window_of
 
@@ -62,11 +63,13 @@ def a_batch(
     epoch: int = 0,
     sequence: int = 0,
     attributes: int = 0,
+    headers: tuple[Headers, ...] = (),
 ) -> bytes:
     """One batch; `times` are the records' timestamps, all the start's wall clock if not given."""
     builder = BatchBuilder()
     for index, value in enumerate(values):
-        builder.append(times[index] if times else START_WALL_MS, None, value)
+        time = times[index] if times else START_WALL_MS
+        builder.append(time, None, value, headers[index] if headers else None)
     if producer_id < 0:
         return builder.build(codec, attributes=attributes)
     return builder.build(

@@ -23,6 +23,7 @@ from tarry.schedule.notes import (
     Watermark,
     read_note,
 )
+from tarry.schedule.places import RecordPlace
 
 OFFSETS = st.integers(0, 2**62)
 TIMES = st.integers(-(2**63), 2**63 - 1)
@@ -58,6 +59,26 @@ def test_a_scheduled_note_is_read_as_it_was_written(due_ms: int) -> None:
 
     assert isinstance(note, ScheduledNote)
     assert note.due_ms == due_ms
+
+
+@given(
+    TIMES,
+    st.lists(st.tuples(st.integers(1, 2**20), TIMES, st.binary(max_size=1_024)), max_size=5),
+    st.lists(OFFSETS, max_size=5),
+)
+def test_places_and_what_they_cancel_are_read_as_they_were_written(
+    due_ms: int, terms: list[tuple[int, int, bytes]], cancelled: list[int]
+) -> None:
+    places: list[RecordPlace] = []
+    first = 0
+    for count, place_due_ms, schedule_id in terms:
+        places.append(RecordPlace(first, count, place_due_ms, schedule_id))
+        first += count
+
+    note = read(ScheduledNote(due_ms, places, cancelled).encode(5))
+
+    assert isinstance(note, ScheduledNote)
+    assert (note.due_ms, note.places, note.cancelled) == (due_ms, places, cancelled)
 
 
 @given(OFFSETS)
@@ -115,7 +136,12 @@ def test_a_note_is_a_control_batch_with_a_type_in_kafkas_form() -> None:
         (batch_of(b"\0\0\0\x64", b"\0\0\0\0\0\0"), "8 bytes wanted"),
         (batch_of(b"\0\0\0\x64", value_of(ScheduledNote(1)) + b"\0\0"), "1 bytes after the last"),
         (batch_of(b"\0\0\0\x64", value_of(ScheduledNote(1)), records=2), "2 records"),
-        (batch_of(b"\0\0\0\x64", bytes(200_000)), "a note of 200011 bytes"),
+        (batch_of(b"\0\0\0\x64", bytes(5_000_000)), "a note of 5000012 bytes"),
+        (
+            batch_of(b"\0\0\0\x64", b"\0\x01" + bytes(11) + b"\x01" + bytes(14)),
+            "a place of 0 records",
+        ),
+        (batch_of(b"\0\0\0\x64", b"\0\x01" + bytes(16) + b"\0"), "a note of no places"),
     ],
 )
 def test_a_damaged_note_says_what_is_wrong(batch: bytes, sentence: str) -> None:
@@ -154,7 +180,7 @@ def test_more_exceptions_than_allowed_are_refused_before_they_are_read() -> None
     ("key", "value"),
     [
         (b"\0\x01\0\x64", value_of(ScheduledNote(1)) + b"\0"),
-        (b"\0\0\0\x64", b"\0\x01" + bytes(9)),
+        (b"\0\0\0\x64", b"\0\x02" + bytes(9)),
         (b"\0\0\0\x66", value_of(ScheduledNote(1)) + b"\0"),
         (b"\0\0\x01\x00", b"\0\0\0"),
     ],

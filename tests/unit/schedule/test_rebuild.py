@@ -184,8 +184,7 @@ def test_what_cannot_be_read_is_named_and_not_released() -> None:
         "the batch at offset 0 has no note that says when it is due",
         "the note at offset 1: it is damaged",
         "the batch at offset 2 has no note that says when it is due",
-        "each record of the batch at offset 4 is due at its own time: a newer release has parked "
-        "it",
+        "the batch at offset 4 cannot be released: no times are noted",
         "the batch at offset 8 has no note that says when it is due",
     ]
     assert pending(rebuild) == []

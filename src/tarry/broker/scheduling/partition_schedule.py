@@ -7,24 +7,31 @@ being read, batches are parked as ever, and nothing is released.  Hot.
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData
 from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
+from tarry.broker.scheduling.header_wishes import HeaderWishes
 from tarry.broker.scheduling.loading import ScheduleLoad
 from tarry.log.batch_walk import Flaw
 from tarry.partition.leader import append_of_any_size
-from tarry.partition.leadership import ParkingDoor
+from tarry.partition.leadership import BatchWishes, ParkingDoor
 from tarry.partition.reader import CONSUMER
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.batch import BatchCheck, BatchHeader, checked_header, decode_batch_header
+from tarry.schedule.bodies import bodies_of
 from tarry.schedule.due import NOT_DELAYED, due_ms
 from tarry.schedule.notes import CheckpointNote, ScheduledNote
-from tarry.schedule.pending import NEVER, Body
+from tarry.schedule.opened import OpenedBody
+from tarry.schedule.pending import NEVER, WHOLE, Body
 from tarry.schedule.release import release_fault, released_batch
 from tarry.schedule.state import ScheduleState
+
+# A region of one batch, whatever its size.
+WHOLE_BATCH: Final = 0
 
 logger = logging.getLogger("tarry.broker")
 
@@ -53,7 +60,10 @@ class PartitionSchedule(ParkingDoor):
         self._early: list[Body] = []
         # Why nothing is released and nothing more is parked; "" if that is not so.
         self._refusal = ""
-        self._due_ms = NEVER
+        # Of the batch that is being parked.
+        self._note = ScheduledNote(NEVER)
+        # Body of several places that was released from last in this turn.
+        self._opened: OpenedBody | None = None
         # Where the last release ends in P.
         self._released_end = 0
         self._covered_offset = self.partition.log.log_start_offset
@@ -78,10 +88,14 @@ class PartitionSchedule(ParkingDoor):
         self.state = None
         self._load = None
         self._early = []
+        self._opened = None
 
     # -- parking
 
-    def note_for(self, check: BatchCheck, now_wall_ms: int) -> bytes:
+    def wishes_in(self, header: BatchHeader, content: bytes) -> BatchWishes:
+        return HeaderWishes(header, content)
+
+    def note_for(self, check: BatchCheck, wishes: BatchWishes | None, now_wall_ms: int) -> bytes:
         header = check.header
         assert header is not None
         fault = release_fault(header)
@@ -90,8 +104,15 @@ class PartitionSchedule(ParkingDoor):
             check.refuse(errors.INVALID_RECORD, fault)
             return b""
         config = self.partition.config
-        due = int(due_ms(config, header, now_wall_ms))
-        if due == NOT_DELAYED:
+        note: ScheduledNote | None = None
+        if wishes is not None:
+            assert isinstance(wishes, HeaderWishes)
+            note = wishes.note_for(check, config, self.state, now_wall_ms)
+        else:
+            due = int(due_ms(config, header, now_wall_ms))
+            if due != NOT_DELAYED:
+                note = ScheduledNote(due)
+        if note is None:
             return b""
         if self._refusal:
             check.refuse(errors.KAFKA_STORAGE_ERROR, self._refusal)
@@ -100,21 +121,29 @@ class PartitionSchedule(ParkingDoor):
         if log.log_end_offset == log.log_start_offset:
             # The batches that P holds by now have released nothing of this log: note that.
             self.append_checkpoint(self._first_checkpoint())
-        self._due_ms = due
-        return ScheduledNote(due).encode(now_wall_ms)
+        self._note = note
+        return note.encode(now_wall_ms)
 
     def on_parked(self, header: BatchHeader, s_offset: int) -> None:
-        body = Body(
+        note = self._note
+        bodies = bodies_of(
+            note,
             s_offset,
-            self._due_ms,
             self.companion.leadership.leader_epoch,
             int(header.record_count),
             int(header.size),
         )
-        if self.state is None:
-            self._early.append(body)
+        state = self.state
+        if state is None:
+            # Batches with ids were refused.
+            assert not note.cancelled
+            self._early += bodies
         else:
-            self.state.park(body, self._turn.now_wall_ms)
+            for cancelled in note.cancelled:
+                # The note stands right before its batch.
+                state.cancel(cancelled, s_offset - 1)
+            for body in bodies:
+                state.park(body, self._turn.now_wall_ms)
         self._changed[self] = None
 
     # -- loading
@@ -162,6 +191,7 @@ class PartitionSchedule(ParkingDoor):
 
     def settle(self) -> bool:
         """Take back what this turn's write has not kept; False if a release is to be repeated."""
+        self._opened = None
         s_end: int = self.companion.log.written_end_offset
         p_end: int = self.partition.log.written_end_offset
         early = self._early
@@ -226,7 +256,7 @@ class PartitionSchedule(ParkingDoor):
             state.set_aside(body)
             return True
         try:
-            data = self._read(body)
+            data = self._read(body) if body.place == WHOLE else self._read_place(body)
         except CorruptData as error:
             # One damaged batch must not hold back those that are due after it.
             state.set_aside(body)
@@ -260,23 +290,44 @@ class PartitionSchedule(ParkingDoor):
             )
 
     def _read(self, body: Body) -> bytes:
-        companion = self.companion
-        log = companion.log
-        end = companion.readable_end(CONSUMER)
-        try:
-            region = log.read(body.s_offset, end, body.size, True)
-        except Flaw:
-            if log.has_flaw_before(body.s_offset):
-                raise
-            # It lies behind the body, and the log is read up to there now.
-            region = log.read(body.s_offset, end, body.size, True)
-        if region is None:
-            raise CorruptData(f"the batch at offset {body.s_offset} is not there")
-        data = region.file.read(region.position, min(region.size, body.size))
+        data = self._read_batch(body.s_offset, body.size)
         header = checked_header(data, 0)
         if header.base_offset != body.s_offset or header.size != len(data):
             raise CorruptData(f"another batch lies at offset {body.s_offset}")
         return data
+
+    def _read_place(self, body: Body) -> bytes:
+        """Read a place of a batch, as the batch that it is released in."""
+        opened = self._opened
+        if opened is None or opened.base_offset != body.batch_offset:
+            opened = OpenedBody(self._read_batch(body.batch_offset, WHOLE_BATCH))
+            if opened.base_offset != body.batch_offset:
+                raise CorruptData(f"another batch lies at offset {body.batch_offset}")
+            self._opened = opened
+        config = self.partition.config
+        return opened.batch_of(
+            body.place,
+            body.record_count,
+            body.due_ms,
+            config.compression_codec,
+            config.compression_level,
+        )
+
+    def _read_batch(self, offset: int, size: int) -> bytes:
+        companion = self.companion
+        log = companion.log
+        end = companion.readable_end(CONSUMER)
+        try:
+            region = log.read(offset, end, size, True)
+        except Flaw:
+            if log.has_flaw_before(offset):
+                raise
+            # It lies behind the batch, and the log is read up to there now.
+            region = log.read(offset, end, size, True)
+        if region is None:
+            raise CorruptData(f"the batch at offset {offset} is not there")
+        region_size: int = region.size
+        return region.file.read(region.position, min(region_size, size) if size else region_size)
 
     # -- checkpoints
 

@@ -52,7 +52,7 @@ def _fault(values: Mapping[str, Value], settings: Settings) -> str:
         return f"{_SOURCE} or {_DEFAULT} must say when records are due"
     if has_source and default_ms >= 0:
         return f"{_SOURCE} and {_DEFAULT} both say when records are due; unset one of them"
-    if has_source and values[_TIMESTAMP_TYPE] != "CreateTime":
+    if values[_SOURCE] == "timestamp" and values[_TIMESTAMP_TYPE] != "CreateTime":
         return (
             f"by {_SOURCE}=timestamp the producer's time says when a record is due, and "
             f"{_TIMESTAMP_TYPE} is {values[_TIMESTAMP_TYPE]}"

@@ -1,0 +1,102 @@
+"""Headers of a batch's records, on the way into a partition: what they ask for, and its note.
+
+A batch of one due time is parked as it came.  One of several, or with records that are never
+released, is parked uncompressed: then each place of it can be released for itself.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.limits import SCHEDULE_NOTE_BYTES_MAX
+from tarry.log.config import LogConfig
+from tarry.partition.leadership import BatchWishes
+from tarry.records.batch import BatchCheck, BatchHeader
+from tarry.schedule.notes import EACH_ITS_OWN, ScheduledNote
+from tarry.schedule.opened import opened_batch
+from tarry.schedule.places import NOT_RELEASED
+from tarry.schedule.state import ScheduleState
+from tarry.schedule.wishes import PlacesDecision, WishWalk, decide_places
+
+# What a note has besides its places.
+_NOTE_OVERHEAD_BYTES: Final = 256
+
+
+class HeaderWishes(BatchWishes):
+    """Wishes of the records in `content`."""
+
+    def __init__(self, header: BatchHeader, content: bytes) -> None:
+        self._content = content
+        self._walk = WishWalk(content, int(header.record_count))
+
+    @property
+    def held_bytes(self) -> int:
+        return len(self._content)
+
+    def step(self, count_max: int) -> bool:
+        if not self._walk.step(count_max):
+            return False
+        wishes = self._walk.wishes
+        if len(wishes) == 1 and not wishes[0].is_cancel:
+            # One due time: it stays as it came.
+            self._content = b""
+        return True
+
+    def note_for(
+        self, check: BatchCheck, config: LogConfig, state: ScheduleState | None, now_wall_ms: int
+    ) -> ScheduledNote | None:
+        """Return the note of the batch, None if it does not wait; or refuse it in its check.
+
+        `state` is None while what waits from an earlier life is not known yet.
+        """
+        decision = decide_places(self._walk, config, now_wall_ms)
+        if decision.error_code != errors.NONE:
+            index, sentence = decision.record_errors[0]
+            check.record_errors = decision.record_errors
+            check.refuse(decision.error_code, f"record {index}: {sentence}")
+            return None
+        if not decision.is_parked:
+            return None
+        cancelled: dict[int, None] = {}
+        for place in decision.places:
+            if not place.schedule_id:
+                continue
+            if state is None:
+                check.refuse(
+                    errors.KAFKA_STORAGE_ERROR,
+                    "which ids wait is being read since this broker began to lead; send it again",
+                )
+                return None
+            s_offset = state.cancellable(place.schedule_id)
+            if s_offset is not None:
+                cancelled[s_offset] = None
+        return self._park(check, config, decision, list(cancelled))
+
+    def _park(
+        self, check: BatchCheck, config: LogConfig, decision: PlacesDecision, cancelled: list[int]
+    ) -> ScheduledNote | None:
+        places = decision.places
+        if len(places) == 1 and places[0].due_ms != NOT_RELEASED:
+            named = places if places[0].schedule_id else []
+            return ScheduledNote(places[0].due_ms, named, cancelled)
+        note = ScheduledNote(EACH_ITS_OWN, places, cancelled)
+        if note.size + _NOTE_OVERHEAD_BYTES > SCHEDULE_NOTE_BYTES_MAX:
+            check.refuse(
+                errors.MESSAGE_TOO_LARGE,
+                f"the batch has {len(places)} due times and ids: send fewer at once",
+            )
+            return None
+        header = check.header
+        assert header is not None
+        if header.codec != 0:
+            data = opened_batch(header, self._content)
+            if len(data) > config.max_message_bytes:
+                check.refuse(
+                    errors.MESSAGE_TOO_LARGE,
+                    f"opened, since its records are due at different times, the batch has "
+                    f"{len(data)} bytes and max.message.bytes is {config.max_message_bytes}",
+                )
+                return None
+            check.replace(data)
+        return note

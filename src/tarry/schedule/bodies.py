@@ -1,0 +1,43 @@
+"""Bodies that a note in the companion log stands for: the batch behind it, or places of it.
+
+The same for a batch that is parked now and for one that a start reads.  Hot.
+"""
+
+from __future__ import annotations
+
+from tarry.base.errors import CorruptData
+from tarry.schedule.notes import EACH_ITS_OWN, ScheduledNote
+from tarry.schedule.pending import Body
+from tarry.schedule.places import NOT_RELEASED
+
+
+def bodies_of(
+    note: ScheduledNote, s_offset: int, leader_epoch: int, record_count: int, size: int
+) -> list[Body]:
+    """Return what of the batch at `s_offset` is to be released, in its order."""
+    places = note.places
+    if note.due_ms != EACH_ITS_OWN:
+        schedule_id = places[0].schedule_id if places else b""
+        return [
+            Body(s_offset, note.due_ms, leader_epoch, record_count, size, schedule_id=schedule_id)
+        ]
+    if not places:
+        raise CorruptData("no times are noted")
+    # What the batch itself says may be damaged, as it shows when it is released.
+    noted = sum([place.count for place in places])
+    bodies: list[Body] = []
+    for place in places:
+        if place.due_ms != NOT_RELEASED:
+            bodies.append(
+                Body(
+                    s_offset + place.first,
+                    place.due_ms,
+                    leader_epoch,
+                    place.count,
+                    # Its share of the batch: nobody has counted the bytes of each record.
+                    max(size * place.count // noted, 1),
+                    place=place.first,
+                    schedule_id=place.schedule_id,
+                )
+            )
+    return bodies

@@ -1,0 +1,67 @@
+"""Cancels of a schedule: who has which id, and what was cancelled by a note that may still be lost.
+
+A body that is cancelled is neither pending nor done until its note counts in the companion log: a
+write that fails takes the note back, and the body waits again.
+"""
+
+from __future__ import annotations
+
+from tarry.schedule.notes import ANY_OFFSET
+from tarry.schedule.pending import Body
+
+
+class OpenCancel:
+    """Cancel of a body whose note lies at `note_offset`; `was_parked` says where the body was."""
+
+    def __init__(self, note_offset: int, body: Body, was_parked: bool) -> None:
+        self.note_offset = note_offset
+        self.body = body
+        self.was_parked = was_parked
+
+
+class ScheduleIds:
+    """Ids of what waits, and the cancels under way in the order of their notes."""
+
+    def __init__(self) -> None:
+        self._offsets: dict[bytes, int] = {}
+        self._open: list[OpenCancel] = []
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def add(self, body: Body) -> None:
+        """Let the body have its id, which no other has any more."""
+        if body.schedule_id:
+            self._offsets[body.schedule_id] = body.s_offset
+
+    def drop(self, body: Body) -> None:
+        """Forget the id of a body that does not wait any more, if it still has it."""
+        if body.schedule_id and self._offsets.get(body.schedule_id) == body.s_offset:
+            del self._offsets[body.schedule_id]
+
+    def offset_of(self, schedule_id: bytes) -> int | None:
+        """Return the s-offset of the body that has this id."""
+        return self._offsets.get(schedule_id)
+
+    def begin_cancel(self, note_offset: int, body: Body, was_parked: bool) -> None:
+        """Note that a body was taken out by the note at this offset."""
+        self.drop(body)
+        self._open.append(OpenCancel(note_offset, body, was_parked))
+
+    def commit(self, s_high_watermark: int) -> None:
+        """Forget what is cancelled for good."""
+        count = 0
+        while count < len(self._open) and self._open[count].note_offset < s_high_watermark:
+            count += 1
+        del self._open[:count]
+
+    def rollback(self, s_end_offset: int) -> list[OpenCancel]:
+        """Return the cancels that the companion log has not kept, the last one first."""
+        lost: list[OpenCancel] = []
+        while self._open and self._open[-1].note_offset >= s_end_offset:
+            lost.append(self._open.pop())
+        return lost
+
+    def first_offset(self) -> int:
+        """Return where the first batch begins that a lost note would let wait again."""
+        return min([cancel.body.batch_offset for cancel in self._open], default=ANY_OFFSET)

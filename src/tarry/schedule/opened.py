@@ -1,0 +1,96 @@
+"""Opened bodies: a batch whose records are released one place after the other.
+
+What is released keeps the records' times, keys, values and headers byte by byte, and has one header
+more: `x-sched-due`, when it was due in milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64
+
+from tarry.base.errors import CorruptData
+from tarry.records.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, checked_header
+from tarry.records.builder import BatchBuilder
+from tarry.records.rebuild import RebuiltBatch
+from tarry.records.walk import RecordFields, read_record
+from tarry.wire.reader import MalformedData
+from tarry.wire.varint import varint_size, write_varint
+
+DUE: Final = b"x-sched-due"
+
+
+def opened_batch(header: BatchHeader, content: bytes) -> bytes:
+    """Return a batch with its content uncompressed: identity and records stay."""
+    rebuilt = RebuiltBatch(header)
+    rebuilt.attributes &= ~CODEC_MASK
+    rebuilt.record_count = header.record_count
+    rebuilt.content = content
+    return rebuilt.encode()
+
+
+class OpenedBody:
+    """Body of several places, whole and undamaged in `data`; `CorruptData` if it is not."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._header = checked_header(data, 0)
+        # Where the record `_index` begins: places are mostly asked for in their order.
+        self._index = 0
+        self._position: i64 = HEADER_SIZE
+
+    @property
+    def base_offset(self) -> int:
+        """Offset of the first record."""
+        return int(self._header.base_offset)
+
+    def batch_of(self, first: int, count: int, due_ms: int, codec: int, level: int) -> bytes:
+        """Return the batch of the `count` records from `first` on."""
+        if first + count > self._header.record_count:
+            raise CorruptData(f"{self._header.record_count} records, {first + count} were noted")
+        due = _due_header(due_ms)
+        builder = BatchBuilder()
+        fields = RecordFields()
+        try:
+            if first < self._index:
+                self._index, self._position = 0, HEADER_SIZE
+            while self._index < first + count:
+                end = read_record(self._data, self._position, len(self._data), fields)
+                if self._index >= first:
+                    self._add(builder, fields, end, due)
+                self._index += 1
+                self._position = end
+        except (MalformedData, ValueError) as error:
+            raise CorruptData(f"the batch at offset {self.base_offset}: {error}") from None
+        return builder.build(max(codec, 0), level=level if codec > 0 else None)
+
+    def _add(self, builder: BatchBuilder, fields: RecordFields, end: i64, due: bytes) -> None:
+        data = self._data
+        rest = BytesWriter()
+        for position, size in (
+            (fields.key, fields.key_size),
+            (fields.value, fields.value_size),
+        ):
+            write_varint(rest, max(size, -1))
+            if size > 0:
+                rest.write(data[position : position + size])
+        write_varint(rest, fields.header_count + 1)
+        if fields.header_count > 0:
+            rest.write(data[fields.headers : end])
+        rest.write(due)
+        body = rest.getvalue()
+        timestamp = self._header.base_timestamp + fields.timestamp_delta
+        builder.begin_record(timestamp, len(body)).write(body)
+
+
+def _due_header(due_ms: int) -> bytes:
+    value = b"%d" % due_ms
+    writer = BytesWriter()
+    assert varint_size(len(DUE)) == 1
+    write_varint(writer, len(DUE))
+    writer.write(DUE)
+    write_varint(writer, len(value))
+    writer.write(value)
+    return writer.getvalue()

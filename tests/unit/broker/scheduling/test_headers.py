@@ -1,0 +1,392 @@
+"""Records whose headers say when they are due, and by which id they are cancelled or replaced."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.broker.broker_user import ORDERS, User, a_batch, produced, records_in
+
+from tarry.base import errors
+from tarry.protocol.messages.produce import PartitionProduceResponse
+from tarry.records.builder import Headers
+from tarry.records.record import Record
+from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
+from tarry.wire.compression import NAMES
+
+LATER_MS = 3_000
+CODECS = pytest.mark.parametrize("codec", range(len(NAMES)), ids=NAMES)
+
+
+def after(ms: int, schedule_id: str = "") -> Headers:
+    headers: Headers = [("x-deliver-after", b"%d" % ms)]
+    return [*headers, ("x-sched-id", schedule_id.encode())] if schedule_id else headers
+
+
+def at(text: str | int) -> Headers:
+    return [("x-deliver-at", str(text).encode())]
+
+
+def cancel(schedule_id: str) -> Headers:
+    return [("x-sched-id", schedule_id.encode()), ("x-sched-cancel", b"1")]
+
+
+class Scheduler(User):
+    """A user of the topic `orders`, whose records' headers say when they are due."""
+
+    def __init__(self, **topic: str) -> None:
+        super().__init__(BrokerByHand())
+        self.create(ORDERS, **{"delay_enable": "true", "delay_source": "header", **topic})
+
+    def send(
+        self, *records: tuple[bytes, Headers], codec: int = 0, **terms: int
+    ) -> PartitionProduceResponse:
+        values = [value for value, _ in records]
+        headers = tuple(each for _, each in records)
+        answer = self.produce(a_batch(*values, headers=headers, codec=codec, **terms))
+        self.hand.settle()
+        return answer
+
+    def schedule(self, *records: tuple[bytes, Headers], codec: int = 0, **terms: int) -> int:
+        answer = self.send(*records, codec=codec, **terms)
+        assert answer.error_code == errors.NONE, answer.error_message
+        return answer.base_offset
+
+    def pass_time(self, ms: int) -> None:
+        self.hand.turn(after_ms=ms)
+        self.hand.settle()
+
+    def records(self) -> list[Record]:
+        found: list[Record] = []
+        while batch := records_in(self.fetch(len(found))):
+            found += [each for each in batch if each.offset >= len(found)]
+        return found
+
+    def values(self) -> list[bytes | None]:
+        return [record.value for record in self.records()]
+
+    def crash(self) -> None:
+        self.hand.crash()
+        self.client = self.hand.connect()
+        self.hand.settle()
+
+    def seen_after(self, *steps_ms: int) -> list[list[bytes | None]]:
+        seen = []
+        for ms in steps_ms:
+            self.pass_time(ms)
+            seen.append(self.values())
+        return seen
+
+
+# --- When a record is due.
+
+
+@CODECS
+@pytest.mark.parametrize(
+    "headers",
+    [
+        after(LATER_MS),
+        [("x-deliver-after", b"3s")],
+        at(START_WALL_MS + LATER_MS),
+    ],
+)
+def test_a_batch_of_one_due_time_comes_as_it_was_sent(headers: Headers, codec: int):
+    user = Scheduler()
+
+    offset = user.schedule((b"a", headers), (b"b", headers), codec=codec)
+    seen = user.seen_after(LATER_MS - 1, 1, 60_000)
+
+    assert offset == -1
+    assert seen == [[], [b"a", b"b"], [b"a", b"b"]]
+    assert [record.headers for record in user.records()] == [headers, headers]
+
+
+def test_a_time_of_the_calendar_is_understood():
+    user = Scheduler()
+    user.hand.now_wall_ms = 1_800_000_000_000
+
+    user.schedule((b"a", at("2027-01-15T09:00:01+01:00")))
+    seen = user.seen_after(999, 1)
+
+    assert seen == [[], [b"a"]]
+
+
+@CODECS
+@pytest.mark.parametrize("ends", ["", "crash"])
+def test_each_record_of_a_batch_comes_when_it_is_due(ends: str, codec: int):
+    user = Scheduler()
+
+    offset = user.schedule(
+        (b"c", after(300)),
+        (b"a", after(100)),
+        (b"b1", after(200)),
+        (b"b2", after(200)),
+        (b"now", []),
+        codec=codec,
+    )
+    if ends:
+        user.crash()
+    seen = user.seen_after(0, 99, 1, 100, 100, 60_000)
+
+    assert offset == -1
+    whole = [b"now", b"a", b"b1", b"b2", b"c"]
+    assert seen == [whole[:count] for count in (1, 1, 2, 4, 5, 5)]
+
+
+def test_a_record_of_an_opened_batch_says_when_it_was_due_and_keeps_all_else():
+    user = Scheduler()
+    first: Headers = [("other", None), *after(100), ("other", b"x")]
+
+    user.schedule((b"a", first), (b"b", after(200)), codec=4)
+    user.pass_time(1_000)
+
+    due = b"%d" % (START_WALL_MS + 100)
+    record = user.records()[0]
+    assert record.headers == [*first, ("x-sched-due", due)]
+    assert (record.key, record.value, record.timestamp) == (None, b"a", START_WALL_MS)
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_every_kind_of_acknowledgement_parks(acks: int):
+    user = Scheduler()
+    batch = a_batch(b"a", b"b", headers=(after(100), after(200)))
+
+    user.send_produce(batch, acks=acks)
+    user.hand.settle()
+    answers = user.answers()
+    user.pass_time(200)
+
+    assert [produced(each)[0].base_offset for each in answers] == ([] if acks == 0 else [-1])
+    assert user.values() == [b"a", b"b"]
+
+
+@CODECS
+@pytest.mark.parametrize("is_released", [False, True])
+def test_an_opened_batch_that_is_sent_again_is_parked_once(is_released: bool, codec: int):
+    user = Scheduler()
+    records = ((b"a", after(100)), (b"b", after(200)))
+    user.schedule(*records, codec=codec, producer_id=7)
+    user.pass_time(500 if is_released else 100)
+    user.crash()
+
+    again = user.send(*records, codec=codec, producer_id=7)
+    more = user.send((b"c", []), producer_id=7, sequence=2)
+    user.pass_time(60_000)
+
+    assert (again.error_code, again.base_offset, more.error_code) == (0, -1, 0)
+    assert sorted(map(str, user.values())) == sorted(map(str, [b"a", b"b", b"c"]))
+
+
+def test_records_without_a_time_go_into_the_partition_at_once():
+    user = Scheduler()
+
+    offsets = [user.schedule((b"a", [])), user.schedule((b"b", at(5)), (b"c", after(0)))]
+
+    assert offsets == [0, 1]
+    assert user.values() == [b"a", b"b", b"c"]
+
+
+def test_a_released_record_has_the_codec_of_its_topic():
+    user = Scheduler(compression_type="zstd")
+    value = b"a" * 2_000
+
+    user.schedule((value, after(100)), (value, after(200)), codec=1)
+    user.pass_time(500)
+
+    assert user.values() == [value, value]
+
+
+# --- What is refused.
+
+
+@CODECS
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        (at("tomorrow"), "x-deliver-at=tomorrow"),
+        (at(""), "x-deliver-at is empty"),
+        ([*at(START_WALL_MS), *after(5)], "both say when"),
+        ([*after(5), *after(6)], "x-deliver-after stands twice"),
+        ([("x-deliver-after", b"5 moons")], "5 moons"),
+        (after(5, "i" * 1_025), "1025 bytes"),
+        ([("x-sched-id", b"")], "x-sched-id is empty"),
+        ([("x-sched-cancel", b"1")], "needs x-sched-id"),
+        ([("x-sched-id", b"a"), ("x-sched-cancel", b"yes")], "must be 1"),
+        ([*after(5, "a"), ("x-sched-cancel", b"1")], "never due"),
+    ],
+)
+def test_a_batch_with_a_bad_header_is_refused_whole(bad: Headers, sentence: str, codec: int):
+    user = Scheduler()
+
+    answer = user.send((b"a", after(100)), (b"b", bad), (b"c", []), (b"d", bad), codec=codec)
+    user.pass_time(60_000)
+
+    assert answer.error_code == errors.INVALID_RECORD
+    assert [each.batch_index for each in answer.record_errors] == [1, 3]
+    assert all(sentence in str(each.batch_index_error_message) for each in answer.record_errors)
+    assert user.values() == []
+
+
+def test_a_record_that_is_due_too_late_is_refused_and_named():
+    user = Scheduler(delay_max_ms="5000")
+
+    answer = user.send((b"a", after(5_000)), (b"b", after(5_001)))
+
+    assert answer.error_code == errors.INVALID_TIMESTAMP
+    assert [each.batch_index for each in answer.record_errors] == [1]
+    assert user.schedule((b"a", after(5_000))) == -1
+
+
+def test_a_batch_that_is_too_large_once_opened_is_refused():
+    user = Scheduler(max_message_bytes="2000")
+    value = b"a" * 1_500
+
+    answer = user.send((value, after(100)), (value, after(200)), codec=1)
+
+    assert answer.error_code == errors.MESSAGE_TOO_LARGE
+
+
+def test_a_damaged_record_is_told_like_in_every_topic():
+    user = Scheduler()
+    batch = a_batch(b"a", headers=(after(100),))
+
+    answer = user.produce(batch[:-3] + b"\xff" + batch[-2:])
+
+    assert answer.error_code == errors.CORRUPT_MESSAGE
+
+
+# --- Ids.
+
+
+@pytest.mark.parametrize("ends", ["", "crash"])
+def test_a_cancelled_record_does_not_come(ends: str):
+    user = Scheduler()
+    user.schedule((b"a", after(LATER_MS, "one")))
+    user.schedule((b"b", after(LATER_MS, "two")))
+
+    offset = user.schedule((b"cancel", cancel("one")))
+    if ends:
+        user.crash()
+    user.pass_time(60_000)
+
+    assert offset == -1
+    assert user.values() == [b"b"]
+
+
+def test_a_record_of_an_opened_batch_is_cancelled_alone_also_over_a_crash():
+    user = Scheduler()
+    user.schedule((b"a", after(100, "a")), (b"b", after(100, "b")), (b"c", after(100)), codec=2)
+
+    user.crash()
+    user.schedule((b"", cancel("b")))
+    user.crash()
+    user.pass_time(100)
+
+    assert user.values() == [b"a", b"c"]
+
+
+@pytest.mark.parametrize("ends", ["", "crash"])
+def test_a_record_replaces_the_one_with_its_id(ends: str):
+    user = Scheduler()
+    user.schedule((b"a", after(100, "one")))
+    user.schedule((b"b", after(300, "one")))
+    if ends:
+        user.crash()
+
+    seen = user.seen_after(100, 200)
+
+    assert seen == [[], [b"b"]]
+
+
+def test_a_record_that_is_due_at_once_replaces_too():
+    user = Scheduler()
+    user.schedule((b"a", after(100, "one")))
+    user.schedule((b"b", [("x-sched-id", b"one")]))
+
+    seen = user.seen_after(0, 100)
+
+    assert seen == [[b"b"], [b"b"]]
+
+
+@CODECS
+def test_of_the_same_id_twice_in_a_batch_the_later_one_wins(codec: int):
+    user = Scheduler()
+
+    user.schedule(
+        (b"a", after(100, "one")),
+        (b"", cancel("two")),
+        (b"b", after(200, "one")),
+        (b"c", after(200, "two")),
+        (b"d", after(200, "three")),
+        (b"", cancel("three")),
+        codec=codec,
+    )
+    user.crash()
+    seen = user.seen_after(100, 100)
+
+    assert seen == [[], [b"b", b"c"]]
+
+
+def test_what_was_released_is_not_cancelled_and_an_unknown_id_does_no_harm():
+    user = Scheduler()
+    user.schedule((b"a", after(100, "one")))
+    user.pass_time(100)
+
+    user.schedule((b"", cancel("one")), (b"", cancel("nobody")))
+    user.crash()
+    user.schedule((b"b", after(100, "one")))
+    user.pass_time(100)
+
+    assert user.values() == [b"a", b"b"]
+
+
+def test_a_cancel_that_is_sent_again_does_not_cancel_what_came_after_it():
+    user = Scheduler()
+    user.schedule((b"a", after(100, "one")), producer_id=7)
+    user.schedule((b"", cancel("one")), producer_id=7, sequence=1)
+    user.schedule((b"b", after(100, "one")), producer_id=7, sequence=2)
+
+    again = user.send((b"", cancel("one")), producer_id=7, sequence=1)
+    user.pass_time(100)
+
+    assert (again.error_code, again.base_offset) == (errors.NONE, -1)
+    assert user.values() == [b"b"]
+
+
+def test_a_replacement_that_is_sent_again_stays():
+    user = Scheduler()
+    user.schedule((b"a", after(100, "one")), producer_id=7)
+    user.schedule((b"b", after(200, "one")), producer_id=7, sequence=1)
+
+    user.send((b"b", after(200, "one")), producer_id=7, sequence=1)
+    user.pass_time(1_000)
+
+    assert user.values() == [b"b"]
+
+
+def test_a_cancel_that_the_disk_did_not_take_leaves_the_record_waiting():
+    user = Scheduler()
+    user.schedule((b"a", after(LATER_MS, "one")))
+    user.hand.disk.fail_writes(count=1, path_part="orders-0.schedule/")
+
+    answer = user.send((b"", cancel("one")))
+    user.pass_time(LATER_MS)
+
+    assert answer.error_code == errors.KAFKA_STORAGE_ERROR
+    assert user.values() == [b"a"]
+
+
+def test_ids_come_again_once_what_waits_is_read():
+    user = Scheduler()
+    user.schedule((b"a", after(LATER_MS, "one")))
+    user.hand.crash()
+    user.client = user.hand.connect()
+
+    user.send_produce(a_batch(b"", headers=(cancel("one"),), producer_id=7))
+    user.send_produce(a_batch(b"", headers=(cancel("one"),), producer_id=7, sequence=1))
+    refused = [produced(each)[0].error_code for each in user.answers()]
+    user.hand.settle()
+    again = [user.send((b"", cancel("one")), producer_id=7, sequence=each) for each in (0, 1)]
+    user.pass_time(LATER_MS)
+
+    assert refused == [errors.KAFKA_STORAGE_ERROR] * 2
+    assert [each.error_code for each in again] == [errors.NONE] * 2
+    assert user.values() == []
