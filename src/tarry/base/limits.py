@@ -187,9 +187,12 @@ CHECKPOINT_EXCEPTIONS_MAX: Final = 10_000
 # caught up.
 CHECKPOINT_WATERMARKS_MAX: Final = 16
 
+# Due times and ids of one batch: it is parked in one turn, and opened again in each turn in which
+# some of it is released.
+SCHEDULE_PLACES_MAX: Final = 10_000
+
 # A note about scheduled records.  A checkpoint with all its exceptions has 80,000 bytes; that of a
-# batch has its ids, and 14 bytes for each place: max.message.bytes by default leaves room for
-# 30,000 records.
+# batch has its ids, and 14 bytes for each due time.
 SCHEDULE_NOTE_BYTES_MAX: Final = 4 * 1024 * 1024
 
 # An id of a scheduled record; all that wait are in memory.

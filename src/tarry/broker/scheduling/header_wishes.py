@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.base.limits import SCHEDULE_NOTE_BYTES_MAX
+from tarry.base.limits import SCHEDULE_NOTE_BYTES_MAX, SCHEDULE_PLACES_MAX
 from tarry.log.config import LogConfig
 from tarry.partition.leadership import BatchWishes
 from tarry.records.batch import BatchCheck, BatchHeader
@@ -81,7 +81,8 @@ class HeaderWishes(BatchWishes):
             named = places if places[0].schedule_id else []
             return ScheduledNote(places[0].due_ms, named, cancelled)
         note = ScheduledNote(EACH_ITS_OWN, places, cancelled)
-        if note.size + _NOTE_OVERHEAD_BYTES > SCHEDULE_NOTE_BYTES_MAX:
+        note_bytes = note.size + _NOTE_OVERHEAD_BYTES
+        if len(places) > SCHEDULE_PLACES_MAX or note_bytes > SCHEDULE_NOTE_BYTES_MAX:
             check.refuse(
                 errors.MESSAGE_TOO_LARGE,
                 f"the batch has {len(places)} due times and ids: send fewer at once",

@@ -6,6 +6,7 @@ import pytest
 from tests.support.broker.broker_user import ORDERS, User, a_batch, produced, records_in
 
 from tarry.base import errors
+from tarry.base.limits import SCHEDULE_PLACES_MAX
 from tarry.protocol.messages.produce import PartitionProduceResponse
 from tarry.records.builder import Headers
 from tarry.records.record import Record
@@ -242,6 +243,18 @@ def test_a_batch_that_is_too_large_once_opened_is_refused():
     answer = user.send((value, after(100)), (value, after(200)), codec=1)
 
     assert answer.error_code == errors.MESSAGE_TOO_LARGE
+
+
+def test_a_batch_of_too_many_due_times_is_refused():
+    user = Scheduler()
+    records = [(b"", after(LATER_MS + number)) for number in range(SCHEDULE_PLACES_MAX + 1)]
+
+    refused = user.send(*records)
+    taken = user.send(*records[1:])
+
+    assert refused.error_code == errors.MESSAGE_TOO_LARGE
+    assert "send fewer at once" in str(refused.error_message)
+    assert taken.error_code == errors.NONE
 
 
 def test_a_damaged_record_is_told_like_in_every_topic():
