@@ -171,6 +171,10 @@ class Logs:
         log.close()
         self.recovery_points.forget(log)
 
+    def has_loaded(self, directory: str) -> bool:
+        """Return whether the recovery points speak of a directory that was not opened yet."""
+        return self._loaded is not None and directory in self._loaded
+
     def forget_directory(self, directory: str) -> None:
         """Forget what was loaded about a directory that is given up, which was not opened: a later
         log of its name is another one, though of the same topic.

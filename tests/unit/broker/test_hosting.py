@@ -380,6 +380,30 @@ def test_a_replica_that_comes_back_begins_empty_though_its_old_files_are_still_t
     assert directories(someone) == []
 
 
+@pytest.mark.parametrize("isr", [[2], [2, 1]])
+def test_a_replica_whose_directory_is_gone_begins_empty_unless_it_is_in_sync(
+    isr: list[int],
+) -> None:
+    someone = member_with_records()
+    hand = someone.hand
+    row = PartitionRow(2, 1, 8, 1, [2, 1], isr)
+    change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=row))
+    hand.stop()
+    hand.disk.begin_remove("spread-0")
+    hand.disk.complete_removals()
+
+    hand.start()
+    for _ in range(10):
+        hand.turn(*hand.disk.complete_flushes(), after_ms=2_000)
+    replica = hand.broker.topics["spread"].replica(0)
+
+    assert replica is not None
+    is_in_sync = len(isr) == 2
+    assert (replica.log.flaw_offset >= 0) == is_in_sync
+    assert replica.log.log_end_offset == int(is_in_sync)
+    assert hand.broker.hosting.retries.waiting == 0
+
+
 def test_what_a_refused_disk_has_left_is_put_away_when_the_replica_comes_back() -> None:
     someone = member_with_records()
     hand = someone.hand

@@ -157,9 +157,16 @@ class Hosting(Part):
             self._companions.describe(topic.configs, hosted)
             new_config = log_configs(topic.configs, self._settings, self._random)
             for index in range(len(topic.partitions)):
+                if self._forgets_lost(topic, index):
+                    hosted.refuse(index)
+                    continue
                 self._host(topic, hosted, index, new_config)
                 self._add_companion(topic, hosted, index)
             self._topics.add(hosted)
+            if hosted.refused:
+                # Its log is made when the recovery points speak of it no more.
+                self._refused[hosted] = None
+                self.retries.later(partial(self._make_refused, hosted))
         self._has_begun = True
         self._found = set()
         self._logs.settle()
@@ -389,6 +396,21 @@ class Hosting(Part):
         """
         if self._has_begun and self._neighbours.is_member:
             self._removals.move_replica_away(topic.name, index, topic.topic_id)
+
+    def _forgets_lost(self, topic: TopicState, index: int) -> bool:
+        """Forget a replica whose directory is gone, if it is not in sync: it begins anew, empty.
+
+        A loss of power may come between the renaming of a given-up directory and the next round of
+        recovery points: they still speak of it.  A replica in sync must say what it has lost.
+        """
+        directory = partition_directory(topic.name, index)
+        row = topic.partitions[index]
+        node_id = self._settings.node_id
+        is_lost = directory not in self._found and self._logs.has_loaded(directory)
+        if not is_lost or node_id not in row.replicas or node_id in row.isr:
+            return False
+        self._logs.forget_directory(directory)
+        return True
 
     # -- settings
 
