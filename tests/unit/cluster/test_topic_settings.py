@@ -137,7 +137,7 @@ def test_values_are_kept_as_they_are_written_properly():
 def test_a_log_without_settings_has_kafkas_defaults():
     standard, config = LogConfig(), log_config({}, Settings())
 
-    assert len(FIELDS) == 28
+    assert len(FIELDS) == 29
     assert [getattr(config, name) for name in FIELDS] == [
         getattr(standard, name) for name in FIELDS
     ]
