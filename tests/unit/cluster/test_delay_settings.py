@@ -44,6 +44,8 @@ def change(state: ClusterState, *changes: KeyChange, is_whole: bool = False) -> 
         BY_TIMESTAMP,
         BY_DEFAULT,
         {**BY_DEFAULT, "message.timestamp.type": "LogAppendTime"},
+        {**ON, "delay.source": "header"},
+        {**ON, "delay.source": "header", "message.timestamp.type": "LogAppendTime"},
         {**BY_DEFAULT, "delay.default.ms": "0"},
         {**BY_TIMESTAMP, "delay.min.ms": "5", "delay.max.ms": "5"},
         # Without delay.enable they mean nothing yet.
