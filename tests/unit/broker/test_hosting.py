@@ -14,7 +14,8 @@ from tarry.base import errors
 from tarry.base.errors import StorageError
 from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
-from tarry.broker.metadata.hosting import CLOSED_PER_TURN, HOSTED_PER_TURN, RETRIED_PER_TURN
+from tarry.broker.metadata.closings import CLOSED_PER_TURN
+from tarry.broker.metadata.hosting import HOSTED_PER_TURN, RETRIED_PER_TURN
 from tarry.broker.metadata.removals import RENAMED_PER_TURN
 from tarry.broker.part import Part
 from tarry.cluster.state.records import (
@@ -393,8 +394,8 @@ def test_a_replica_whose_directory_is_gone_begins_empty_unless_it_is_in_sync(
     hand.disk.complete_removals()
 
     hand.start()
-    for _ in range(10):
-        hand.turn(*hand.disk.complete_flushes(), after_ms=2_000)
+    for _ in range(200):
+        hand.turn(*hand.disk.complete_flushes(), after_ms=100)
     replica = hand.broker.topics["spread"].replica(0)
 
     assert replica is not None
@@ -413,7 +414,7 @@ def test_what_a_refused_disk_has_left_is_put_away_when_the_replica_comes_back() 
     topic.leave(leadership.index)
     leadership.close()
     for log in leadership.logs:
-        hand.broker.hosting._close_log(log)
+        hand.broker.hosting._closings.close(log)
 
     change(someone, PartitionChanged(topic_id=SPREAD, index=0, row=BACK))
 

@@ -13,6 +13,7 @@ from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
 from tarry.broker.flushes import Flushes
 from tarry.broker.membership.neighbours import Neighbours
+from tarry.broker.metadata.closings import Closings
 from tarry.broker.metadata.companions import Companions
 from tarry.broker.metadata.removals import Removals, partition_directory
 from tarry.broker.metadata.retries import Retries
@@ -46,8 +47,6 @@ from tarry.partition.topic import HostedTopic
 
 # Partitions of new topics that are looked at in one turn: a log takes half a millisecond to make.
 HOSTED_PER_TURN: Final = 80
-# Logs of deleted topics that are closed in one turn: some 5 µs for each.
-CLOSED_PER_TURN: Final = 1_000
 # Refused logs of a topic that are tried again at once.
 RETRIED_PER_TURN: Final = 50
 
@@ -79,6 +78,7 @@ class Hosting(Part):
         self._companions = Companions(settings, logs)
         self._flushes = flushes
         self._removals = removals
+        self._closings = Closings(removals, logs, flushes, neighbours, on_closed)
         self.retries = retries
         self._random = random
         self._on_closed = on_closed
@@ -93,8 +93,6 @@ class Hosting(Part):
         self._left = HOSTED_PER_TURN
         # Topics of which the disk has refused logs; those are tried again.
         self._refused: dict[HostedTopic, None] = {}
-        # Deleted topics whose logs are still to be closed, oldest first.
-        self._unclosed: list[tuple[DeletedTopic, list[ReplicatedLog]]] = []
         # The directories that were there at the start, until their topics are hosted.
         self._found: set[str] = set()
         self._has_begun = False
@@ -184,8 +182,7 @@ class Hosting(Part):
 
     def step(self) -> None:
         """Close and rename more of the deleted logs; make more of those that are to be made."""
-        self._close_some()
-        self._removals.step()
+        self._closings.step()
         try:
             self._make_some()
         except FlushFailed as error:
@@ -193,7 +190,7 @@ class Hosting(Part):
         self._left = self.hosted_per_turn
 
     def has_work_left(self) -> bool:
-        return len(self._unmade) + len(self._unclosed) > 0 or self._removals.has_work_left()
+        return len(self._unmade) > 0 or self._closings.has_work_left()
 
     def _make_some(self) -> None:
         """Make as many logs as this turn has room for."""
@@ -385,7 +382,7 @@ class Hosting(Part):
         hosted.leave(leadership.index)
         leadership.close()
         for log in leadership.logs:
-            self._close_log(log)
+            self._closings.close(log)
         self._removals.give_up_replica(leadership.topic, leadership.index, leadership.topic_id)
 
     def _make_room(self, topic: TopicState, index: int) -> None:
@@ -490,26 +487,4 @@ class Hosting(Part):
             for log in logs:
                 log.leadership.close()
             self._parts.on_given_up(hosted)
-        self._unclosed.append((deleted, logs))
-
-    def _close_some(self) -> None:
-        """Close as many logs of deleted topics as this turn has room for."""
-        left = CLOSED_PER_TURN
-        while self._unclosed and left > 0:
-            deleted, logs = self._unclosed[0]
-            closed = logs[:left]
-            for log in closed:
-                self._close_log(log)
-            del logs[:left]
-            left -= max(len(closed), 1)
-            if not logs:
-                del self._unclosed[0]
-                # A log that is open may open its files again by their names.
-                self._removals.remove(deleted)
-
-    def _close_log(self, log: ReplicatedLog) -> None:
-        """Close a log of a closed leadership, and wake whoever waits for it."""
-        self._flushes.refused.pop(log, None)
-        self._neighbours.on_closed(log)
-        self._logs.forget(log.log)
-        self._on_closed(log)
+        self._closings.begin(deleted, logs)
