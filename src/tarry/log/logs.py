@@ -171,17 +171,14 @@ class Logs:
         log.close()
         self.recovery_points.forget(log)
 
-    def has_loaded(self, directory: str) -> bool:
-        """Return whether the recovery points speak of a directory that was not opened yet."""
-        return self._loaded is not None and directory in self._loaded
-
-    def forget_directory(self, directory: str) -> None:
+    def forget_directory(self, directory: str) -> bool:
         """Forget what was loaded about a directory that is given up, which was not opened: a later
-        log of its name is another one, though of the same topic.
+        log of its name is another one, though of the same topic.  Return whether there was any.
         """
         row = None if self._loaded is None else self._loaded.pop(directory, None)
         if row is not None:
             self.recovery_points.forget_row(directory, row.identity)
+        return row is not None
 
     def close_cleanly(self) -> None:
         """Save everything that a start would have to find out, then mark the stop as clean.

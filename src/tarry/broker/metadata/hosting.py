@@ -163,8 +163,7 @@ class Hosting(Part):
             self._topics.add(hosted)
             if hosted.refused:
                 # Its log is made when the recovery points speak of it no more.
-                self._refused[hosted] = None
-                self.retries.later(partial(self._make_refused, hosted))
+                self._try_again(hosted, self.retries.later)
         self._has_begun = True
         self._found = set()
         self._logs.settle()
@@ -239,10 +238,8 @@ class Hosting(Part):
             self._logs.trouble.report(what, refusals[0])
         self._topics.add(hosted)
         if hosted.refused and hosted not in self._refused:
-            self._refused[hosted] = None
             # One that takes logs again gets the rest of them without a pause.
-            try_again = self.retries.later if must_wait else self.retries.soon
-            try_again(partial(self._make_refused, hosted))
+            self._try_again(hosted, self.retries.later if must_wait else self.retries.soon)
         self._tell_hosted(hosted, came)
         for companion in companions:
             self._on_companion(companion)
@@ -258,6 +255,10 @@ class Hosting(Part):
         # Copying of a coordinator's log has to stop before the coordinator loads it.
         self._neighbours.switch_role(leadership, before, was_leader)
         self._parts.on_role(leadership, before, was_leader)
+
+    def _try_again(self, hosted: HostedTopic, when: Callable[[Callable[[], None]], None]) -> None:
+        self._refused[hosted] = None
+        when(partial(self._make_refused, hosted))
 
     def _make_refused(self, hosted: HostedTopic) -> None:
         """Try some of the logs that the disk has refused; all of them in turn."""
@@ -400,14 +401,11 @@ class Hosting(Part):
         A loss of power may come between the renaming of a given-up directory and the next round of
         recovery points: they still speak of it.  A replica in sync must say what it has lost.
         """
-        directory = partition_directory(topic.name, index)
         row = topic.partitions[index]
-        node_id = self._settings.node_id
-        is_lost = directory not in self._found and self._logs.has_loaded(directory)
-        if not is_lost or node_id not in row.replicas or node_id in row.isr:
+        if self._settings.node_id in row.isr or self._settings.node_id not in row.replicas:
             return False
-        self._logs.forget_directory(directory)
-        return True
+        directory = partition_directory(topic.name, index)
+        return directory not in self._found and self._logs.forget_directory(directory)
 
     # -- settings
 

@@ -64,15 +64,6 @@ def deleted_directory(directory: str, topic_id: bytes, number: int = 0) -> str:
     return f"{topic[:_TOPIC_LENGTH_MAX]}-{last}.{topic_id.hex()}{more}{DELETED_SUFFIX}"
 
 
-class _TopicRenames:
-    """A deleted topic whose directories are being renamed."""
-
-    def __init__(self, deleted: DeletedTopic) -> None:
-        self.deleted = deleted
-        # Index of the partition that comes next.
-        self.index = 0
-
-
 class Removals:
     """Renames and removes the directories of deleted topics; what the disk refuses comes later."""
 
@@ -91,8 +82,8 @@ class Removals:
         self._logs = logs
         self._flushes = flushes
         self._retries = retries
-        # Oldest first.
-        self._deletions: list[_TopicRenames] = []
+        # Deleted topics whose directories are still to be renamed, with the next partition's index.
+        self._unrenamed: dict[DeletedTopic, int] = {}
 
     def remove_leftovers(self) -> None:
         """Remove at start the given-up directories whose removal a power loss undid."""
@@ -146,24 +137,23 @@ class Removals:
 
     def remove(self, deleted: DeletedTopic) -> None:
         """Have what is left of a deleted topic renamed and removed; harmless if nothing is."""
-        self._deletions.append(_TopicRenames(deleted))
+        self._unrenamed[deleted] = 0
 
     def has_work_left(self) -> bool:
-        return len(self._deletions) > 0
+        return len(self._unrenamed) > 0
 
     def step(self) -> None:
         """Go on with the deletions; of many directories some are renamed in this turn."""
         left = RENAMED_PER_TURN
-        while self._deletions and left > 0:
-            deletion = self._deletions.pop(0)
-            deleted = deletion.deleted
-            first, end = deletion.index, min(deletion.index + left, deleted.partition_count)
-            deletion.index = end
+        while self._unrenamed and left > 0:
+            deleted = next(iter(self._unrenamed))
+            first = self._unrenamed.pop(deleted)
+            end = min(first + left, deleted.partition_count)
             left -= max(end - first, 1)
             try:
                 self._rename(deleted, range(first, end))
                 if end < deleted.partition_count:
-                    self._deletions.insert(0, deletion)
+                    self._unrenamed[deleted] = end
                     continue
                 flush_id = self._logs.disk.begin_flush([], [""])
             except StorageError as error:
