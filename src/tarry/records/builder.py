@@ -121,8 +121,8 @@ class BatchBuilder:
         records.append(0)
         write_varlong(records, timestamp_delta)
         write_varint(records, self.count)
-        _write_bytes(records, key)
-        _write_bytes(records, value)
+        write_bytes(records, key)
+        write_bytes(records, value)
         records.write(header_bytes)
 
     def build(
@@ -168,7 +168,8 @@ def _size_of(value: bytes | None) -> i64:
     return varint_size(size) + size
 
 
-def _write_bytes(writer: BytesWriter, value: bytes | None) -> None:
+def write_bytes(writer: BytesWriter, value: bytes | None) -> None:
+    """Write a key, a value, or the name or value of a header, behind its size."""
     if value is None:
         write_varint(writer, -1)
         return
@@ -180,6 +181,6 @@ def _encode_headers(headers: Headers) -> bytes:
     writer = BytesWriter()
     write_varint(writer, len(headers))
     for name, value in headers:
-        _write_bytes(writer, name.encode("utf-8"))
-        _write_bytes(writer, value)
+        write_bytes(writer, name.encode("utf-8"))
+        write_bytes(writer, value)
     return writer.getvalue()

@@ -13,11 +13,11 @@ from mypy_extensions import i64
 
 from tarry.base.errors import CorruptData
 from tarry.records.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, checked_header
-from tarry.records.builder import BatchBuilder
+from tarry.records.builder import BatchBuilder, write_bytes
 from tarry.records.rebuild import RebuiltBatch
 from tarry.records.walk import RecordFields, read_record
 from tarry.wire.reader import MalformedData
-from tarry.wire.varint import varint_size, write_varint
+from tarry.wire.varint import write_varint
 
 DUE: Final = b"x-sched-due"
 
@@ -69,13 +69,8 @@ class OpenedBody:
     def _add(self, builder: BatchBuilder, fields: RecordFields, end: i64, due: bytes) -> None:
         data = self._data
         rest = BytesWriter()
-        for position, size in (
-            (fields.key, fields.key_size),
-            (fields.value, fields.value_size),
-        ):
-            write_varint(rest, max(size, -1))
-            if size > 0:
-                rest.write(data[position : position + size])
+        write_bytes(rest, _field(data, fields.key, fields.key_size))
+        write_bytes(rest, _field(data, fields.value, fields.value_size))
         write_varint(rest, fields.header_count + 1)
         if fields.header_count > 0:
             rest.write(data[fields.headers : end])
@@ -85,12 +80,12 @@ class OpenedBody:
         builder.begin_record(timestamp, len(body)).write(body)
 
 
+def _field(data: bytes, position: i64, size: i64) -> bytes | None:
+    return None if size < 0 else data[position : position + size]
+
+
 def _due_header(due_ms: int) -> bytes:
-    value = b"%d" % due_ms
     writer = BytesWriter()
-    assert varint_size(len(DUE)) == 1
-    write_varint(writer, len(DUE))
-    writer.write(DUE)
-    write_varint(writer, len(value))
-    writer.write(value)
+    write_bytes(writer, DUE)
+    write_bytes(writer, b"%d" % due_ms)
     return writer.getvalue()

@@ -12,6 +12,8 @@ not be written goes back to where it was.  Hot.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from tarry.base.limits import CHECKPOINT_EXCEPTIONS_MAX
 from tarry.schedule.cancels import ScheduleIds
 from tarry.schedule.notes import CheckpointNote
@@ -26,6 +28,10 @@ class OpenRelease:
         self.body = body
         self.base_offset = base_offset
         self.end_offset = base_offset + body.record_count
+
+
+def _s_offset_of(body: Body) -> int:
+    return body.s_offset
 
 
 class ScheduleState:
@@ -138,15 +144,7 @@ class ScheduleState:
 
     def _parked_index(self, s_offset: int) -> int:
         """Return the place of this s-offset in the order of what is parked."""
-        low = 0
-        high = len(self._parked)
-        while low < high:
-            middle = (low + high) // 2
-            if self._parked[middle].s_offset < s_offset:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return bisect_left(self._parked, s_offset, key=_s_offset_of)
 
     # -- releasing
 

@@ -44,6 +44,8 @@ class _Reading:
         self._segment: Segment | None = None
         self._batch_position = 0
         self._batch_offset = UNKNOWN_OFFSET
+        # Where in the segment this step ends.
+        self._stop: i64 = 0
         # Compaction has taken batches out.
         self._has_gaps = log.has_gaps
         for each in log.segments:
@@ -56,22 +58,34 @@ class _Reading:
         return self._segment is None and self._offset >= self._end.offset
 
     def begin(self) -> BatchWalk:
-        """Return a walk over the next batches, for `next`; `Flaw` where it cannot begin."""
+        """Begin a step: return the walk for `next`; `Flaw` where it cannot begin."""
+        walk = self._begin_walk()
+        self._stop = walk.position + READ_BYTES
+        return walk
+
+    def _begin_walk(self) -> BatchWalk:
         log = self._log
         segment = self._segment
         if segment is not None and segment in log.segment_order.kept:
-            return self._walk(segment, self._batch_position, is_known=True)
+            walk = self._walk(segment, self._batch_position, self._batch_offset)
+            # The batch that was read last: the one behind it has to fit.
+            segment.next_header(walk)
+            return walk
         # The log's start may have moved since.
         self._offset = max(self._offset, log.log_start_offset)
         segment = log.segment_order.holding(self._offset)
         self._segment = segment
-        position = segment.find(self._offset, limit_of(segment, self._end))
-        return self._walk(segment, int(position), is_known=False)
+        limit = limit_of(segment, self._end)
+        position: i64 = segment.find(self._offset, limit)
+        first = segment.next_header(segment.walk(position, limit))
+        return self._walk(segment, position, UNKNOWN_OFFSET if first is None else first.base_offset)
 
     def next(self, walk: BatchWalk) -> BatchHeader | None:
-        """Return the header of the walk's next batch; None at the end of its segment."""
+        """Return the header of the walk's next batch; None at the end of the step or segment."""
         segment = self._segment
         assert segment is not None
+        if walk.position >= self._stop:
+            return None
         header = segment.next_header(walk)
         if header is None:
             self._end_segment(segment)
@@ -81,17 +95,11 @@ class _Reading:
         self._offset = int(header.last_offset) + 1
         return header
 
-    def _walk(self, segment: Segment, position: int, *, is_known: bool) -> BatchWalk:
-        """Begin a walk at a batch of the segment, or behind it if it `is_known`."""
-        limit = limit_of(segment, self._end)
-        first = segment.next_header(segment.walk(position, limit))
-        expected_offset: i64 = UNKNOWN_OFFSET if first is None else first.base_offset
-        walk = BatchWalk(segment.file(), position, limit, expected_offset)
+    def _walk(self, segment: Segment, position: i64, expected_offset: i64) -> BatchWalk:
+        walk = BatchWalk(segment.file(), position, limit_of(segment, self._end), expected_offset)
         walk.has_gaps = segment.has_gaps
         walk.checks_crc = self._checks_crc
         walk.block_bytes = READ_BYTES
-        if is_known:
-            segment.next_header(walk)
         return walk
 
     def _end_segment(self, segment: Segment) -> None:
@@ -176,11 +184,7 @@ class ScheduleLoad:
     def _take_bodies(self) -> None:
         bodies = self._bodies
         walk = bodies.begin()
-        stop: i64 = walk.position + READ_BYTES
-        while walk.position < stop:
-            header = bodies.next(walk)
-            if header is None:
-                return
+        while (header := bodies.next(walk)) is not None:
             if header.is_control:
                 self._take_note(walk, header)
             elif header.base_offset > self._start_offset:
@@ -196,7 +200,7 @@ class ScheduleLoad:
         if has_valid_crc(data, 0, header):
             rebuild.add_note(offset, read_note(data, 0, header))
         elif rebuild.is_body_expected(offset):
-            # What is damaged is the bit that makes it a note.
+            # A body, of which the bit is flipped that tells notes from bodies.
             self._add_body(header)
         else:
             sentence = f"the note at offset {offset} does not match its CRC"
@@ -228,11 +232,7 @@ class ScheduleLoad:
         assert releases is not None
         log = self._partition.log
         walk = releases.begin()
-        stop: i64 = walk.position + READ_BYTES
-        while walk.position < stop:
-            header = releases.next(walk)
-            if header is None:
-                return
+        while (header := releases.next(walk)) is not None:
             s_offset: i64 = released_s_offset(header)
             if s_offset != NO_S_OFFSET:
                 offset = int(header.base_offset)
