@@ -102,9 +102,9 @@ class HostedTopic:
             return False
         return index not in self.refused and index not in self.elsewhere
 
-    def recompresses(self) -> bool:
-        """Return whether batches go in steps: `compression.type` asks for a codec of the topic's
-        own, or headers say when records are due."""
+    def goes_in_steps(self) -> bool:
+        """Return whether produced batches go in steps: `compression.type` asks for a codec of the
+        topic's own, or headers say when records are due."""
         if self.is_internal:
             return False
         for partition in self.partitions.values():

@@ -93,7 +93,7 @@ class ProduceHandler:
             hosted = self.hosted(context, asked_topic)
             if hosted is None:
                 continue
-            if hosted.recompresses():
+            if hosted.goes_in_steps():
                 return True
             for asked in asked_topic.partition_data:
                 if self.may_open(hosted, asked):
@@ -181,7 +181,7 @@ class ProduceHandler:
                 records = asked.records
                 if partition is None or not isinstance(records, Window):
                     continue
-                if hosted.recompresses() or self.may_open(hosted, asked):
+                if hosted.goes_in_steps() or self.may_open(hosted, asked):
                     produce.add(topic_index, index, partition, records)
 
     def append_one(
