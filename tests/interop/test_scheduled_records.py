@@ -33,6 +33,16 @@ def broker(make_broker: MakeBroker) -> Iterator[BrokerProcess]:
     yield make_broker()
 
 
+def client_with_topic(
+    make_client: MakeClient, name: str, broker: BrokerProcess, configs: dict[str, str]
+) -> tuple[ClientFace, ClientFace]:
+    """Create the topic `later`; return the client, and the one that administers for it."""
+    client = make_client(name, broker.address)
+    admin = client if client.has_admin else make_client("confluent-kafka", broker.address)
+    admin.create_topic("later", 1, configs)
+    return client, admin
+
+
 def wall_ms() -> int:
     return int(time.time() * 1000)
 
@@ -42,10 +52,9 @@ def wall_ms() -> int:
 def test_a_record_comes_once_when_it_is_due(
     broker: BrokerProcess, make_client: MakeClient, name: str, ends: str
 ):
-    client = make_client(name, broker.address)
     has_times = name != "kcat"
-    admin = client if client.has_admin else make_client("confluent-kafka", broker.address)
-    admin.create_topic("later", 1, BY_TIMESTAMP if has_times else EVERY_RECORD_WAITS)
+    configs = BY_TIMESTAMP if has_times else EVERY_RECORD_WAITS
+    client, _ = client_with_topic(make_client, name, broker, configs)
     producer = client.producer()
     due_ms = wall_ms() + LATER_MS
 
@@ -93,9 +102,7 @@ def test_what_clients_say_of_the_offset_of_a_record_that_waits(
 def test_headers_say_when_a_record_comes_and_take_it_back(
     broker: BrokerProcess, make_client: MakeClient, name: str
 ):
-    client = make_client(name, broker.address)
-    admin = client if client.has_admin else make_client("confluent-kafka", broker.address)
-    admin.create_topic("later", 1, BY_HEADER)
+    client, _ = client_with_topic(make_client, name, broker, BY_HEADER)
     producer = client.producer()
     now_ms = wall_ms()
 
@@ -127,9 +134,7 @@ def test_headers_say_when_a_record_comes_and_take_it_back(
 def test_a_header_that_says_no_time_is_told_to_the_producer(
     broker: BrokerProcess, make_client: MakeClient, name: str
 ):
-    client = make_client(name, broker.address)
-    admin = client if client.has_admin else make_client("confluent-kafka", broker.address)
-    admin.create_topic("later", 1, BY_HEADER)
+    client, admin = client_with_topic(make_client, name, broker, BY_HEADER)
     producer = client.producer()
 
     # Each says it in its own words; kcat by how it ends.

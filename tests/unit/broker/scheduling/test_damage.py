@@ -24,7 +24,8 @@ from tarry.wire.reader import Window
 S = "orders-0.schedule/00000000000000000000.log"
 P = "orders-0/00000000000000000000.log"
 
-# What the logs hold when the bit flips: released and noted, released since, and waiting.
+# Values in the logs when a bit flips.  The last checkpoint speaks of the releases of NOTED, not of
+# that of RELEASED; WAITING says when the others are due, in milliseconds after the start.
 NOTED = (b"noted-1", b"noted-2", b"noted-3")
 RELEASED = (b"released",)
 WAITING = {b"near": 60_000, b"two-a": 90_000, b"two-b": 90_000, b"far": 120_000}
@@ -33,21 +34,11 @@ WAITING = {b"near": 60_000, b"two-a": 90_000, b"two-b": 90_000, b"far": 120_000}
 class Logs:
     """Logs of a broker that was stopped, to be started again and again."""
 
-    def __init__(self) -> None:
-        user = Scheduler()
-        user.schedule(NOTED[0], after_ms=1_000)
-        user.schedule(NOTED[1], NOTED[2], after_ms=1_500)
-        user.schedule(b"near", after_ms=60_000)
-        user.pass_time(2_000)
-        user.pass_time(2_000)
-        user.schedule(b"two-a", b"two-b", after_ms=90_000)
-        user.schedule(b"released", after_ms=4_500)
-        user.pass_time(500)
-        user.schedule(b"far", after_ms=120_000)
-        user.hand.stop()
-        self._hand = user.hand
-        self._now = (user.hand.now_ms, user.hand.now_wall_ms)
-        self._disk = user.hand.disk
+    def __init__(self, hand: BrokerByHand) -> None:
+        hand.stop()
+        self._hand = hand
+        self._now = (hand.now_ms, hand.now_wall_ms)
+        self._disk = hand.disk
 
     def size(self, path: str) -> int:
         return len(self._disk.content(path))
@@ -65,6 +56,7 @@ class Logs:
         return found
 
     def begin(self) -> tuple[BrokerByHand, SimulatedDisk]:
+        """Give the broker a copy of the logs, and the time of its stop; it is not started yet."""
         hand = self._hand
         hand.now_ms, hand.now_wall_ms = self._now
         hand.disk = copy.deepcopy(self._disk)
@@ -117,7 +109,17 @@ def due_of(value: bytes | None) -> int:
 
 @pytest.fixture(scope="module")
 def logs() -> Logs:
-    return Logs()
+    user = Scheduler()
+    user.schedule(NOTED[0], after_ms=1_000)
+    user.schedule(NOTED[1], NOTED[2], after_ms=1_500)
+    user.schedule(b"near", after_ms=60_000)
+    user.pass_time(2_000)
+    user.pass_time(2_000)
+    user.schedule(b"two-a", b"two-b", after_ms=90_000)
+    user.schedule(b"released", after_ms=4_500)
+    user.pass_time(500)
+    user.schedule(b"far", after_ms=120_000)
+    return Logs(user.hand)
 
 
 def check(logs: Logs, path: str, position: int, bit: int) -> None:
@@ -252,6 +254,13 @@ def test_the_log_says_when_it_names_no_more_damaged_batches(caplog: pytest.LogCa
     assert caplog.text.count("more batches are damaged") == 1
 
 
+def delete_all_records(user: Operator) -> None:
+    user.client.send(api_keys.DELETE_RECORDS, 2, user.deletion((0, -1)))
+    while not user.answers():
+        user.hand.turn(after_ms=100)
+        user.hand.settle()
+
+
 @pytest.mark.parametrize("what", ["length", "crc"])
 def test_nothing_comes_twice_when_neither_log_tells_what_was_released(
     what: str, caplog: pytest.LogCaptureFixture
@@ -264,10 +273,7 @@ def test_nothing_comes_twice_when_neither_log_tells_what_was_released(
         user.hand.settle()
     later = a_batch(b"waits", times=(START_WALL_MS + 90_000,))
     user.produce(later)
-    user.client.send(api_keys.DELETE_RECORDS, 2, user.deletion((0, -1)))
-    while not user.answers():
-        user.hand.turn(after_ms=100)
-        user.hand.settle()
+    delete_all_records(user)
     user.hand.stop()
     # The checkpoint is the fourth batch: behind the first one, a note and its body.
     content = user.hand.disk.content(S)
@@ -303,10 +309,7 @@ def test_a_damaged_note_holds_back_no_other_though_the_partition_has_a_new_start
     for value in (b"damaged", b"sound"):
         user.produce(a_batch(value, times=(START_WALL_MS + LATER_MS,)))
     user.produce(a_batch(b"direct"))
-    user.client.send(api_keys.DELETE_RECORDS, 2, user.deletion((0, -1)))
-    while not user.answers():
-        user.hand.turn(after_ms=100)
-        user.hand.settle()
+    delete_all_records(user)
     user.hand.stop()
     content = user.hand.disk.content(S)
     # The first batch is a checkpoint, the second the note.

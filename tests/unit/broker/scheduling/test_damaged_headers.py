@@ -2,74 +2,45 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 from tests.support.broker.broker_user import a_batch
-from tests.unit.broker.scheduling.test_damage import P, S, Witness
+from tests.unit.broker.scheduling.test_damage import Logs, P, S, Witness
 from tests.unit.broker.scheduling.test_headers import Scheduler, after, cancel
 
 from tarry.base import errors
 from tarry.simulation.by_hand import START_WALL_MS
-from tarry.simulation.disk import SimulatedDisk
 
 # When what waits is due, in the time since the start; the rest has come already.
 WAITING = {b"a": 60_000, b"b": 90_000, b"cancelled": 60_000, b"d": 120_000}
 CAME = [b"noted", b"first"]
 
 
-class Logs:
-    """Logs of a broker that was stopped, to be started again and again."""
-
-    def __init__(self) -> None:
-        user = Scheduler()
-        user.schedule((b"noted", after(1_000)))
-        user.schedule(
-            (b"a", after(60_000)),
-            (b"b", after(90_000)),
-            (b"cancelled", after(60_000, "gone")),
-            codec=1,
-        )
-        user.pass_time(2_000)
-        user.pass_time(2_000)
-        user.schedule((b"first", after(100)), (b"d", after(116_000, "kept")))
-        user.pass_time(500)
-        user.schedule((b"", cancel("gone")))
-        user.hand.stop()
-        self._hand = user.hand
-        self._now = (user.hand.now_ms, user.hand.now_wall_ms)
-        self._disk = user.hand.disk
-
-    def size(self, path: str) -> int:
-        return len(self._disk.content(path))
-
-    def begin(self) -> SimulatedDisk:
-        """Put the disk back as it was."""
-        hand = self._hand
-        hand.now_ms, hand.now_wall_ms = self._now
-        hand.disk = copy.deepcopy(self._disk)
-        return hand.disk
-
-    def start(self) -> Witness:
-        self._hand.start()
-        return Witness(self._hand)
-
-    def stop(self) -> None:
-        self._hand.stop()
-
-
 @pytest.fixture(scope="module")
 def logs() -> Logs:
-    return Logs()
+    user = Scheduler()
+    user.schedule((b"noted", after(1_000)))
+    user.schedule(
+        (b"a", after(60_000)),
+        (b"b", after(90_000)),
+        (b"cancelled", after(60_000, "gone")),
+        codec=1,
+    )
+    user.pass_time(2_000)
+    user.pass_time(2_000)
+    user.schedule((b"first", after(100)), (b"d", after(116_000, "kept")))
+    user.pass_time(500)
+    user.schedule((b"", cancel("gone")))
+    return Logs(user.hand)
 
 
 @pytest.mark.parametrize("path", [S, P])
 def test_no_flipped_bit_makes_a_place_come_early_or_twice_or_never(logs: Logs, path: str):
     for position in range(logs.size(path)):
         where = f"{path} at {position}"
-        disk = logs.begin()
+        hand, disk = logs.begin()
         disk.flip_bit(path, position)
-        user = logs.start()
+        hand.start()
+        user = Witness(hand)
         code = user.produce(a_batch(b"direct")).error_code
         for after_ms in (59_999, 60_001, 89_999, 90_001, 119_999, 121_000, 130_000):
             user.at(after_ms)
@@ -78,9 +49,10 @@ def test_no_flipped_bit_makes_a_place_come_early_or_twice_or_never(logs: Logs, p
             assert not early, f"early: {where}"
             assert len(set(seen)) == len(seen), f"twice: {where}: {seen}"
         assert code in (errors.NONE, errors.KAFKA_STORAGE_ERROR), where
-        logs.stop()
+        hand.stop()
         disk.flip_bit(path, position)
-        user = logs.start()
+        hand.start()
+        user = Witness(hand)
         user.at(140_000)
 
         wanted = [*CAME, b"a", b"b", b"d", *([b"direct"] if code == errors.NONE else [])]
@@ -91,8 +63,9 @@ def test_no_flipped_bit_makes_a_place_come_early_or_twice_or_never(logs: Logs, p
 
 
 def test_nothing_is_damaged_and_the_cancelled_record_does_not_come(logs: Logs):
-    logs.begin()
-    user = logs.start()
+    hand, _ = logs.begin()
+    hand.start()
+    user = Witness(hand)
     user.at(140_000)
 
     assert sorted(filter(None, user.sound_values())) == sorted([*CAME, b"a", b"b", b"d"])
