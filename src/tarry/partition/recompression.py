@@ -75,7 +75,7 @@ class Recompression:
         self._content = b""
         self._opening: StepwiseDecompressor | None = None
         self._walk: StepwiseWalk | None = None
-        # What headers say, where they say when records are due.
+        # Due times and ids that the records' headers ask for; None in a topic without them.
         self._wishes: BatchWishes | None = None
         self._parking: ParkingDoor | None = None
         if config.has_delay_by_header:

@@ -14,7 +14,10 @@ from tarry.schedule.places import NOT_RELEASED
 def bodies_of(
     note: ScheduledNote, s_offset: int, leader_epoch: int, record_count: int, size: int
 ) -> list[Body]:
-    """Return what of the batch at `s_offset` is to be released, in its order."""
+    """Return the bodies of the batch at `s_offset`, in the order of their records.
+
+    Raises `CorruptData` if the note has no due times.
+    """
     places = note.places
     if note.due_ms != EACH_ITS_OWN:
         schedule_id = places[0].schedule_id if places else b""
@@ -23,7 +26,7 @@ def bodies_of(
         ]
     if not places:
         raise CorruptData("no times are noted")
-    # What the batch itself says may be damaged, as it shows when it is released.
+    # Counted from the note: the count in the batch's header was read without its CRC.
     noted = sum([place.count for place in places])
     bodies: list[Body] = []
     for place in places:

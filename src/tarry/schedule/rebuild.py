@@ -101,10 +101,10 @@ class Rebuild:
         self._body_offset = NO_S_OFFSET
         if note is None or body_offset != s_offset:
             if self.unread_offset == s_offset - 1:
-                # What stands right before a body was its note, and no checkpoint.
+                # The unreadable batch right before a body was its note, and no checkpoint.
                 self.unread_offset = self._unread_before
             else:
-                # What is damaged may be the bit that would make it a note.
+                # It may be a checkpoint: the bit may be flipped that tells notes from bodies.
                 self._add_unread(s_offset)
             self._damaged[s_offset] = Body(s_offset, UNKNOWN, leader_epoch, record_count, size)
             self._add_flaw(f"the batch at offset {s_offset} has no note that says when it is due")

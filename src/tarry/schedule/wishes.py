@@ -178,7 +178,7 @@ def decide_places(walk: WishWalk, config: LogConfig, now_wall_ms: int) -> Places
         if wish.schedule_id:
             earlier = by_id.get(wish.schedule_id)
             if earlier is not None:
-                # The same id twice in one batch: the later one wins.
+                # A batch may name an id twice: only the later record is released.
                 earlier.due_ms = NOT_RELEASED
             by_id[wish.schedule_id] = place
         last = decision.places[-1] if decision.places else None

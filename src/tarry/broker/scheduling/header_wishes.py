@@ -19,7 +19,7 @@ from tarry.schedule.places import NOT_RELEASED
 from tarry.schedule.state import ScheduleState
 from tarry.schedule.wishes import PlacesDecision, WishWalk, decide_places
 
-# What a note has besides its places.
+# Room in a note for its other fields and its batch header.
 _NOTE_OVERHEAD_BYTES: Final = 256
 
 

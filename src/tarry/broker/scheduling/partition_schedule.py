@@ -262,7 +262,7 @@ class PartitionSchedule(ParkingDoor):
             state.set_aside(body)
             self._tell_damaged(error)
             return True
-        # What was known of the records may be damaged.
+        # The count in the companion log was read without its CRC; that of the checked batch counts.
         body.record_count = int(decode_batch_header(data, 0).record_count)
         result = append_of_any_size(self.partition, released_batch(data, body.s_offset), self._turn)
         if result.error_code != errors.NONE:
