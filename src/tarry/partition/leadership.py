@@ -215,11 +215,13 @@ class Leadership:
         """Return whether another broker may lead it by now, so that this one answers nothing."""
         return not self._has_lease() and self.is_leader and not self.may_act()
 
+    def is_claimed(self) -> bool:
+        """Return whether the row names the life that this broker has now, if there are lives."""
+        epoch = self.door.broker_epoch
+        return epoch < 0 or epoch == self.leader_broker_epoch
+
     def _has_lease(self) -> bool:
-        door = self.door
-        if door.is_lease_over:
-            return False
-        return door.broker_epoch < 0 or door.broker_epoch == self.leader_broker_epoch
+        return not self.door.is_lease_over and self.is_claimed()
 
     def epoch_error(self, current_leader_epoch: int) -> int:
         """Return the error for a client that knows this leader epoch (KIP-320), or NONE.

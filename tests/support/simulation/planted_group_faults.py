@@ -272,7 +272,7 @@ GROUPS: Final[dict[Callable[[], None], int]] = {
     remove_members_for_the_brokers_own_absence: 9,
     forget_sessions_in_a_restart: 1,
     end_a_join_phase_with_the_first_who_rejoins: 1,
-    serve_the_groups_of_a_damaged_log: 20,
+    serve_the_groups_of_a_damaged_log: 36,
     take_commits_of_nobody_into_a_working_group: 2,
     count_the_age_of_offsets_from_their_commits: 86,
     tell_a_client_that_a_write_has_timed_out: 12,

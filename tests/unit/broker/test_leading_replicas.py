@@ -32,6 +32,8 @@ from tarry.protocol.messages.metadata import MetadataRequest, MetadataRequestTop
 from tarry.protocol.messages.produce import ProduceResponse
 
 LAG_MS = 30_000
+# The broker epoch of the leader's next life.
+NEW_LIFE = 21
 
 
 def codes(scene: LeaderScene) -> list[int]:
@@ -675,6 +677,46 @@ def test_who_rested_is_looked_at_when_the_leader_may_act_again() -> None:
     alive = len(moved.names)
 
     assert 0 < rested < turned_to < rested_again < alive
+
+
+def test_a_producer_that_waits_is_sent_away_by_a_leader_in_a_new_life() -> None:
+    """The lease of the new life does not cover a partition whose row names the life before."""
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    scene.has(SECOND, 0)
+    scene.operator.send_produce(a_batch(b"a"), topic="shared")
+    scene.member.epoch = NEW_LIFE
+    scene.pass_ms(TURNED_TO_MS)
+    early = codes(scene)
+    scene.pass_ms(REST_LOOK_MS + 1)
+
+    assert early == []
+    assert codes(scene) == [errors.NOT_LEADER_OR_FOLLOWER]
+
+
+@pytest.mark.parametrize("lease", [True, False])
+def test_a_turn_is_due_while_a_led_partition_is_not_claimed(lease: bool) -> None:
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    scene.member.epoch = NEW_LIFE
+    scene.is_alive = lease
+    scene.pass_ms(2 * LOOK_MS)
+    wait_ms = scene.broker.next_due_ms() - scene.hand.now_ms
+
+    assert wait_ms <= REST_LOOK_MS
+
+
+def test_a_partition_that_rested_is_looked_at_again_once_it_is_claimed() -> None:
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    scene.member.epoch = NEW_LIFE
+    scene.pass_ms(TURNED_TO_MS + REST_LOOK_MS)
+    before = scene.operator.produce(a_batch(b"a"), topic="shared", acks=1).error_code
+    moved = scene.hand.broker.parts.add(Moved())
+
+    scene.bring_row(broker_epoch=NEW_LIFE)
+    scene.hand.turn(after_ms=1)
+
+    after = scene.operator.produce(a_batch(b"a"), topic="shared", acks=1).error_code
+    assert (before, after) == (errors.NOT_LEADER_OR_FOLLOWER, errors.NONE)
+    assert "shared-0" in moved.names
 
 
 def test_a_turn_is_due_when_the_lease_is_over() -> None:

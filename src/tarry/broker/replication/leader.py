@@ -33,7 +33,7 @@ logger = logging.getLogger("tarry.replication")
 
 # So often partitions are looked at that have a replica out of sync.
 LOOK_MS: Final = 1_000
-# Interval between looks for partitions that have come to rest, while the lease is over.
+# Interval between looks for partitions that have come to rest, while some may.
 REST_LOOK_MS: Final = 100
 
 
@@ -80,6 +80,8 @@ class ReplicaLeader(Part):
         self._known = known
         # For how long by its own clock this broker still has its lease; 0 or less: it is over.
         self._lease_left_ms = lease_left_ms
+        # Led in the life before, and not claimed in this one: the lease does not cover them.
+        self._unclaimed: dict[Leadership, None] = {}
         # Partitions of which all that waits was sent away, with the time of the last fetch until
         # then: a later one may have let this broker act for a moment.  And the real time of the
         # next look for more of them.
@@ -115,12 +117,15 @@ class ReplicaLeader(Part):
         door = self.door
         door.is_lease_over = self._lease_left_ms() <= 0
         door.real_ms = self._turn.monotonic_ms()
-        door.broker_epoch = self._neighbours.own_epoch()
-        if not door.is_lease_over:
-            for leadership in self._resting:
-                self._look_again(leadership)
-            self._resting = {}
+        own_epoch = self._neighbours.own_epoch()
+        if door.broker_epoch != own_epoch:
+            door.broker_epoch = own_epoch
+            self._unclaimed = {each: None for each in self._led if not each.is_claimed()}
+            self._arm()
+        if not door.is_lease_over and not self._unclaimed:
             self._rest_look_ms = 0
+            if self._resting:
+                self._send_away()
         elif door.real_ms >= self._rest_look_ms:
             self._rest_look_ms = door.real_ms + REST_LOOK_MS
             self._send_away()
@@ -135,11 +140,17 @@ class ReplicaLeader(Part):
         followers = leadership.followers
         if followers is None:
             self._led.pop(leadership, None)
+            self._unclaimed.pop(leadership, None)
             self._unsettled.pop(leadership, None)
             for log in leadership.logs:
                 self._withheld.pop(log, None)
         else:
             self._led[leadership] = None
+            if leadership.is_claimed():
+                self._unclaimed.pop(leadership, None)
+            elif leadership not in self._unclaimed:
+                self._unclaimed[leadership] = None
+                self._arm()
             for log in leadership.logs:
                 log.begin_epoch()
             for broker_id in followers.take_row(
@@ -262,6 +273,7 @@ class ReplicaLeader(Part):
         if log.is_closed:
             self._withheld.pop(log, None)
             self._led.pop(leadership, None)
+            self._unclaimed.pop(leadership, None)
             self._unsettled.pop(leadership, None)
             self._again.pop(leadership, None)
             self._sessions.on_news(log)
@@ -440,23 +452,26 @@ class ReplicaLeader(Part):
     def _send_away(self) -> None:
         """Have all that waits look elsewhere where this broker may not act any more."""
         before, self._resting = self._resting, {}
-        for leadership in self._led:
+        for leadership in self._led if self.door.is_lease_over else self._unclaimed:
             if leadership.may_act():
-                if leadership in before:
-                    self._look_again(leadership)
                 continue
             followers = leadership.followers
             fetched_ms = -1 if followers is None else followers.last_fetch_real_ms()
             self._resting[leadership] = fetched_ms
             if before.get(leadership) != fetched_ms:
                 self._look_again(leadership)
+        for leadership in before:
+            if leadership not in self._resting:
+                self._look_again(leadership)
 
     def _arm(self) -> None:
-        """Look again in a while, at once when the lease is over, and when half of the lag is over,
-        which may be sooner."""
+        """Look again in a while, sooner where partitions may come to rest: when the lease is over,
+        and while one is not claimed; and when half of the lag is over."""
         now_ms = self._turn.now_ms
         left_ms = self._lease_left_ms()
         wait_ms = min(LOOK_MS, left_ms) if left_ms > 0 else REST_LOOK_MS
+        if self._unclaimed:
+            wait_ms = min(wait_ms, REST_LOOK_MS)
         if self._next_lag_ms > now_ms:
             wait_ms = min(wait_ms, self._next_lag_ms - now_ms)
         self._look.arm(wait_ms)
