@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +13,7 @@ from tarry.base import errors
 from tarry.base.doors import disconnected, received
 from tarry.base.limits import FLUSHED_LOGS_PER_ROUND_MAX, LONG_ANSWER_UNITS_PER_TURN
 from tarry.broker.apis.produce import LONG_PRODUCE_ELEMENTS
-from tarry.broker.apis.produce_steps import SHARE_PARTITIONS, UNITS_PER_APPEND
+from tarry.broker.apis.produce_steps import SHARE_BYTES, SHARE_PARTITIONS, UNITS_PER_APPEND
 from tarry.broker.delayed.long_answers import ROUND_UNITS
 from tarry.broker.delayed.produce import SHARES_WAITING_MAX
 from tarry.protocol import api_keys
@@ -23,6 +24,7 @@ from tarry.protocol.messages.produce import (
     TopicProduceData,
 )
 from tarry.simulation.by_hand import BrokerByHand
+from tarry.wire.compression import GZIP
 from tarry.wire.reader import window_of
 
 WIDE = "wide"
@@ -141,6 +143,20 @@ def test_a_partition_that_is_not_durable_in_time_is_answered_so() -> None:
         user.hand.turn(after_ms=400)
 
     assert {row.error_code for row in rows_of(user)} == {errors.REQUEST_TIMED_OUT}
+
+
+def test_a_produce_in_shares_is_answered_when_the_time_of_the_request_is_up() -> None:
+    """Not later for what is appended last, though many shares had to wait for the first ones."""
+    user = a_user()
+    user.client.send(api_keys.PRODUCE, VERSION, a_produce(timeout_ms=1_000))
+
+    for _ in range(12):
+        user.hand.turn(after_ms=100)
+    for _ in range(20):
+        user.hand.turn()
+
+    assert {row.error_code for row in rows_of(user)} == {errors.REQUEST_TIMED_OUT}
+    assert ends(user) == [1] * MANY
 
 
 @pytest.mark.parametrize("acks", [-1, 1])
@@ -318,6 +334,23 @@ def test_batches_that_are_made_anew_are_appended_in_shares_when_they_are_ready()
 
     assert {row.error_code for row in rows_of(user)} == {errors.NONE}
     assert values(user, LAST) == [b"many"]
+
+
+def test_a_share_has_so_many_bytes_of_batches_that_were_made_anew() -> None:
+    """A batch of some hundred bytes may become one of many KiB."""
+    user = User(BrokerByHand())
+    user.create(WIDE, MANY, compression_type="uncompressed")
+    size = SHARE_BYTES // 8
+    batch = a_batch(bytes(size), codec=GZIP)
+    user.client.send(api_keys.PRODUCE, VERSION, a_produce(batch=batch))
+
+    appended = [0]
+    while appended[-1] < MANY:
+        user.hand.turn(*user.hand.disk.complete_flushes(), after_ms=1)
+        appended.append(sum(ends(user)))
+
+    steps = [after - before for before, after in itertools.pairwise(appended)]
+    assert max(steps) * size <= 6 * SHARE_BYTES
 
 
 # --- Flushes.

@@ -148,13 +148,16 @@ class ProduceHandler:
                 self.produces.hints.add_to_produce(context, response)
             return response
         produced = Produced(context, request.acks, statuses, response, self.produces.hints)
-        self.wait_for(produced, request)
+        self.wait_for(produced, self.deadline_ms(request))
         return None
 
-    def wait_for(self, produced: Produced, request: ProduceRequest) -> None:
-        """Have what was appended in this turn answered when it counts, or when time is up."""
+    def deadline_ms(self, request: ProduceRequest) -> int:
+        """Return until when a produce that arrives in this turn may wait."""
         timeout_ms = UNACKNOWLEDGED_MS_MAX if request.acks == 0 else max(request.timeout_ms, 0)
-        deadline_ms = self.turn.now_ms + timeout_ms
+        return self.turn.now_ms + timeout_ms
+
+    def wait_for(self, produced: Produced, deadline_ms: int) -> None:
+        """Have what was appended in this turn answered when it counts, or when time is up."""
         self.produces.settle_after_write(DelayedProduce(deadline_ms, produced))
 
     def begin(self) -> None:

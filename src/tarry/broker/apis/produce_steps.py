@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tarry.base import errors
-from tarry.broker.apis.produce import NAMED_TWICE, UNACKNOWLEDGED_MS_MAX, ProduceHandler
+from tarry.broker.apis.produce import NAMED_TWICE, ProduceHandler
 from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
 from tarry.broker.delayed.produce import ProducedShare, ProduceInShares, ProduceStatus
 from tarry.broker.delayed.recompressions import RecompressedProduce
@@ -101,8 +101,7 @@ class LargeProduce(ProduceInShares):
         self._handler = handler
         self._named: dict[ReplicatedLog, None] = {}
         self._appends: Iterator[int] = iter(())
-        timeout_ms = UNACKNOWLEDGED_MS_MAX if request.acks == 0 else max(request.timeout_ms, 0)
-        self._deadline_ms = context.now_ms + timeout_ms
+        self._deadline_ms = handler.deadline_ms(request)
         self._refused_code: int = errors.NONE
 
     def begin(self, steps: Iterator[int]) -> Message | None:
@@ -178,7 +177,8 @@ class LargeProduce(ProduceInShares):
         size = 0
         for place in self._places():
             share.append(place)
-            records = place.asked.records
+            ready = made.get((place.topic_index, place.index))
+            records = place.asked.records if ready is None else ready.check.window
             size += records.size if isinstance(records, Window) else 0
             if len(share) == SHARE_PARTITIONS or size >= SHARE_BYTES:
                 yield self._append_share(share, made) + size // BYTES_PER_UNIT
@@ -204,7 +204,9 @@ class LargeProduce(ProduceInShares):
                 self._refused_code = status.answer.error_code
         if statuses and not self.context.connection.is_closed:
             handler = self._handler
-            handler.wait_for(ProducedShare(self, statuses, handler.produces.hints), self.request)
+            waiting = ProducedShare(self, statuses, handler.produces.hints)
+            # What is appended after the time of the request is answered in the next turn.
+            handler.wait_for(waiting, self._deadline_ms)
         return 1 + UNITS_PER_APPEND * len(statuses) + len(share) // REFUSALS_PER_UNIT
 
     def _append_one(self, place: BatchPlace, ready: Recompression | None) -> ProduceStatus:
