@@ -83,7 +83,8 @@ class FollowerSession:
         `directory_id`: with which the follower is registered.
         """
         told, wanted = self._told, self._wanted
-        if self.epoch == INITIAL_EPOCH:
+        is_full = self.epoch == INITIAL_EPOCH
+        if is_full:
             told.clear()
             self._forgotten.clear()
             self._changed = dict.fromkeys(wanted)
@@ -94,6 +95,9 @@ class FollowerSession:
             topic_id = key[0]
             position = wanted[key]
             told[key] = position
+            if is_full:
+                # Where the leader keeps no session the next full fetch names the others first.
+                wanted[key] = wanted.pop(key)
             topic = topics.get(topic_id)
             if topic is None:
                 topic = topics[topic_id] = FetchTopic(topic_id=topic_id)

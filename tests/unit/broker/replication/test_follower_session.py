@@ -73,6 +73,20 @@ def test_more_partitions_than_a_request_may_name_are_named_one_request_after_the
     assert [len(each) for each in forgotten] == [PARTITIONS_PER_FETCH_MAX] * 2 + [1, 0]
 
 
+def test_each_partition_has_its_turn_where_the_leader_keeps_no_session() -> None:
+    session = FollowerSession(1_000)
+    keys = [key_of(number.to_bytes(16, "big"), 0) for number in range(2 * PARTITIONS_PER_FETCH_MAX)]
+    for key in keys:
+        session.want(key, at(1))
+
+    named: list[LogKey] = []
+    for _ in range(2):
+        named += said(session)[0]
+        session.on_answered(0)
+
+    assert named == keys
+
+
 def test_a_request_that_had_no_room_for_all_asks_for_an_answer_at_once() -> None:
     """Else what the follower has of the others counted only after the leader's wait."""
     terms = ReplicaTerms(
