@@ -58,6 +58,7 @@ def test_a_planted_fault_is_found(name: str, found: dict[str, tuple[int, str]]) 
     seed, sentence = found[name]
 
     assert seed >= 1, (
-        "its seed is lost: `python -m tests.support.simulation.search --seeds 2000 NAME`"
+        sentence
+        or "its seed is lost: `python -m tests.support.simulation.search --seeds 2000 NAME`"
     )
     assert sentence

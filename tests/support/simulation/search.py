@@ -4,7 +4,8 @@ Run as a program: `search.py [--seeds N] WORKLOAD.NAME ..` prints, for each faul
 seed and the sentence about what is wrong; `-1` if neither the known seed nor one of the first N
 finds it (20 without `--seeds`).  The lines come in the order in which the searches end.  What only
 one seed of some hundreds finds is lost when the product's times change: then `--seeds 2000` finds
-it a new one.
+it a new one.  A fault that sets a name that the product does not have is told at once: since the
+product has changed it plants nothing.
 """
 
 from __future__ import annotations
@@ -58,6 +59,13 @@ def names() -> list[str]:
     return [f"{workload}.{plant.__name__}" for workload in PLANTED for plant in PLANTED[workload]]
 
 
+def _attributes() -> dict[type, set[str]]:
+    """Return the names in each class of the product that is loaded."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("tarry.")]
+    classes = [each for module in modules for each in vars(module).values()]
+    return {each: set(dir(each)) for each in classes if isinstance(each, type)}
+
+
 def search(name: str, seeds: int) -> str:
     """Plant a fault into this process; return the name, a seed that finds it, and its sentence.
 
@@ -68,7 +76,14 @@ def search(name: str, seeds: int) -> str:
     plant, known = next(
         (plant, seed) for plant, seed in PLANTED[workload].items() if plant.__name__ == fault
     )
+    before = _attributes()
     plant()
+    for owner, attributes in _attributes().items():
+        # A property may stand for an attribute of the instances.
+        for stray in attributes - before[owner]:
+            if isinstance(vars(owner).get(stray), property):
+                continue
+            return f"{name} -1 the product has no {owner.__name__}.{stray}"
     for seed in (known, *range(1, seeds + 1)):
         failure = run_seed(seed, workload=workload).failure
         if failure:
