@@ -1,18 +1,19 @@
 """Followers of a partition as its leader knows them: how much each has, since when, in which life.
 
-A leadership may stand over several logs.  Who is in sync is one question for all of them; how much
-a follower has of a log, and how far the log's records count, is one for each log.
+A leadership may have several logs.  A follower is in sync for all logs together.  Each log has its
+own high watermark, and a follower has its own end in each log.
 
-Rules, of the paper on clusters:
+Three rules:
 
-* H: the high watermark is the least *flushed* end over the applied isr, additions that were
-  proposed, and living replicas that are caught up and about to join; it rests while fewer are in
-  sync than the floor.
-* J: a replica may join if its end is not below the high watermark nor below the start of the
-  leader epoch: a new leader's high watermark may lag behind what was committed.  Nor may its log
-  begin before the leader's.  It has to hold for each log.
-* An end counts only if it was told in this leader epoch, in the broker's living epoch, by a fetch
-  that did not diverge.  Whoever calls `told` has seen to that.
+* H, the high watermark.  It is the least *flushed* end among the leader, the replicas in sync by
+  the row, the additions that the leader has proposed, and the living replicas that are caught up
+  and about to join.  It stays where it is while fewer replicas are in sync than the floor.
+* J, joining.  A replica may join if its end is neither below the high watermark nor below the start
+  of the leader epoch; the second condition is needed because a new leader's high watermark may be
+  lower than what was committed.  The replica's log must not begin before the leader's.  J has to
+  hold for each log.
+* An end counts only if a fetch has told it in this leader epoch and in the follower's present life,
+  and if the logs did not diverge.  The caller of `told` has checked that.
 """
 
 from __future__ import annotations
@@ -21,18 +22,22 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-# An end that was not told in this leader epoch.
+# The end of a follower that has told none in this leader epoch.
 NOT_TOLD: Final = -1
-# A leader whose lease may be over acts if every other replica in sync has fetched so recently.
+# A leader whose lease may be over still acts if each other replica in sync has fetched from it
+# within this time.
 TURNED_TO_MS: Final = 1_500
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FetchClock:
-    """Clock of a fetch session: a fetch says nothing of the partitions that have no news."""
+    """Time of a fetch session's last fetch.
+
+    A fetch does not name partitions without news, so this time counts for all of the session.
+    """
 
     def __init__(self) -> None:
-        # Attended time, and the real monotonic clock.
+        # The last fetch, in attended time and by the monotonic clock.
         self.fetched_ms = -1
         self.fetched_real_ms = -1
 
@@ -41,26 +46,28 @@ class LogCopy:
     """Copy of one log at a follower, as far as the follower has told of it."""
 
     def __init__(self, caught_up_ms: int) -> None:
-        # The life in which it told its end.
+        # Broker epoch of the follower's life in which it told `end`.
         self.broker_epoch = -1
-        # Everything below is on its disk.
+        # All records below this offset are on the follower's disk.
         self.end = NOT_TOLD
-        # open: the leader's side is told it with each fetch
+        # open: the leader's side sets it, from each fetch
         self.log_start = NOT_TOLD
-        # Attended time when it last had all that the leader had; -1: not in this leader epoch.
+        # Attended time at which the follower last had all that the leader had; -1 if it never had
+        # in this leader epoch.
         self.caught_up_ms = caught_up_ms
-        # The real monotonic clock of the last fetch that named the log.
+        # Time of the last fetch that named the log, by the monotonic clock.
         self.fetched_real_ms = -1
-        # Time of the last fetch that named the log, and the leader's end at that time.
+        # The same in attended time, and the leader's end at that time.
         self._asked_ms = -1
         self._asked_end = -1
-        # The session that keeps asking; it has nothing to be told while `has_news` is false.
+        # Clock of the fetch session that asks for the log.  While `has_news` is false, each fetch
+        # of the session means that the follower has all that the leader has.
         self.clock: FetchClock | None = None
-        # open: the session has put it on its list
+        # open: the session sets it when it lists the log for its next answer
         self.has_news = False
 
     def told(self, broker_epoch: int, end: int, leader_end: int, now_ms: int, real_ms: int) -> None:
-        """Take the end that a fetch tells, and whether it has all that the leader has."""
+        """Take the follower's end from a fetch, and note whether it has all that the leader has."""
         if broker_epoch != self.broker_epoch:
             self.broker_epoch = broker_epoch
             self._asked_end = -1
@@ -68,48 +75,48 @@ class LogCopy:
         if end >= leader_end:
             self.caught_up_ms = now_ms
         elif 0 <= self._asked_end <= end:
-            # All that the leader had when it asked the time before.
+            # The follower has all that the leader had at its fetch before this one.
             self.caught_up_ms = max(self.caught_up_ms, self._asked_ms)
         self._asked_ms = now_ms
         self._asked_end = leader_end
         self.fetched_real_ms = real_ms
 
     def ask_in(self, clock: FetchClock) -> None:
-        """Count what this session asks as asked for this log too.
+        """Let the fetches of this session count for this log.
 
-        In a new session a replica that is behind has something to be told, so that its first news
-        does not count it as caught up.
+        In a new session a replica that is behind has news at once.  Without that, the first news
+        would count it as caught up until then.
         """
         if self.clock is not clock:
             self.has_news = self.end < self._asked_end
         self.clock = clock
 
     def catch_up_anew(self) -> None:
-        """Count it as behind until it tells that it has everything: it is not in sync any more.
+        """Count the follower as behind until it tells its end anew: it has left the in-sync set.
 
-        One whose disk is full, or whose log is damaged, leaves by itself.  By what it told before
-        it would be held to be caught up, and be in sync again at once.
+        A follower whose disk is full, or whose log is damaged, leaves the set by itself.  What it
+        told before would count it as caught up, and it would be in sync again at once.
         """
         self.end = NOT_TOLD
         self.caught_up_ms = -1
         self._asked_end = -1
 
     def on_news(self) -> None:
-        """Note that there is something that it has not: it was caught up until its last fetch."""
+        """Note that the leader has something new: the follower was caught up until its last fetch."""
         clock = self.clock
         if clock is not None and not self.has_news:
             self.caught_up_ms = max(self.caught_up_ms, clock.fetched_ms)
         self.has_news = True
 
     def leave_session(self, clock: FetchClock) -> None:
-        """Count the session's fetches no more."""
+        """Let the fetches of this session no longer count for this log."""
         if self.clock is clock:
             self.on_news()
             self.fetched_real_ms = self.last_fetch_real_ms()
             self.clock = None
 
     def last_caught_up_ms(self) -> int:
-        """Return the attended time when it last had all that the leader had."""
+        """Return the attended time at which the follower last had all that the leader had."""
         clock = self.clock
         if clock is None or self.has_news:
             return self.caught_up_ms
@@ -123,7 +130,10 @@ class LogCopy:
         return max(self.fetched_real_ms, clock.fetched_real_ms)
 
     def is_caught_up(self, leader_end: int, now_ms: int, lag_ms_max: int) -> bool:
-        """Return whether it does not lag; as in Kafka who has everything lags never."""
+        """Return whether the follower does not lag.
+
+        As in Kafka, a follower that has everything does not lag, however long ago it fetched.
+        """
         if self.end == leader_end:
             return True
         caught_up_ms = self.last_caught_up_ms()
@@ -132,11 +142,8 @@ class LogCopy:
     def may_join(self, high_watermark: int, epoch_start: int, log_start: int) -> bool:
         """Return whether a replica with this copy may be in sync (J).
 
-        Who is caught up in this leader epoch has all from before it: `is_caught_up` goes by ends
-        that the leader had in it.  The rule holds without that, too.
-
-        Its log must not begin before the leader's: it may lead next, and records that somebody was
-        told are deleted would be there again.
+        The replica's log must not begin before the leader's.  The replica may lead next, and then
+        records would come back of which a client was told that they are deleted.
         """
         end = self.end
         if end == NOT_TOLD or end < high_watermark or end < epoch_start:
@@ -145,17 +152,17 @@ class LogCopy:
 
 
 class Follower:
-    """Replica that follows: a copy of each log of the leadership."""
+    """Follower with its copy of each log of the leadership."""
 
     def __init__(self, broker_id: int, caught_up_ms: int, log_count: int) -> None:
         self.broker_id = broker_id
         self.copies = [LogCopy(caught_up_ms) for _ in range(log_count)]
-        # Whether the follower has lost records of any log that it had reported as on its disk.
-        # open: the leader's side hears of lives
+        # True if the follower has lost records of any log that it had told as on its disk.
+        # open: the leader's side sets it, when a fetch shows the loss
         self.is_lost = False
 
     def has_told_in(self, broker_epoch: int) -> bool:
-        """Return whether it has told the end of each log in this life."""
+        """Return whether the follower has told the end of each log in the life of this epoch."""
         return all(copy.broker_epoch == broker_epoch for copy in self.copies)
 
     def last_fetch_real_ms(self) -> int:
@@ -167,27 +174,29 @@ class Follower:
 
 
 class Followers:
-    """Followers of one leader in one leader epoch, with copies of so many logs."""
+    """The followers of one leader in one leader epoch.  `log_count`: logs of the leadership."""
 
     def __init__(self, own_id: int, log_count: int) -> None:
         self.own_id = own_id
         self.log_count = log_count
         self.by_id: dict[int, Follower] = {}
-        # Followers whose ends count for the high watermarks, without the leader.
+        # Broker ids whose ends count for the high watermarks.  The leader's own is not among them.
         self.counted: list[int] = []
-        # Additions proposed, by the partition epoch of the row that they were to follow.  The deed
-        # of one that is unknown may come as long as the row has not moved on.
+        # By broker id: the partition epoch of the row on which the leader proposed to add the
+        # follower to the in-sync set.  While the row has that epoch the addition may still come,
+        # also where its outcome is unknown.
         self.proposed: dict[int, int] = {}
-        # Who is in sync by the last row.
+        # Broker ids in sync by the last row.
         self._isr: list[int] = []
-        # How many live and are in sync and caught up, the leader among them.
-        # open: the leader's side knows which followers live
+        # Number of replicas that are in sync, living and caught up, the leader included.
+        # open: the leader's side sets it, which knows the lives
         self.in_sync = 1
-        # Whose logs must have begun later before deleted records count as deleted.
+        # Broker ids of replicas that may lead next.  Deleted records count as deleted once the logs
+        # of all of these begin behind them.
         self.keepers: list[int] = []
 
     def add_log(self) -> None:
-        """Add a log; a follower that was caught up has the allowed lag to report its end."""
+        """Add a log.  A follower that was caught up has the allowed lag as its time to tell its end."""
         self.log_count += 1
         for follower in self.by_id.values():
             follower.copies.append(LogCopy(follower.copies[0].last_caught_up_ms()))
@@ -195,8 +204,10 @@ class Followers:
     def take_row(
         self, replicas: list[int], isr: list[int], partition_epoch: int, now_ms: int
     ) -> list[int]:
-        """Follow the partition's row.  Who is in sync has a lag's time to say so.  Return who is
-        out of sync from now on: what it told counts no more.
+        """Take the partition's row; return the broker ids that leave the in-sync set by it.
+
+        A new follower in sync has the allowed lag as its time to tell its end.  What a follower that
+        leaves the set has told no longer counts.
         """
         put_out: list[int] = []
         by_id: dict[int, Follower] = {}
@@ -226,15 +237,16 @@ class Followers:
         return None if follower is None else follower.copies[which]
 
     def count_at_least(self, isr: list[int]) -> None:
-        """Count these too from now on, until `recount` says who does."""
+        """Let the ends of these broker ids count too, until the next `recount`."""
         for broker_id in isr:
             if broker_id != self.own_id and broker_id not in self.counted:
                 self.counted.append(broker_id)
 
     def recount(self, isr: list[int], living: dict[int, int], joining: list[int]) -> bool:
-        """Take whose ends count: in sync, proposed, or about to join; `living`: their epochs.
+        """Say whose ends count: the replicas in sync, proposed, or about to join (`joining`).
 
-        Return whether others may lead next than before.
+        `living`: the broker epoch of each living follower.  Return whether the set of replicas that
+        may lead next has changed.
         """
         counted = dict.fromkeys(isr)
         counted.update(dict.fromkeys(self.proposed))

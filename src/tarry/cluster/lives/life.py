@@ -1,11 +1,13 @@
-"""The life of a broker in a cluster: a key of a lease that the broker keeps alive.
+"""The life of a broker in a cluster: a key in etcd, under a lease that the broker renews.
 
-A life begins when the key is made and its *broker epoch* is the revision of that; it ends with the
-lease.  Whether it has ended is etcd's to say.  From `expires_ms` on, before etcd may end it, the
-broker does nothing that needs a life: others may have buried it.  If etcd was away and has kept the
-lease, the same life goes on.
+A life begins when etcd makes the key.  The revision of etcd at that moment is the *broker epoch* of
+the life.  The life ends when etcd ends the lease.
 
-The loop itself renews the lease: a loop that hangs loses it.
+Only etcd knows whether a lease has ended.  The broker stops all work that needs a life at
+`expires_ms`, which is earlier than etcd can end the lease: later, other brokers may have taken over
+its partitions.  If etcd was unreachable and has kept the lease, the same life goes on.
+
+The broker's event loop renews the lease, so a broker whose loop hangs loses its life.
 """
 
 from __future__ import annotations
@@ -38,10 +40,10 @@ from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.cluster")
 
-# Pause before a step is tried again that etcd has refused or not answered.
+# Pause before a step is tried again after etcd has refused it or has not answered.
 RETRY_MS: Final = 250
-# Part of the time to live that a broker gives away, at least so many ms: for answers on their way
-# and for clocks that differ.
+# The broker stops before its lease ends, by a fifth of the time to live and at least one second: an
+# answer of etcd takes time, and the clocks of broker and etcd run at different speeds.
 MARGIN_MS_MIN: Final = 1_000
 MARGIN_PART: Final = 5
 
@@ -49,11 +51,11 @@ NO_EPOCH: Final = -1
 
 
 class Life:
-    """The lives of this broker, one after the other.  `begin` starts; `on_answer` takes answers.
+    """The lives of this broker, one after the other.
 
-    `registration` is written
-    with the first key; `directory_id`, if it is given, is that of another disk than the registered
-    one.
+    `begin` asks etcd for the first life.  `on_answer` takes etcd's answers.  The row `registration`
+    is written together with the first key.  `directory_id` is the id of the disk that the broker
+    runs on; it is given only if another disk is registered.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class Life:
         self._known = known
         self._broker_id = broker_id
         self._registration = registration
-        # That of the disk on which this broker runs, registered or not.
+        # Id of the disk on which this broker runs, whether that disk is registered or not.
         self._directory_id = directory_id or registration.directory_id
         self._turn = turn
         self._ttl_ms = ttl_ms
@@ -81,39 +83,40 @@ class Life:
         self._on_change: Callable[[], None] = _tell_nobody
         self._key = known.keys.life(broker_id)
         self._phase = STARTING
-        # The phase that the key holds.
+        # Phase of the broker as the key in etcd says it.
         self._stored_phase = ""
-        # The key could not be written: the lease is renewed before that is tried again.
+        # True if the key could not be written.  The lease is renewed before the next try.
         self._has_put_failed = False
-        # The call that is under way writes the key.
+        # True while the call under way writes the key.
         self._is_putting = False
         self._lease_id = 0
         # Revision in which this life's key was made.
         self.broker_epoch = NO_EPOCH
-        # The life that was lost last: its key is gone, though the watch may not have told.
+        # Broker epoch of the life that was lost last.  Its key is gone from etcd; the watch may not
+        # have told this broker yet.
         self._lost_epoch = NO_EPOCH
         self.has_lived = False
-        # On the monotonic clock; nothing is done in this life from then on.
+        # Time of the monotonic clock from which on this broker does nothing in this life.
         self.expires_ms = 0
-        # Why there is no life yet, for whoever waits for it; "" if there is.
+        # Sentence that tells a user why this broker has no life; "" if it has one.
         self.obstacle = "the lease was not granted yet"
         self._call_id = 0
-        # The revocation by which this life was ended, until etcd has answered.
+        # Call that revokes the lease when the broker stops; 0 once etcd has answered.
         self._revoke_id = 0
         self._sent_ms = 0
-        # So long an answer is waited for: longer after one that did not come, since etcd may be
-        # slow, and an answer counts as long as the lease that it speaks of.
+        # How long this broker waits for an answer of etcd.  After an answer that did not come it
+        # waits longer, because etcd may be slow.
         self._patience_ms = renew_ms
         self._alarm = Alarm(timer, turn, self.on_time)
 
     @property
     def is_alive(self) -> bool:
-        """True while this broker may act in its life."""
+        """True while this broker may do what needs a life."""
         return self.left_ms > 0
 
     @property
     def left_ms(self) -> int:
-        """Time for which this broker may act in its life; 0 or less: it may not."""
+        """Time for which this broker may still do what needs a life; 0 or less if it may not."""
         return self.expires_ms - self._turn.monotonic_ms() if self.broker_epoch >= 0 else 0
 
     def begin(self, on_change: Callable[[], None]) -> None:
@@ -122,50 +125,51 @@ class Life:
         self._step()
 
     def set_phase(self, phase: str) -> None:
-        """Have others see this phase; stored as soon as possible."""
+        """Write this phase into the key as soon as possible, for the other brokers to see."""
         self._phase = phase
         if self.broker_epoch >= 0 and not self._call_id:
             self._step()
 
     def register_disk(self) -> None:
-        """Have the disk of this broker registered, as soon as possible: nobody counts on what is on
-        the one before any more.
+        """Register the disk of this broker as soon as possible.
+
+        Call it when no partition depends any more on what the disk before it holds.
         """
         self._registration = replace(self._registration, directory_id=self._directory_id)
         if self.broker_epoch >= 0 and not self._call_id and not self._is_stored():
             self._step()
 
     def on_key_gone(self) -> None:
-        """Begin another life: the watch tells that the key of this one is gone."""
+        """Begin another life, because the watch has told that the key of this life is gone."""
         if self.broker_epoch >= 0:
             self._drop_call()
             self._end("the key of this life is gone")
             self._step()
 
     def leave(self) -> None:
-        """End this life: the broker stops, and others need not wait for its lease."""
+        """End this life, because the broker stops.  Other brokers need not wait for its lease."""
         self._alarm.cancel()
         if self._lease_id:
             self._revoke_id = self._etcd.begin_revoke(self._lease_id)
             self._lease_id = 0
         self.broker_epoch = NO_EPOCH
-        # An answer that is still to come changes nothing.
+        # An answer that comes later is ignored.
         self._call_id = 0
 
     @property
     def has_left(self) -> bool:
-        """True once etcd knows that this life is over, or cannot be told.
+        """True once etcd has answered that the lease is revoked, or the call has failed.
 
-        A request whose link ends may not be carried out.
+        Wait for it before the link to etcd is closed: etcd may drop a request whose link ends.
         """
         return not self._revoke_id
 
     def on_time(self) -> None:
-        """Go on: the time of the next step has come, or that of an answer is over."""
+        """Take the next step: its time has come, or an answer has not come in time."""
         if self._call_id:
             patience_ms_max = self._ttl_ms - _margin_ms(self._ttl_ms)
             if self.broker_epoch >= 0:
-                # Another member of etcd may answer, and the lease goes on meanwhile.
+                # The lease runs meanwhile, so another member of etcd is asked soon.
                 patience_ms_max = min(patience_ms_max, 2 * self._renew_ms)
             self._patience_ms = max(min(2 * self._patience_ms, patience_ms_max), self._renew_ms)
         self._drop_call()
@@ -174,7 +178,7 @@ class Life:
     # --- Steps.
 
     def _step(self) -> None:
-        """Take the next step towards a life, or to keep it."""
+        """Take the next step to get a life, or to keep the one there is."""
         if self.broker_epoch >= 0:
             self._keep()
         elif fault := self._level_fault():
@@ -190,15 +194,15 @@ class Life:
     def _level_fault(self) -> str:
         """Return why this broker may not register; "" if it may, or is registered.
 
-        A level comes into force only while every registered broker knows it.
+        etcd puts a feature level in force only while every registered broker knows that level.
         """
         if self._is_registered():
             return ""
         return why_not_known(self._known.feature_levels(), self._registration.levels)
 
     def _is_stored(self) -> bool:
-        # One that cannot be had was put by somebody else, perhaps without the lease: then it would
-        # outlive this broker, and nobody would claim what it leads.
+        # A damaged key was written by somebody else, perhaps without the lease.  Such a key would
+        # stay when this broker is gone, and nobody would claim the partitions that it led.
         is_sound = not self._known.fault(self._key)
         return is_sound and self._stored_phase == self._phase and self._is_registered()
 
@@ -210,8 +214,8 @@ class Life:
         if self._has_put_failed or self._is_stored():
             self._call(self._etcd.begin_renew(self._lease_id))
         elif fault := self._level_fault():
-            # Somebody has taken the registration away, and a level came into force that this
-            # release does not know: it cannot read what the others write.
+            # Somebody has removed the registration, and then a feature level came into force that
+            # this release does not know.  It cannot read what the other brokers write.
             lease_id = self._lease_id
             self._end(fault)
             self._call(self._etcd.begin_revoke(lease_id))
@@ -219,10 +223,11 @@ class Life:
             self._put_key([Compare(self._key, "create", self.broker_epoch)])
 
     def _make_room(self) -> None:
-        """Ask for a lease; a life of this broker before this one is ended first.
+        """Ask for a lease.  If an earlier life of this broker is still in etcd, end that one first.
 
-        The broker holds the lock of its directory: a life with the same directory is its own, from
-        before a restart.  Another directory is another broker with this id.
+        This broker holds the lock of its log directory.  So a life with the same directory is its
+        own, from before a restart.  A life with another directory is another broker's that was
+        given the same id.
         """
         other = self._known.get(self._key)
         if other is None or self._known.life_epoch(self._broker_id) == self._lost_epoch:
@@ -239,8 +244,8 @@ class Life:
         registration = self._known.keys.broker(self._broker_id)
         row = LifeRow(ROW_FORMAT, self._directory_id, self._lease_id, self._phase)
         operations: list[Operation] = [Put(self._key, encode_row(row), self._lease_id)]
-        # Each life writes it: who decides that this broker may be unregistered is told of one that
-        # began since, also if it is over again.
+        # Each life writes the registration.  So a broker that decides to unregister this one sees
+        # by its revision that a life has begun since, even if that life is over.
         if self.broker_epoch < 0 or not self._is_registered():
             revision = self._known.mod_revision(registration)
             features = self._known.keys.of_kind("features")
@@ -248,8 +253,8 @@ class Life:
             compares = [
                 *compares,
                 Compare(registration, "mod", revision),
-                # The registration rests on the levels in force: this release may not know a newer
-                # level.
+                # This broker may register only if it knows each feature level in force, and these
+                # may have changed since it looked.
                 Compare(features, "newest", in_force),
             ]
             operations.append(Put(registration, encode_row(self._registration)))
@@ -258,14 +263,17 @@ class Life:
         self._is_putting = True
 
     def _drop_call(self) -> None:
-        """Give up a call whose answer did not come, or means nothing any more."""
+        """Give up the call under way: its answer did not come in time, or no longer matters."""
         if self._call_id:
             call_id, self._call_id = self._call_id, 0
             self._etcd.cancel(call_id)
             self._forget_put()
 
     def _forget_put(self) -> None:
-        """Have the key written once more if whether it was is not known: it is the same then."""
+        """Write the key again if nobody knows whether etcd has written it.
+
+        A second write of the same key does no harm.
+        """
         if self._is_putting:
             self._stored_phase = ""
             self._has_put_failed = self.broker_epoch >= 0
@@ -279,7 +287,7 @@ class Life:
     # --- Answers.
 
     def on_answer(self, answer: EtcdAnswer) -> None:
-        """Take the answer to a call of this life; the answers to other calls are passed over."""
+        """Take the answer to the call under way; ignore answers to other calls."""
         if answer.call_id == self._revoke_id:
             self._revoke_id = 0
             return
@@ -301,7 +309,7 @@ class Life:
                 self._end("etcd has ended the lease")
                 self._step()
             case LeaseRevoked():
-                # The watch tells when the key is gone.
+                # The lease of an earlier life: the watch will tell that its key is gone.
                 self._alarm.arm(RETRY_MS)
             case TransactionEnded():
                 self._on_put(answer)
@@ -320,12 +328,14 @@ class Life:
                 NO_EPOCH,
                 self.broker_epoch,
             ):
-                # The registration was changed by others, or the key is gone: the watch will tell.
+                # Somebody has changed the registration, or the key is gone.  The watch will tell
+                # which of the two.
                 self._alarm.arm(RETRY_MS)
                 return
             if self.broker_epoch >= 0:
                 self._end("the key of this life is gone")
-            # Else the key is there: from an unknown deed of this lease, or of another broker.
+            # Without a life the refusal means that the key exists: this lease has written it in a
+            # call whose answer was lost, or another broker has written it.
             self._abandon_lease()
         elif self.broker_epoch < 0:
             self.broker_epoch = answer.revision
@@ -337,7 +347,7 @@ class Life:
             self._alarm.arm(self._renew_ms)
 
     def _abandon_lease(self) -> None:
-        """Begin with a new lease; the watch tells what is in the way."""
+        """Ask for a new lease after a pause; by then the watch has told what is in the way."""
         self._lease_id = 0
         self._alarm.arm(RETRY_MS)
 
@@ -349,7 +359,7 @@ class Life:
         self._alarm.arm(RETRY_MS)
 
     def _end(self, reason: str) -> None:
-        """Count the life as over; the next one begins with a new lease."""
+        """Count the life as over.  The next life begins with a new lease."""
         self._lost_epoch = self.broker_epoch
         self.broker_epoch = NO_EPOCH
         self.obstacle = reason
@@ -365,7 +375,7 @@ def _margin_ms(ttl_ms: int) -> int:
 
 
 def why_taken(known: KnownRows, broker_id: int) -> str:
-    """Return why a broker cannot live that has not the directory of the life under its id."""
+    """Return a sentence for a broker whose id is taken by a life with another directory."""
     fault = known.fault(known.keys.life(broker_id))
     if fault:
         return (
@@ -379,4 +389,4 @@ def why_taken(known: KnownRows, broker_id: int) -> str:
 
 
 def _tell_nobody() -> None:
-    """Tell nobody: no one has asked to hear of lives yet."""
+    """Do nothing: `begin`, which says who is told, was not called yet."""

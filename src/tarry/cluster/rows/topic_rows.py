@@ -215,6 +215,7 @@ class TopicRows:
         return [row.still() for row in rows]
 
     def forget(self, id_text: str, topic: TopicRow, records: list[MetadataRecord]) -> None:
+        """Remove a topic and its partitions; add to `records` what that means for a broker."""
         topic_id = topic_id_of(id_text)
         self._keys_by_name.pop(collision_key(topic.name), None)
         self._freezing.pop(id_text, None)
