@@ -102,7 +102,7 @@ class LogCopy:
         self._asked_end = -1
 
     def on_news(self) -> None:
-        """Note that the leader has something new: the follower was caught up until its last fetch."""
+        """Note news at the leader: the follower was caught up until its last fetch."""
         clock = self.clock
         if clock is not None and not self.has_news:
             self.caught_up_ms = max(self.caught_up_ms, clock.fetched_ms)
@@ -196,7 +196,7 @@ class Followers:
         self.keepers: list[int] = []
 
     def add_log(self) -> None:
-        """Add a log.  A follower that was caught up has the allowed lag as its time to tell its end."""
+        """Add a log.  A follower that was caught up has the allowed lag to tell its end of it."""
         self.log_count += 1
         for follower in self.by_id.values():
             follower.copies.append(LogCopy(follower.copies[0].last_caught_up_ms()))
@@ -206,8 +206,8 @@ class Followers:
     ) -> list[int]:
         """Take the partition's row; return the broker ids that leave the in-sync set by it.
 
-        A new follower in sync has the allowed lag as its time to tell its end.  What a follower that
-        leaves the set has told no longer counts.
+        A new follower in sync has the allowed lag to tell its end.  What a follower has told no
+        longer counts once it leaves the set.
         """
         put_out: list[int] = []
         by_id: dict[int, Follower] = {}
