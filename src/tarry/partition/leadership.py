@@ -22,22 +22,23 @@ if TYPE_CHECKING:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LeaderDoor:
-    """Door of the partitions that a broker leads: the lease, and who hears of what is written.
+    """Door of the partitions that a broker leads: its lease, and a call after each write.
 
-    `is_lease_over`: by its own clock this broker may have been declared dead.  The lease is that
-    of the life `broker_epoch`; what was led in the life before is not claimed anew yet.
+    `is_lease_over`: by this broker's clock etcd may have ended the lease, so that the other brokers
+    may count this one as dead.  The lease belongs to the life `broker_epoch`.  It does not cover a
+    partition whose row names an earlier life of this broker.
     """
 
     def __init__(self) -> None:
-        # open: the leader's side looks at the clock once a turn
+        # open: the leader's side sets it once a turn, from the clock
         self.is_lease_over = False
-        # open: the leader's side knows the life; -1: there are no lives
+        # open: the leader's side sets it once a turn; -1 where brokers have no lives
         self.broker_epoch: int = -1
-        # open: the real monotonic clock, once a turn
+        # open: the leader's side sets it once a turn, from the monotonic clock
         self.real_ms = 0
 
     def on_written(self, log: ReplicatedLog) -> None:
-        """Hear that there is more to be copied."""
+        """Take note that this log has more for its followers to copy."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -58,11 +59,11 @@ class BatchWishes:
 class ParkingDoor:
     """Door of a partition with scheduled records: what waits, and in the companion log.
 
-    A batch that waits is parked there, behind a note of when it is due.
+    A batch that waits is parked in the companion log, behind a note that says when it is due.
     """
 
     def wishes_in(self, header: BatchHeader, content: bytes) -> BatchWishes:
-        """Begin to read the headers of a batch's records, which are `content`."""
+        """Begin to read the headers of a batch's records; `content`: the records, uncompressed."""
         raise NotImplementedError
 
     def note_for(self, check: BatchCheck, wishes: BatchWishes | None, now_wall_ms: int) -> bytes:
@@ -81,21 +82,23 @@ class ParkingDoor:
         raise NotImplementedError
 
     def covered_offset(self) -> int:
-        """Return up to which offset of the partition it is noted, for good, what was released.
+        """Return the offset below which all releases are noted durably in the companion log.
 
-        What lies behind it must stay: a start finds there which batches do not wait any more.
+        Records from that offset on must stay in the partition: a start finds among them which
+        parked batches were released already.
         """
         raise NotImplementedError
 
 
-# Of a broker that has no lease and so none that ends.
+# Door of a broker without a lease: no lease of it ends.
 NO_DOOR: Final = LeaderDoor()
 
 
 class Leadership:
-    """Leadership of a partition that has a replica on this broker, led here (`is_leader`) or not.
+    """Role of this broker for a partition of which it has a replica: leader (`is_leader`) or not.
 
-    `gone_code` is what whoever waits here is told once the partition is not led here any more.
+    `gone_code` is NONE while this broker leads.  Else it is the error code for requests that wait
+    for the partition.
     """
 
     def __init__(self, topic: str, topic_id: bytes, index: int, own_id: int) -> None:
@@ -103,32 +106,33 @@ class Leadership:
         self.topic_id = topic_id
         self.index = index
         self.own_id = own_id
-        # Logs in the order of their numbers; the first one has the records.
+        # Logs in the order of their numbers.  The first one has the partition's records.
         self.logs: list[ReplicatedLog] = []
-        # The partition's row as this broker knows it; what requests ask for stands below too.
+        # The partition's row as this broker knows it.  Fields that requests need often stand below
+        # as well.
         self.row: PartitionRow = NOWHERE
-        # The row names this broker, in the life that it is in.
+        # True if the row names this broker, in its present life.
         self.is_leader = False
         self.is_closed = False
         self.gone_code: int = errors.NOT_LEADER_OR_FOLLOWER
         self.leader_id = -1
         self.leader_epoch = 0
-        # The life of the leader in which it leads.
+        # Broker epoch of the life in which the leader leads.
         self.leader_broker_epoch = -1
-        # The epoch since which the same leader leads in the same life, with nobody in between.
+        # Leader epoch since which the same process leads, without another leader in between.
         self.led_since = 0
         self.replicas: list[int] = []
         self.isr: list[int] = []
-        # What this leader knows of those that follow; None while there is nobody else, or while
-        # this broker does not lead.
+        # What this leader knows of its followers; None if there are none, or if this broker does
+        # not lead.
         self.followers: Followers | None = None
         self.door: LeaderDoor = NO_DOOR
-        # None: no record of the partition has ever waited.
-        # open: scheduling knows what waits
+        # None if no record of the partition has ever waited for its time.
+        # open: scheduling sets it
         self.parking: ParkingDoor | None = None
 
     def add(self, log: ReplicatedLog) -> None:
-        """Add a log, which takes the present role."""
+        """Add a log to those of the partition; it has the same leader and followers."""
         assert log.which == len(self.logs)
         self.logs.append(log)
         if self.followers is not None:
@@ -161,7 +165,7 @@ class Leadership:
             self.followers = None
             self._start_epoch(is_new=False)
         elif is_new or self.followers is None:
-            # What followers told another leader, or this one in an earlier epoch, is not true now.
+            # What followers told another leader, or this one in an earlier epoch, may be wrong now.
             self._start_epoch(is_new=is_new)
             self.followers = Followers(self.own_id, len(self.logs))
         if self.followers is not None:
@@ -171,13 +175,15 @@ class Leadership:
 
     def _start_epoch(self, *, is_new: bool) -> None:
         for log in self.logs:
-            # Who led alone until now knows its high watermark exactly.
+            # A leader without followers knows its high watermark exactly, so its epoch needs no
+            # start.
             log.epoch_start = log.log.log_end_offset if is_new else 0
 
     def _goes_on(self, row: PartitionRow) -> bool:
         """Return whether nobody else can have led between the row before and this one.
 
-        In another life too: each leader has an epoch of its own, and this process has lost nothing.
+        The broker's life may have changed in between: each new leader gets the next leader epoch,
+        so a gap in the epochs would show another leader, and this process has lost nothing.
         """
         return (
             self.is_leader
@@ -199,9 +205,10 @@ class Leadership:
     def may_act(self) -> bool:
         """Return whether this leader may append, serve consumers and coordinate groups now.
 
-        It may while its lease lasts by its own clock, or its followers have just turned to it, or
-        it is in sync alone.  Else another one may lead already: also one whose addition was asked
-        for, as long as nobody knows what became of that.
+        It may in three cases: its lease lasts by its own clock; or all other replicas in sync have
+        fetched from it just now; or it is the only replica in sync.  Otherwise another replica may
+        lead already.  A replica whose addition to the in-sync set was proposed may lead too, while
+        the outcome of the proposal is unknown.
         """
         if not self.is_leader:
             return False
@@ -212,11 +219,11 @@ class Leadership:
         return len(isr) == 1 or followers.have_turned_to_us(isr, self.door.real_ms)
 
     def rests(self) -> bool:
-        """Return whether another broker may lead it by now, so that this one answers nothing."""
+        """Return whether this leader must not act, because another broker may lead by now."""
         return not self._has_lease() and self.is_leader and not self.may_act()
 
     def is_claimed(self) -> bool:
-        """Return whether the row names the life that this broker has now, if there are lives."""
+        """Return whether the row names this broker's present life, or brokers have no lives."""
         epoch = self.door.broker_epoch
         return epoch < 0 or epoch == self.leader_broker_epoch
 
@@ -224,9 +231,9 @@ class Leadership:
         return not self.door.is_lease_over and self.is_claimed()
 
     def epoch_error(self, current_leader_epoch: int) -> int:
-        """Return the error for a client that knows this leader epoch (KIP-320), or NONE.
+        """Return the error code for a client that names this leader epoch (KIP-320), or NONE.
 
-        Below 0 the client knows none.
+        A negative epoch means that the client knows none.
         """
         if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
             return errors.NONE
@@ -239,22 +246,22 @@ class Leadership:
     def floor(self) -> int:
         """Return how many replicas must be in sync for records to count.
 
-        A partition with fewer replicas than min.insync.replicas needs all that it has, as in
-        Kafka; else nothing could ever be produced to it.
+        A partition with fewer replicas than min.insync.replicas needs all of them in sync, as in
+        Kafka.  Otherwise nothing could ever be produced to it.
         """
         return min(self.logs[0].config.min_insync_replicas, len(self.replicas))
 
     def is_under_min_isr(self) -> bool:
         """Return true if a produce with acks=all must be refused.
 
-        Where others follow, those in sync count that live and are caught up.
+        If the partition has followers, a replica in sync counts only if it lives and is caught up.
         """
         followers = self.followers
         in_sync = len(self.isr) if followers is None else followers.in_sync
         return in_sync < self.floor()
 
     def is_caught_up(self, follower: Follower, now_ms: int, lag_ms_max: int) -> bool:
-        """Return whether a follower does not lag in any log."""
+        """Return whether a follower is caught up in each log."""
         for log in self.logs:
             copy = follower.copies[log.which]
             if not copy.is_caught_up(log.log.written_end_offset, now_ms, lag_ms_max):
@@ -262,7 +269,7 @@ class Leadership:
         return True
 
     def may_join(self, follower: Follower) -> bool:
-        """Return whether a follower may be in sync (J), in every log."""
+        """Return whether a follower may join those in sync: rule J of `followers`, in each log."""
         for log in self.logs:
             copy = follower.copies[log.which]
             if not copy.may_join(log.high_watermark, log.epoch_start, log.log.log_start_offset):
@@ -270,5 +277,5 @@ class Leadership:
         return True
 
     def has_flaw(self) -> bool:
-        """Return whether any log here is damaged."""
+        """Return whether any log of the partition is damaged on this broker."""
         return any(log.log.flaw_offset >= 0 for log in self.logs)
