@@ -282,10 +282,10 @@ class ReplicatedLog(LogOwner):
         """Return below which offset records may be deleted or compacted.
 
         It is the high watermark, or less while only the records say which scheduled ones do not
-        wait any more.
+        wait any more.  That the leader knows, whose start followers take.
         """
         leadership = self.leadership
-        if len(leadership.logs) == 1:
+        if len(leadership.logs) == 1 or not leadership.is_leader:
             return self.high_watermark
         parking = leadership.parking
         if self.which != RECORDS or parking is None:

@@ -19,7 +19,7 @@ from tarry.broker.reads import reader_of, refusal
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics, missing_code
 from tarry.partition.reader import LogReader
-from tarry.partition.replicated_log import ReplicatedLog
+from tarry.partition.replicated_log import ReplicatedLog, key_of
 from tarry.partition.topic import HostedTopic
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_offsets import (
@@ -75,7 +75,9 @@ def _steps(answer: LongAnswer, topics: Topics, request: ListOffsetsRequest) -> I
             found.timestamp = -1
             found.offset = -1
             found.leader_epoch = -1
-            is_search = _answer(topics.get(name), each, found, reader, answer.api_version)
+            led = _led(topics.get(name), index, is_replica=request.replica_id >= 0)
+            missing = missing_code(topics.get(name), index)
+            is_search = _answer(led, missing, each, found, reader, answer.api_version)
             if answer.api_version < VERSION_OF_LEADER_EPOCHS:
                 found.leader_epoch = -1
             answer.add(found)
@@ -93,20 +95,29 @@ def _asked(topics: list[ListOffsetsTopic]) -> Generator[int, None, Asked]:
     return asked
 
 
+def _led(hosted: HostedTopic | None, index: int, *, is_replica: bool) -> ReplicatedLog | None:
+    """Return the log that is asked about, if it is led here; companion logs are for replicas."""
+    if hosted is None:
+        return None
+    if index >= 0 or not is_replica:
+        return hosted.partition(index)
+    _topic_id, index, which = key_of(hosted.topic_id, index)
+    return None if hosted.partition(index) is None else hosted.log(index, which)
+
+
 def _answer(
-    hosted: HostedTopic | None,
+    partition: ReplicatedLog | None,
+    missing: int,
     asked: ListOffsetsPartition | None,
     answer: ListOffsetsPartitionResponse,
     reader: LogReader,
     api_version: int,
 ) -> bool:
     """Answer a partition; return whether that took a search by time."""
-    index = answer.partition_index
-    partition = hosted.partition(index) if hosted is not None else None
     if asked is None:
         answer.error_code = errors.INVALID_REQUEST
     elif partition is None:
-        answer.error_code = missing_code(hosted, index)
+        answer.error_code = missing
     else:
         return _look_up(partition, asked, answer, reader, api_version)
     return False

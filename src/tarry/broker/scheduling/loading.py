@@ -131,7 +131,10 @@ class ScheduleLoad:
         self._rebuild = Rebuild()
         log = companion.log
         self._start_offset: int = log.log_start_offset
-        self._bodies = _Reading(log, self._start_offset, log.end_position(), checks_crc=False)
+        end = log.end_position()
+        # What is parked from here on is not read.
+        self.s_end_offset: int = end.offset
+        self._bodies = _Reading(log, self._start_offset, end, checks_crc=False)
         self._releases: _Reading | None = None
         # Epoch of the batch of S that was read last.
         self._note_epoch = -1

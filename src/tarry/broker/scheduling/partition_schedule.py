@@ -17,6 +17,7 @@ from tarry.broker.flushes import Flushes
 from tarry.broker.scheduling.header_wishes import HeaderWishes
 from tarry.broker.scheduling.loading import ScheduleLoad
 from tarry.log.batch_walk import Flaw
+from tarry.log.log import Log
 from tarry.partition.leader import append_of_any_size
 from tarry.partition.leadership import BatchWishes, ParkingDoor
 from tarry.partition.reader import CONSUMER
@@ -54,7 +55,11 @@ class PartitionSchedule(ParkingDoor):
         self._turn = turn
         self._flushes = flushes
         self._changed = changed
-        self._load: ScheduleLoad | None = ScheduleLoad(self.partition, companion)
+        self._load: ScheduleLoad | None = None
+        # Where the logs ended when this broker began to lead.  What it had just copied as a
+        # follower may be unwritten yet, and cannot be read until it is.
+        self._p_end_at_begin: int = self.partition.log.log_end_offset
+        self._s_end_at_begin: int = companion.log.log_end_offset
         self.state: ScheduleState | None = None
         # Parked while the load is under way.
         self._early: list[Body] = []
@@ -150,9 +155,17 @@ class PartitionSchedule(ParkingDoor):
 
     def load(self) -> bool:
         """Read on what an earlier life has left; True when all is known."""
+        if self.state is not None:
+            return True
         load = self._load
         if load is None:
-            return True
+            if not _is_written(self.partition.log, self._p_end_at_begin):
+                return False
+            if not _is_written(self.companion.log, self._s_end_at_begin):
+                return False
+            load = self._load = ScheduleLoad(self.partition, self.companion)
+            # What was parked and is written by now is read with what an earlier life has left.
+            self._early = [body for body in self._early if body.s_offset >= load.s_end_offset]
         try:
             if not load.step():
                 return False
@@ -387,3 +400,11 @@ class PartitionSchedule(ParkingDoor):
 
     def _epoch_before(self, c: int) -> int:
         return self.partition.log.epoch_at(c - 1) if c > 0 else -1
+
+
+def _is_written(log: Log, end_offset: int) -> bool:
+    """Return whether the log has written, or lost, what it had below this offset."""
+    if log.is_being_cut:
+        return False
+    written_end: int = log.written_end_offset
+    return written_end >= end_offset or not log.has_tail

@@ -27,8 +27,17 @@ from tarry.partition.leader import append_own
 from tarry.partition.leadership import Leadership
 from tarry.partition.producers import ProducerStates
 from tarry.partition.replicated_log import COMPANION, ProducerListener, ReplicatedLog
+from tarry.protocol import api_keys
+from tarry.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 
 LAG_MS = 30_000
+# The special timestamp that asks where a log begins.
+EARLIEST = -2
 # On the wire.
 RECORDS, SCHEDULE = 0, -1
 
@@ -236,6 +245,34 @@ def test_no_index_is_negative_but_on_the_wire() -> None:
         ("shared", 0, SHARED, 0),
         ("shared", 0, SHARED, COMPANION),
     ]
+
+
+@pytest.mark.parametrize(("replica_id", "code"), [(SECOND, errors.NONE), (-1, None)])
+def test_replicas_alone_ask_where_a_companion_log_begins(replica_id: int, code: int | None) -> None:
+    scene = TwoLogs()
+    scene.write(b"a")
+    asked = ListOffsetsTopic("shared", [ListOffsetsPartition(SCHEDULE, 0, EARLIEST)])
+
+    answer = scene.link(SECOND).ask(
+        api_keys.LIST_OFFSETS, 9, ListOffsetsRequest(replica_id, topics=[asked], timeout_ms=0)
+    )
+
+    assert isinstance(answer, ListOffsetsResponse)
+    (found,) = answer.topics[0].partitions
+    if code is None:
+        assert (found.error_code, found.offset) != (errors.NONE, 0)
+    else:
+        assert (found.error_code, found.offset) == (code, 0)
+
+
+def test_a_follower_begins_where_its_leader_does() -> None:
+    scene = FollowerScene()
+    partition = scene.host(0)
+    add_log(scene.logs, partition.leadership)
+    scene.role(partition, leader_epoch=1)
+    partition.follow_high_watermark(0)
+
+    assert partition.removable_end() == partition.high_watermark
 
 
 # --- The follower.
