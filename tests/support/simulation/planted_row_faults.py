@@ -154,6 +154,6 @@ ROWS: Final[dict[Callable[[], None], int]] = {
     put_out_of_sync_below_the_floor: 77,
     end_a_reassignment_when_one_of_its_target_is_in_sync: 8,
     name_the_epoch_before_an_unclean_election: 21,
-    name_a_partition_that_comes_back_no_more: 27,
+    name_a_partition_that_comes_back_no_more: 501,
     keep_producers_at_the_end_of_a_cut: 21,
 }
