@@ -165,6 +165,15 @@ class Follower:
         """Return whether the follower has told the end of each log in the life of this epoch."""
         return all(copy.broker_epoch == broker_epoch for copy in self.copies)
 
+    def has_told_all(self) -> bool:
+        """Return whether the follower has told its end of each log in this leader epoch.
+
+        Before that one of its logs may differ from the leader's.  Records of another log must not
+        count meanwhile: a client's retry may lie in the records while the follower still has the
+        first try in its companion log, and both would come if it led next.
+        """
+        return all(copy.end != NOT_TOLD for copy in self.copies)
+
     def last_fetch_real_ms(self) -> int:
         """Return the real monotonic time of its last fetch in this leader epoch; -1: none."""
         last_ms = -1
@@ -267,9 +276,10 @@ class Followers:
             return -1
         end = own_end
         for broker_id in self.counted:
-            copy = self.copy(broker_id, which)
-            if copy is None or copy.end == NOT_TOLD:
+            follower = self.by_id.get(broker_id)
+            if follower is None or not follower.has_told_all():
                 return -1
+            copy = follower.copies[which]
             end = min(end, copy.end)
         return end
 

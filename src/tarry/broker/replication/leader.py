@@ -232,7 +232,9 @@ class ReplicaLeader(Part):
             if offset < log.high_watermark and not follower.is_lost:
                 self._tell_lost(log, follower, had_end)
             if replica_id in followers.counted:
-                self._advance(log)
+                # Records of one log may have waited for the follower's end of another.
+                for each in leadership.logs:
+                    self._advance(each)
         else:
             self._recount(leadership)
         if log_start != had_start:

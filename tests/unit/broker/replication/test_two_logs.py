@@ -94,6 +94,20 @@ def test_high_watermarks_of_two_logs_stay_apart() -> None:
     assert seen == [(0, 0), (1, 0), (1, 2)]
 
 
+def test_no_record_counts_while_a_log_of_a_follower_in_sync_may_differ() -> None:
+    """It may still have the first try of a record, when the retry lies in the other log."""
+    scene = TwoLogs()
+    scene.write(b"a")
+    answer = scene.fetch(SECOND, {RECORDS: 1}, last_epoch=0)
+    assert parts_of(answer)[RECORDS].error_code == errors.NONE
+    scene.hand.settle()
+    before = scene.high_watermarks
+
+    scene.tell(SECOND, 1, 0)
+
+    assert (before, scene.high_watermarks) == ((0, 0), (1, 0))
+
+
 def test_a_follower_gets_the_records_of_each_log() -> None:
     scene = TwoLogs()
     scene.write(b"a")
