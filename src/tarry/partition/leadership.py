@@ -276,6 +276,16 @@ class Leadership:
                 return False
         return True
 
+    def may_differ(self, replica_id: int) -> bool:
+        """Return whether one of several logs of a follower may differ from the leader's.
+
+        The follower has told where a log ends only after it was cut to what the leader has.
+        """
+        if len(self.logs) == 1 or self.followers is None:
+            return False
+        follower = self.followers.by_id.get(replica_id)
+        return follower is not None and not follower.has_told_all()
+
     def has_flaw(self) -> bool:
         """Return whether any log of the partition is damaged on this broker."""
         return any(log.log.flaw_offset >= 0 for log in self.logs)

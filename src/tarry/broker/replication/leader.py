@@ -222,6 +222,7 @@ class ReplicaLeader(Part):
             return
         copy = follower.copies[log.which]
         had_end, had_start = copy.end, copy.log_start
+        may_have_differed = leadership.may_differ(replica_id)
         leader_end = log.log.written_end_offset
         real_ms = self._turn.monotonic_ms() if clock is None else clock.fetched_real_ms
         copy.told(broker_epoch, offset, leader_end, self._turn.now_ms, real_ms)
@@ -239,6 +240,10 @@ class ReplicaLeader(Part):
             self._recount(leadership)
         if log_start != had_start:
             self._on_start_moved(log)
+        if may_have_differed and not leadership.may_differ(replica_id):
+            # Records of each log were withheld from it.
+            for each in leadership.logs:
+                self._sessions.on_news(each)
 
     def _tell_lost(self, log: ReplicatedLog, follower: Follower, had_end: int) -> None:
         follower.is_lost = True
@@ -253,13 +258,16 @@ class ReplicaLeader(Part):
         )
         self._unsettled[log.leadership] = None
 
-    def must_withhold(self, log: ReplicatedLog) -> bool:
-        """Return whether followers get nothing for now; they hear of it when they do.
+    def must_withhold(self, log: ReplicatedLog, replica_id: int) -> bool:
+        """Return whether a follower gets no records of a log for now.
 
-        A write has failed, and what it left was cut off.  Until that is durable a crash may bring
-        those bytes back in the place of what was appended since, in the same leader epoch: a
-        follower that had the latter by then would never be seen to differ.
+        Either a write has failed, and what it left was cut off: until the cut is durable, a crash
+        may bring those bytes back in the place of what was appended since, in the same leader epoch,
+        and a follower that had the latter would never be seen to differ.  Or one of the follower's
+        two logs may differ: it would have a client's first try in one and the retry in the other.
         """
+        if log.leadership.may_differ(replica_id):
+            return True
         if not log.log.has_undurable_cut:
             return False
         if log not in self._withheld:

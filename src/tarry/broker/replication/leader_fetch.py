@@ -284,7 +284,7 @@ class ReplicaFetchHandler:
             if seat.asked.fetch_offset >= partition.log.written_end_offset:
                 self._sessions.drop_news(seat)
                 continue
-            if self._leader.must_withhold(partition):
+            if self._leader.must_withhold(partition, session.replica_id):
                 continue
             return True
         return any(
@@ -354,7 +354,7 @@ class ReplicaFetchHandler:
         if seat.asked.fetch_offset >= partition.log.written_end_offset:
             sessions.drop_news(seat)
             return None
-        if self._leader.must_withhold(partition):
+        if self._leader.must_withhold(partition, session.replica_id):
             # It has news as before.
             return None
         size = read_status(status, answer, max(left, 0), LIMITS, at_least_one=is_first)

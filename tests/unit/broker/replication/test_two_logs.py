@@ -108,6 +108,22 @@ def test_no_record_counts_while_a_log_of_a_follower_in_sync_may_differ() -> None
     assert (before, scene.high_watermarks) == ((0, 0), (1, 0))
 
 
+def test_a_follower_gets_no_records_before_both_logs_are_known_not_to_differ() -> None:
+    """Else it had the first try of a record in one log and the retry in the other."""
+    scene = TwoLogs()
+    scene.write(b"a")
+    first = scene.fetch(SECOND, {RECORDS: 0})
+    session = first.session_id
+
+    second = scene.fetch(SECOND, {SCHEDULE: 0}, session=(session, 1))
+
+    found = [
+        [record.value for each in parts_of(answer).values() for record in records_in(each)]
+        for answer in (first, second)
+    ]
+    assert found == [[], [b"a"]]
+
+
 def test_a_follower_gets_the_records_of_each_log() -> None:
     scene = TwoLogs()
     scene.write(b"a")
