@@ -262,9 +262,10 @@ class ReplicaLeader(Part):
         """Return whether a follower gets no records of a log for now.
 
         Either a write has failed, and what it left was cut off: until the cut is durable, a crash
-        may bring those bytes back in the place of what was appended since, in the same leader epoch,
-        and a follower that had the latter would never be seen to differ.  Or one of the follower's
-        two logs may differ: it would have a client's first try in one and the retry in the other.
+        may bring those bytes back in the place of what was appended since, in the same leader
+        epoch, and a follower that had the latter would never be seen to differ.  Or one of the two
+        logs of the follower may differ: it would have a client's first try in one and the retry in
+        the other.
         """
         if log.leadership.may_differ(replica_id):
             return True
