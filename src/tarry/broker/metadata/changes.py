@@ -197,8 +197,7 @@ class MetadataChanges:
         def decide(view: ClusterState) -> TopicDecision:
             made = 0 if before is None else before.partitions_made
             left = PARTITIONS_PER_REQUEST_MAX - made
-            release = self.store.release
-            return decide_create_topics(view, wanted, self.settings, ids, left, release)
+            return decide_create_topics(view, wanted, self.settings, ids, left)
 
         return TopicChange(decide, before)
 
