@@ -179,8 +179,8 @@ def take_a_heartbeat_that_calls_for_a_round_for_a_good_one() -> None:
 HABITS: Final[dict[str, dict[Callable[[], None], int]]] = {
     "cluster": {
         join_below_the_high_watermark: 3,
-        tell_an_end_before_a_cut_is_durable: 4,
-        keep_epochs_of_what_was_cut: 5,
+        tell_an_end_before_a_cut_is_durable: 7,
+        keep_epochs_of_what_was_cut: 8,
         count_each_fetch_of_a_session_as_caught_up: 9,
         cut_nothing_that_was_promised_even_then: 592,
         hand_over_to_whoever_serves: 13,
