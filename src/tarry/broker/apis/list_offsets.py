@@ -19,7 +19,7 @@ from tarry.broker.reads import reader_of, refusal
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics, missing_code
 from tarry.partition.reader import LogReader
-from tarry.partition.replicated_log import ReplicatedLog, key_of
+from tarry.partition.replicated_log import RECORDS, ReplicatedLog, key_of
 from tarry.partition.topic import HostedTopic
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_offsets import (
@@ -67,6 +67,7 @@ def handle(
 def _steps(answer: LongAnswer, topics: Topics, request: ListOffsetsRequest) -> Iterator[int]:
     answer.open(ListOffsetsResponse())
     reader = reader_of(request.isolation_level)
+    is_replica = request.replica_id >= 0
     asked = yield from _asked(request.topics)
     for name, partitions in asked.items():
         answer.open(ListOffsetsTopicResponse(name=name))
@@ -75,9 +76,9 @@ def _steps(answer: LongAnswer, topics: Topics, request: ListOffsetsRequest) -> I
             found.timestamp = -1
             found.offset = -1
             found.leader_epoch = -1
-            led = _led(topics.get(name), index, is_replica=request.replica_id >= 0)
-            missing = missing_code(topics.get(name), index)
-            is_search = _answer(led, missing, each, found, reader, answer.api_version)
+            is_search = _answer(
+                topics.get(name), each, found, reader, answer.api_version, is_replica=is_replica
+            )
             if answer.api_version < VERSION_OF_LEADER_EPOCHS:
                 found.leader_epoch = -1
             answer.add(found)
@@ -95,29 +96,29 @@ def _asked(topics: list[ListOffsetsTopic]) -> Generator[int, None, Asked]:
     return asked
 
 
-def _led(hosted: HostedTopic | None, index: int, *, is_replica: bool) -> ReplicatedLog | None:
-    """Return the log that is asked about, if it is led here; companion logs are for replicas."""
-    if hosted is None:
-        return None
-    if index >= 0 or not is_replica:
-        return hosted.partition(index)
-    _topic_id, index, which = key_of(hosted.topic_id, index)
-    return None if hosted.partition(index) is None else hosted.log(index, which)
-
-
 def _answer(
-    partition: ReplicatedLog | None,
-    missing: int,
+    hosted: HostedTopic | None,
     asked: ListOffsetsPartition | None,
     answer: ListOffsetsPartitionResponse,
     reader: LogReader,
     api_version: int,
+    *,
+    is_replica: bool,
 ) -> bool:
-    """Answer a partition; return whether that took a search by time."""
+    """Answer a partition, or its companion log if a replica asks for that.
+
+    Return whether that took a search by time.
+    """
+    index, which = answer.partition_index, RECORDS
+    partition: ReplicatedLog | None = None
+    if hosted is not None:
+        if is_replica:
+            _topic_id, index, which = key_of(hosted.topic_id, index)
+        partition = hosted.partition(index) and hosted.log(index, which)
     if asked is None:
         answer.error_code = errors.INVALID_REQUEST
     elif partition is None:
-        answer.error_code = missing
+        answer.error_code = missing_code(hosted, index)
     else:
         return _look_up(partition, asked, answer, reader, api_version)
     return False

@@ -277,11 +277,22 @@ def test_no_index_is_negative_but_on_the_wire() -> None:
     ]
 
 
-@pytest.mark.parametrize(("replica_id", "code"), [(SECOND, errors.NONE), (-1, None)])
-def test_replicas_alone_ask_where_a_companion_log_begins(replica_id: int, code: int | None) -> None:
+@pytest.mark.parametrize(
+    ("replica_id", "is_led", "expected"),
+    [
+        (SECOND, True, (errors.NONE, 0)),
+        (SECOND, False, (errors.NOT_LEADER_OR_FOLLOWER, -1)),
+        (-1, True, (errors.UNKNOWN_TOPIC_OR_PARTITION, -1)),
+    ],
+)
+def test_replicas_alone_ask_where_a_companion_log_begins(
+    replica_id: int, is_led: bool, expected: tuple[int, int]
+) -> None:
     scene = TwoLogs()
     scene.write(b"a")
-    asked = ListOffsetsTopic("shared", [ListOffsetsPartition(SCHEDULE, 0, EARLIEST)])
+    if not is_led:
+        scene.bring_row(leader_id=SECOND, leader_epoch=1, broker_epoch=LIVES[SECOND])
+    asked = ListOffsetsTopic("shared", [ListOffsetsPartition(SCHEDULE, -1, EARLIEST)])
 
     answer = scene.link(SECOND).ask(
         api_keys.LIST_OFFSETS, 9, ListOffsetsRequest(replica_id, topics=[asked], timeout_ms=0)
@@ -289,10 +300,7 @@ def test_replicas_alone_ask_where_a_companion_log_begins(replica_id: int, code: 
 
     assert isinstance(answer, ListOffsetsResponse)
     (found,) = answer.topics[0].partitions
-    if code is None:
-        assert (found.error_code, found.offset) != (errors.NONE, 0)
-    else:
-        assert (found.error_code, found.offset) == (code, 0)
+    assert (found.error_code, found.offset) == expected
 
 
 def test_a_follower_begins_where_its_leader_does() -> None:
