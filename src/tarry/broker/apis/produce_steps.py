@@ -67,23 +67,27 @@ def begin(
 
 
 class BatchPlace:
-    """Place of one batch in a request, and the topic's row in the answer."""
+    """Place of one batch in a request, the batch made anew, and the topic's row in the answer."""
 
-    __slots__ = ("asked", "asked_topic", "index", "topic_index", "topic_row")
+    __slots__ = ("asked", "asked_topic", "ready", "topic_row")
 
     def __init__(
         self,
         asked_topic: TopicProduceData,
-        topic_index: int,
         topic_row: TopicProduceResponse,
         asked: PartitionProduceData,
-        index: int,
+        ready: Recompression | None,
     ) -> None:
         self.asked_topic = asked_topic
-        self.topic_index = topic_index
         self.topic_row = topic_row
         self.asked = asked
-        self.index = index
+        self.ready = ready
+
+    @property
+    def size(self) -> int:
+        """Bytes of the batch that is to be appended."""
+        records = self.asked.records if self.ready is None else self.ready.check.window
+        return records.size if isinstance(records, Window) else 0
 
 
 class LargeProduce(ProduceInShares):
@@ -175,29 +179,27 @@ class LargeProduce(ProduceInShares):
     def _append_shares(self, made: Made) -> Iterator[int]:
         share: list[BatchPlace] = []
         size = 0
-        for place in self._places():
+        for place in self._places(made):
             share.append(place)
-            ready = made.get((place.topic_index, place.index))
-            records = place.asked.records if ready is None else ready.check.window
-            size += records.size if isinstance(records, Window) else 0
+            size += place.size
             if len(share) == SHARE_PARTITIONS or size >= SHARE_BYTES:
-                yield self._append_share(share, made) + size // BYTES_PER_UNIT
+                yield self._append_share(share) + size // BYTES_PER_UNIT
                 share, size = [], 0
         if share:
-            yield self._append_share(share, made) + size // BYTES_PER_UNIT
+            yield self._append_share(share) + size // BYTES_PER_UNIT
 
-    def _places(self) -> Iterator[BatchPlace]:
+    def _places(self, made: Made) -> Iterator[BatchPlace]:
         for topic_index, asked_topic in enumerate(self.request.topic_data):
             row = TopicProduceResponse(name=asked_topic.name, topic_id=asked_topic.topic_id)
             self.response.responses.append(row)
             for index, asked in enumerate(asked_topic.partition_data):
-                yield BatchPlace(asked_topic, topic_index, row, asked, index)
+                yield BatchPlace(asked_topic, row, asked, made.pop((topic_index, index), None))
 
-    def _append_share(self, share: list[BatchPlace], made: Made) -> int:
+    def _append_share(self, share: list[BatchPlace]) -> int:
         """Append some batches, to be written in this turn; return the units of work."""
         statuses: list[ProduceStatus] = []
         for place in share:
-            status = self._append_one(place, made.pop((place.topic_index, place.index), None))
+            status = self._append_one(place)
             if status.is_pending:
                 statuses.append(status)
             elif self._refused_code == errors.NONE:
@@ -205,11 +207,11 @@ class LargeProduce(ProduceInShares):
         if statuses and not self.context.connection.is_closed:
             handler = self._handler
             waiting = ProducedShare(self, statuses, handler.produces.hints)
-            # What is appended after the time of the request is answered in the next turn.
+            # A share that is appended after the request's deadline is answered in the next turn.
             handler.wait_for(waiting, self._deadline_ms)
         return 1 + UNITS_PER_APPEND * len(statuses) + len(share) // REFUSALS_PER_UNIT
 
-    def _append_one(self, place: BatchPlace, ready: Recompression | None) -> ProduceStatus:
+    def _append_one(self, place: BatchPlace) -> ProduceStatus:
         handler, context, asked = self._handler, self.context, place.asked
         answer = PartitionProduceResponse(index=asked.index)
         place.topic_row.partition_responses.append(answer)
@@ -224,7 +226,7 @@ class LargeProduce(ProduceInShares):
         if partition is not None:
             self._named[partition] = None
         handler.begin()
-        return handler.append_one(context, self.request, hosted, asked, answer, ready)
+        return handler.append_one(context, self.request, hosted, asked, answer, place.ready)
 
     # -- the answer
 
