@@ -79,11 +79,10 @@ def search(name: str, seeds: int) -> str:
     before = _attributes()
     plant()
     for owner, attributes in _attributes().items():
-        # A property may stand for an attribute of the instances.
-        for stray in attributes - before[owner]:
-            if isinstance(vars(owner).get(stray), property):
-                continue
-            return f"{name} -1 the product has no {owner.__name__}.{stray}"
+        for stray in attributes - before.get(owner, attributes):
+            # A property may stand for an attribute of the instances.
+            if not isinstance(getattr(owner, stray), property):
+                return f"{name} -1 the product has no {owner.__name__}.{stray}"
     for seed in (known, *range(1, seeds + 1)):
         failure = run_seed(seed, workload=workload).failure
         if failure:
