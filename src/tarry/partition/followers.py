@@ -13,7 +13,8 @@ Three rules:
   lower than what was committed.  The replica's log must not begin before the leader's.  J has to
   hold for each log.
 * An end counts only if a fetch has told it in this leader epoch and in the follower's present life,
-  and if the logs did not diverge.  The caller of `told` has checked that.
+  and if the logs did not diverge.  The caller of `told` has checked that.  Before a follower has
+  told its end of each log, no record of any of them counts by it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class LogCopy:
         self.caught_up_ms = caught_up_ms
         # Time of the last fetch that named the log, by the monotonic clock.
         self.fetched_real_ms = -1
-        # The same in attended time, and the leader's end at that time.
+        # Attended time of the last fetch that named the log, and the leader's end at that time.
         self._asked_ms = -1
         self._asked_end = -1
         # Clock of the fetch session that asks for the log.  While `has_news` is false, each fetch

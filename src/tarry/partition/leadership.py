@@ -123,8 +123,8 @@ class Leadership:
         self.led_since = 0
         self.replicas: list[int] = []
         self.isr: list[int] = []
-        # What this leader knows of its followers; None if there are none, or if this broker does
-        # not lead.
+        # Followers as this leader knows them; None if there are none, or if this broker does not
+        # lead.
         self.followers: Followers | None = None
         self.door: LeaderDoor = NO_DOOR
         # None if no record of the partition has ever waited for its time.
@@ -165,7 +165,7 @@ class Leadership:
             self.followers = None
             self._start_epoch(is_new=False)
         elif is_new or self.followers is None:
-            # What followers told another leader, or this one in an earlier epoch, may be wrong now.
+            # Ends that followers have told in an earlier epoch, or to another leader, may be wrong.
             self._start_epoch(is_new=is_new)
             self.followers = Followers(self.own_id, len(self.logs))
         if self.followers is not None:

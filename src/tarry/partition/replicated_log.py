@@ -281,8 +281,8 @@ class ReplicatedLog(LogOwner):
     def removable_end(self) -> int:
         """Return below which offset records may be deleted or compacted.
 
-        It is the high watermark, or less while only the records say which scheduled ones do not
-        wait any more.  That the leader knows, whose start followers take.
+        It is the high watermark.  On the leader it is less while only the partition's records tell
+        which scheduled records were released.  A follower takes its leader's log start.
         """
         leadership = self.leadership
         if len(leadership.logs) == 1 or not leadership.is_leader:

@@ -96,7 +96,8 @@ class FollowerSession:
             position = wanted[key]
             told[key] = position
             if is_full:
-                # Where the leader keeps no session the next full fetch names the others first.
+                # If the leader keeps no session, the next fetch is full again.  It names first the
+                # partitions for which this one has no room.
                 wanted[key] = wanted.pop(key)
             topic = topics.get(topic_id)
             if topic is None:

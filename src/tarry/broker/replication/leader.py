@@ -33,7 +33,7 @@ logger = logging.getLogger("tarry.replication")
 
 # So often partitions are looked at that have a replica out of sync.
 LOOK_MS: Final = 1_000
-# Interval between looks for partitions that have come to rest, while some may.
+# Interval between looks for led partitions that another broker may lead by now.
 REST_LOOK_MS: Final = 100
 
 
@@ -80,7 +80,8 @@ class ReplicaLeader(Part):
         self._known = known
         # For how long by its own clock this broker still has its lease; 0 or less: it is over.
         self._lease_left_ms = lease_left_ms
-        # Led in the life before, and not claimed in this one: the lease does not cover them.
+        # Led partitions whose rows name an earlier life of this broker: its lease does not cover
+        # them.
         self._unclaimed: dict[Leadership, None] = {}
         # Partitions of which all that waits was sent away, with the time of the last fetch until
         # then: a later one may have let this broker act for a moment.  And the real time of the
@@ -233,7 +234,7 @@ class ReplicaLeader(Part):
             if offset < log.high_watermark and not follower.is_lost:
                 self._tell_lost(log, follower, had_end)
             if replica_id in followers.counted:
-                # Records of one log may have waited for the follower's end of another.
+                # The high watermark of one log may have waited for the follower's end of another.
                 for each in leadership.logs:
                     self._advance(each)
         else:
@@ -241,7 +242,7 @@ class ReplicaLeader(Part):
         if log_start != had_start:
             self._on_start_moved(log)
         if may_have_differed and not leadership.may_differ(replica_id):
-            # Records of each log were withheld from it.
+            # The follower gets records from now on, of each log.
             for each in leadership.logs:
                 self._sessions.on_news(each)
 

@@ -132,7 +132,7 @@ class ScheduleLoad:
         log = companion.log
         self._start_offset: int = log.log_start_offset
         end = log.end_position()
-        # What is parked from here on is not read.
+        # This load does not read batches of the companion log from this offset on.
         self.s_end_offset: int = end.offset
         self._bodies = _Reading(log, self._start_offset, end, checks_crc=False)
         self._releases: _Reading | None = None

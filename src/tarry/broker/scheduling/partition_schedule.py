@@ -56,8 +56,8 @@ class PartitionSchedule(ParkingDoor):
         self._flushes = flushes
         self._changed = changed
         self._load: ScheduleLoad | None = None
-        # Where the logs ended when this broker began to lead.  What it had just copied as a
-        # follower may be unwritten yet, and cannot be read until it is.
+        # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
+        # follower may not be written yet, and cannot be read before.
         self._p_end_at_begin: int = self.partition.log.log_end_offset
         self._s_end_at_begin: int = companion.log.log_end_offset
         self.state: ScheduleState | None = None
@@ -164,7 +164,7 @@ class PartitionSchedule(ParkingDoor):
             if not _is_written(self.companion.log, self._s_end_at_begin):
                 return False
             load = self._load = ScheduleLoad(self.partition, self.companion)
-            # What was parked and is written by now is read with what an earlier life has left.
+            # The load reads the batches below `s_end_offset`, also those parked meanwhile.
             self._early = [body for body in self._early if body.s_offset >= load.s_end_offset]
         try:
             if not load.step():
@@ -403,7 +403,7 @@ class PartitionSchedule(ParkingDoor):
 
 
 def _is_written(log: Log, end_offset: int) -> bool:
-    """Return whether the log has written, or lost, what it had below this offset."""
+    """Return whether each batch below this offset is written, or was lost with the tail."""
     if log.is_being_cut:
         return False
     written_end: int = log.written_end_offset
