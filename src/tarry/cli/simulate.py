@@ -36,6 +36,7 @@ WORKLOADS = (
     "replicas",
     "cluster",
     "cluster-groups",
+    "cluster-schedule",
     "cluster-disks",
     "cluster-hour",
     "cluster-short-fetches",
@@ -81,6 +82,7 @@ class SeedRange(click.ParamType[range]):
     show_default=True,
     help="Clients written for the test: records, groups. Tarry's own: clients, members of groups, "
     "readers of transactions beside replicas. Three brokers and an etcd: cluster with records, "
+    "cluster-schedule with records that wait, "
     "cluster-groups with groups whose coordinators move; with one kind of trouble each: "
     f"{', '.join(each for each in WORKLOADS if each.count('-') and each != 'cluster-groups')}.",
 )

@@ -19,6 +19,7 @@ from tarry.cluster.state.records import FeatureLevelChanged
 from tarry.cluster.state.state import ClusterState
 
 GROUP_CONFIGS: Final = "tarry.group.configs"
+SCHEDULED_RECORDS: Final = "tarry.scheduled.records"
 
 
 class Feature(NamedTuple):
@@ -34,7 +35,22 @@ class Feature(NamedTuple):
     is_used: Callable[[ClusterState], bool]
 
 
-FEATURES: Final = (Feature(GROUP_CONFIGS, 1, ("groups",), lambda state: bool(state.group_configs)),)
+def has_delay(configs: Mapping[str, str]) -> bool:
+    """Return whether a topic with these settings keeps records until they are due: each replica
+    needs a companion log, of which older releases know nothing.
+    """
+    return configs.get("delay.enable") == "true"
+
+
+def _has_delayed_topic(state: ClusterState) -> bool:
+    # Where it is false now, records may wait yet.
+    return any("delay.enable" in topic.configs for topic in state.topics.values())
+
+
+FEATURES: Final = (
+    Feature(GROUP_CONFIGS, 1, ("groups",), lambda state: bool(state.group_configs)),
+    Feature(SCHEDULED_RECORDS, 1, (), _has_delayed_topic),
+)
 
 # Levels that this release knows, by feature.
 LEVELS: Final[Mapping[str, int]] = {feature.name: feature.level_max for feature in FEATURES}

@@ -196,7 +196,7 @@ def migrate(disk: Disk, etcd: AskedEtcd, prefix: str, node_id: int | None, tell:
 
 
 def _refuse_delays(disk: Disk, state: ClusterState) -> None:
-    """`MigrationRefused` if records may wait on this disk: no broker of a cluster releases them."""
+    """`MigrationRefused` if records may wait on this disk: their feature level is not moved yet."""
     settings = Settings({})
     directories = {path.partition("/")[0] for path in disk.paths()}
     for topic in state.topics.values():
@@ -207,9 +207,9 @@ def _refuse_delays(disk: Disk, state: ClusterState) -> None:
         is_enabled = topic_value("delay.enable", topic.configs, settings) is True
         if is_enabled or not directories.isdisjoint(companions):
             raise MigrationRefused(
-                f"the topic {topic.name} has or had delay.enable=true, and brokers that share "
-                "their metadata do not release records that wait: copy its records into a topic "
-                "that never had it, delete the topic, and repeat the migration"
+                f"the topic {topic.name} has or had delay.enable=true, and records that wait "
+                "are not moved into a cluster yet: copy its records into a topic that never had "
+                "it, delete the topic, and repeat the migration"
             )
 
 
