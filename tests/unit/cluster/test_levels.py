@@ -394,14 +394,14 @@ def test_the_first_topic_whose_records_may_wait_brings_its_level_into_force() ->
 
 def test_no_transaction_writes_such_a_topic_when_its_level_has_changed_meanwhile() -> None:
     known = KnownRows(Keys("/a/"))
-    for enabled, is_guarded in (("true", True), ("false", False)):
+    for configs, is_guarded in (({"delay.enable": "true"}, True), ({}, False)):
         transaction = Transaction(known)
         transaction.add(
             TopicCreated(
                 topic_id=bytes(15) + b"1",
                 name="later",
                 partitions=[],
-                configs={"delay.enable": enabled},
+                configs=configs,
             )
         )
 

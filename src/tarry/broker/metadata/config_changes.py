@@ -31,7 +31,7 @@ from tarry.cluster.state.levels import (
     LevelRefused,
     Release,
     decide_use,
-    has_delay,
+    may_delay,
 )
 from tarry.cluster.state.records import (
     ConfigChanged,
@@ -108,7 +108,7 @@ class ConfigAlteration(ChangeOfMany[ConfigOutcome]):
                 outcome.record = self._decide_one(ahead, outcome)
                 if isinstance(outcome.record, GroupConfigChanged):
                     begun = self._begin(view, begun, GROUP_CONFIGS)
-                elif isinstance(outcome.record, ConfigChanged) and has_delay(
+                elif isinstance(outcome.record, ConfigChanged) and may_delay(
                     outcome.record.configs
                 ):
                     begun = self._begin(view, begun, SCHEDULED_RECORDS)

@@ -356,8 +356,16 @@ class PartitionSchedule(ParkingDoor):
         return self.partition.log.log_end_offset
 
     def needs_checkpoint(self) -> bool:
-        """Return whether something was released that the last checkpoint does not speak of."""
-        return self._released_end > max(self._covered_offset, self._checkpoint_c)
+        """Return whether something was released that the last checkpoint does not speak of.
+
+        Behind a flaw of the companion log no checkpoint can be written.
+        """
+        has_flaw = self.companion.log.flaw_offset >= 0
+        return not has_flaw and self._released_end > self._checkpointed()
+
+    def _checkpointed(self) -> int:
+        """Return up to where the last checkpoint speaks of the partition."""
+        return max(self._covered_offset, self._checkpoint_c)
 
     def checkpoint(self) -> CheckpointNote | None:
         """Return a checkpoint of what is released for good by now; None if there is none."""
@@ -368,6 +376,8 @@ class PartitionSchedule(ParkingDoor):
             # It could not be written, and what lies behind the flaw is not known.
             return None
         c = self.partition.high_watermark
+        if c <= self._checkpointed():
+            return None
         state.commit_released(c)
         return state.checkpoint(c, self._epoch_before(c))
 

@@ -185,6 +185,9 @@ class Scheduling(Part):
             )
         del self._loading[schedule]
         self._enqueue(schedule)
+        if schedule.needs_checkpoint():
+            # Of what was released by the leader before.
+            self._plan_note(schedule)
 
     # -- releases
 
@@ -288,16 +291,25 @@ class Scheduling(Part):
             self._next_notes.arm(CHECKPOINT_MS)
 
     def _note(self) -> None:
-        """Append the checkpoints that are planned, some in this turn and the rest in the next."""
+        """Append the checkpoints that are planned, some in this turn and the rest in the next.
+
+        A leader that may not act, a full disk and releases that are not committed yet let one wait.
+        """
         self._is_noting_planned = False
+        waiting: list[PartitionSchedule] = []
         for schedule in list(self._to_note)[:CHECKPOINTS_PER_TURN_MAX]:
             del self._to_note[schedule]
             checkpoint = schedule.checkpoint()
             if checkpoint is not None:
                 schedule.append_checkpoint(checkpoint)
+            if schedule.needs_checkpoint():
+                waiting.append(schedule)
+        pause_ms = 1 if self._to_note else CHECKPOINT_MS
+        for schedule in waiting:
+            self._to_note[schedule] = None
         if self._to_note and not self._is_stopping:
             self._is_noting_planned = True
-            self._next_notes.arm(1)
+            self._next_notes.arm(pause_ms)
 
 
 def _sentence(schedule: PartitionSchedule, what: str) -> str:

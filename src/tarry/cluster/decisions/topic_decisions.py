@@ -34,7 +34,7 @@ from tarry.cluster.state.levels import (
     LevelRefused,
     Release,
     decide_use,
-    has_delay,
+    may_delay,
 )
 from tarry.cluster.state.records import (
     DeletionPending,
@@ -204,7 +204,7 @@ def decide_create_topics(
         try:
             _check_name(view, name, taken)
             configs = _checked_configs(topic, settings)
-            begins = decide_use(view, SCHEDULED_RECORDS, release) if has_delay(configs) else []
+            begins = decide_use(view, SCHEDULED_RECORDS, release) if may_delay(configs) else []
             rows = _assign(view, topic, settings, partitions_left, made_count)
         except Refusal as refusal:
             outcome.refuse(refusal.error_code, refusal.message)

@@ -29,7 +29,7 @@ from tarry.cluster.rows.rows import (
     shown_key,
 )
 from tarry.cluster.rows.topic_rows import NO_EPOCH
-from tarry.cluster.state.levels import GROUP_CONFIGS, SCHEDULED_RECORDS, has_delay, kinds_of
+from tarry.cluster.state.levels import GROUP_CONFIGS, SCHEDULED_RECORDS, may_delay, kinds_of
 from tarry.cluster.state.records import (
     BrokerConfigChanged,
     BrokerRegistered,
@@ -240,7 +240,7 @@ class Transaction:
 
     def _guard_delay(self, configs: Mapping[str, str]) -> None:
         """Let a topic keep records until they are due only where every broker can."""
-        if has_delay(configs):
+        if may_delay(configs):
             self._guard_level(SCHEDULED_RECORDS)
 
     def _guard_there(self, key: bytes) -> None:

@@ -35,16 +35,16 @@ class Feature(NamedTuple):
     is_used: Callable[[ClusterState], bool]
 
 
-def has_delay(configs: Mapping[str, str]) -> bool:
-    """Return whether a topic with these settings keeps records until they are due: each replica
-    needs a companion log, of which older releases know nothing.
+def may_delay(configs: Mapping[str, str]) -> bool:
+    """Return whether records of a topic with these settings may wait until they are due: each
+    replica has a companion log then, of which older releases know nothing.
     """
-    return configs.get("delay.enable") == "true"
+    # Where it is false now, records that were parked before may wait yet.
+    return "delay.enable" in configs
 
 
 def _has_delayed_topic(state: ClusterState) -> bool:
-    # Where it is false now, records may wait yet.
-    return any("delay.enable" in topic.configs for topic in state.topics.values())
+    return any(may_delay(topic.configs) for topic in state.topics.values())
 
 
 FEATURES: Final = (

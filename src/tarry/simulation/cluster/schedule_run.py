@@ -118,4 +118,10 @@ def _waiting(partition: ReplicatedLog) -> list[str]:
     if not isinstance(schedule, PartitionSchedule) or schedule.state is None:
         return [f"the schedule of {partition.name} is not there"]
     count = schedule.state.count
-    return [f"{count} batches of {partition.name} wait"] if count else []
+    if count:
+        return [f"{count} batches of {partition.name} wait"]
+    # The last checkpoint comes up to a second after the last release.
+    companion = schedule.companion
+    if schedule.needs_checkpoint() or companion.high_watermark < companion.log.log_end_offset:
+        return [f"a checkpoint of {partition.name} is still to come"]
+    return []
