@@ -153,16 +153,19 @@ class PartitionSchedule(ParkingDoor):
 
     # -- loading
 
+    def can_load(self) -> bool:
+        """Return whether both logs can be read: what was just copied is written, no cut goes on."""
+        if self._load is not None or self.state is not None:
+            return True
+        p_end, s_end = self._p_end_at_begin, self._s_end_at_begin
+        return _is_written(self.partition.log, p_end) and _is_written(self.companion.log, s_end)
+
     def load(self) -> bool:
-        """Read on what an earlier life has left; True when all is known."""
+        """Read on what an earlier life has left, once `can_load`; True when all is known."""
         if self.state is not None:
             return True
         load = self._load
         if load is None:
-            if not _is_written(self.partition.log, self._p_end_at_begin):
-                return False
-            if not _is_written(self.companion.log, self._s_end_at_begin):
-                return False
             load = self._load = ScheduleLoad(self.partition, self.companion)
             # The load reads the batches below `s_end_offset`, also those parked meanwhile.
             self._early = [body for body in self._early if body.s_offset >= load.s_end_offset]

@@ -159,7 +159,7 @@ class Scheduling(Part):
     def has_work_left(self) -> bool:
         if self._is_stopping or not self._schedules:
             return False
-        if self._loading:
+        if any(schedule.can_load() for schedule in self._loading):
             return True
         queue = self._queue
         return len(queue) > 0 and queue[0][0] <= self._turn.now_wall_ms
@@ -170,7 +170,10 @@ class Scheduling(Part):
     # -- loading
 
     def _load(self) -> None:
-        schedule = next(iter(self._loading))
+        schedule = next((each for each in self._loading if each.can_load()), None)
+        if schedule is None:
+            # The write or the cut that they wait for ends with a turn.
+            return
         try:
             if not schedule.load():
                 return
