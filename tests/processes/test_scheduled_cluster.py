@@ -48,7 +48,7 @@ def test_what_waits_outlives_its_leader_and_comes_once_and_in_time(cluster: Brok
             for number, value in enumerate(values)
         ]
         producer.flush()
-        assert [each.exception() for each in receipts] == [None] * len(values)
+        assert [each.error for each in receipts] == [None] * len(values)
 
     leader_id = leader_of(cluster, 1, TOPIC)
     cluster.brokers[leader_id].kill()

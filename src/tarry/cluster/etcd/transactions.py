@@ -29,7 +29,7 @@ from tarry.cluster.rows.rows import (
     shown_key,
 )
 from tarry.cluster.rows.topic_rows import NO_EPOCH
-from tarry.cluster.state.levels import GROUP_CONFIGS, SCHEDULED_RECORDS, may_delay, kinds_of
+from tarry.cluster.state.levels import GROUP_CONFIGS, SCHEDULED_RECORDS, kinds_of, may_delay
 from tarry.cluster.state.records import (
     BrokerConfigChanged,
     BrokerRegistered,
