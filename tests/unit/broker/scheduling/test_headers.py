@@ -8,6 +8,7 @@ from tests.support.broker.broker_user import ORDERS, User, a_batch, produced, re
 from tarry.base import errors
 from tarry.base.limits import SCHEDULE_PLACES_MAX
 from tarry.protocol.messages.produce import PartitionProduceResponse
+from tarry.records.batch import LENGTH, LENGTH_OVERHEAD
 from tarry.records.builder import Headers
 from tarry.records.record import Record
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
@@ -385,6 +386,33 @@ def test_a_cancel_that_the_disk_did_not_take_leaves_the_record_waiting():
 
     assert answer.error_code == errors.KAFKA_STORAGE_ERROR
     assert user.values() == [b"a"]
+
+
+@pytest.mark.parametrize("left", [0, 30])
+@pytest.mark.parametrize("is_sent_again", [False, True])
+@pytest.mark.parametrize("headers", [cancel("one"), after(LATER_MS, "one")])
+def test_a_note_whose_batch_was_torn_off_takes_nothing_back(
+    headers: Headers, is_sent_again: bool, left: int
+):
+    user = Scheduler()
+    user.schedule((b"a", after(LATER_MS, "one")))
+    disk, path = user.hand.disk, "orders-0.schedule/00000000000000000000.log"
+    start = len(disk.content(path))
+    user.schedule((b"b", headers), producer_id=7)
+    length = disk.content(path)[start + LENGTH : start + LENGTH + 4]
+    note_end = start + int.from_bytes(length, "big") + LENGTH_OVERHEAD
+
+    disk.kill()
+    disk.open(path).truncate(note_end + left)
+    user.hand.start()
+    user.client = user.hand.connect()
+    user.hand.settle()
+    if is_sent_again:
+        user.schedule((b"b", headers), producer_id=7)
+    user.pass_time(LATER_MS)
+
+    replaced = [b"b"] if headers == after(LATER_MS, "one") else []
+    assert user.values() == (replaced if is_sent_again else [b"a"])
 
 
 def test_ids_come_again_once_what_waits_is_read():
