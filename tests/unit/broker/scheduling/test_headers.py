@@ -34,8 +34,8 @@ def cancel(schedule_id: str) -> Headers:
 class Scheduler(User):
     """A user of the topic `orders`, whose records' headers say when they are due."""
 
-    def __init__(self, **topic: str) -> None:
-        super().__init__(BrokerByHand())
+    def __init__(self, hand: BrokerByHand | None = None, **topic: str) -> None:
+        super().__init__(hand or BrokerByHand())
         self.create(ORDERS, **{"delay_enable": "true", "delay_source": "header", **topic})
 
     def send(
