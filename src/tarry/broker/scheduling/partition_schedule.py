@@ -102,7 +102,7 @@ class PartitionSchedule(ParkingDoor):
     # -- parking
 
     def wishes_in(self, header: BatchHeader, content: bytes) -> BatchWishes:
-        return HeaderWishes(header, content)
+        return HeaderWishes(header, content, self.partition.config, self._turn.now_wall_ms)
 
     def note_for(self, check: BatchCheck, wishes: BatchWishes | None, now_wall_ms: int) -> bytes:
         header = check.header

@@ -258,6 +258,17 @@ def test_a_batch_of_too_many_due_times_is_refused():
     assert taken.error_code == errors.NONE
 
 
+@pytest.mark.parametrize("delay_min_ms", [0, 60_000])
+def test_many_due_times_that_delay_nothing_are_no_reason_to_refuse(delay_min_ms: int):
+    user = Scheduler(delay_min_ms=str(delay_min_ms))
+    latest_ms = START_WALL_MS + max(delay_min_ms - 1, 0)
+    times = [latest_ms - number for number in range(SCHEDULE_PLACES_MAX + 1)]
+
+    offset = user.schedule(*[(b"", at(time)) for time in times])
+
+    assert offset == 0
+
+
 def test_a_damaged_record_is_told_like_in_every_topic():
     user = Scheduler()
     batch = a_batch(b"a", headers=(after(100),))
