@@ -12,7 +12,7 @@ from tarry.base import errors
 from tarry.base.limits import SCHEDULE_NOTE_BYTES_MAX, SCHEDULE_PLACES_MAX
 from tarry.log.config import LogConfig
 from tarry.partition.leadership import BatchWishes
-from tarry.records.batch import BatchCheck, BatchHeader
+from tarry.records.batch import HEADER_SIZE, BatchCheck, BatchHeader
 from tarry.schedule.notes import EACH_ITS_OWN, ScheduledNote
 from tarry.schedule.opened import opened_batch
 from tarry.schedule.places import NOT_RELEASED
@@ -100,13 +100,13 @@ class HeaderWishes(BatchWishes):
         header = check.header
         assert header is not None
         if header.codec != 0:
-            data = opened_batch(header, self._content)
-            if len(data) > config.max_message_bytes:
+            size = HEADER_SIZE + len(self._content)
+            if size > config.max_message_bytes:
                 check.refuse(
                     errors.MESSAGE_TOO_LARGE,
-                    f"opened, since its records are due at different times, the batch has "
-                    f"{len(data)} bytes and max.message.bytes is {config.max_message_bytes}",
+                    f"opened, since its records are due at different times, the batch has {size} "
+                    f"bytes and max.message.bytes is {config.max_message_bytes}",
                 )
                 return None
-            check.replace(data)
+            check.replace(opened_batch(header, self._content))
         return note

@@ -238,12 +238,16 @@ def test_a_record_that_is_due_too_late_is_refused_and_named():
 
 
 def test_a_batch_that_is_too_large_once_opened_is_refused():
-    user = Scheduler(max_message_bytes="2000")
     value = b"a" * 1_500
+    opened = a_batch(value, value, headers=(after(100), after(200)))
 
-    answer = user.send((value, after(100)), (value, after(200)), codec=1)
+    codes = []
+    for size_max in (len(opened) - 1, len(opened)):
+        user = Scheduler(max_message_bytes=str(size_max))
+        answer = user.send((value, after(100)), (value, after(200)), codec=1)
+        codes.append(answer.error_code)
 
-    assert answer.error_code == errors.MESSAGE_TOO_LARGE
+    assert codes == [errors.MESSAGE_TOO_LARGE, errors.NONE]
 
 
 def test_a_batch_of_too_many_due_times_is_refused():
