@@ -117,6 +117,13 @@ class PartitionSchedule(ParkingDoor):
         if wishes is not None:
             assert isinstance(wishes, HeaderWishes)
             note = wishes.note_for(check, config, self.state, now_wall_ms)
+        elif config.has_delay_by_header:
+            check.refuse(
+                errors.KAFKA_STORAGE_ERROR,
+                "the batch was on its way when the topic began to delay records by their headers; "
+                "send it again",
+            )
+            return b""
         else:
             due = int(due_ms(config, header, now_wall_ms))
             if due != NOT_DELAYED:

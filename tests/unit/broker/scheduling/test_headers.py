@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
+from tests.support.broker.admin_user import SET, TOPIC, Operator
 from tests.support.broker.broker_user import ORDERS, User, a_batch, produced, records_in
 
 from tarry.base import errors
 from tarry.base.limits import SCHEDULE_PLACES_MAX
+from tarry.protocol import api_keys
 from tarry.protocol.messages.produce import PartitionProduceResponse
 from tarry.records.batch import LENGTH, LENGTH_OVERHEAD
 from tarry.records.builder import Headers
@@ -446,3 +450,33 @@ def test_ids_come_again_once_what_waits_is_read():
     assert refused == [errors.KAFKA_STORAGE_ERROR] * 2
     assert [each.error_code for each in again] == [errors.NONE] * 2
     assert user.values() == []
+
+
+# --- Settings that change.
+
+
+def test_a_batch_that_was_under_way_when_its_topic_began_to_delay_does_not_come_early():
+    user = Operator(BrokerByHand())
+    user.create(ORDERS, compression_type="gzip", compression_gzip_level="9")
+    batch = a_batch(random.Random(1).randbytes(900_000), headers=(after(LATER_MS),), producer_id=7)
+    producer = User(user.hand)
+    producer.send_produce(batch)
+    changes = [("delay.enable", SET, "true"), ("delay.source", SET, "header")]
+    request = user.change_request((TOPIC, ORDERS, changes))
+    user.client.send(api_keys.INCREMENTAL_ALTER_CONFIGS, 1, request)
+    user.hand.turn(*user.hand.disk.complete_flushes())
+    assert user.answers()
+    assert not producer.answers()
+
+    user.hand.settle()
+    first = produced(producer.answers()[0])[0]
+    again = producer.produce(batch)
+    ends = []
+    for ms in (LATER_MS - 1, 1):
+        user.hand.turn(after_ms=ms)
+        user.hand.settle()
+        ends.append(user.list_offsets(-1).offset)
+
+    assert first.error_code == errors.KAFKA_STORAGE_ERROR
+    assert (again.error_code, again.base_offset) == (errors.NONE, -1)
+    assert ends == [0, 1]
