@@ -189,6 +189,9 @@ class Scheduling(Part):
             )
         del self._loading[schedule]
         self._enqueue(schedule)
+        if schedule.needs_checkpoint():
+            # Released in an earlier life, which ended before it could note that.
+            self._plan_note(schedule)
 
     # -- releases
 
