@@ -60,6 +60,11 @@ class Scheduler(User):
         self.hand.turn(after_ms=ms)
         self.hand.settle()
 
+    def live_on(self, ms: int) -> None:
+        """Let time pass without a gap in which the broker would seem to have stood still."""
+        for _ in range(0, ms, 500):
+            self.pass_time(500)
+
     def records(self) -> list[Record]:
         found: list[Record] = []
         while batch := records_in(self.fetch(len(found))):
@@ -480,3 +485,56 @@ def test_a_batch_that_was_under_way_when_its_topic_began_to_delay_does_not_come_
     assert first.error_code == errors.KAFKA_STORAGE_ERROR
     assert (again.error_code, again.base_offset) == (errors.NONE, -1)
     assert ends == [0, 1]
+
+
+# --- Retention.
+
+
+@pytest.mark.parametrize("ends", ["", "stop", "crash"])
+def test_a_record_stays_for_the_retention_of_its_topic_from_its_release_on(ends: str):
+    settings = {"log.retention.check.interval.ms": "1000"}
+    user = Scheduler(BrokerByHand(settings), retention_ms="10000")
+    user.schedule((b"direct", []))
+    user.schedule((b"a", after(40_000)))
+    user.live_on(20_000)
+    start_before = user.list_offsets(-2).offset
+    user.live_on(25_000)
+    if ends == "stop":
+        user.hand.stop()
+        user.hand.start()
+    elif ends == "crash":
+        user.hand.crash()
+    user.client = user.hand.connect()
+    starts = []
+    for ms in (1, 4_000, 20_000):
+        user.live_on(ms)
+        starts.append(user.list_offsets(-2).offset)
+
+    assert start_before == 1
+    assert starts == [1, 1, 2]
+
+
+def test_a_crash_does_not_shorten_the_retention_of_what_was_released_before():
+    settings = {"log.retention.check.interval.ms": "1000"}
+    user = Scheduler(BrokerByHand(settings), retention_ms="10000")
+    user.schedule((b"a", after(20_000)))
+    user.live_on(5_000)
+    user.schedule((b"direct", []))
+    user.live_on(7_000)
+    # The last recovery point speaks of the direct record alone.
+    user.hand.stop()
+    user.hand.start()
+    user.client = user.hand.connect()
+    user.live_on(500)
+    user.pass_time(7_500)
+    values = user.values()
+
+    user.hand.now_wall_ms += 5_000
+    user.crash()
+    starts = []
+    for ms in (8_000, 20_000):
+        user.live_on(ms)
+        starts.append(user.list_offsets(-2).offset)
+
+    assert values == [b"direct", b"a"]
+    assert starts == [0, 2]
