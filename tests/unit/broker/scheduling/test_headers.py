@@ -376,6 +376,21 @@ def test_what_was_released_is_not_cancelled_and_an_unknown_id_does_no_harm():
     assert user.values() == [b"a", b"b"]
 
 
+@pytest.mark.parametrize("acks", [1, -1])
+def test_a_cancel_that_comes_too_late_is_answered_when_the_record_can_be_read(acks: int):
+    user = Scheduler()
+    user.schedule((b"a", after(100, "one")))
+    user.hand.turn(after_ms=100)
+
+    user.send_produce(a_batch(b"", headers=(cancel("one"),)), acks=acks)
+    while not (answers := user.answers()):
+        user.hand.turn(*user.hand.disk.complete_flushes())
+    end = user.hand.broker.topics[ORDERS].partitions[0].high_watermark
+
+    assert produced(answers[0])[0].error_code == errors.NONE
+    assert end == 1
+
+
 def test_a_cancel_that_is_sent_again_does_not_cancel_what_came_after_it():
     user = Scheduler()
     user.schedule((b"a", after(100, "one")), producer_id=7)
