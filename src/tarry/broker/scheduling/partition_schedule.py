@@ -226,6 +226,8 @@ class PartitionSchedule(ParkingDoor):
         if state is None:
             return True
         state.rollback_parked(s_end)
+        # The companion log may have passed, meanwhile, what waits again since its cancel is lost.
+        state.commit_parked(self.companion.high_watermark)
         if self._released_end <= p_end:
             return True
         self._released_end = p_end

@@ -145,6 +145,7 @@ class Scheduling(Part):
         for schedule in schedules:
             if not schedule.settle():
                 self._hold(schedule)
+            self._enqueue(schedule)
             if schedule.needs_checkpoint():
                 self._plan_note(schedule)
 

@@ -9,6 +9,7 @@ from tests.support.broker.admin_user import SET, TOPIC, Operator
 from tests.support.broker.broker_user import ORDERS, User, a_batch, produced, records_in
 
 from tarry.base import errors
+from tarry.base.doors import received
 from tarry.base.limits import SCHEDULE_PLACES_MAX
 from tarry.protocol import api_keys
 from tarry.protocol.messages.produce import PartitionProduceResponse
@@ -424,6 +425,43 @@ def test_a_cancel_that_the_disk_did_not_take_leaves_the_record_waiting():
     user.pass_time(LATER_MS)
 
     assert answer.error_code == errors.KAFKA_STORAGE_ERROR
+    assert user.values() == [b"a"]
+
+
+def a_cancel_in_the_turn(user: Scheduler, *, is_flush_over: bool, after_ms: int) -> None:
+    """Have the disk refuse a cancel, in a turn in which also a flush ends or a record is due."""
+    user.hand.disk.fail_writes(count=1, path_part="orders-0.schedule/")
+    request = user.produce_request(a_batch(b"", headers=(cancel("one"),)))
+    frame = user.client.encode(api_keys.PRODUCE, 11, request)
+    events = [received(user.client.connection_id, frame)]
+    if is_flush_over:
+        events += user.hand.disk.complete_flushes()
+    user.hand.turn(*events, after_ms=after_ms)
+    user.hand.settle()
+
+
+def test_a_record_whose_cancel_was_lost_comes_though_it_was_committed_in_that_turn():
+    user = Scheduler()
+    user.send_produce(a_batch(b"a", headers=(after(LATER_MS, "one"),)))
+    a_cancel_in_the_turn(user, is_flush_over=True, after_ms=1)
+
+    answers = user.answers()
+    user.pass_time(LATER_MS)
+
+    codes = [produced(each)[0].error_code for each in answers]
+    assert sorted(codes) == [errors.NONE, errors.KAFKA_STORAGE_ERROR]
+    assert user.values() == [b"a"]
+
+
+def test_a_record_whose_cancel_was_lost_comes_though_it_was_due_in_that_turn():
+    user = Scheduler()
+    user.schedule((b"a", after(LATER_MS, "one")))
+    a_cancel_in_the_turn(user, is_flush_over=False, after_ms=LATER_MS)
+
+    (answer,) = user.answers()
+    user.pass_time(1)
+
+    assert produced(answer)[0].error_code == errors.KAFKA_STORAGE_ERROR
     assert user.values() == [b"a"]
 
 
