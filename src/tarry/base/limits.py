@@ -187,9 +187,12 @@ CHECKPOINT_EXCEPTIONS_MAX: Final = 10_000
 # caught up.
 CHECKPOINT_WATERMARKS_MAX: Final = 16
 
-# Due times and ids of one batch: it is parked in one turn, and opened again in each turn in which
-# some of it is released.
+# Due times and ids of one batch: it is parked in one turn.
 SCHEDULE_PLACES_MAX: Final = 10_000
+
+# Batches in memory whose records are released one after the other: eight of the default of
+# `max.message.bytes`.  One that is larger than all that is kept alone.
+OPENED_BODIES_BYTES_MAX: Final = 8 * 1024 * 1024
 
 # A note about scheduled records.  A checkpoint with all its exceptions has 80,000 bytes; that of a
 # batch has its ids, and 14 bytes for each due time.

@@ -217,6 +217,8 @@ class Segment(FileHolder):
         """Note a batch that recovery found past what was known, and that ends the segment."""
         if position == 0:
             self.first_timestamp = header.max_timestamp
+        # It was appended since the recovery point.
+        self.modified_wall_ms = UNKNOWN_TIMESTAMP
         self.note_entry(header.last_offset, header.max_timestamp, position, header.size)
         self.size = position + header.size
         self.written_size = self.size

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base.errors import INVALID_RECORD, INVALID_TIMESTAMP
-from tarry.base.limits import RECORD_ERRORS_MAX, SCHEDULE_ID_BYTES_MAX
+from tarry.base.limits import RECORD_ERRORS_MAX, SCHEDULE_ID_BYTES_MAX, SCHEDULE_PLACES_MAX
 from tarry.log.config import INT64_MAX, LogConfig
 from tarry.records.walk import RecordFields, read_record
 from tarry.schedule.places import NOT_RELEASED, RecordPlace
@@ -61,11 +61,19 @@ class Wish:
 
 
 class WishWalk:
-    """Walk over all records of `data`; `wishes` and `errors` are what it found."""
+    """Walk over all records of `data`; `wishes` and `errors` are what it found.
 
-    def __init__(self, data: bytes, count: int) -> None:
+    What is not delayed at `now_wall_ms`, when the batch has come, is not told apart from what has
+    no time.  The walk ends where `has_too_many`.
+    """
+
+    def __init__(self, data: bytes, count: int, config: LogConfig, now_wall_ms: int) -> None:
         self.wishes: list[Wish] = []
         self.errors: list[tuple[int, str]] = []
+        # Of due times and ids: each wish that is kept becomes a place.
+        self.has_too_many = False
+        self._delay_min_ms = config.delay_min_ms
+        self._now_wall_ms = now_wall_ms
         self._data = data
         self._count = count
         self._index = 0
@@ -81,6 +89,9 @@ class WishWalk:
             )
             self._take(self._index)
             self._index += 1
+            if len(self.wishes) > SCHEDULE_PLACES_MAX:
+                self.has_too_many = True
+                return True
         return self._index == self._count
 
     def _take(self, index: int) -> None:
@@ -90,10 +101,21 @@ class WishWalk:
             if len(self.errors) < RECORD_ERRORS_MAX:
                 self.errors.append((index, str(error)))
             return
+        if self._is_soon(wish):
+            wish.kind, wish.time_ms = _AT_ONCE, 0
         if self.wishes and self.wishes[-1].takes(wish):
             self.wishes[-1].count += 1
         else:
             self.wishes.append(wish)
+
+    def _is_soon(self, wish: Wish) -> bool:
+        after_ms = wish.time_ms - (self._now_wall_ms if wish.kind == _AT else 0)
+        return is_soon(after_ms, self._delay_min_ms)
+
+
+def is_soon(after_ms: int, delay_min_ms: int) -> bool:
+    """Return whether a record that is due so much later is not delayed at all."""
+    return after_ms <= 0 or after_ms < delay_min_ms
 
 
 def _wish_of(data: bytes, end: int, fields: RecordFields, index: int) -> Wish:
@@ -170,7 +192,7 @@ def decide_places(walk: WishWalk, config: LogConfig, now_wall_ms: int) -> Places
         if due_ms - now_wall_ms > config.delay_max_ms:
             _refuse_late(decision, wish, due_ms, config.delay_max_ms)
             continue
-        if due_ms <= now_wall_ms or due_ms - now_wall_ms < config.delay_min_ms:
+        if is_soon(due_ms - now_wall_ms, config.delay_min_ms):
             due_ms = now_wall_ms
         if wish.is_cancel:
             due_ms = NOT_RELEASED

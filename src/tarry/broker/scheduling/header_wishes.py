@@ -12,7 +12,7 @@ from tarry.base import errors
 from tarry.base.limits import SCHEDULE_NOTE_BYTES_MAX, SCHEDULE_PLACES_MAX
 from tarry.log.config import LogConfig
 from tarry.partition.leadership import BatchWishes
-from tarry.records.batch import BatchCheck, BatchHeader
+from tarry.records.batch import HEADER_SIZE, BatchCheck, BatchHeader
 from tarry.schedule.notes import EACH_ITS_OWN, ScheduledNote
 from tarry.schedule.opened import opened_batch
 from tarry.schedule.places import NOT_RELEASED
@@ -26,9 +26,11 @@ _NOTE_OVERHEAD_BYTES: Final = 256
 class HeaderWishes(BatchWishes):
     """Wishes of the records in `content`."""
 
-    def __init__(self, header: BatchHeader, content: bytes) -> None:
+    def __init__(
+        self, header: BatchHeader, content: bytes, config: LogConfig, now_wall_ms: int
+    ) -> None:
         self._content = content
-        self._walk = WishWalk(content, int(header.record_count))
+        self._walk = WishWalk(content, int(header.record_count), config, now_wall_ms)
 
     @property
     def held_bytes(self) -> int:
@@ -37,9 +39,9 @@ class HeaderWishes(BatchWishes):
     def step(self, count_max: int) -> bool:
         if not self._walk.step(count_max):
             return False
-        wishes = self._walk.wishes
-        if len(wishes) == 1 and not wishes[0].is_cancel:
-            # One due time: it stays as it came.
+        walk = self._walk
+        if walk.has_too_many or (len(walk.wishes) == 1 and not walk.wishes[0].is_cancel):
+            # Of one due time it stays as it came.
             self._content = b""
         return True
 
@@ -50,6 +52,13 @@ class HeaderWishes(BatchWishes):
 
         `state` is None while what waits from an earlier life is not known yet.
         """
+        if self._walk.has_too_many and not self._walk.errors:
+            check.refuse(
+                errors.MESSAGE_TOO_LARGE,
+                f"the batch has more than {SCHEDULE_PLACES_MAX} due times and ids: send fewer at "
+                "once",
+            )
+            return None
         decision = decide_places(self._walk, config, now_wall_ms)
         if decision.error_code != errors.NONE:
             index, sentence = decision.record_errors[0]
@@ -81,23 +90,23 @@ class HeaderWishes(BatchWishes):
             named = places if places[0].schedule_id else []
             return ScheduledNote(places[0].due_ms, named, cancelled)
         note = ScheduledNote(EACH_ITS_OWN, places, cancelled)
-        note_bytes = note.size + _NOTE_OVERHEAD_BYTES
-        if len(places) > SCHEDULE_PLACES_MAX or note_bytes > SCHEDULE_NOTE_BYTES_MAX:
+        if note.size + _NOTE_OVERHEAD_BYTES > SCHEDULE_NOTE_BYTES_MAX:
             check.refuse(
                 errors.MESSAGE_TOO_LARGE,
-                f"the batch has {len(places)} due times and ids: send fewer at once",
+                f"the batch has {len(places)} due times and ids, which are too long together: send "
+                "fewer at once",
             )
             return None
         header = check.header
         assert header is not None
         if header.codec != 0:
-            data = opened_batch(header, self._content)
-            if len(data) > config.max_message_bytes:
+            size = HEADER_SIZE + len(self._content)
+            if size > config.max_message_bytes:
                 check.refuse(
                     errors.MESSAGE_TOO_LARGE,
-                    f"opened, since its records are due at different times, the batch has "
-                    f"{len(data)} bytes and max.message.bytes is {config.max_message_bytes}",
+                    f"opened, since its records are due at different times, the batch has {size} "
+                    f"bytes and max.message.bytes is {config.max_message_bytes}",
                 )
                 return None
-            check.replace(data)
+            check.replace(opened_batch(header, self._content))
         return note
