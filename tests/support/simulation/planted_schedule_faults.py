@@ -209,12 +209,12 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
 }
 
 CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
-    load_before_the_copied_tail_is_written: 1,
+    load_before_the_copied_tail_is_written: 128,
     read_releases_up_to_the_high_watermark: 2,
     count_a_follower_by_its_records_alone: 15,
     count_records_before_both_ends_are_told: 21,
     keep_the_schedule_over_a_change_of_leaders: 15,
-    plan_no_checkpoint_of_the_leader_before: 13,
+    plan_no_checkpoint_of_the_leader_before: 71,
     release_above_the_high_watermark: 1,
     forget_whose_body_was_released: 1,
     look_up_retries_in_the_log_of_the_partition_alone: 1,
