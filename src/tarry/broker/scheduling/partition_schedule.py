@@ -14,7 +14,12 @@ from tarry.base.errors import CorruptData
 from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
-from tarry.broker.scheduling.header_wishes import HeaderWishes
+from tarry.broker.scheduling.header_wishes import (
+    HeaderWishes,
+    IdWishes,
+    RecordWishes,
+    refuse_early,
+)
 from tarry.broker.scheduling.loading import ScheduleLoad
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.log.batch_walk import Flaw
@@ -101,8 +106,20 @@ class PartitionSchedule(ParkingDoor):
 
     # -- parking
 
+    def reads_headers(self) -> bool:
+        if self.partition.config.has_delay_by_header:
+            return True
+        if self._refusal:
+            # What waits is not known, and not released either.
+            return False
+        return self.state is None or len(self.state.ids) > 0
+
     def wishes_in(self, header: BatchHeader, content: bytes) -> BatchWishes:
-        return HeaderWishes(header, content, self.partition.config, self._turn.now_wall_ms)
+        config = self.partition.config
+        if config.has_delay_by_header:
+            return HeaderWishes(header, content, config, self._turn.now_wall_ms)
+        state = self.state
+        return IdWishes(header, content, None if state is None else state.ids)
 
     def note_for(self, check: BatchCheck, wishes: BatchWishes | None, now_wall_ms: int) -> bytes:
         header = check.header
@@ -115,14 +132,10 @@ class PartitionSchedule(ParkingDoor):
         config = self.partition.config
         note: ScheduledNote | None = None
         if wishes is not None:
-            assert isinstance(wishes, HeaderWishes)
+            assert isinstance(wishes, RecordWishes)
             note = wishes.note_for(check, config, self.state, now_wall_ms)
         elif config.has_delay_by_header:
-            check.refuse(
-                errors.KAFKA_STORAGE_ERROR,
-                "the batch was on its way when the topic began to delay records by their headers; "
-                "send it again",
-            )
+            refuse_early(check)
             return b""
         else:
             due = int(due_ms(config, header, now_wall_ms))
