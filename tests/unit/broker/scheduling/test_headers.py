@@ -650,3 +650,34 @@ def test_a_topic_in_which_no_id_waits_any_more_opens_no_batches():
     user.pass_time(100)
 
     assert (before, hosted.goes_in_steps(0)) == (True, False)
+
+
+@CODECS
+@pytest.mark.parametrize("is_released", [False, True])
+@pytest.mark.parametrize("source", ["header", "timestamp"])
+def test_a_batch_that_waits_is_not_refused_when_it_is_sent_again_under_a_shorter_longest_delay(
+    source: str, is_released: bool, codec: int
+):
+    user = Switcher(delay_source=source)
+    batches = [
+        a_batch(
+            value,
+            headers=(at(START_WALL_MS + LATER_MS),),
+            times=(START_WALL_MS + LATER_MS,),
+            codec=codec,
+            producer_id=7,
+            sequence=sequence,
+        )
+        for sequence, value in enumerate((b"a", b"b"))
+    ]
+    user.produce(batches[0])
+    user.set(TOPIC, ORDERS, delay_max_ms="1000")
+    if is_released:
+        user.pass_time(LATER_MS)
+        # By a clock that was set back the batch lies ahead again.
+        user.hand.now_wall_ms -= LATER_MS
+
+    again, new = [user.produce(batch) for batch in batches]
+
+    assert (again.error_code, again.base_offset) == (errors.NONE, -1)
+    assert new.error_code == errors.INVALID_TIMESTAMP
