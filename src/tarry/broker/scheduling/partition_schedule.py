@@ -88,6 +88,8 @@ class PartitionSchedule(ParkingDoor):
         # The last checkpoint: up to where it speaks of P, and where its note ends in S.
         self._checkpoint_c = -1
         self._checkpoint_end = 0
+        # Batches of several places that are damaged, by offset: the other places are not tried.
+        self._damaged_batches: dict[int, None] = {}
         # Damaged batches of which the broker's log was told.
         self._told = 0
         # When it stands in the queue of what is due; the clock of the calendar.
@@ -291,7 +293,8 @@ class PartitionSchedule(ParkingDoor):
         return max(body.size, self._read_bytes) if is_settled else -1
 
     def _release(self, state: ScheduleState, body: Body) -> bool:
-        if self.companion.log.has_flaw_before(body.s_offset):
+        is_told = body.batch_offset in self._damaged_batches
+        if is_told or self.companion.log.has_flaw_before(body.s_offset):
             # The log has said so.
             state.set_aside(body)
             return True
@@ -340,10 +343,7 @@ class PartitionSchedule(ParkingDoor):
         """Read a place of a batch, as the batch that it is released in."""
         opened = self._opened.get(self.companion, body.batch_offset)
         if opened is None:
-            opened = OpenedBody(self._read_batch(body.batch_offset, WHOLE_BATCH))
-            if opened.base_offset != body.batch_offset:
-                raise CorruptData(f"another batch lies at offset {body.batch_offset}")
-            self._opened.keep(self.companion, opened)
+            opened = self._open(body.batch_offset)
         config = self.partition.config
         return opened.batch_of(
             body.place,
@@ -352,6 +352,17 @@ class PartitionSchedule(ParkingDoor):
             config.compression_codec,
             config.compression_level,
         )
+
+    def _open(self, offset: int) -> OpenedBody:
+        try:
+            opened = OpenedBody(self._read_batch(offset, WHOLE_BATCH))
+            if opened.base_offset != offset:
+                raise CorruptData(f"another batch lies at offset {offset}")
+        except CorruptData:
+            self._damaged_batches[offset] = None
+            raise
+        self._opened.keep(self.companion, opened)
+        return opened
 
     def _read_batch(self, offset: int, size: int) -> bytes:
         companion = self.companion
