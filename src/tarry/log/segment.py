@@ -282,9 +282,7 @@ class Segment(FileHolder):
         return end
 
     def boundary_before(self, start: i64, position_max: i64, end: i64) -> i64:
-        """Return the last position in (start, position_max] where a batch ends; `start` if none
-        does.
-        """
+        """Return the last position in (start, position_max] where a batch ends, or `start`."""
         boundary = self.newest.boundary_before(position_max)
         if boundary != UNKNOWN_POSITION:
             return max(boundary, start)

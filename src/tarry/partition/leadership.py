@@ -62,6 +62,12 @@ class ParkingDoor:
     A batch that waits is parked in the companion log, behind a note that says when it is due.
     """
 
+    def reads_headers(self) -> bool:
+        """Return whether the headers of produced records are to be read: they may say when a record
+        is due, or name one that waits.
+        """
+        raise NotImplementedError
+
     def wishes_in(self, header: BatchHeader, content: bytes) -> BatchWishes:
         """Begin to read the headers of a batch's records; `content`: the records, uncompressed."""
         raise NotImplementedError

@@ -78,8 +78,9 @@ class Recompression:
         # Due times and ids that the records' headers ask for; None in a topic without them.
         self._wishes: BatchWishes | None = None
         self._parking: ParkingDoor | None = None
-        if config.has_delay_by_header:
-            self._parking = partition.leadership.parking
+        parking = partition.leadership.parking
+        if parking is not None and parking.reads_headers():
+            self._parking = parking
         self._compressor: StepwiseCompressor | None = None
         self._compressed_bytes: i64 = 0
         check = self.check

@@ -202,10 +202,10 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
     release_when_the_alarm_rings: 4,
     release_in_order_of_arrival: 1,
     look_up_retries_in_the_log_of_the_partition_alone: 8,
-    fill_no_gaps: 9,
+    fill_no_gaps: 62,
     keep_what_the_companion_log_has_dropped: 4,
     count_a_release_that_was_not_written: 4,
-    let_retention_pass_what_no_checkpoint_notes: 85,
+    let_retention_pass_what_no_checkpoint_notes: 108,
 }
 
 CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {

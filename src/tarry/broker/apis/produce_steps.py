@@ -128,7 +128,7 @@ class LargeProduce(ProduceInShares):
                 partition = hosted.partition(asked.index)
                 if partition is None or not isinstance(asked.records, Window):
                     continue
-                if hosted.goes_in_steps() or handler.may_open(hosted, asked):
+                if hosted.goes_in_steps(asked.index) or handler.may_open(hosted, asked):
                     anew.add(topic_index, index, partition, asked.records)
                     is_any = True
         if not is_any:

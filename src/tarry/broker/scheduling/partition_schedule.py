@@ -14,7 +14,12 @@ from tarry.base.errors import CorruptData
 from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
-from tarry.broker.scheduling.header_wishes import HeaderWishes
+from tarry.broker.scheduling.header_wishes import (
+    HeaderWishes,
+    IdWishes,
+    RecordWishes,
+    refuse_early,
+)
 from tarry.broker.scheduling.loading import ScheduleLoad
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.log.batch_walk import Flaw
@@ -83,6 +88,8 @@ class PartitionSchedule(ParkingDoor):
         # The last checkpoint: up to where it speaks of P, and where its note ends in S.
         self._checkpoint_c = -1
         self._checkpoint_end = 0
+        # Batches of several places that are damaged, by offset: the other places are not tried.
+        self._damaged_batches: dict[int, None] = {}
         # Damaged batches of which the broker's log was told.
         self._told = 0
         # When it stands in the queue of what is due; the clock of the calendar.
@@ -101,8 +108,20 @@ class PartitionSchedule(ParkingDoor):
 
     # -- parking
 
+    def reads_headers(self) -> bool:
+        if self.partition.config.has_delay_by_header:
+            return True
+        if self._refusal:
+            # What waits is not known, and not released either.
+            return False
+        return self.state is None or len(self.state.ids) > 0
+
     def wishes_in(self, header: BatchHeader, content: bytes) -> BatchWishes:
-        return HeaderWishes(header, content, self.partition.config, self._turn.now_wall_ms)
+        config = self.partition.config
+        if config.has_delay_by_header:
+            return HeaderWishes(header, content, config, self._turn.now_wall_ms)
+        state = self.state
+        return IdWishes(header, content, None if state is None else state.ids)
 
     def note_for(self, check: BatchCheck, wishes: BatchWishes | None, now_wall_ms: int) -> bytes:
         header = check.header
@@ -115,14 +134,10 @@ class PartitionSchedule(ParkingDoor):
         config = self.partition.config
         note: ScheduledNote | None = None
         if wishes is not None:
-            assert isinstance(wishes, HeaderWishes)
+            assert isinstance(wishes, RecordWishes)
             note = wishes.note_for(check, config, self.state, now_wall_ms)
         elif config.has_delay_by_header:
-            check.refuse(
-                errors.KAFKA_STORAGE_ERROR,
-                "the batch was on its way when the topic began to delay records by their headers; "
-                "send it again",
-            )
+            refuse_early(check)
             return b""
         else:
             due = int(due_ms(config, header, now_wall_ms))
@@ -281,7 +296,8 @@ class PartitionSchedule(ParkingDoor):
         return max(body.size, self._read_bytes) if is_settled else -1
 
     def _release(self, state: ScheduleState, body: Body) -> bool:
-        if self.companion.log.has_flaw_before(body.s_offset):
+        is_told = body.batch_offset in self._damaged_batches
+        if is_told or self.companion.log.has_flaw_before(body.s_offset):
             # The log has said so.
             state.set_aside(body)
             return True
@@ -330,10 +346,7 @@ class PartitionSchedule(ParkingDoor):
         """Read a place of a batch, as the batch that it is released in."""
         opened = self._opened.get(self.companion, body.batch_offset)
         if opened is None:
-            opened = OpenedBody(self._read_batch(body.batch_offset, WHOLE_BATCH))
-            if opened.base_offset != body.batch_offset:
-                raise CorruptData(f"another batch lies at offset {body.batch_offset}")
-            self._opened.keep(self.companion, opened)
+            opened = self._open(body.batch_offset)
         config = self.partition.config
         return opened.batch_of(
             body.place,
@@ -342,6 +355,17 @@ class PartitionSchedule(ParkingDoor):
             config.compression_codec,
             config.compression_level,
         )
+
+    def _open(self, offset: int) -> OpenedBody:
+        try:
+            opened = OpenedBody(self._read_batch(offset, WHOLE_BATCH))
+            if opened.base_offset != offset:
+                raise CorruptData(f"another batch lies at offset {offset}")
+        except CorruptData:
+            self._damaged_batches[offset] = None
+            raise
+        self._opened.keep(self.companion, opened)
+        return opened
 
     def _read_batch(self, offset: int, size: int) -> bytes:
         companion = self.companion

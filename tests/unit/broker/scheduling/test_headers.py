@@ -591,3 +591,93 @@ def test_a_crash_does_not_shorten_the_retention_of_what_was_released_before():
 
     assert values == [b"direct", b"a"]
     assert starts == [0, 2]
+
+
+class Switcher(Operator, Scheduler):
+    """A user whose topic does not delay any more, or by something else than headers."""
+
+
+OTHER_SETTINGS = [
+    {"delay_enable": "false"},
+    {"delay_source": "timestamp"},
+    {"delay_source": "none", "delay_default_ms": "50"},
+]
+
+
+@pytest.mark.parametrize("settings", OTHER_SETTINGS)
+@pytest.mark.parametrize("ends", ["", "crash"])
+@CODECS
+def test_what_waits_is_taken_back_also_when_headers_delay_nothing_more(
+    codec: int, ends: str, settings: dict[str, str]
+):
+    user = Switcher()
+    user.schedule((b"a", after(100, "one")))
+    user.schedule((b"b", after(200, "two")))
+    user.schedule((b"c", after(300, "three")))
+    user.set(TOPIC, ORDERS, **settings)
+    if ends:
+        user.crash()
+
+    user.schedule((b"", cancel("one")), (b"d", after(10_000)), codec=codec)
+    user.schedule((b"e", after(10_000, "two")), codec=codec)
+    user.pass_time(50)
+    at_once = user.values()
+    user.pass_time(1_000)
+
+    assert at_once == [b"d", b"e"]
+    assert user.values() == [b"d", b"e", b"c"]
+
+
+def test_headers_that_name_nothing_that_waits_mean_nothing_in_a_topic_that_does_not_delay():
+    user = Switcher()
+    user.schedule((b"a", after(100, "one")))
+    user.set(TOPIC, ORDERS, delay_enable="false")
+    bad: Headers = [*after(5, "x"), *after(6), ("x-sched-cancel", b"perhaps")]
+
+    offset = user.schedule((b"b", cancel("two")), (b"c", bad), (b"d", [("x-sched-id", b"")]))
+
+    assert offset == 0
+    assert user.values() == [b"b", b"c", b"d"]
+
+
+def test_a_topic_in_which_no_id_waits_any_more_opens_no_batches():
+    user = Switcher()
+    user.schedule((b"a", after(100, "one")))
+    user.set(TOPIC, ORDERS, delay_enable="false")
+    hosted = user.hand.broker.topics[ORDERS]
+    before = hosted.goes_in_steps(0)
+
+    user.pass_time(100)
+
+    assert (before, hosted.goes_in_steps(0)) == (True, False)
+
+
+@CODECS
+@pytest.mark.parametrize("is_released", [False, True])
+@pytest.mark.parametrize("source", ["header", "timestamp"])
+def test_a_batch_that_waits_is_not_refused_when_it_is_sent_again_under_a_shorter_longest_delay(
+    source: str, is_released: bool, codec: int
+):
+    user = Switcher(delay_source=source)
+    batches = [
+        a_batch(
+            value,
+            headers=(at(START_WALL_MS + LATER_MS),),
+            times=(START_WALL_MS + LATER_MS,),
+            codec=codec,
+            producer_id=7,
+            sequence=sequence,
+        )
+        for sequence, value in enumerate((b"a", b"b"))
+    ]
+    user.produce(batches[0])
+    user.set(TOPIC, ORDERS, delay_max_ms="1000")
+    if is_released:
+        user.pass_time(LATER_MS)
+        # By a clock that was set back the batch lies ahead again.
+        user.hand.now_wall_ms -= LATER_MS
+
+    again, new = [user.produce(batch) for batch in batches]
+
+    assert (again.error_code, again.base_offset) == (errors.NONE, -1)
+    assert new.error_code == errors.INVALID_TIMESTAMP

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.unit.broker.scheduling.test_headers import Scheduler, after
 
 from tarry.broker.scheduling.scheduling import RELEASED_BYTES_PER_TURN_MAX
@@ -58,6 +59,22 @@ def test_a_batch_whose_records_come_turn_by_turn_is_read_once():
 
     assert user.values() == [b"%d" % n for n in reversed(range(100))]
     assert disk.reads == READS
+
+
+def test_a_damaged_batch_is_read_and_told_once(caplog: pytest.LogCaptureFixture):
+    user, disk = begin()
+    user.schedule(*[(b"%d" % n, after(100 + n)) for n in range(100)])
+    user.schedule((b"sound", after(300)))
+    disk.flip_bit(S, disk.content(S).index(b"x-deliver-after"))
+    disk.reads = 0
+
+    user.pass_time(200)
+    reads = disk.reads
+    user.pass_time(100)
+
+    assert reads == READS
+    assert user.values() == [b"sound"]
+    assert caplog.text.count("a batch that is due is damaged") == 1
 
 
 def test_a_turn_reads_no_more_than_its_share_of_large_batches():
