@@ -18,17 +18,24 @@ from tarry.broker.scheduling.header_wishes import HeaderWishes
 from tarry.broker.scheduling.loading import ScheduleLoad
 from tarry.log.batch_walk import Flaw
 from tarry.log.log import Log
-from tarry.partition.leader import append_of_any_size
+from tarry.partition.leader import AppendResult, append_of_any_size
 from tarry.partition.leadership import BatchWishes, ParkingDoor
 from tarry.partition.reader import CONSUMER
 from tarry.partition.replicated_log import ReplicatedLog
-from tarry.records.batch import BatchCheck, BatchHeader, checked_header, decode_batch_header
+from tarry.records.batch import (
+    NO_PRODUCER_ID,
+    BatchCheck,
+    BatchHeader,
+    checked_header,
+    decode_batch_header,
+)
+from tarry.records.numbering import numbered
 from tarry.schedule.bodies import bodies_of
 from tarry.schedule.due import NOT_DELAYED, due_ms
-from tarry.schedule.notes import CheckpointNote, ScheduledNote
+from tarry.schedule.notes import CancelledNote, CheckpointNote, ScheduledNote, ScheduleNote
 from tarry.schedule.opened import OpenedBody
 from tarry.schedule.pending import NEVER, WHOLE, Body
-from tarry.schedule.release import release_fault, released_batch
+from tarry.schedule.release import NO_S_OFFSET, release_fault, released_batch
 from tarry.schedule.state import ScheduleState
 
 # A region of one batch, whatever its size.
@@ -65,6 +72,8 @@ class PartitionSchedule(ParkingDoor):
         self._early: list[Body] = []
         # Why nothing is released and nothing more is parked; "" if that is not so.
         self._refusal = ""
+        # Where this turn's last note ends that was asked for by a client.
+        self._noted_end = -1
         # Of the batch that is being parked.
         self._note = ScheduledNote(NEVER)
         # Body of several places that was released from last in this turn.
@@ -122,10 +131,7 @@ class PartitionSchedule(ParkingDoor):
         if self._refusal:
             check.refuse(errors.KAFKA_STORAGE_ERROR, self._refusal)
             return b""
-        log = self.companion.log
-        if log.log_end_offset == log.log_start_offset:
-            # The batches that P holds by now have released nothing of this log: note that.
-            self.append_checkpoint(self._first_checkpoint())
+        self._begin_companion()
         self._note = note
         return note.encode(now_wall_ms)
 
@@ -150,6 +156,60 @@ class PartitionSchedule(ParkingDoor):
             for body in bodies:
                 state.park(body, self._turn.now_wall_ms)
         self._changed[self] = None
+
+    # -- changes
+
+    @property
+    def refusal(self) -> str:
+        """Sentence why nothing is released, listed or changed; "" if that is not so."""
+        return self._refusal
+
+    def append_note(self, note: ScheduleNote) -> AppendResult:
+        """Append a note to the companion log: what was decided."""
+        self._begin_companion()
+        data = note.encode(self._turn.now_wall_ms)
+        result = append_of_any_size(self.companion, data, self._turn)
+        if result.error_code == errors.NONE:
+            self._noted_end = result.required_offset
+            self._flushes.touch(self.companion)
+            self._changed[self] = None
+        return result
+
+    def append_witness(self) -> AppendResult:
+        """Append a note that decides nothing, or name one of this turn: when it counts, this broker
+        led when it was appended."""
+        if self._noted_end < 0:
+            return self.append_note(CancelledNote(NO_S_OFFSET))
+        result = AppendResult(errors.NONE)
+        result.required_offset = self._noted_end
+        return result
+
+    def park_again(self, note: ScheduledNote, batch: bytes) -> AppendResult:
+        """Park a batch that has waited in another place, which its note cancels."""
+        result = self.append_note(note)
+        if result.error_code != errors.NONE:
+            return result
+        result = append_of_any_size(self.companion, batch, self._turn)
+        if result.error_code == errors.NONE:
+            self._noted_end = result.required_offset
+            self._note = note
+            self.on_parked(decode_batch_header(batch, 0), result.base_offset)
+        return result
+
+    def batch_of(self, body: Body, due_ms: int | None = None) -> bytes:
+        """Read what waits, as a batch without a producer; `StorageError`, `CorruptData`.
+
+        A place of a batch has a header with `due_ms`, if that is given.
+        """
+        if body.place == WHOLE:
+            return numbered(self._read(body), NO_PRODUCER_ID, -1, -1)
+        return self._read_place(body, due_ms)
+
+    def _begin_companion(self) -> None:
+        log = self.companion.log
+        if log.log_end_offset == log.log_start_offset:
+            # The batches that P holds by now have released nothing of this log: note that.
+            self.append_checkpoint(self._first_checkpoint())
 
     # -- loading
 
@@ -205,6 +265,7 @@ class PartitionSchedule(ParkingDoor):
     def settle(self) -> bool:
         """Take back what this turn's write has not kept; False if a release is to be repeated."""
         self._opened = None
+        self._noted_end = -1
         s_end: int = self.companion.log.written_end_offset
         p_end: int = self.partition.log.written_end_offset
         early = self._early
@@ -269,7 +330,7 @@ class PartitionSchedule(ParkingDoor):
             state.set_aside(body)
             return True
         try:
-            data = self._read(body) if body.place == WHOLE else self._read_place(body)
+            data = self._read(body) if body.place == WHOLE else self._read_place(body, body.due_ms)
         except CorruptData as error:
             # One damaged batch must not hold back those that are due after it.
             state.set_aside(body)
@@ -309,7 +370,7 @@ class PartitionSchedule(ParkingDoor):
             raise CorruptData(f"another batch lies at offset {body.s_offset}")
         return data
 
-    def _read_place(self, body: Body) -> bytes:
+    def _read_place(self, body: Body, due_ms: int | None) -> bytes:
         """Read a place of a batch, as the batch that it is released in."""
         opened = self._opened
         if opened is None or opened.base_offset != body.batch_offset:
@@ -321,7 +382,7 @@ class PartitionSchedule(ParkingDoor):
         return opened.batch_of(
             body.place,
             body.record_count,
-            body.due_ms,
+            due_ms,
             config.compression_codec,
             config.compression_level,
         )
