@@ -11,20 +11,21 @@ from typing import Final
 
 from tarry.base.errors import INVALID_RECORD, INVALID_TIMESTAMP
 from tarry.base.limits import RECORD_ERRORS_MAX, SCHEDULE_ID_BYTES_MAX
+from tarry.base.schedule_headers import (
+    DELIVER_AFTER,
+    DELIVER_AT,
+    SCHEDULE_CANCEL,
+    SCHEDULE_ID,
+)
 from tarry.log.config import INT64_MAX, LogConfig
 from tarry.records.walk import RecordFields, read_record
 from tarry.schedule.places import NOT_RELEASED, RecordPlace
 from tarry.schedule.times import (
-    DELIVER_AFTER,
-    DELIVER_AT,
     BadTime,
     parse_deliver_after,
     parse_deliver_at,
 )
 from tarry.wire.varint import read_varint
-
-SCHEDULE_ID: Final = "x-sched-id"
-SCHEDULE_CANCEL: Final = "x-sched-cancel"
 
 _NAMES: Final = {
     name.encode(): name for name in (DELIVER_AT, DELIVER_AFTER, SCHEDULE_ID, SCHEDULE_CANCEL)
