@@ -140,7 +140,7 @@ class DueOrder:
         middle = len(entries) // 2
         behind = entries[middle:]
         self._chunks[index : index + 1] = [_Chunk(entries[:middle]), _Chunk(behind)]
-        self._bounds.insert(index + 1, behind[0][:2])
+        self._bounds.insert(index + 1, (behind[0][0], behind[0][1]))
 
 
 def _first_from(entries: list[DueEntry], place: tuple[int, int]) -> int:
