@@ -13,7 +13,11 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
-from tarry.base.limits import SCHEDULE_BUCKETS_MAX, SCHEDULE_PAGE_ENTRIES_MAX
+from tarry.base.limits import (
+    LONG_ANSWER_BYTES_MAX,
+    SCHEDULE_BUCKETS_MAX,
+    SCHEDULE_PAGE_ENTRIES_MAX,
+)
 from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
 from tarry.broker.request import RequestContext
 from tarry.broker.scheduling.finding import FoundSchedule, find_schedule
@@ -41,6 +45,9 @@ _ENTRY_BYTES: Final = 40
 
 # Bytes of a batch that cost as much as one element of a long answer, when it is read.
 _READ_BYTES_PER_UNIT: Final = 4 * 1024
+
+# A larger batch is left out, so that each answer has room for an entry.
+_BATCH_BYTES_MAX: Final = LONG_ANSWER_BYTES_MAX // 2
 
 # What the sums of a range cost: the chunks of some million entries are looked at.
 _SUM_UNITS: Final = 20
@@ -189,7 +196,7 @@ def _add(
         body.schedule_id or None,
     )
     entry_bytes = _ENTRY_BYTES + len(body.schedule_id)
-    if not request.include_batches:
+    if not request.include_batches or body.size > _BATCH_BYTES_MAX:
         if not answer.has_room(entry_bytes):
             return 0
         answer.add(entry)
