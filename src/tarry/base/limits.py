@@ -208,5 +208,13 @@ SCHEDULE_ID_BYTES_MAX: Final = 1024
 # counts but for an unclean election.
 CHECKPOINTS_KEPT_PER_EPOCH: Final = 16
 
+# Releases that a partition remembers, to tell who wants to cancel what has come: half a megabyte
+# without ids.
+SCHEDULE_RELEASED_KEPT: Final = 4_096
+
+# Entries of a page of what waits in one partition, and buckets of a histogram.
+SCHEDULE_PAGE_ENTRIES_MAX: Final = 10_000
+SCHEDULE_BUCKETS_MAX: Final = 1_000
+
 # Sentences kept of what a start cannot read of a companion log; the rest is counted.
 SCHEDULE_FLAWS_KEPT: Final = 20

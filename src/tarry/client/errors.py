@@ -56,6 +56,10 @@ class UnknownTopic(BrokerError):
         self.is_retriable = True
 
 
+class SchedulingUnsupported(ClientError):
+    """The broker has no scheduled records: it is Apache Kafka, or an older Tarry."""
+
+
 def broker_error(code: int, sentence: str) -> BrokerError:
     """Make the error of a code: UnknownTopic for a topic or partition that is not there."""
     if code == UNKNOWN_TOPIC_OR_PARTITION:

@@ -54,11 +54,14 @@ class OpenedBody:
         """Offset of the first record."""
         return int(self._header.base_offset)
 
-    def batch_of(self, first: int, count: int, due_ms: int, codec: int, level: int) -> bytes:
-        """Return the batch of the `count` records from `first` on."""
+    def batch_of(self, first: int, count: int, due_ms: int | None, codec: int, level: int) -> bytes:
+        """Return the batch of the `count` records from `first` on.
+
+        Without a due time they stay as they were sent.
+        """
         if first + count > self._header.record_count:
             raise CorruptData(f"{self._header.record_count} records, {first + count} were noted")
-        due = _due_header(due_ms)
+        due = b"" if due_ms is None else _due_header(due_ms)
         builder = BatchBuilder()
         fields = RecordFields()
         try:
@@ -82,7 +85,7 @@ class OpenedBody:
         rest = BytesWriter()
         write_bytes(rest, _field(data, fields.key, fields.key_size))
         write_bytes(rest, _field(data, fields.value, fields.value_size))
-        write_varint(rest, fields.header_count + 1)
+        write_varint(rest, max(fields.header_count, 0) + (1 if due else 0))
         if fields.header_count > 0:
             rest.write(data[fields.headers : end])
         rest.write(due)

@@ -18,6 +18,7 @@ from tarry.base.limits import CHECKPOINT_EXCEPTIONS_MAX
 from tarry.schedule.cancels import ScheduleIds
 from tarry.schedule.notes import CheckpointNote
 from tarry.schedule.pending import Body, PendingBodies
+from tarry.schedule.released import ReleasedBodies
 from tarry.schedule.watermarks import ScheduleWatermarks
 
 
@@ -44,11 +45,14 @@ class ScheduleState:
         # In the order of their offsets, in S and in P.
         self._parked: list[Body] = []
         self._releases: list[OpenRelease] = []
+        # The same by s-offset.
+        self._releasing: dict[int, OpenRelease] = {}
         # Damaged bodies: not tried again by this state, and kept in S for a later one.
         self._damaged: dict[int, Body] = {}
         # The checkpoint that counts does not say whether some of them are done.
         self._has_unclear = False
         self.ids = ScheduleIds()
+        self.released = ReleasedBodies()
 
     @property
     def count(self) -> int:
@@ -76,11 +80,13 @@ class ScheduleState:
         assert not self._parked or self._parked[-1].s_offset < body.s_offset
         self._parked.append(body)
         self.ids.add(body)
+        self.released.forget_id(body.schedule_id)
         self.watermarks.begin(body.s_offset, now_wall_ms)
 
     def restore(self, body: Body, s_high_watermark: int) -> None:
         """Take a body that S has and that was not released; they come in the order of S."""
         self.ids.add(body)
+        self.released.forget_id(body.schedule_id)
         if body.s_offset < s_high_watermark:
             self.pending.add(body)
         else:
@@ -124,6 +130,19 @@ class ScheduleState:
             return None
         waits = self.pending.has(s_offset) or s_offset in self._damaged
         return s_offset if waits or self._is_parked(s_offset) else None
+
+    def waiting(self, s_offset: int) -> Body | None:
+        """Return the body at this s-offset if it waits: pending, parked or damaged."""
+        body = self.pending.get(s_offset)
+        if body is not None:
+            return body
+        if self._is_parked(s_offset):
+            return self._parked[self._parked_index(s_offset)]
+        return self._damaged.get(s_offset)
+
+    def release_of(self, s_offset: int) -> OpenRelease | None:
+        """Return the release of this body that is under way."""
+        return self._releasing.get(s_offset)
 
     def cancel(self, s_offset: int, note_offset: int) -> None:
         """Take out a body that is cancellable: the note at this offset of S's tail says so."""
@@ -175,13 +194,18 @@ class ScheduleState:
         """Note that a body's release was appended to P's tail at this offset."""
         releases = self._releases
         assert not releases or releases[-1].end_offset <= base_offset
-        releases.append(OpenRelease(body, base_offset))
+        release = OpenRelease(body, base_offset)
+        releases.append(release)
+        self._releasing[body.s_offset] = release
+        self.ids.keep(body)
 
     def rollback_released(self, p_end_offset: int) -> None:
         """Let be pending again what P has not kept: it ends at this offset."""
         releases = self._releases
         while releases and releases[-1].base_offset >= p_end_offset:
-            self.pending.add(releases.pop().body)
+            body = releases.pop().body
+            del self._releasing[body.s_offset]
+            self.pending.add(body)
 
     def commit_released(self, p_high_watermark: int) -> None:
         """Forget the releases below P's high watermark: they are done."""
@@ -190,6 +214,8 @@ class ScheduleState:
         while count < len(releases) and releases[count].end_offset <= p_high_watermark:
             self.watermarks.add(releases[count].body)
             self.ids.drop(releases[count].body)
+            del self._releasing[releases[count].body.s_offset]
+            self.released.add(releases[count].body, releases[count].base_offset)
             count += 1
         if count:
             del releases[:count]

@@ -12,10 +12,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from tarry.base.schedule_headers import DELIVER_AFTER, DELIVER_AT
 from tarry.base.setting import shown
-
-DELIVER_AT: Final = "x-deliver-at"
-DELIVER_AFTER: Final = "x-deliver-after"
 
 # The longest text that is looked at.
 _TEXT_BYTES_MAX: Final = 64

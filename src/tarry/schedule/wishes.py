@@ -14,22 +14,24 @@ from typing import Final
 
 from tarry.base.errors import INVALID_RECORD, INVALID_TIMESTAMP
 from tarry.base.limits import RECORD_ERRORS_MAX, SCHEDULE_ID_BYTES_MAX, SCHEDULE_PLACES_MAX
+from tarry.base.schedule_headers import (
+    DELIVER_AFTER,
+    DELIVER_AT,
+    SCHEDULE_CANCEL,
+    SCHEDULE_ID,
+)
 from tarry.log.config import INT64_MAX, LogConfig
 from tarry.records.walk import RecordFields, read_record
 from tarry.schedule.cancels import ScheduleIds
 from tarry.schedule.places import NOT_RELEASED, RecordPlace
 from tarry.schedule.times import (
-    DELIVER_AFTER,
-    DELIVER_AT,
     BadTime,
     parse_deliver_after,
     parse_deliver_at,
 )
 from tarry.wire.varint import read_varint
 
-SCHEDULE_ID: Final = "x-sched-id"
-SCHEDULE_CANCEL: Final = "x-sched-cancel"
-# Its only value.
+# Only value of the header that cancels.
 CANCEL: Final = b"1"
 
 _NAMES: Final = {

@@ -20,6 +20,7 @@ from tarry.partition.paired_check import PairedCheck
 from tarry.partition.producers import ProducerCheck, ProducerStates
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.numbering import numbered
+from tarry.schedule.due_order import DueEntry, DueOrder
 from tarry.schedule.pending import Body, PendingHeap
 from tarry.schedule.state import ScheduleState
 
@@ -70,13 +71,12 @@ def release_when_the_alarm_rings() -> None:
 
 
 def release_in_order_of_arrival() -> None:
-    honest = PendingHeap.add
+    def first(self: DueOrder) -> DueEntry | None:
+        if not self._chunks:
+            return None
+        return min(self._chunks[0].entries, key=lambda entry: (entry[0] // 500, entry[1]))
 
-    def add(self: PendingHeap, body: Body) -> None:
-        honest(self, body)
-        self._heap.sort(key=lambda entry: (entry[0] // 500, entry[1]))
-
-    PendingHeap.add = add
+    DueOrder.first = first
 
 
 def look_up_retries_in_the_log_of_the_partition_alone() -> None:

@@ -7,13 +7,13 @@ being read, batches are parked as ever, and nothing is released.  Hot.
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData
 from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
+from tarry.broker.scheduling.body_reader import BodyReader
 from tarry.broker.scheduling.header_wishes import (
     HeaderWishes,
     IdWishes,
@@ -22,23 +22,23 @@ from tarry.broker.scheduling.header_wishes import (
 )
 from tarry.broker.scheduling.loading import ScheduleLoad
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
-from tarry.log.batch_walk import Flaw
 from tarry.log.log import Log
-from tarry.partition.leader import append_of_any_size
+from tarry.partition.leader import AppendResult, append_of_any_size
 from tarry.partition.leadership import BatchWishes, ParkingDoor
-from tarry.partition.reader import CONSUMER
 from tarry.partition.replicated_log import ReplicatedLog
-from tarry.records.batch import BatchCheck, BatchHeader, checked_header, decode_batch_header
+from tarry.records.batch import (
+    NO_PRODUCER_ID,
+    BatchCheck,
+    BatchHeader,
+    decode_batch_header,
+)
+from tarry.records.numbering import numbered
 from tarry.schedule.bodies import bodies_of
 from tarry.schedule.due import NOT_DELAYED, due_ms
-from tarry.schedule.notes import CheckpointNote, ScheduledNote
-from tarry.schedule.opened import OpenedBody
+from tarry.schedule.notes import CancelledNote, CheckpointNote, ScheduledNote, ScheduleNote
 from tarry.schedule.pending import NEVER, WHOLE, Body
-from tarry.schedule.release import release_fault, released_batch
+from tarry.schedule.release import NO_S_OFFSET, release_fault, released_batch
 from tarry.schedule.state import ScheduleState
-
-# A region of one batch, whatever its size.
-WHOLE_BATCH: Final = 0
 
 logger = logging.getLogger("tarry.broker")
 
@@ -63,7 +63,7 @@ class PartitionSchedule(ParkingDoor):
         self._turn = turn
         self._flushes = flushes
         self._changed = changed
-        self._opened = opened
+        self._reader = BodyReader(companion, opened)
         self._load: ScheduleLoad | None = None
         # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
         # follower may not be written yet, and cannot be read before.
@@ -74,10 +74,10 @@ class PartitionSchedule(ParkingDoor):
         self._early: list[Body] = []
         # Why nothing is released and nothing more is parked; "" if that is not so.
         self._refusal = ""
+        # Where this turn's last note ends that was asked for by a client.
+        self._noted_end = -1
         # Of the batch that is being parked.
         self._note = ScheduledNote(NEVER)
-        # Bytes of the companion log that the release under way has read.
-        self._read_bytes = 0
         # Where the last release ends in P.
         self._released_end = 0
         self._covered_offset = self.partition.log.log_start_offset
@@ -88,8 +88,6 @@ class PartitionSchedule(ParkingDoor):
         # The last checkpoint: up to where it speaks of P, and where its note ends in S.
         self._checkpoint_c = -1
         self._checkpoint_end = 0
-        # Batches of several places that are damaged, by offset: the other places are not tried.
-        self._damaged_batches: dict[int, None] = {}
         # Damaged batches of which the broker's log was told.
         self._told = 0
         # When it stands in the queue of what is due; the clock of the calendar.
@@ -104,7 +102,7 @@ class PartitionSchedule(ParkingDoor):
         self.state = None
         self._load = None
         self._early = []
-        self._opened.forget(self.companion)
+        self._reader.forget()
 
     # -- parking
 
@@ -148,10 +146,7 @@ class PartitionSchedule(ParkingDoor):
         if self._refusal:
             check.refuse(errors.KAFKA_STORAGE_ERROR, self._refusal)
             return b""
-        log = self.companion.log
-        if log.log_end_offset == log.log_start_offset:
-            # The batches that P holds by now have released nothing of this log: note that.
-            self.append_checkpoint(self._first_checkpoint())
+        self._begin_companion()
         self._note = note
         return note.encode(now_wall_ms)
 
@@ -176,6 +171,60 @@ class PartitionSchedule(ParkingDoor):
             for body in bodies:
                 state.park(body, self._turn.now_wall_ms)
         self._changed[self] = None
+
+    # -- changes
+
+    @property
+    def refusal(self) -> str:
+        """Sentence why nothing is released, listed or changed; "" if that is not so."""
+        return self._refusal
+
+    def append_note(self, note: ScheduleNote) -> AppendResult:
+        """Append a note to the companion log: what was decided."""
+        self._begin_companion()
+        data = note.encode(self._turn.now_wall_ms)
+        result = append_of_any_size(self.companion, data, self._turn)
+        if result.error_code == errors.NONE:
+            self._noted_end = result.required_offset
+            self._flushes.touch(self.companion)
+            self._changed[self] = None
+        return result
+
+    def append_witness(self) -> AppendResult:
+        """Append a note that decides nothing, or name one of this turn: when it counts, this broker
+        led when it was appended."""
+        if self._noted_end < 0:
+            return self.append_note(CancelledNote(NO_S_OFFSET))
+        result = AppendResult(errors.NONE)
+        result.required_offset = self._noted_end
+        return result
+
+    def park_again(self, note: ScheduledNote, batch: bytes) -> AppendResult:
+        """Park a batch that has waited in another place, which its note cancels."""
+        result = self.append_note(note)
+        if result.error_code != errors.NONE:
+            return result
+        result = append_of_any_size(self.companion, batch, self._turn)
+        if result.error_code == errors.NONE:
+            self._noted_end = result.required_offset
+            self._note = note
+            self.on_parked(decode_batch_header(batch, 0), result.base_offset)
+        return result
+
+    def batch_of(self, body: Body, due_ms: int | None = None) -> bytes:
+        """Read what waits, as a batch without a producer; `StorageError`, `CorruptData`.
+
+        A place of a batch has a header with `due_ms`, if that is given.
+        """
+        if body.place == WHOLE:
+            return numbered(self._reader.read(body), NO_PRODUCER_ID, -1, -1)
+        return self._reader.read_place(body, due_ms)
+
+    def _begin_companion(self) -> None:
+        log = self.companion.log
+        if log.log_end_offset == log.log_start_offset:
+            # The batches that P holds by now have released nothing of this log: note that.
+            self.append_checkpoint(self._first_checkpoint())
 
     # -- loading
 
@@ -233,6 +282,7 @@ class PartitionSchedule(ParkingDoor):
 
     def settle(self) -> bool:
         """Take back what this turn's write has not kept; False if a release is to be repeated."""
+        self._noted_end = -1
         s_end: int = self.companion.log.written_end_offset
         p_end: int = self.partition.log.written_end_offset
         early = self._early
@@ -286,23 +336,26 @@ class PartitionSchedule(ParkingDoor):
         body = state.take_due(self._turn.now_wall_ms)
         if body is None:
             return 0
-        self._read_bytes = 0
+        read_before = self._reader.bytes_read
         is_settled = False
         try:
             is_settled = self._release(state, body)
         finally:
             if not is_settled:
                 state.put_back(body)
-        return max(body.size, self._read_bytes) if is_settled else -1
+        bytes_read = self._reader.bytes_read - read_before
+        return max(body.size, bytes_read) if is_settled else -1
 
     def _release(self, state: ScheduleState, body: Body) -> bool:
-        is_told = body.batch_offset in self._damaged_batches
+        is_told = body.batch_offset in self._reader.damaged_batches
         if is_told or self.companion.log.has_flaw_before(body.s_offset):
             # The log has said so.
             state.set_aside(body)
             return True
         try:
-            data = self._read(body) if body.place == WHOLE else self._read_place(body)
+            reader = self._reader
+            whole = body.place == WHOLE
+            data = reader.read(body) if whole else reader.read_place(body, body.due_ms)
         except CorruptData as error:
             # One damaged batch must not hold back those that are due after it.
             state.set_aside(body)
@@ -334,56 +387,6 @@ class PartitionSchedule(ParkingDoor):
                 "the scheduled records of %s: more batches are damaged; no more of them are named",
                 self.partition.name,
             )
-
-    def _read(self, body: Body) -> bytes:
-        data = self._read_batch(body.s_offset, body.size)
-        header = checked_header(data, 0)
-        if header.base_offset != body.s_offset or header.size != len(data):
-            raise CorruptData(f"another batch lies at offset {body.s_offset}")
-        return data
-
-    def _read_place(self, body: Body) -> bytes:
-        """Read a place of a batch, as the batch that it is released in."""
-        opened = self._opened.get(self.companion, body.batch_offset)
-        if opened is None:
-            opened = self._open(body.batch_offset)
-        config = self.partition.config
-        return opened.batch_of(
-            body.place,
-            body.record_count,
-            body.due_ms,
-            config.compression_codec,
-            config.compression_level,
-        )
-
-    def _open(self, offset: int) -> OpenedBody:
-        try:
-            opened = OpenedBody(self._read_batch(offset, WHOLE_BATCH))
-            if opened.base_offset != offset:
-                raise CorruptData(f"another batch lies at offset {offset}")
-        except CorruptData:
-            self._damaged_batches[offset] = None
-            raise
-        self._opened.keep(self.companion, opened)
-        return opened
-
-    def _read_batch(self, offset: int, size: int) -> bytes:
-        companion = self.companion
-        log = companion.log
-        end = companion.readable_end(CONSUMER)
-        try:
-            region = log.read(offset, end, size, True)
-        except Flaw:
-            if log.has_flaw_before(offset):
-                raise
-            # It lies behind the batch, and the log is read up to there now.
-            region = log.read(offset, end, size, True)
-        if region is None:
-            raise CorruptData(f"the batch at offset {offset} is not there")
-        region_size: int = region.size
-        data = region.file.read(region.position, min(region_size, size) if size else region_size)
-        self._read_bytes += len(data)
-        return data
 
     # -- checkpoints
 

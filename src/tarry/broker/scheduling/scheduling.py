@@ -123,6 +123,10 @@ class Scheduling(Part):
         self._to_note.pop(schedule, None)
         self._drop_stale()
 
+    def get(self, leadership: Leadership) -> PartitionSchedule | None:
+        """Return the schedule of a partition that is led here; None if it has none."""
+        return self._schedules.get(leadership)
+
     # -- the turn
 
     def step(self) -> None:
