@@ -325,6 +325,7 @@ PAGES: Final = (
                 "BufferFull",
                 "RecordTooLarge",
                 "PartitionerFailed",
+                "SchedulingUnsupported",
                 "ProducerFailed",
             ),
             "Consuming": (

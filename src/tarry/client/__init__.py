@@ -111,6 +111,7 @@ if TYPE_CHECKING:
         ProducerFailed as ProducerFailed,
         RecordTooLarge as RecordTooLarge,
         RequestTimedOut as RequestTimedOut,
+        SchedulingUnsupported as SchedulingUnsupported,
         TimedOut as TimedOut,
         TopicRecreated as TopicRecreated,
         UnknownTopic as UnknownTopic,
@@ -173,8 +174,8 @@ tarry.client.errors                      AssignorFailed BrokerError BrokerUnreac
                                          DeliveryTimedOut GroupFailed InvalidRequest InvalidSetting
                                          LogTruncated NotSubscribed OffsetOutOfRange
                                          PartitionerFailed ProducerFailed RecordTooLarge
-                                         RequestTimedOut TimedOut TopicRecreated UnknownTopic
-                                         UnsupportedVersion
+                                         RequestTimedOut SchedulingUnsupported TimedOut
+                                         TopicRecreated UnknownTopic UnsupportedVersion
 tarry.client.metrics                     ConnectionMetrics ConsumerMetrics LatencyMetrics
                                          PlaceMetrics ProducerMetrics
 tarry.client.places                      TopicPartition

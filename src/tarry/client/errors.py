@@ -96,6 +96,11 @@ class PartitionerFailed(ClientError):
     sent."""
 
 
+class SchedulingUnsupported(ClientError):
+    """The topic, or every topic of this broker, does not take what was said of when the record is
+    due; it was not sent."""
+
+
 class DeliveryTimedOut(TimedOut):
     """A record was not acknowledged within `delivery.timeout.ms`; it may be in the log or not."""
 

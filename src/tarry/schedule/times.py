@@ -1,4 +1,4 @@
-"""Times in the headers of records: `x-deliver-at` and `x-deliver-after`, as users write them.
+"""Headers of records that are due later: their names, and the times in two of them.
 
 A time is a number of milliseconds since 1970, or RFC 3339: date, time of day and offset, as in
 `2027-03-01T09:30:00+01:00`.  A duration is a number of milliseconds, or numbers with units from the
@@ -14,8 +14,16 @@ from typing import Final
 
 from tarry.base.setting import shown
 
+# When the record is due: a time.
 DELIVER_AT: Final = "x-deliver-at"
+# How long it waits from its append on: a duration.
 DELIVER_AFTER: Final = "x-deliver-after"
+# The name by which it is taken back or replaced.
+SCHEDULE_ID: Final = "x-sched-id"
+# With the value 1 the record takes back the one with its x-sched-id.
+SCHEDULE_CANCEL: Final = "x-sched-cancel"
+
+HEADER_NAMES: Final = (DELIVER_AT, DELIVER_AFTER, SCHEDULE_ID, SCHEDULE_CANCEL)
 
 # The longest text that is looked at.
 _TEXT_BYTES_MAX: Final = 64

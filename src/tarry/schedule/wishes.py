@@ -17,18 +17,16 @@ from tarry.schedule.places import NOT_RELEASED, RecordPlace
 from tarry.schedule.times import (
     DELIVER_AFTER,
     DELIVER_AT,
+    HEADER_NAMES,
+    SCHEDULE_CANCEL,
+    SCHEDULE_ID,
     BadTime,
     parse_deliver_after,
     parse_deliver_at,
 )
 from tarry.wire.varint import read_varint
 
-SCHEDULE_ID: Final = "x-sched-id"
-SCHEDULE_CANCEL: Final = "x-sched-cancel"
-
-_NAMES: Final = {
-    name.encode(): name for name in (DELIVER_AT, DELIVER_AFTER, SCHEDULE_ID, SCHEDULE_CANCEL)
-}
+_NAMES: Final = {name.encode(): name for name in HEADER_NAMES}
 
 _AT_ONCE: Final = 0
 _AT: Final = 1

@@ -18,6 +18,7 @@ from tarry.client.sync.receipt import Receipt
 
 if TYPE_CHECKING:
     from tarry.client.core.producer.core import ProducerCore
+    from tarry.client.core.producer.due import DueGiven
 
 
 class RecordPath:
@@ -37,6 +38,7 @@ class RecordPath:
         self._accumulator: Accumulator = core.accumulator
         self._codecs = codecs
         self._on_delivery = on_delivery
+        self._settings = settings
         self._function: PartitionFunction | None = settings.partition_function
         self._block_ms_max: int = settings.block_ms_max
 
@@ -49,9 +51,11 @@ class RecordPath:
         partition: object,
         timestamp: object,
         *,
+        due: DueGiven | None,
         on_delivery: Callable[[Any], object] | None,
     ) -> Receipt:
-        """Take a record, and wait if there is no room or its topic is not known."""
+        """Take a record, and wait if there is no room or its topic is not known; for one that is
+        `due` later, also until it is known how its topic takes that."""
         driver = self._driver
         if driver.is_closed:
             driver.check_usable()
@@ -69,6 +73,8 @@ class RecordPath:
             on_delivery = self._on_delivery
         else:
             check_on_delivery(on_delivery)
+        if due is not None:
+            record = self._scheduled(record, due, has_timestamp=timestamp is not None)
         if self._function is not None and partition is None:
             record = self._placed(self._function, record)
         with driver.lock:
@@ -107,6 +113,15 @@ class RecordPath:
                 driver.core.accumulator.deliveries.expect(on_delivery, receipt)
                 driver.background.look()
         return receipt
+
+    def _scheduled(self, record: Appended, due: DueGiven, *, has_timestamp: bool) -> Appended:
+        """Return a record that is due later as its topic takes it."""
+        # Few programs delay records: the others load nothing of it.
+        from tarry.client.sync.scheduled import scheduled_record
+
+        return scheduled_record(
+            self._driver, self._settings, record, due, has_timestamp=has_timestamp
+        )
 
     def _placed(self, function: PartitionFunction, record: Appended) -> Appended:
         """Return the record in the partition that the user's own partitioner chooses; that is asked
