@@ -38,7 +38,6 @@ class RecordPath:
         self._accumulator: Accumulator = core.accumulator
         self._codecs = codecs
         self._on_delivery = on_delivery
-        self._settings = settings
         self._function: PartitionFunction | None = settings.partition_function
         self._block_ms_max: int = settings.block_ms_max
 
@@ -115,13 +114,25 @@ class RecordPath:
         return receipt
 
     def _scheduled(self, record: Appended, due: DueGiven, *, has_timestamp: bool) -> Appended:
-        """Return a record that is due later as its topic takes it."""
+        """Return a record that is due later as its topic takes it; waits until it is known how that
+        is."""
         # Few programs delay records: the others load nothing of it.
-        from tarry.client.sync.scheduled import scheduled_record
+        from tarry.client.core.delays import UNKNOWN_SOURCE
+        from tarry.client.core.producer.due import check_own_headers, with_due
 
-        return scheduled_record(
-            self._driver, self._settings, record, due, has_timestamp=has_timestamp
-        )
+        check_own_headers(record[5])
+        driver = self._driver
+        core = driver.core
+        topic = record[0]
+        with driver.lock:
+            source = core.delays.source_of(topic, driver.now_ms())
+        if source == UNKNOWN_SOURCE:
+            begin = partial(core.begin_delay_query, topic)
+            source = driver.perform(begin, None, self._block_ms_max)
+        if core.partition_count(topic) == 0:
+            driver.perform(partial(core.begin_topic_query, topic), None, self._block_ms_max)
+        # Without the lock: a partitioner of the user's own may do as it likes.
+        return with_due(core, record, due, source, wall_ms(), has_timestamp=has_timestamp)
 
     def _placed(self, function: PartitionFunction, record: Appended) -> Appended:
         """Return the record in the partition that the user's own partitioner chooses; that is asked
