@@ -17,6 +17,7 @@ from tarry.base.limits import RECORD_ERRORS_MAX, SCHEDULE_ID_BYTES_MAX, SCHEDULE
 from tarry.base.schedule_headers import (
     DELIVER_AFTER,
     DELIVER_AT,
+    HEADER_NAMES,
     SCHEDULE_CANCEL,
     SCHEDULE_ID,
 )
@@ -34,9 +35,7 @@ from tarry.wire.varint import read_varint
 # Only value of the header that cancels.
 CANCEL: Final = b"1"
 
-_NAMES: Final = {
-    name.encode(): name for name in (DELIVER_AT, DELIVER_AFTER, SCHEDULE_ID, SCHEDULE_CANCEL)
-}
+_NAMES: Final = {name.encode(): name for name in HEADER_NAMES}
 
 _AT_ONCE: Final = 0
 _AT: Final = 1
