@@ -88,9 +88,10 @@ class Costs(NamedTuple):
 class Pairs:
     """Pairs of one shape on one broker."""
 
-    def __init__(self, server: Server, shape: Shape) -> None:
+    def __init__(self, server: Server, shape: Shape, *, touches_memory: bool) -> None:
         self._server = server
         self._shape = shape
+        self._touches_memory = touches_memory
         self._number = 0
         # Until the first record is due: parking has to end before.
         self._wait_s = WAIT_S_MIN
@@ -113,7 +114,7 @@ class Pairs:
 
     def _plain(self, connection: Connection, topic: str) -> tuple[float, float]:
         shape = self._shape
-        touch_memory()
+        self._touch_memory()
         produce = self._send(connection, topic, int(time.time() * 1000))
         before_s = self._server.cpu_s()
         connection.read(topic, [0] * PARTITIONS, shape.batches * shape.records)
@@ -121,7 +122,7 @@ class Pairs:
 
     def _waiting(self, connection: Connection, topic: str) -> tuple[float, float]:
         shape = self._shape
-        touch_memory()
+        self._touch_memory()
         while True:
             make_topic(self._server.address, topic, shape.configs)
             begun_s = time.time()
@@ -140,6 +141,10 @@ class Pairs:
         delete_topic(self._server.address, topic)
         return park, release
 
+    def _touch_memory(self) -> None:
+        if self._touches_memory:
+            touch_memory()
+
     def _send(self, connection: Connection, topic: str, due_ms: int) -> float:
         shape = self._shape
         frames = itertools.cycle(shape.frames(topic, due_ms))
@@ -157,7 +162,7 @@ def measure_costs(options: Options) -> list[Row]:
     with Server(options.directory / "cost", profiles=options.profiles) as server:
         for shape in SHAPES:
             chosen = shape.shorter() if options.is_quick else shape
-            pairs = Pairs(server, chosen)
+            pairs = Pairs(server, chosen, touches_memory=not options.is_quick)
             pairs.measure()  # warm up
             costs: list[tuple[float, ...]] = []
             for _ in range(options.rounds):
@@ -191,11 +196,12 @@ def measure_ordinary(options: Options) -> list[Row]:
             chosen = shape._replace(batches=shape.batches // (4 if options.is_quick else 1))
             topics = f"ordinary-{number}"
             for server in (here, there):
-                _send_plain(server, chosen, topics)  # warm up
+                _send_plain(server, chosen, topics, options)  # warm up
             ratios: list[float] = []
             for _ in range(options.rounds):
                 spent = [
-                    _send_plain(server, chosen, topics) for server in (here, there, there, here)
+                    _send_plain(server, chosen, topics, options)
+                    for server in (here, there, there, here)
                 ]
                 ratios.append((spent[0] + spent[3]) / (spent[1] + spent[2]))
                 tell_progress()
@@ -203,9 +209,10 @@ def measure_ordinary(options: Options) -> list[Row]:
     return rows
 
 
-def _send_plain(server: Server, shape: Shape, topic: str) -> float:
+def _send_plain(server: Server, shape: Shape, topic: str, options: Options) -> float:
     """Return the CPU seconds of producing to a topic that is made for it and deleted."""
-    touch_memory()
+    if not options.is_quick:
+        touch_memory()
     make_topic(server.address, topic, PLAIN)
     frames = itertools.cycle(shape.frames(topic, int(time.time() * 1000)))
     with Connection(server.address) as connection:

@@ -74,26 +74,26 @@ _LENGTH_OVERHEAD: Final = 12
 class Server:
     """Broker of a checkout on a directory; it can be ended and begun again.
 
-    `begin_s` is the time from the start of its process to its ready line.  Where `profiles` is
-    given, cProfile writes there what each process did.
+    `begin_s` is the time from the start of its process to its ready line.  `policy` says when it
+    flushes, from the next begin on.  Where `profiles` is given, cProfile writes there what each
+    process did.
     """
 
     def __init__(
         self,
         directory: Path,
         tree: Path = ROOT,
-        settings: Mapping[str, str] | None = None,
         profiles: Path | None = None,
     ) -> None:
         given = {
             "listeners": "PLAINTEXT://127.0.0.1:0",
             "log.dirs": str(directory),
-            "flush.policy": "os",
             # A row writes gigabytes, which go with its topic.
             "log.segment.delete.delay.ms": "0",
-            **(settings or {}),
         }
         self._words = ["serve", *(f"--set={key}={value}" for key, value in given.items())]
+        self._name = directory.name
+        self.policy = "os"
         self._tree = tree
         self._profiles = profiles
         self._begins = 0
@@ -109,11 +109,11 @@ class Server:
         command = [sys.executable]
         if self._profiles is not None:
             self._begins += 1
-            name = f"{self._words[2].rpartition('/')[2]}-{os.getpid()}-{self._begins}.prof"
+            name = f"{self._name}-{self._begins}.prof"
             command += ["-m", "cProfile", "-o", str(self._profiles / name)]
         self.begun_s = time.perf_counter()
         self.process = subprocess.Popen(
-            [*command, "-m", "tarry", *self._words],
+            [*command, "-m", "tarry", *self._words, f"--set=flush.policy={self.policy}"],
             env=environment(self._tree),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
