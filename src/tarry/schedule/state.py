@@ -45,7 +45,7 @@ class ScheduleState:
         self._parked: list[Body] = []
         self._releases: list[OpenRelease] = []
         # Damaged bodies: not tried again by this state, and kept in S for a later one.
-        self._damaged: list[Body] = []
+        self._damaged: dict[int, Body] = {}
         # The checkpoint that counts does not say whether some of them are done.
         self._has_unclear = False
         self.ids = ScheduleIds()
@@ -65,7 +65,7 @@ class ScheduleState:
         first = min(self.pending.first_offset(), self.ids.first_offset())
         if self._parked:
             first = min(first, self._parked[0].batch_offset)
-        for body in self._damaged:
+        for body in self._damaged.values():
             first = min(first, body.batch_offset)
         return min([first, *[release.body.batch_offset for release in self._releases]])
 
@@ -122,9 +122,8 @@ class ScheduleState:
         s_offset = self.ids.offset_of(schedule_id)
         if s_offset is None:
             return None
-        if self.pending.has(s_offset) or self._is_parked(s_offset):
-            return s_offset
-        return s_offset if any(body.s_offset == s_offset for body in self._damaged) else None
+        waits = self.pending.has(s_offset) or s_offset in self._damaged
+        return s_offset if waits or self._is_parked(s_offset) else None
 
     def cancel(self, s_offset: int, note_offset: int) -> None:
         """Take out a body that is cancellable: the note at this offset of S's tail says so."""
@@ -133,8 +132,7 @@ class ScheduleState:
         if was_parked:
             body = self._parked.pop(self._parked_index(s_offset))
         elif body is None:
-            index = [each.s_offset for each in self._damaged].index(s_offset)
-            body = self._damaged.pop(index)
+            body = self._damaged.pop(s_offset)
         assert body is not None
         self.ids.begin_cancel(note_offset, body, was_parked)
 
@@ -162,7 +160,7 @@ class ScheduleState:
 
     def set_aside(self, body: Body) -> None:
         """Let a body that was taken and is damaged wait for a later state."""
-        self._damaged.append(body)
+        self._damaged[body.s_offset] = body
 
     def keep_damaged(self, body: Body, *, is_unclear: bool) -> None:
         """Keep a body of S that cannot be released.
@@ -170,7 +168,7 @@ class ScheduleState:
         `is_unclear`: without its due time the last checkpoint does not say whether it is done.  A
         later checkpoint could say only one of both, which may be wrong once the disk is mended.
         """
-        self._damaged.append(body)
+        self._damaged[body.s_offset] = body
         self._has_unclear = self._has_unclear or is_unclear
 
     def add_release(self, body: Body, base_offset: int) -> None:
@@ -210,7 +208,7 @@ class ScheduleState:
             if found is None:
                 return None
             found += self._parked
-            found += self._damaged
+            found += self._damaged.values()
             found += [release.body for release in self._releases]
             for body in found:
                 if from_offset <= body.s_offset < watermark.before_offset and watermark.covers(

@@ -14,8 +14,14 @@ from tarry.base.errors import CorruptData
 from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
-from tarry.broker.scheduling.header_wishes import HeaderWishes
+from tarry.broker.scheduling.header_wishes import (
+    HeaderWishes,
+    IdWishes,
+    RecordWishes,
+    refuse_early,
+)
 from tarry.broker.scheduling.loading import ScheduleLoad
+from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.log.batch_walk import Flaw
 from tarry.log.log import Log
 from tarry.partition.leader import append_of_any_size
@@ -40,7 +46,8 @@ logger = logging.getLogger("tarry.broker")
 class PartitionSchedule(ParkingDoor):
     """Schedule of one partition, for as long as this broker leads it in one epoch.
 
-    `changed` has the schedules that are to be settled after the turn's write.
+    `changed` has the schedules that are to be settled after the turn's write, `opened` the batches
+    that were read to release places of them.
     """
 
     def __init__(
@@ -49,12 +56,14 @@ class PartitionSchedule(ParkingDoor):
         turn: Turn,
         flushes: Flushes,
         changed: dict[PartitionSchedule, None],
+        opened: OpenedBodies,
     ) -> None:
         self.partition = companion.leadership.records
         self.companion = companion
         self._turn = turn
         self._flushes = flushes
         self._changed = changed
+        self._opened = opened
         self._load: ScheduleLoad | None = None
         # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
         # follower may not be written yet, and cannot be read before.
@@ -67,8 +76,8 @@ class PartitionSchedule(ParkingDoor):
         self._refusal = ""
         # Of the batch that is being parked.
         self._note = ScheduledNote(NEVER)
-        # Body of several places that was released from last in this turn.
-        self._opened: OpenedBody | None = None
+        # Bytes of the companion log that the release under way has read.
+        self._read_bytes = 0
         # Where the last release ends in P.
         self._released_end = 0
         self._covered_offset = self.partition.log.log_start_offset
@@ -79,6 +88,8 @@ class PartitionSchedule(ParkingDoor):
         # The last checkpoint: up to where it speaks of P, and where its note ends in S.
         self._checkpoint_c = -1
         self._checkpoint_end = 0
+        # Batches of several places that are damaged, by offset: the other places are not tried.
+        self._damaged_batches: dict[int, None] = {}
         # Damaged batches of which the broker's log was told.
         self._told = 0
         # When it stands in the queue of what is due; the clock of the calendar.
@@ -93,12 +104,24 @@ class PartitionSchedule(ParkingDoor):
         self.state = None
         self._load = None
         self._early = []
-        self._opened = None
+        self._opened.forget(self.companion)
 
     # -- parking
 
+    def reads_headers(self) -> bool:
+        if self.partition.config.has_delay_by_header:
+            return True
+        if self._refusal:
+            # What waits is not known, and not released either.
+            return False
+        return self.state is None or len(self.state.ids) > 0
+
     def wishes_in(self, header: BatchHeader, content: bytes) -> BatchWishes:
-        return HeaderWishes(header, content)
+        config = self.partition.config
+        if config.has_delay_by_header:
+            return HeaderWishes(header, content, config, self._turn.now_wall_ms)
+        state = self.state
+        return IdWishes(header, content, None if state is None else state.ids)
 
     def note_for(self, check: BatchCheck, wishes: BatchWishes | None, now_wall_ms: int) -> bytes:
         header = check.header
@@ -111,8 +134,11 @@ class PartitionSchedule(ParkingDoor):
         config = self.partition.config
         note: ScheduledNote | None = None
         if wishes is not None:
-            assert isinstance(wishes, HeaderWishes)
+            assert isinstance(wishes, RecordWishes)
             note = wishes.note_for(check, config, self.state, now_wall_ms)
+        elif config.has_delay_by_header:
+            refuse_early(check)
+            return b""
         else:
             due = int(due_ms(config, header, now_wall_ms))
             if due != NOT_DELAYED:
@@ -207,7 +233,6 @@ class PartitionSchedule(ParkingDoor):
 
     def settle(self) -> bool:
         """Take back what this turn's write has not kept; False if a release is to be repeated."""
-        self._opened = None
         s_end: int = self.companion.log.written_end_offset
         p_end: int = self.partition.log.written_end_offset
         early = self._early
@@ -219,6 +244,8 @@ class PartitionSchedule(ParkingDoor):
         if state is None:
             return True
         state.rollback_parked(s_end)
+        # The companion log may have passed, meanwhile, what waits again since its cancel is lost.
+        state.commit_parked(self.companion.high_watermark)
         if self._released_end <= p_end:
             return True
         self._released_end = p_end
@@ -250,7 +277,8 @@ class PartitionSchedule(ParkingDoor):
     def release_next(self) -> int:
         """Release the batch that is due first, or set it aside if it is damaged.
 
-        Return its size; 0 if none is due, -1 if the partition does not take it now.
+        Return its size, or that of the batch which was read for it; 0 if none is due, -1 if the
+        partition does not take it now.
         `StorageError` or `CorruptData`: it cannot be read or appended now, and still waits.
         """
         state = self.state
@@ -258,16 +286,18 @@ class PartitionSchedule(ParkingDoor):
         body = state.take_due(self._turn.now_wall_ms)
         if body is None:
             return 0
+        self._read_bytes = 0
         is_settled = False
         try:
             is_settled = self._release(state, body)
         finally:
             if not is_settled:
                 state.put_back(body)
-        return body.size if is_settled else -1
+        return max(body.size, self._read_bytes) if is_settled else -1
 
     def _release(self, state: ScheduleState, body: Body) -> bool:
-        if self.companion.log.has_flaw_before(body.s_offset):
+        is_told = body.batch_offset in self._damaged_batches
+        if is_told or self.companion.log.has_flaw_before(body.s_offset):
             # The log has said so.
             state.set_aside(body)
             return True
@@ -314,12 +344,9 @@ class PartitionSchedule(ParkingDoor):
 
     def _read_place(self, body: Body) -> bytes:
         """Read a place of a batch, as the batch that it is released in."""
-        opened = self._opened
-        if opened is None or opened.base_offset != body.batch_offset:
-            opened = OpenedBody(self._read_batch(body.batch_offset, WHOLE_BATCH))
-            if opened.base_offset != body.batch_offset:
-                raise CorruptData(f"another batch lies at offset {body.batch_offset}")
-            self._opened = opened
+        opened = self._opened.get(self.companion, body.batch_offset)
+        if opened is None:
+            opened = self._open(body.batch_offset)
         config = self.partition.config
         return opened.batch_of(
             body.place,
@@ -328,6 +355,17 @@ class PartitionSchedule(ParkingDoor):
             config.compression_codec,
             config.compression_level,
         )
+
+    def _open(self, offset: int) -> OpenedBody:
+        try:
+            opened = OpenedBody(self._read_batch(offset, WHOLE_BATCH))
+            if opened.base_offset != offset:
+                raise CorruptData(f"another batch lies at offset {offset}")
+        except CorruptData:
+            self._damaged_batches[offset] = None
+            raise
+        self._opened.keep(self.companion, opened)
+        return opened
 
     def _read_batch(self, offset: int, size: int) -> bytes:
         companion = self.companion
@@ -343,7 +381,9 @@ class PartitionSchedule(ParkingDoor):
         if region is None:
             raise CorruptData(f"the batch at offset {offset} is not there")
         region_size: int = region.size
-        return region.file.read(region.position, min(region_size, size) if size else region_size)
+        data = region.file.read(region.position, min(region_size, size) if size else region_size)
+        self._read_bytes += len(data)
+        return data
 
     # -- checkpoints
 
