@@ -211,6 +211,9 @@ class Rebuild:
         What lies below S's high watermark is pending, the rest is parked.
         """
         state = ScheduleState(pending, self._watermarks)
+        for release in self._releases:
+            # What came after it may have its id.
+            state.ids.add(release.body)
         for s_offset, body in self._bodies.items():
             if s_offset not in self._cancelled and not self._is_done(body):
                 state.restore(body, s_high_watermark)

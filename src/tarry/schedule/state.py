@@ -125,6 +125,10 @@ class ScheduleState:
         waits = self.pending.has(s_offset) or s_offset in self._damaged
         return s_offset if waits or self._is_parked(s_offset) else None
 
+    def is_being_released(self, schedule_id: bytes) -> bool:
+        """Return whether what has this id was released, and not for good yet."""
+        return self.ids.offset_of(schedule_id) is not None and self.cancellable(schedule_id) is None
+
     def cancel(self, s_offset: int, note_offset: int) -> None:
         """Take out a body that is cancellable: the note at this offset of S's tail says so."""
         body = self.pending.forget(s_offset)
