@@ -219,6 +219,9 @@ class Rebuild:
         What lies below S's high watermark is pending, the rest is parked.
         """
         state = ScheduleState(pending, self._watermarks)
+        for release in self._releases:
+            # What came after it may have its id.
+            state.ids.add(release.body)
         for s_offset, body in self._bodies.items():
             if s_offset in self._cancelled:
                 state.released.forget_id(body.schedule_id)

@@ -131,6 +131,10 @@ class ScheduleState:
         waits = self.pending.has(s_offset) or s_offset in self._damaged
         return s_offset if waits or self._is_parked(s_offset) else None
 
+    def is_being_released(self, schedule_id: bytes) -> bool:
+        """Return whether what has this id was released, and not for good yet."""
+        return self.ids.offset_of(schedule_id) is not None and self.cancellable(schedule_id) is None
+
     def waiting(self, s_offset: int) -> Body | None:
         """Return the body at this s-offset if it waits: pending, parked or damaged."""
         body = self.pending.get(s_offset)

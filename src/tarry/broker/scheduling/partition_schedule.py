@@ -146,6 +146,12 @@ class PartitionSchedule(ParkingDoor):
         if self._refusal:
             check.refuse(errors.KAFKA_STORAGE_ERROR, self._refusal)
             return b""
+        if self._names_uncommitted(note):
+            check.refuse(
+                errors.KAFKA_STORAGE_ERROR,
+                "a record with an id of the batch is just being released; send it again",
+            )
+            return b""
         self._begin_companion()
         self._note = note
         return note.encode(now_wall_ms)
@@ -171,6 +177,20 @@ class PartitionSchedule(ParkingDoor):
             for body in bodies:
                 state.park(body, self._turn.now_wall_ms)
         self._changed[self] = None
+
+    def _names_uncommitted(self, note: ScheduledNote) -> bool:
+        """Return whether a batch names a record whose release may still be lost.
+
+        Where others follow, the batch could count before the release does, and be acknowledged.
+        Another leader may have the batch then, without the release: what it would take back came
+        all the same.  Without followers, all that was written before the batch counts before it.
+        """
+        state = self.state
+        if state is None or self.companion.leadership.followers is None:
+            return False
+        return any(
+            state.is_being_released(each.schedule_id) for each in note.places if each.schedule_id
+        )
 
     # -- changes
 

@@ -308,8 +308,6 @@ class Scheduling(Part):
         A leader that may not act, a full disk and releases that are not committed yet let one wait.
         """
         self._is_noting_planned = False
-        # A broker that releases nothing more holds nothing of what it has read for that.
-        self.opened.clear()
         waiting: list[PartitionSchedule] = []
         for schedule in list(self._to_note)[:CHECKPOINTS_PER_TURN_MAX]:
             del self._to_note[schedule]
@@ -318,7 +316,11 @@ class Scheduling(Part):
                 schedule.append_checkpoint(checkpoint)
             if schedule.needs_checkpoint():
                 waiting.append(schedule)
-        pause_ms = 1 if self._to_note else CHECKPOINT_MS
+        pause_ms = 1
+        if not self._to_note:
+            pause_ms = CHECKPOINT_MS
+            # A broker that releases nothing more holds nothing of what it has read for that.
+            self.opened.clear()
         for schedule in waiting:
             self._to_note[schedule] = None
         if self._to_note and not self._is_stopping:
