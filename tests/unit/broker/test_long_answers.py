@@ -165,6 +165,7 @@ def test_a_long_answer_ends_with_its_connection(hand: BrokerByHand) -> None:
     assert not hand.broker.long_answers.has_work_left()
 
 
+@pytest.mark.heavy
 def test_an_answer_over_its_bound_closes_the_connection(hand: BrokerByHand) -> None:
     client = with_coordinator(hand)
     names = [f"{number:03}" + "x" * (1 << 19) for number in range(100)]

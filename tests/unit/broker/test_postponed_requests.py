@@ -129,6 +129,7 @@ def decoded_and_waiting(hand: BrokerByHand) -> int:
     return sum(each.is_held() for each in hand.broker.answers.connections.values())
 
 
+@pytest.mark.heavy
 def test_requests_of_many_elements_are_not_decoded_without_end(hand: BrokerByHand) -> None:
     clients = [hand.connect() for _ in range(20)]
     rows = [PartitionProduceData(index=number) for number in range(REQUEST_ELEMENTS_MAX - 1)]

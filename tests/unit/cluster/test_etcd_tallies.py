@@ -56,6 +56,7 @@ def lose(subject: EtcdSubject, *records: MetadataRecord) -> None:
     subject.interfere(*records)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("is_busy", [False, True])
 @pytest.mark.parametrize("is_removal", [False, True])
