@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -151,9 +152,25 @@ def runs_here(item: pytest.Item) -> bool:
         return False
     # Without a part a worker is alone.
     part = os.environ.get("TARRY_TEST_PART")
-    if part == "both" and tarry.FORM != "compiled" and item.get_closest_marker("heavy") is not None:
+    if part == "both" and not runs_in_this_form(item):
         return False
     return part is None or part == part_of(item)
+
+
+def runs_in_this_form(item: pytest.Item) -> bool:
+    """Return whether this of two workers, one of each form, runs a test of the part "both".
+
+    What starts brokers asks little of the form: each form has every other file of it, chosen by
+    the file's name.
+    """
+    is_compiled = tarry.FORM == "compiled"
+    if item.get_closest_marker("interpreted") is not None:
+        return not is_compiled
+    if item.get_closest_marker("heavy") is not None:
+        return is_compiled
+    if folder_of(item) == "processes":
+        return zlib.crc32(item.path.name.encode()) % 2 == is_compiled
+    return True
 
 
 def part_of(item: pytest.Item) -> str:

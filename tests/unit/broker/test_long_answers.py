@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.support.broker.group_user import Member, group_broker
 
 from tarry.base import doors, errors
