@@ -280,10 +280,8 @@ class LargeProduce(ProduceInShares):
 class _MadeAnew(RecompressedProduce):
     """The batches of a large produce that are to be made anew before any of it is appended."""
 
-    is_in_shares = True
-
     def __init__(self, produce: LargeProduce) -> None:
-        super().__init__(produce.context, produce.request)
+        super().__init__(produce.context, produce.request, is_in_shares=True)
         self._produce = produce
 
     def append(self) -> Message | None:

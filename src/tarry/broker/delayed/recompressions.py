@@ -39,10 +39,11 @@ class RecompressedProduce:
     appended in several turns, and `take` gives the batches out.
     """
 
-    is_in_shares = False
-
-    def __init__(self, context: RequestContext, request: ProduceRequest) -> None:
+    def __init__(
+        self, context: RequestContext, request: ProduceRequest, *, is_in_shares: bool = False
+    ) -> None:
         self.context = context
+        self.is_in_shares = is_in_shares
         self.request = request
         self.made: dict[tuple[int, int], Recompression] = {}
         self._places: list[tuple[int, int]] = []
