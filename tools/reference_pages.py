@@ -339,6 +339,7 @@ PAGES: Final = (
                 "BufferFull",
                 "RecordTooLarge",
                 "PartitionerFailed",
+                "SchedulingUnsupported",
                 "ProducerFailed",
             ),
             "Consuming": (

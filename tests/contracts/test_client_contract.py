@@ -42,6 +42,7 @@ from tarry.client import (
     NewTopic,
     NotSubscribed,
     RecordTooLarge,
+    SchedulingUnsupported,
     Text,
     TimedOut,
     UnknownTopic,
@@ -819,3 +820,17 @@ def test_an_administrator_makes_grows_describes_and_deletes(scene: Scene) -> Non
         run(admin.describe_topics(["nowhere"]))
     with pytest.raises(TypeError):
         run(admin.describe_topics(5))
+
+
+@by_record
+def test_a_record_that_is_due_later_is_refused_where_nothing_delays_it(scene: Scene) -> None:
+    producer = scene.producer()
+
+    with pytest.raises(SchedulingUnsupported, match=r"deliver_after|delay\.enable=true"):
+        scene.run(producer.send(scene.topic, b"later", deliver_after="1h"))
+    with pytest.raises(SchedulingUnsupported):
+        scene.run(producer.cancel(scene.topic, schedule_id="call-7"))
+    scene.run(producer.send(scene.topic, b"now"))
+    scene.run(producer.flush())
+
+    assert scene.read(scene.member(), 1) == [b"now"]

@@ -18,7 +18,15 @@ BLOCK = 20
 BLOCKS = [(workload, first) for workload in SEEDS for first in range(1, SEEDS[workload] + 1, BLOCK)]
 
 # Most of a client is the same in both forms: where both run, each has every other block.
-ALTERNATING = ("clients", "members", "replicas", "cluster", "cluster-groups", *SETTINGS)
+ALTERNATING = (
+    "clients",
+    "members",
+    "replicas",
+    "cluster",
+    "cluster-groups",
+    "cluster-schedule",
+    *SETTINGS,
+)
 if os.environ.get("TARRY_TEST_PART"):
     mine = BLOCKS[tarry.FORM == "compiled" :: 2]
     BLOCKS = [each for each in BLOCKS if each[0] not in ALTERNATING or each in mine]

@@ -25,8 +25,15 @@ Examples:
   tarry simulate --workload cluster-groups --seeds 1..300 --jobs 2
 """
 
-# The keys of WORKLOADS and SETTINGS in tarry.simulation.run, which is not loaded before it is
+# The keys of SETTINGS and WORKLOADS in tarry.simulation.run, which is not loaded before it is
 # needed.
+_OF_ONE_TROUBLE = (
+    "cluster-disks",
+    "cluster-hour",
+    "cluster-short-fetches",
+    "cluster-groups-disks",
+    "cluster-groups-isolated",
+)
 WORKLOADS = (
     "records",
     "schedule",
@@ -36,11 +43,8 @@ WORKLOADS = (
     "replicas",
     "cluster",
     "cluster-groups",
-    "cluster-disks",
-    "cluster-hour",
-    "cluster-short-fetches",
-    "cluster-groups-disks",
-    "cluster-groups-isolated",
+    "cluster-schedule",
+    *_OF_ONE_TROUBLE,
 )
 
 # A seed, what went wrong with it, and how often each kind of fault came.
@@ -79,10 +83,10 @@ class SeedRange(click.ParamType[range]):
     metavar="NAME",
     default="records",
     show_default=True,
-    help="Clients written for the test: records, groups. Tarry's own: clients, members of groups, "
-    "readers of transactions beside replicas. Three brokers and an etcd: cluster with records, "
-    "cluster-groups with groups whose coordinators move; with one kind of trouble each: "
-    f"{', '.join(each for each in WORKLOADS if each.count('-') and each != 'cluster-groups')}.",
+    help="Clients written for the test: records, schedule, groups. Tarry's own: clients, members "
+    "of groups, readers of transactions beside replicas. Three brokers and an etcd: cluster with "
+    "records, cluster-schedule with records that wait, cluster-groups with groups whose "
+    f"coordinators move; with one kind of trouble each: {', '.join(_OF_ONE_TROUBLE)}.",
 )
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
 def simulate(seeds: range, replay: int | None, workload: str, jobs: int) -> None:

@@ -56,10 +56,6 @@ class UnknownTopic(BrokerError):
         self.is_retriable = True
 
 
-class SchedulingUnsupported(ClientError):
-    """The broker has no scheduled records: it is Apache Kafka, or an older Tarry."""
-
-
 def broker_error(code: int, sentence: str) -> BrokerError:
     """Make the error of a code: UnknownTopic for a topic or partition that is not there."""
     if code == UNKNOWN_TOPIC_OR_PARTITION:
@@ -98,6 +94,11 @@ class RecordTooLarge(ClientError):
 class PartitionerFailed(ClientError):
     """The user's own partitioner raised, or chose a partition that is not there; its record was not
     sent."""
+
+
+class SchedulingUnsupported(ClientError):
+    """The topic does not take what was said of when a record is due, and the record was not sent.
+    Or the broker has no scheduled records: it is Apache Kafka, or an older Tarry."""
 
 
 class DeliveryTimedOut(TimedOut):

@@ -192,6 +192,14 @@ class ClientSettings:
         self.send_buffer_bytes = self.number("send.buffer.bytes")
         self.receive_buffer_bytes = self.number("receive.buffer.bytes")
 
+    def common(self) -> dict[str, SettingValue]:
+        """Return the settings that another client takes as well."""
+        common = {key for key, row in CLIENT_SETTINGS.items() if row.scope == COMMON}
+        return cast(
+            "dict[str, SettingValue]",
+            {key: value for key, value in self._values.items() if key in common},
+        )
+
     def text(self, name: str) -> str:
         value = self._values[name]
         assert isinstance(value, str)

@@ -48,7 +48,7 @@ class ScheduleState:
         # The same by s-offset.
         self._releasing: dict[int, OpenRelease] = {}
         # Damaged bodies: not tried again by this state, and kept in S for a later one.
-        self._damaged: list[Body] = []
+        self._damaged: dict[int, Body] = {}
         # The checkpoint that counts does not say whether some of them are done.
         self._has_unclear = False
         self.ids = ScheduleIds()
@@ -69,7 +69,7 @@ class ScheduleState:
         first = min(self.pending.first_offset(), self.ids.first_offset())
         if self._parked:
             first = min(first, self._parked[0].batch_offset)
-        for body in self._damaged:
+        for body in self._damaged.values():
             first = min(first, body.batch_offset)
         return min([first, *[release.body.batch_offset for release in self._releases]])
 
@@ -128,9 +128,8 @@ class ScheduleState:
         s_offset = self.ids.offset_of(schedule_id)
         if s_offset is None:
             return None
-        if self.pending.has(s_offset) or self._is_parked(s_offset):
-            return s_offset
-        return s_offset if any(body.s_offset == s_offset for body in self._damaged) else None
+        waits = self.pending.has(s_offset) or s_offset in self._damaged
+        return s_offset if waits or self._is_parked(s_offset) else None
 
     def waiting(self, s_offset: int) -> Body | None:
         """Return the body at this s-offset if it waits: pending, parked or damaged."""
@@ -139,10 +138,7 @@ class ScheduleState:
             return body
         if self._is_parked(s_offset):
             return self._parked[self._parked_index(s_offset)]
-        for each in self._damaged:
-            if each.s_offset == s_offset:
-                return each
-        return None
+        return self._damaged.get(s_offset)
 
     def release_of(self, s_offset: int) -> OpenRelease | None:
         """Return the release of this body that is under way."""
@@ -155,8 +151,7 @@ class ScheduleState:
         if was_parked:
             body = self._parked.pop(self._parked_index(s_offset))
         elif body is None:
-            index = [each.s_offset for each in self._damaged].index(s_offset)
-            body = self._damaged.pop(index)
+            body = self._damaged.pop(s_offset)
         assert body is not None
         self.ids.begin_cancel(note_offset, body, was_parked)
         self.released.forget_id(body.schedule_id)
@@ -185,7 +180,7 @@ class ScheduleState:
 
     def set_aside(self, body: Body) -> None:
         """Let a body that was taken and is damaged wait for a later state."""
-        self._damaged.append(body)
+        self._damaged[body.s_offset] = body
 
     def keep_damaged(self, body: Body, *, is_unclear: bool) -> None:
         """Keep a body of S that cannot be released.
@@ -193,7 +188,7 @@ class ScheduleState:
         `is_unclear`: without its due time the last checkpoint does not say whether it is done.  A
         later checkpoint could say only one of both, which may be wrong once the disk is mended.
         """
-        self._damaged.append(body)
+        self._damaged[body.s_offset] = body
         self._has_unclear = self._has_unclear or is_unclear
 
     def add_release(self, body: Body, base_offset: int) -> None:
@@ -240,7 +235,7 @@ class ScheduleState:
             if found is None:
                 return None
             found += self._parked
-            found += self._damaged
+            found += self._damaged.values()
             found += [release.body for release in self._releases]
             for body in found:
                 if from_offset <= body.s_offset < watermark.before_offset and watermark.covers(

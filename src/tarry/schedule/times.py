@@ -1,4 +1,4 @@
-"""Times in the headers of records: `x-deliver-at` and `x-deliver-after`, as users write them.
+"""Headers of records that are due later: their names, and the times in two of them.
 
 A time is a number of milliseconds since 1970, or RFC 3339: date, time of day and offset, as in
 `2027-03-01T09:30:00+01:00`.  A duration is a number of milliseconds, or numbers with units from the

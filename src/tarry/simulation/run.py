@@ -16,6 +16,7 @@ from tarry.simulation.cluster.scenario import (
     OF_ISOLATION,
     OF_SHORT_FETCHES,
 )
+from tarry.simulation.cluster.schedule_run import ClusterScheduleRun
 from tarry.simulation.error_lines import unexpected
 from tarry.simulation.groups.workload import GroupsWorkload
 from tarry.simulation.product.workload import ClientsWorkload, MembersWorkload
@@ -50,6 +51,7 @@ WORKLOADS: Final[dict[str, Callable[[int, Trace], SeedRun]]] = {
     "replicas": ReplicaRun,
     "cluster": ClusterRun,
     "cluster-groups": ClusterGroupsRun,
+    "cluster-schedule": ClusterScheduleRun,
 }
 # Runs of both cluster workloads with one kind of trouble in each seed.
 SETTINGS: Final[dict[str, Callable[[int, Trace], SeedRun]]] = {

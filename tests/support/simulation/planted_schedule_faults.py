@@ -10,11 +10,15 @@ from collections.abc import Callable
 from typing import Final
 
 from tarry.base.errors import NONE
+from tarry.base.partition_row import PartitionRow
 from tarry.broker.scheduling import partition_schedule
+from tarry.broker.scheduling.loading import ScheduleLoad
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
 from tarry.broker.scheduling.scheduling import Scheduling
+from tarry.partition.leadership import Leadership
 from tarry.partition.paired_check import PairedCheck
 from tarry.partition.producers import ProducerCheck, ProducerStates
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.numbering import numbered
 from tarry.schedule.due_order import DueEntry, DueOrder
 from tarry.schedule.pending import Body, PendingHeap
@@ -105,6 +109,92 @@ def let_retention_pass_what_no_checkpoint_notes() -> None:
     PartitionSchedule.covered_offset = lambda self: self.partition.log.log_end_offset
 
 
+# -- Faults of a cluster.
+
+
+def load_before_the_copied_tail_is_written() -> None:
+    """A new leader leaves out of its schedule what it had just copied."""
+    PartitionSchedule.can_load = lambda self: True
+
+
+def read_releases_up_to_the_high_watermark() -> None:
+    """A new leader does not see the releases that it copied and that do not count yet."""
+    honest = ScheduleLoad.__init__
+
+    def begin(self: ScheduleLoad, partition: ReplicatedLog, companion: ReplicatedLog) -> None:
+        honest(self, partition, companion)
+        add_release = self._rebuild.add_release
+        high_watermark = partition.high_watermark
+
+        def add_committed(s_offset: int, epoch: int, offset: int, count: int) -> None:
+            if offset < high_watermark:
+                add_release(s_offset, epoch, offset, count)
+
+        self._rebuild.add_release = add_committed
+
+    ScheduleLoad.__init__ = begin
+
+
+def count_a_follower_by_its_records_alone() -> None:
+    """In sync means both logs; here the companion log is not looked at."""
+    may_join = Leadership.may_join
+    is_caught_up = Leadership.is_caught_up
+
+    def of_records(honest: Callable[..., bool]) -> Callable[..., bool]:
+        def judge(self: Leadership, *rest: object) -> bool:
+            logs = self.logs
+            self.logs = logs[:1]
+            try:
+                return honest(self, *rest)
+            finally:
+                self.logs = logs
+
+        return judge
+
+    Leadership.may_join = of_records(may_join)
+    Leadership.is_caught_up = of_records(is_caught_up)
+
+
+def count_records_before_both_ends_are_told() -> None:
+    """A follower copies the retry though its companion log has the first try of a lost epoch."""
+    Leadership.may_differ = lambda self, replica_id: False
+
+
+def keep_the_schedule_over_a_change_of_leaders() -> None:
+    """A broker that leads again goes on with what it knew in an earlier epoch."""
+    honest = Scheduling.on_role
+    kept: dict[tuple[int, Leadership], PartitionSchedule] = {}
+
+    def on_role(
+        self: Scheduling, leadership: Leadership, before: PartitionRow | None, was_leader: bool
+    ) -> None:
+        known = self._schedules.get(leadership)
+        state = None if known is None else known.state
+        honest(self, leadership, before, was_leader)
+        name = (id(self), leadership)
+        if known is not None and state is not None and known.is_ended:
+            known.is_ended, known.state = False, state
+            kept[name] = known
+        fresh = self._schedules.get(leadership)
+        if fresh is not None and fresh is not known and name in kept:
+            fresh.state = kept[name].state
+
+    Scheduling.on_role = on_role
+
+
+def plan_no_checkpoint_of_the_leader_before() -> None:
+    """Retention of a quiet partition waits for ever."""
+    honest = Scheduling._load
+
+    def load(self: Scheduling) -> None:
+        planned = dict(self._to_note)
+        honest(self)
+        self._to_note.clear()
+        self._to_note.update(planned)
+
+    Scheduling._load = load
+
+
 SCHEDULE: Final[dict[Callable[[], None], int]] = {
     release_above_the_high_watermark: 13,
     forget_whose_body_was_released: 2,
@@ -112,8 +202,21 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
     release_when_the_alarm_rings: 4,
     release_in_order_of_arrival: 1,
     look_up_retries_in_the_log_of_the_partition_alone: 8,
-    fill_no_gaps: 9,
+    fill_no_gaps: 62,
     keep_what_the_companion_log_has_dropped: 4,
     count_a_release_that_was_not_written: 4,
-    let_retention_pass_what_no_checkpoint_notes: 85,
+    let_retention_pass_what_no_checkpoint_notes: 108,
+}
+
+CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
+    load_before_the_copied_tail_is_written: 128,
+    read_releases_up_to_the_high_watermark: 2,
+    count_a_follower_by_its_records_alone: 15,
+    count_records_before_both_ends_are_told: 21,
+    keep_the_schedule_over_a_change_of_leaders: 15,
+    plan_no_checkpoint_of_the_leader_before: 71,
+    release_above_the_high_watermark: 1,
+    forget_whose_body_was_released: 1,
+    look_up_retries_in_the_log_of_the_partition_alone: 1,
+    fill_no_gaps: 40,
 }

@@ -33,7 +33,7 @@ from tests.support.simulation.planted_move_faults import (
 )
 from tests.support.simulation.planted_replica_faults import REPLICAS
 from tests.support.simulation.planted_row_faults import ROWS
-from tests.support.simulation.planted_schedule_faults import SCHEDULE
+from tests.support.simulation.planted_schedule_faults import CLUSTER_SCHEDULE, SCHEDULE
 
 from tarry.simulation.run import run_seed
 
@@ -47,6 +47,7 @@ PLANTED: Final[dict[str, dict[Callable[[], None], int]]] = {
     "replicas": {**REPLICAS, **HABITS["replicas"]},
     "cluster": {**CLUSTER, **ROWS, **HABITS["cluster"]},
     "cluster-groups": CLUSTER_GROUPS,
+    "cluster-schedule": CLUSTER_SCHEDULE,
     "cluster-disks": CLUSTER_DISKS,
     "cluster-hour": CLUSTER_HOUR,
     "cluster-groups-disks": CLUSTER_GROUPS_DISKS,

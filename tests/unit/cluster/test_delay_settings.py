@@ -88,13 +88,6 @@ def test_the_brokers_settings_behind_the_topics_count() -> None:
         check_delay({}, BY_TIMESTAMP, behind)
 
 
-def test_a_broker_in_a_cluster_does_not_schedule_records_yet() -> None:
-    settings = Settings({"metadata.store": "etcd://127.0.0.1:2379/demo"})
-
-    with pytest.raises(InvalidSetting, match="scheduled by a broker alone so far"):
-        check_delay({}, BY_TIMESTAMP, settings)
-
-
 def test_a_topic_that_cannot_delay_is_not_created() -> None:
     state = ClusterState()
     state.apply(BrokerRegistered(broker_id=1))
@@ -115,6 +108,17 @@ def test_delays_are_turned_on_and_off_while_the_broker_runs() -> None:
 
     assert on == BY_TIMESTAMP
     assert off == {**BY_TIMESTAMP, "delay.enable": "false"}
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_delay_that_is_unset_is_kept_as_false_for_the_records_that_wait_yet(
+    is_whole: bool,
+) -> None:
+    changes: list[KeyChange] = [] if is_whole else [("delay.enable", DELETE, None)]
+
+    configs = change(topic_with(BY_TIMESTAMP), *changes, is_whole=is_whole)
+
+    assert configs["delay.enable"] == "false"
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from tests.support.cluster.joining_scene import JoiningScene
 from tests.support.cluster.life_scene import LifeScene
 from tests.support.metadata_stores import EmbeddedSubject, EtcdSubject
 
+from tarry.base import errors
 from tarry.base.etcd import Operation, Put
+from tarry.base.settings import Settings
 from tarry.base.turn import Turn
+from tarry.cluster.decisions.topic_decisions import (
+    TopicDecision,
+    TopicIds,
+    TopicWanted,
+    decide_create_topics,
+)
 from tarry.cluster.etcd.joining import JoinRefused
 from tarry.cluster.etcd.transactions import Transaction
 from tarry.cluster.rows.row_records import KnownRows
@@ -25,6 +35,7 @@ from tarry.cluster.state.levels import (
     FEATURES,
     GROUP_CONFIGS,
     LEVELS,
+    SCHEDULED_RECORDS,
     LevelRefused,
     Release,
     decide_level,
@@ -35,8 +46,10 @@ from tarry.cluster.state.records import (
     BrokerRegistered,
     FeatureLevelChanged,
     GroupConfigChanged,
+    LifeChanged,
     MetadataRecord,
     NewerFormat,
+    TopicCreated,
 )
 from tarry.cluster.state.state import ClusterState
 from tarry.cluster.store.embedded import open_store
@@ -348,3 +361,49 @@ def test_a_stopped_brokers_metadata_are_refused_with_a_level_that_is_not_known()
 
     with pytest.raises(NewerFormat, match=r"tarry\.wonders"):
         read_stored_state(subject.disk)
+
+
+# -- Scheduled records
+
+
+def delayed_topic(state: ClusterState, release: Release) -> TopicDecision:
+    """Decide about a new topic whose records may wait."""
+    wanted = TopicWanted(
+        "later", 1, 1, configs=[("delay.enable", "true"), ("delay.source", "timestamp")]
+    )
+    settings = Settings({"node.id": "1"})
+    return decide_create_topics(state, [wanted], settings, TopicIds(Random(1)), release=release)
+
+
+def test_a_topic_whose_records_may_wait_is_refused_while_a_release_cannot_replicate_them() -> None:
+    (outcome,) = delayed_topic(cluster(NEWER, OLDER), NEWER).outcomes
+
+    assert outcome.error_code == errors.UNSUPPORTED_VERSION
+    assert "broker 2 (Tarry 1.0) does not know it" in str(outcome.message)
+
+
+def test_the_first_topic_whose_records_may_wait_brings_its_level_into_force() -> None:
+    state = cluster(NEWER)
+    state.apply(LifeChanged(broker_id=1, broker_epoch=7, phase="serving"))
+
+    decision = delayed_topic(state, NEWER)
+
+    begun = FeatureLevelChanged(name=SCHEDULED_RECORDS, level=1)
+    assert [each for each in decision.records if isinstance(each, FeatureLevelChanged)] == [begun]
+
+
+def test_no_transaction_writes_such_a_topic_when_its_level_has_changed_meanwhile() -> None:
+    known = KnownRows(Keys("/a/"))
+    for configs, is_guarded in (({"delay.enable": "true"}, True), ({}, False)):
+        transaction = Transaction(known)
+        transaction.add(
+            TopicCreated(
+                topic_id=bytes(15) + b"1",
+                name="later",
+                partitions=[],
+                configs=configs,
+            )
+        )
+
+        key = known.keys.feature(SCHEDULED_RECORDS)
+        assert any(each.key == key for each in transaction.compares) == is_guarded

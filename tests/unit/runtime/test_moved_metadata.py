@@ -16,7 +16,8 @@ from tarry.base.partition_row import PartitionRow
 from tarry.cluster.etcd.joining import JoinRefused
 from tarry.cluster.etcd.migration import MigrationRefused
 from tarry.cluster.lives.identity import read_identity
-from tarry.cluster.rows.rows import Keys
+from tarry.cluster.rows.rows import ROW_FORMAT, FeatureRow, Keys, encode_row
+from tarry.cluster.state.levels import SCHEDULED_RECORDS
 from tarry.cluster.state.records import ProducerIdsReserved, TopicCreated
 from tarry.runtime.etcd.asking import AskedEtcd, QuestionFailed
 from tarry.runtime.etcd.metadata import Migrated, check_store, migrate, room_notes
@@ -100,19 +101,25 @@ def test_another_disk_under_its_id_is_known_as_another_one(scene: Scene) -> None
     assert stranger.joining.is_other_disk
 
 
-@pytest.mark.parametrize("enabled", ["true", " true", "TRUE", "false"])
-def test_a_directory_whose_records_may_wait_is_not_moved(scene: Scene, enabled: str) -> None:
-    if enabled != "false":
-        scene.disk = stopped_disk({"delay.enable": enabled, "delay.source": "timestamp"})
-    else:
-        scene.disk.make_directory("orders-7.schedule")
-        scene.disk.open("orders-7.schedule/00000000000000000000.log", create=True)
+def test_a_directory_whose_records_wait_unnamed_is_not_moved(scene: Scene) -> None:
+    scene.disk.make_directory("orders-7.schedule")
+    scene.disk.open("orders-7.schedule/00000000000000000000.log", create=True)
 
-    with pytest.raises(MigrationRefused, match="the topic orders has or had"):
+    with pytest.raises(MigrationRefused, match=r"set delay\.enable=false on"):
         scene.migrate()
 
     assert scene.row_count() == 0
     assert read_identity(scene.disk) is None
+
+
+@pytest.mark.parametrize("enabled", [" true", "false"])
+def test_records_that_wait_bring_the_level_of_their_feature(scene: Scene, enabled: str) -> None:
+    scene.disk = stopped_disk({"delay.enable": enabled, "delay.source": "timestamp"})
+
+    scene.migrate()
+
+    (row,) = scene.etcd.rows(KEYS.feature(SCHEDULED_RECORDS))
+    assert row.value == encode_row(FeatureRow(ROW_FORMAT, 1))
 
 
 @pytest.mark.parametrize("lost", ["answers", "requests"])

@@ -55,6 +55,57 @@ def test_a_scheduled_record_comes_when_the_calendar_goes_on() -> None:
         assert [record.value for record in broker.records(topic)] == [b"one"]
 
 
+def end_of(broker: Tarry, topic: str) -> int:
+    """Return where the topic ends now, without waiting for anything."""
+    with broker.consumer() as consumer:
+        return consumer.end_offsets([(topic, 0)])[topic, 0]
+
+
+def test_all_that_fell_due_is_there_when_the_clock_has_moved() -> None:
+    with Tarry() as broker:
+        topic = broker.topic("later", **{"delay.enable": "true", "delay.source": "header"})
+        # A batch each, more than the broker releases in ten turns.
+        with broker.producer(batch_size=1) as producer:
+            for number in range(1_200):
+                producer.send(topic, b"%d" % number, deliver_after=(number % 12 + 1) * 60_000)
+
+        ends = []
+        for _ in range(14):
+            broker.clock.advance("1m")
+            ends.append(end_of(broker, topic))
+
+        # The broker's clock has gone on by itself as well, by less than a minute.
+        assert ends[-1] == ends[-2] == 1_200
+        assert all(end % 100 == 0 for end in ends)
+        assert ends[:12] == [100 * (number + 1) for number in range(12)]
+
+
+def test_one_long_way_of_the_clock_releases_records_in_their_order() -> None:
+    with Tarry() as broker:
+        # Retention would take what was released long ago, as on a day in a year.
+        kept = {"retention.ms": "-1"}
+        topic = broker.topic("later", **kept, **{"delay.enable": "true", "delay.source": "header"})
+        with broker.producer() as producer:
+            for days in (40, 3, 365, 1):
+                producer.send_and_wait(topic, b"%d" % days, deliver_after=f"{days}d")
+
+        broker.clock.advance("400d")
+
+        assert [record.value for record in broker.records(topic)] == [b"1", b"3", b"40", b"365"]
+
+
+def test_a_consumer_that_waits_hears_of_what_is_released() -> None:
+    with Tarry() as broker:
+        topic = broker.topic("later", **{"delay.enable": "true", "delay.default.ms": "3600000"})
+        broker.send(topic, b"one")
+        consumer = broker.consumer(topic, group_id="g", auto_offset_reset="earliest")
+        assert consumer.poll(0) == []
+
+        broker.clock.advance("1h")
+
+        assert next(iter(consumer)).value == b"one"
+
+
 class Losses(Listener):
     """Listener that notes what was lost."""
 

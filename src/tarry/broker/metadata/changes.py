@@ -197,7 +197,8 @@ class MetadataChanges:
         def decide(view: ClusterState) -> TopicDecision:
             made = 0 if before is None else before.partitions_made
             left = PARTITIONS_PER_REQUEST_MAX - made
-            return decide_create_topics(view, wanted, self.settings, ids, left)
+            release = self.store.release
+            return decide_create_topics(view, wanted, self.settings, ids, left, release)
 
         return TopicChange(decide, before)
 

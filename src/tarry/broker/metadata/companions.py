@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 from tarry.base.settings import Settings
 from tarry.broker.metadata.removals import companion_directory
-from tarry.cluster.configs.topic_settings import companion_config, topic_value
+from tarry.cluster.configs.topic_settings import companion_config
+from tarry.cluster.state.levels import may_delay
 from tarry.cluster.state.state import TopicState
 from tarry.log.config import LogConfig
 from tarry.log.logs import Logs
@@ -32,8 +33,7 @@ class Companions:
 
     def describe(self, configs: Mapping[str, str], hosted: HostedTopic) -> None:
         """Note whether these settings of a topic give its partitions companion logs."""
-        value = topic_value("delay.enable", configs, self._settings)
-        hosted.has_companions = value is True
+        hosted.has_companions = may_delay(configs)
 
     def open(
         self, topic: TopicState, hosted: HostedTopic, index: int, found: set[str]

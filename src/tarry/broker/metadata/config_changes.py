@@ -25,8 +25,20 @@ from tarry.cluster.configs.config_decisions import (
     decide_change_group,
     decide_change_topic,
 )
-from tarry.cluster.state.levels import GROUP_CONFIGS, LevelRefused, Release, decide_use
-from tarry.cluster.state.records import FeatureLevelChanged, GroupConfigChanged, MetadataRecord
+from tarry.cluster.state.levels import (
+    GROUP_CONFIGS,
+    SCHEDULED_RECORDS,
+    LevelRefused,
+    Release,
+    decide_use,
+    may_delay,
+)
+from tarry.cluster.state.records import (
+    ConfigChanged,
+    FeatureLevelChanged,
+    GroupConfigChanged,
+    MetadataRecord,
+)
 from tarry.cluster.state.state import ClusterState
 from tarry.cluster.store.change import ChangeOfMany
 from tarry.protocol.message import Message
@@ -88,14 +100,18 @@ class ConfigAlteration(ChangeOfMany[ConfigOutcome]):
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
         # Each is decided on what those before it leave: bounds hold for all of them together.
         ahead = view.overlay()
-        # The first group with settings brings the level of the feature into force.
+        # What is used first brings the level of its feature into force.
         begun: list[FeatureLevelChanged] = []
         for outcome in self.outcomes:
             outcome.error_code, outcome.message = errors.NONE, None
             try:
                 outcome.record = self._decide_one(ahead, outcome)
                 if isinstance(outcome.record, GroupConfigChanged):
-                    begun = decide_use(view, GROUP_CONFIGS, self._release)
+                    begun = self._begin(view, begun, GROUP_CONFIGS)
+                elif isinstance(outcome.record, ConfigChanged) and may_delay(
+                    outcome.record.configs
+                ):
+                    begun = self._begin(view, begun, SCHEDULED_RECORDS)
                 if outcome.record is not None:
                     ahead.apply(outcome.record)
             except ConfigRefusal as refusal:
@@ -103,6 +119,13 @@ class ConfigAlteration(ChangeOfMany[ConfigOutcome]):
             except LevelRefused as refusal:
                 outcome.refuse(errors.UNSUPPORTED_VERSION, str(refusal))
         return [*begun, *(one.record for one in self.outcomes if one.record is not None)]
+
+    def _begin(
+        self, view: ClusterState, begun: list[FeatureLevelChanged], name: str
+    ) -> list[FeatureLevelChanged]:
+        if any(each.name == name for each in begun):
+            return begun
+        return [*begun, *decide_use(view, name, self._release)]
 
     def _decide_one(self, view: ClusterState, outcome: ConfigOutcome) -> MetadataRecord | None:
         name, changes, is_whole = outcome.name, outcome.changes, self._is_whole

@@ -7,39 +7,38 @@ being read, batches are parked as ever, and nothing is released.  Hot.
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData
 from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
-from tarry.broker.scheduling.header_wishes import HeaderWishes
+from tarry.broker.scheduling.body_reader import BodyReader
+from tarry.broker.scheduling.header_wishes import (
+    HeaderWishes,
+    IdWishes,
+    RecordWishes,
+    refuse_early,
+)
 from tarry.broker.scheduling.loading import ScheduleLoad
-from tarry.log.batch_walk import Flaw
+from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.log.log import Log
 from tarry.partition.leader import AppendResult, append_of_any_size
 from tarry.partition.leadership import BatchWishes, ParkingDoor
-from tarry.partition.reader import CONSUMER
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.batch import (
     NO_PRODUCER_ID,
     BatchCheck,
     BatchHeader,
-    checked_header,
     decode_batch_header,
 )
 from tarry.records.numbering import numbered
 from tarry.schedule.bodies import bodies_of
 from tarry.schedule.due import NOT_DELAYED, due_ms
 from tarry.schedule.notes import CancelledNote, CheckpointNote, ScheduledNote, ScheduleNote
-from tarry.schedule.opened import OpenedBody
 from tarry.schedule.pending import NEVER, WHOLE, Body
 from tarry.schedule.release import NO_S_OFFSET, release_fault, released_batch
 from tarry.schedule.state import ScheduleState
-
-# A region of one batch, whatever its size.
-WHOLE_BATCH: Final = 0
 
 logger = logging.getLogger("tarry.broker")
 
@@ -47,7 +46,8 @@ logger = logging.getLogger("tarry.broker")
 class PartitionSchedule(ParkingDoor):
     """Schedule of one partition, for as long as this broker leads it in one epoch.
 
-    `changed` has the schedules that are to be settled after the turn's write.
+    `changed` has the schedules that are to be settled after the turn's write, `opened` the batches
+    that were read to release places of them.
     """
 
     def __init__(
@@ -56,12 +56,14 @@ class PartitionSchedule(ParkingDoor):
         turn: Turn,
         flushes: Flushes,
         changed: dict[PartitionSchedule, None],
+        opened: OpenedBodies,
     ) -> None:
         self.partition = companion.leadership.records
         self.companion = companion
         self._turn = turn
         self._flushes = flushes
         self._changed = changed
+        self._reader = BodyReader(companion, opened)
         self._load: ScheduleLoad | None = None
         # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
         # follower may not be written yet, and cannot be read before.
@@ -76,8 +78,6 @@ class PartitionSchedule(ParkingDoor):
         self._noted_end = -1
         # Of the batch that is being parked.
         self._note = ScheduledNote(NEVER)
-        # Body of several places that was released from last in this turn.
-        self._opened: OpenedBody | None = None
         # Where the last release ends in P.
         self._released_end = 0
         self._covered_offset = self.partition.log.log_start_offset
@@ -102,12 +102,24 @@ class PartitionSchedule(ParkingDoor):
         self.state = None
         self._load = None
         self._early = []
-        self._opened = None
+        self._reader.forget()
 
     # -- parking
 
+    def reads_headers(self) -> bool:
+        if self.partition.config.has_delay_by_header:
+            return True
+        if self._refusal:
+            # What waits is not known, and not released either.
+            return False
+        return self.state is None or len(self.state.ids) > 0
+
     def wishes_in(self, header: BatchHeader, content: bytes) -> BatchWishes:
-        return HeaderWishes(header, content)
+        config = self.partition.config
+        if config.has_delay_by_header:
+            return HeaderWishes(header, content, config, self._turn.now_wall_ms)
+        state = self.state
+        return IdWishes(header, content, None if state is None else state.ids)
 
     def note_for(self, check: BatchCheck, wishes: BatchWishes | None, now_wall_ms: int) -> bytes:
         header = check.header
@@ -120,8 +132,11 @@ class PartitionSchedule(ParkingDoor):
         config = self.partition.config
         note: ScheduledNote | None = None
         if wishes is not None:
-            assert isinstance(wishes, HeaderWishes)
+            assert isinstance(wishes, RecordWishes)
             note = wishes.note_for(check, config, self.state, now_wall_ms)
+        elif config.has_delay_by_header:
+            refuse_early(check)
+            return b""
         else:
             due = int(due_ms(config, header, now_wall_ms))
             if due != NOT_DELAYED:
@@ -202,8 +217,8 @@ class PartitionSchedule(ParkingDoor):
         A place of a batch has a header with `due_ms`, if that is given.
         """
         if body.place == WHOLE:
-            return numbered(self._read(body), NO_PRODUCER_ID, -1, -1)
-        return self._read_place(body, due_ms)
+            return numbered(self._reader.read(body), NO_PRODUCER_ID, -1, -1)
+        return self._reader.read_place(body, due_ms)
 
     def _begin_companion(self) -> None:
         log = self.companion.log
@@ -213,16 +228,19 @@ class PartitionSchedule(ParkingDoor):
 
     # -- loading
 
+    def can_load(self) -> bool:
+        """Return whether both logs can be read: what was just copied is written, no cut goes on."""
+        if self._load is not None or self.state is not None:
+            return True
+        p_end, s_end = self._p_end_at_begin, self._s_end_at_begin
+        return _is_written(self.partition.log, p_end) and _is_written(self.companion.log, s_end)
+
     def load(self) -> bool:
-        """Read on what an earlier life has left; True when all is known."""
+        """Read on what an earlier life has left, once `can_load`; True when all is known."""
         if self.state is not None:
             return True
         load = self._load
         if load is None:
-            if not _is_written(self.partition.log, self._p_end_at_begin):
-                return False
-            if not _is_written(self.companion.log, self._s_end_at_begin):
-                return False
             load = self._load = ScheduleLoad(self.partition, self.companion)
             # The load reads the batches below `s_end_offset`, also those parked meanwhile.
             self._early = [body for body in self._early if body.s_offset >= load.s_end_offset]
@@ -264,7 +282,6 @@ class PartitionSchedule(ParkingDoor):
 
     def settle(self) -> bool:
         """Take back what this turn's write has not kept; False if a release is to be repeated."""
-        self._opened = None
         self._noted_end = -1
         s_end: int = self.companion.log.written_end_offset
         p_end: int = self.partition.log.written_end_offset
@@ -277,6 +294,8 @@ class PartitionSchedule(ParkingDoor):
         if state is None:
             return True
         state.rollback_parked(s_end)
+        # The companion log may have passed, meanwhile, what waits again since its cancel is lost.
+        state.commit_parked(self.companion.high_watermark)
         if self._released_end <= p_end:
             return True
         self._released_end = p_end
@@ -308,7 +327,8 @@ class PartitionSchedule(ParkingDoor):
     def release_next(self) -> int:
         """Release the batch that is due first, or set it aside if it is damaged.
 
-        Return its size; 0 if none is due, -1 if the partition does not take it now.
+        Return its size, or that of the batch which was read for it; 0 if none is due, -1 if the
+        partition does not take it now.
         `StorageError` or `CorruptData`: it cannot be read or appended now, and still waits.
         """
         state = self.state
@@ -316,21 +336,26 @@ class PartitionSchedule(ParkingDoor):
         body = state.take_due(self._turn.now_wall_ms)
         if body is None:
             return 0
+        read_before = self._reader.bytes_read
         is_settled = False
         try:
             is_settled = self._release(state, body)
         finally:
             if not is_settled:
                 state.put_back(body)
-        return body.size if is_settled else -1
+        bytes_read = self._reader.bytes_read - read_before
+        return max(body.size, bytes_read) if is_settled else -1
 
     def _release(self, state: ScheduleState, body: Body) -> bool:
-        if self.companion.log.has_flaw_before(body.s_offset):
+        is_told = body.batch_offset in self._reader.damaged_batches
+        if is_told or self.companion.log.has_flaw_before(body.s_offset):
             # The log has said so.
             state.set_aside(body)
             return True
         try:
-            data = self._read(body) if body.place == WHOLE else self._read_place(body, body.due_ms)
+            reader = self._reader
+            whole = body.place == WHOLE
+            data = reader.read(body) if whole else reader.read_place(body, body.due_ms)
         except CorruptData as error:
             # One damaged batch must not hold back those that are due after it.
             state.set_aside(body)
@@ -363,46 +388,6 @@ class PartitionSchedule(ParkingDoor):
                 self.partition.name,
             )
 
-    def _read(self, body: Body) -> bytes:
-        data = self._read_batch(body.s_offset, body.size)
-        header = checked_header(data, 0)
-        if header.base_offset != body.s_offset or header.size != len(data):
-            raise CorruptData(f"another batch lies at offset {body.s_offset}")
-        return data
-
-    def _read_place(self, body: Body, due_ms: int | None) -> bytes:
-        """Read a place of a batch, as the batch that it is released in."""
-        opened = self._opened
-        if opened is None or opened.base_offset != body.batch_offset:
-            opened = OpenedBody(self._read_batch(body.batch_offset, WHOLE_BATCH))
-            if opened.base_offset != body.batch_offset:
-                raise CorruptData(f"another batch lies at offset {body.batch_offset}")
-            self._opened = opened
-        config = self.partition.config
-        return opened.batch_of(
-            body.place,
-            body.record_count,
-            due_ms,
-            config.compression_codec,
-            config.compression_level,
-        )
-
-    def _read_batch(self, offset: int, size: int) -> bytes:
-        companion = self.companion
-        log = companion.log
-        end = companion.readable_end(CONSUMER)
-        try:
-            region = log.read(offset, end, size, True)
-        except Flaw:
-            if log.has_flaw_before(offset):
-                raise
-            # It lies behind the batch, and the log is read up to there now.
-            region = log.read(offset, end, size, True)
-        if region is None:
-            raise CorruptData(f"the batch at offset {offset} is not there")
-        region_size: int = region.size
-        return region.file.read(region.position, min(region_size, size) if size else region_size)
-
     # -- checkpoints
 
     def covered_offset(self) -> int:
@@ -417,8 +402,16 @@ class PartitionSchedule(ParkingDoor):
         return self.partition.log.log_end_offset
 
     def needs_checkpoint(self) -> bool:
-        """Return whether something was released that the last checkpoint does not speak of."""
-        return self._released_end > max(self._covered_offset, self._checkpoint_c)
+        """Return whether something was released that the last checkpoint does not speak of.
+
+        Behind a flaw of the companion log no checkpoint can be written.
+        """
+        has_flaw = self.companion.log.flaw_offset >= 0
+        return not has_flaw and self._released_end > self._checkpointed()
+
+    def _checkpointed(self) -> int:
+        """Return up to where the last checkpoint speaks of the partition."""
+        return max(self._covered_offset, self._checkpoint_c)
 
     def checkpoint(self) -> CheckpointNote | None:
         """Return a checkpoint of what is released for good by now; None if there is none."""
@@ -429,6 +422,8 @@ class PartitionSchedule(ParkingDoor):
             # It could not be written, and what lies behind the flaw is not known.
             return None
         c = self.partition.high_watermark
+        if c <= self._checkpointed():
+            return None
         state.commit_released(c)
         return state.checkpoint(c, self._epoch_before(c))
 

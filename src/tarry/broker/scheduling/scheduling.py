@@ -20,6 +20,7 @@ from tarry.base.partition_row import PartitionRow
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.part import Part
+from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
 from tarry.partition.leadership import Leadership
 from tarry.partition.replicated_log import COMPANION, ReplicatedLog
@@ -58,6 +59,7 @@ class Scheduling(Part):
         self._loading: dict[PartitionSchedule, None] = {}
         # Of what was parked or released in this turn.
         self._changed: dict[PartitionSchedule, None] = {}
+        self.opened = OpenedBodies()
         # When the first batch of a partition is due, and a number by which partitions with the
         # same time take turns.  An entry counts if the schedule knows of it.
         self._queue: list[tuple[int, int, PartitionSchedule]] = []
@@ -103,7 +105,9 @@ class Scheduling(Part):
         leadership = companion.leadership
         if not leadership.is_leader:
             return
-        schedule = PartitionSchedule(companion, self._turn, self._flushes, self._changed)
+        schedule = PartitionSchedule(
+            companion, self._turn, self._flushes, self._changed, self.opened
+        )
         leadership.parking = schedule
         self._schedules[leadership] = schedule
         self._loading[schedule] = None
@@ -145,6 +149,7 @@ class Scheduling(Part):
         for schedule in schedules:
             if not schedule.settle():
                 self._hold(schedule)
+            self._enqueue(schedule)
             if schedule.needs_checkpoint():
                 self._plan_note(schedule)
 
@@ -163,7 +168,7 @@ class Scheduling(Part):
     def has_work_left(self) -> bool:
         if self._is_stopping or not self._schedules:
             return False
-        if self._loading:
+        if any(schedule.can_load() for schedule in self._loading):
             return True
         queue = self._queue
         return len(queue) > 0 and queue[0][0] <= self._turn.now_wall_ms
@@ -174,7 +179,10 @@ class Scheduling(Part):
     # -- loading
 
     def _load(self) -> None:
-        schedule = next(iter(self._loading))
+        schedule = next((each for each in self._loading if each.can_load()), None)
+        if schedule is None:
+            # The write or the cut that they wait for ends with a turn.
+            return
         try:
             if not schedule.load():
                 return
@@ -189,6 +197,9 @@ class Scheduling(Part):
             )
         del self._loading[schedule]
         self._enqueue(schedule)
+        if schedule.needs_checkpoint():
+            # Released in an earlier life, which ended before it could note that.
+            self._plan_note(schedule)
 
     # -- releases
 
@@ -292,16 +303,27 @@ class Scheduling(Part):
             self._next_notes.arm(CHECKPOINT_MS)
 
     def _note(self) -> None:
-        """Append the checkpoints that are planned, some in this turn and the rest in the next."""
+        """Append the checkpoints that are planned, some in this turn and the rest in the next.
+
+        A leader that may not act, a full disk and releases that are not committed yet let one wait.
+        """
         self._is_noting_planned = False
+        # A broker that releases nothing more holds nothing of what it has read for that.
+        self.opened.clear()
+        waiting: list[PartitionSchedule] = []
         for schedule in list(self._to_note)[:CHECKPOINTS_PER_TURN_MAX]:
             del self._to_note[schedule]
             checkpoint = schedule.checkpoint()
             if checkpoint is not None:
                 schedule.append_checkpoint(checkpoint)
+            if schedule.needs_checkpoint():
+                waiting.append(schedule)
+        pause_ms = 1 if self._to_note else CHECKPOINT_MS
+        for schedule in waiting:
+            self._to_note[schedule] = None
         if self._to_note and not self._is_stopping:
             self._is_noting_planned = True
-            self._next_notes.arm(1)
+            self._next_notes.arm(pause_ms)
 
 
 def _sentence(schedule: PartitionSchedule, what: str) -> str:

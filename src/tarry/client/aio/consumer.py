@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, overload
 
 from tarry.base.errors import InvalidSetting
 from tarry.base.ids import TopicPartition
@@ -48,6 +48,12 @@ from tarry.client.face.iteration import PiecesForATick
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.link.errors import TimedOut
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from tarry.client.aio.deferrals import LoopDeferrals
+    from tarry.client.aio.receipt import Receipt
 
 Piece = TypeVar("Piece")
 
@@ -135,6 +141,8 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
         )
         self._core.decoding = decoding
         self._listener = listener or Listener()
+        # Made with the first record that is deferred.
+        self._deferrals: LoopDeferrals | None = None
         # The task that polls, and the one that is in a callback.
         self._poller: asyncio.Task[object] | None = None
         self._called: asyncio.Task[object] | None = None
@@ -250,6 +258,36 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
         self._core.is_woken = True
         self._driver.wake_from_anywhere()
 
+    async def defer(
+        self,
+        record: ConsumerRecord[Any, Any],
+        after: timedelta | str | int | Sequence[timedelta | str | int],
+        *,
+        attempts: int = 5,
+        dead_letter: str,
+    ) -> Receipt:
+        """Send a record that cannot be handled now once more to its topic, which has to delay
+        records, and wait until the broker has it: its offset may be committed then.
+
+        It comes again `after` this time: a timedelta, a text such as "5m", or milliseconds; of
+        several the first counts for the first attempt, and the last for all that follow.  When it
+        was sent again `attempts` times it goes to the topic `dead_letter` instead, with headers
+        that say where it was; the receipt has the topic.  Every group that reads the topic gets it
+        again.  What ends between this and the commit has it come twice.
+
+        The record is sent by a producer with this consumer's settings, which is made with the first
+        record and closed with the consumer.  Raises what a send raises, SchedulingUnsupported among
+        it; the record is not deferred then.  Whether one is that is cancelled is not known.
+        """
+        # Few consumers defer records: the others load no producer.
+        from tarry.client.aio.deferrals import LoopDeferrals
+        from tarry.client.face.deferral import deferral_of
+
+        self._driver.check_usable()
+        deferral = deferral_of(record, after, attempts, dead_letter)
+        self._deferrals = self._deferrals or LoopDeferrals(self.settings)
+        return await self._deferrals.send(deferral)
+
     # --- Questions
 
     async def partitions_of(self, topic: str, timeout: float | None = None) -> list[int]:
@@ -310,7 +348,7 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
         driver = self._driver
         driver.check_parent()
         if driver.is_stranded:
-            self._driver.close()
+            self._close_now()
         elif not driver.is_closed:
             driver.check_usable()
             self._check_free()
@@ -326,8 +364,15 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
             try:
                 await driver.perform(begin, None, limit_ms, hear)
             finally:
-                self._driver.close()
+                self._close_now()
+        if self._deferrals is not None:
+            await self._deferrals.settle()
         await driver.settle()
+
+    def _close_now(self) -> None:
+        self._driver.close()
+        if self._deferrals is not None:
+            self._deferrals.abort()
 
     async def _call_back_until(self, ends_ms: int, callback: Callback) -> None:
         """Call back in a close, which waits no longer than its time."""
@@ -355,7 +400,7 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
     ) -> None:
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             # The loop is at its end.
-            self._driver.close()
+            self._close_now()
         elif error_type is None or not self._driver.is_forked:
             await self.close()
 

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 from weakref import WeakMethod
 
 from tarry.client.aio.deliveries import DeliveryCalls
@@ -29,16 +29,21 @@ from tarry.client.core.producer.accumulator import record_size
 from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.core.producer.intake import Appended
-from tarry.client.core.producer.partitioner import partition_of_function
+from tarry.client.core.producer.partitioner import ANY_PARTITION, partition_of_function
 from tarry.client.core.producer.room import no_room_error
 from tarry.client.errors import ClientForked
 from tarry.client.face.at_exit import at_exit
 from tarry.client.face.chance import SystemRandom
-from tarry.client.face.producer import ProducerFace
+from tarry.client.face.producer import ProducerFace, cancel_of, due_of
 from tarry.client.face.record import codecs_of, record_of
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerSettings, ProducerValue
 from tarry.link.errors import ClientError
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+    from tarry.client.core.producer.due import DueGiven
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
@@ -193,6 +198,9 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         headers: HeadersGiven | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
+        deliver_at: datetime | int | None = None,
+        deliver_after: timedelta | str | int | None = None,
+        schedule_id: str | bytes | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Receipt:
         """Take a record; waits until its topic is known and there is room, `max.block.ms` at most.
@@ -200,11 +208,20 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         1970; without one it is now.  `on_delivery` is called for this record in place of the
         producer's own.
 
+        `deliver_at`: the record appears then; a datetime with a time zone, or milliseconds since
+        1970.  `deliver_after`: it appears so long after it has arrived; a timedelta, a text such as
+        "1h30m", or milliseconds.  `schedule_id`: a name by which it can be taken back or replaced;
+        without a key it chooses the partition.  Raises SchedulingUnsupported if the topic does not
+        delay records; the first such record of a topic waits for its settings.
+
         Raises TypeError or ValueError for an argument that no record can have, and what a codec
         raises; nothing has changed then, and the records around it are sent."""
         record, hears = self._checked(
             topic, value, key, headers, partition, timestamp, on_delivery=on_delivery
         )
+        if deliver_at is not None or deliver_after is not None or schedule_id is not None:
+            due = due_of(deliver_at, deliver_after, schedule_id)
+            return await self._send_due(record, hears, due, has_timestamp=timestamp is not None)
         if self._driver.owes_way:
             await self._driver.give_way()
         if self._has_partitioner and partition is None:
@@ -224,11 +241,23 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         headers: HeadersGiven | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
+        deliver_at: datetime | int | None = None,
+        deliver_after: timedelta | str | int | None = None,
+        schedule_id: str | bytes | None = None,
     ) -> Receipt:
         """Send a record and wait until it is in the log, `delivery.timeout.ms` at most; raises why
-        it is not.  One after the other: `send` is for many records."""
+        it is not.  One after the other: `send` is for many records.  One that is due later is safe
+        then, and has no offset yet."""
         receipt = await self.send(
-            topic, value, key=key, headers=headers, partition=partition, timestamp=timestamp
+            topic,
+            value,
+            key=key,
+            headers=headers,
+            partition=partition,
+            timestamp=timestamp,
+            deliver_at=deliver_at,
+            deliver_after=deliver_after,
+            schedule_id=schedule_id,
         )
         return await receipt
 
@@ -241,20 +270,72 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         headers: HeadersGiven | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
+        deliver_at: datetime | int | None = None,
+        deliver_after: timedelta | str | int | None = None,
+        schedule_id: str | bytes | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Receipt:
         """Take a record as `send` does, without waiting.  Raises BufferFull if there is no room, or
-        if the topic is not known yet: `send` waits for both."""
+        if the topic, or how it delays records, is not known yet: `send` waits for all of it."""
         record, hears = self._checked(
             topic, value, key, headers, partition, timestamp, on_delivery=on_delivery
         )
-        if self._has_partitioner and partition is None:
+        if deliver_at is not None or deliver_after is not None or schedule_id is not None:
+            # Few programs delay records: the others load nothing of it.
+            from tarry.client.aio.scheduled import scheduled_at_once
+
+            due = due_of(deliver_at, deliver_after, schedule_id)
+            has_timestamp = timestamp is not None
+            record = scheduled_at_once(self._driver, record, due, has_timestamp=has_timestamp)
+        if self._has_partitioner and record[1] == ANY_PARTITION:
             count = self._core.partition_count(topic)
             record = self._placed(record, count) if count else record
         receipt = self._append(record, hears)
         if receipt is None:
             raise no_room_error(self._core, topic)
         return receipt
+
+    async def cancel(
+        self,
+        topic: str,
+        *,
+        schedule_id: str | bytes,
+        key: KeyIn_contra | None = None,
+        partition: int | None = None,
+    ) -> Receipt:
+        """Take back the record with this id that waits in the topic: the receipt is done when that
+        is decided.  A record that has appeared already stays, and an id that nobody has does no
+        harm.
+
+        It has to go to the record's partition: give the same key or the same partition, or neither
+        if the record was sent with neither.  Waits and raises as `send` does.
+        """
+        record, hears = self._checked(topic, None, key, None, partition, None, on_delivery=None)
+        return await self._send_due(record, hears, cancel_of(schedule_id), has_timestamp=False)
+
+    async def _send_due(
+        self,
+        record: Appended,
+        on_delivery: OnDelivery | None,
+        due: DueGiven,
+        *,
+        has_timestamp: bool,
+    ) -> Receipt:
+        """Take a record that is due later, or that takes another one back."""
+        from tarry.client.aio.scheduled import scheduled_record
+
+        driver = self._driver
+        if driver.owes_way:
+            await driver.give_way()
+        record = await scheduled_record(
+            driver, self.settings, record, due, has_timestamp=has_timestamp
+        )
+        if self._has_partitioner and record[1] == ANY_PARTITION:
+            count = self._core.partition_count(record[0]) or await self.partition_count(record[0])
+            record = self._placed(record, count)
+        return self._append(record, on_delivery) or await self._append_with_room(
+            record, on_delivery
+        )
 
     def _checked(
         self,

@@ -9,7 +9,24 @@ from tarry.client.face.face import ClientFace
 from tarry.client.settings import ProducerSettings
 
 if TYPE_CHECKING:
+    from tarry.client.core.producer.due import DueGiven
     from tarry.client.metrics import ProducerMetrics
+
+
+def due_of(deliver_at: object, deliver_after: object, schedule_id: object) -> DueGiven:
+    """Return what these arguments of a send say, one of them at least; TypeError or ValueError for
+    what none can be."""
+    # Few programs delay records: the others load nothing of it.
+    from tarry.client.face.due import due_given
+
+    return due_given(deliver_at, deliver_after, schedule_id)
+
+
+def cancel_of(schedule_id: object) -> DueGiven:
+    """Return what takes back the record with this id."""
+    from tarry.client.face.due import cancel_given
+
+    return cancel_given(schedule_id)
 
 
 class ProducerFace(ClientFace[ProducerCore]):

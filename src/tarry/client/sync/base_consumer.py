@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from threading import Thread, current_thread, get_ident
 from types import TracebackType
-from typing import Any, Generic, Self, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack
 
 from tarry.base.ids import TopicPartition
 from tarry.client.codecs import Codec, Key, Value
@@ -44,6 +44,12 @@ from tarry.client.sync.driver import Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
 from tarry.client.sync.interrupts import Interrupts
 from tarry.client.sync.listener import Listener
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from tarry.client.sync.deferrals import Deferrals
+    from tarry.client.sync.receipt import Receipt
 
 log = logging.getLogger("tarry.client")
 
@@ -78,6 +84,8 @@ class BaseConsumer(ConsumerFace, Generic[Key, Value]):
         self._core.membership.round.who_turns = get_ident
         self._exclusive = Exclusive("a Consumer")
         self._listener = listener or Listener()
+        # Made with the first record that is deferred.
+        self._deferrals: Deferrals | None = None
         # The thread that closes it, or has done so.
         self._closer: Thread | None = None
         # Told again and again while a question to the cluster waits.
@@ -188,6 +196,40 @@ class BaseConsumer(ConsumerFace, Generic[Key, Value]):
         self._core.is_woken = True
         self._driver.ask_to_leave()
 
+    def defer(
+        self,
+        record: ConsumerRecord[Any, Any],
+        after: timedelta | str | int | Sequence[timedelta | str | int],
+        *,
+        attempts: int = 5,
+        dead_letter: str,
+    ) -> Receipt:
+        """Send a record that cannot be handled now once more to its topic, which has to delay
+        records, and wait until the broker has it: its offset may be committed then.
+
+        It comes again `after` this time: a timedelta, a text such as "5m", or milliseconds; of
+        several the first counts for the first attempt, and the last for all that follow.  When it
+        was sent again `attempts` times it goes to the topic `dead_letter` instead, with headers
+        that say where it was; the receipt has the topic.  Every group that reads the topic gets it
+        again.  What ends between this and the commit has it come twice.
+
+        Any thread may call it.  The record is sent by a producer with this consumer's settings,
+        which is made with the first record and closed with the consumer.  Raises what a send
+        raises, SchedulingUnsupported among it; the record is not deferred then.
+        """
+        # Few consumers defer records: the others load no producer.
+        from tarry.client.face.deferral import deferral_of
+        from tarry.client.sync.deferrals import Deferrals
+
+        driver = self._driver
+        driver.check_usable()
+        deferral = deferral_of(record, after, attempts, dead_letter)
+        with driver.lock:
+            deferrals = self._deferrals = self._deferrals or Deferrals(self.settings)
+            if driver.is_closed:
+                deferrals.close()
+        return deferrals.send(deferral)
+
     # --- Questions
 
     def partitions_of(self, topic: str, timeout: float | None = None) -> list[int]:
@@ -286,6 +328,8 @@ class BaseConsumer(ConsumerFace, Generic[Key, Value]):
             log.warning("a Consumer was closed while another thread used it; its member times out")
         finally:
             driver.close()
+            if self._deferrals is not None:
+                self._deferrals.close()
 
     def __enter__(self) -> Self:
         return self

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import get_ident
-from typing import Any, Generic, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Unpack, overload
 
 from tarry.client.codecs import Codec, KeyIn_contra, ValueIn_contra
 from tarry.client.core.outgoing import Content, HeadersGiven, check_on_delivery
 from tarry.client.core.producer.core import ProducerCore
+from tarry.client.face.producer import cancel_of, due_of
 from tarry.client.face.record import codecs_of
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerValue
@@ -25,6 +26,9 @@ from tarry.client.sync.base_producer import BaseProducer
 from tarry.client.sync.driver import Driver
 from tarry.client.sync.receipt import Receipt
 from tarry.client.sync.record_path import RecordPath
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
@@ -114,16 +118,28 @@ class Producer(BaseProducer, Generic[KeyIn_contra, ValueIn_contra]):
         headers: HeadersGiven | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
+        deliver_at: datetime | int | None = None,
+        deliver_after: timedelta | str | int | None = None,
+        schedule_id: str | bytes | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Receipt:
         """Take a record and return at once, unless there is no room or the topic is not known yet:
         then wait `max.block.ms` at most.  `timestamp`: milliseconds since 1970; without one, now.
         `on_delivery` is called for this record in place of the producer's own.
 
+        `deliver_at`: the record appears then; a datetime with a time zone, or milliseconds since
+        1970.  `deliver_after`: it appears so long after it has arrived; a timedelta, a text such as
+        "1h30m", or milliseconds.  `schedule_id`: a name by which it can be taken back or replaced;
+        without a key it chooses the partition.  Raises SchedulingUnsupported if the topic does not
+        delay records; the first such record of a topic waits for its settings.
+
         Raises TypeError or ValueError for an argument that no record can have, and what a codec
         raises; nothing has changed then, and the records around it are sent."""
+        due = None
+        if deliver_at is not None or deliver_after is not None or schedule_id is not None:
+            due = due_of(deliver_at, deliver_after, schedule_id)
         return self._path.send(
-            topic, value, key, headers, partition, timestamp, on_delivery=on_delivery
+            topic, value, key, headers, partition, timestamp, due=due, on_delivery=on_delivery
         )
 
     def send_and_wait(
@@ -135,13 +151,38 @@ class Producer(BaseProducer, Generic[KeyIn_contra, ValueIn_contra]):
         headers: HeadersGiven | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
+        deliver_at: datetime | int | None = None,
+        deliver_after: timedelta | str | int | None = None,
+        schedule_id: str | bytes | None = None,
     ) -> Receipt:
         """Send a record and wait until it is in the log, `delivery.timeout.ms` at most; raises why
-        it is not.  One after the other: `send` is for many records."""
-        receipt = self.send(
-            topic, value, key=key, headers=headers, partition=partition, timestamp=timestamp
+        it is not.  One after the other: `send` is for many records.  One that is due later is safe
+        then, and has no offset yet."""
+        due = None
+        if deliver_at is not None or deliver_after is not None or schedule_id is not None:
+            due = due_of(deliver_at, deliver_after, schedule_id)
+        receipt = self._path.send(
+            topic, value, key, headers, partition, timestamp, due=due, on_delivery=None
         )
         return receipt.result()
+
+    def cancel(
+        self,
+        topic: str,
+        *,
+        schedule_id: str | bytes,
+        key: KeyIn_contra | None = None,
+        partition: int | None = None,
+    ) -> Receipt:
+        """Take back the record with this id that waits in the topic: the receipt is done when that
+        is decided.  A record that has appeared already stays, and an id that nobody has does no
+        harm.
+
+        It has to go to the record's partition: give the same key or the same partition, or neither
+        if the record was sent with neither.  Waits and raises as `send` does.
+        """
+        due = cancel_of(schedule_id)
+        return self._path.send(topic, None, key, None, partition, None, due=due, on_delivery=None)
 
 
 def _call_back(driver: Driver[ProducerCore]) -> None:

@@ -18,6 +18,7 @@ from tarry.client.sync.receipt import Receipt
 
 if TYPE_CHECKING:
     from tarry.client.core.producer.core import ProducerCore
+    from tarry.client.core.producer.due import DueGiven
 
 
 class RecordPath:
@@ -49,9 +50,11 @@ class RecordPath:
         partition: object,
         timestamp: object,
         *,
+        due: DueGiven | None,
         on_delivery: Callable[[Any], object] | None,
     ) -> Receipt:
-        """Take a record, and wait if there is no room or its topic is not known."""
+        """Take a record, and wait if there is no room or its topic is not known; for one that is
+        `due` later, also until it is known how its topic takes that."""
         driver = self._driver
         if driver.is_closed:
             driver.check_usable()
@@ -69,6 +72,8 @@ class RecordPath:
             on_delivery = self._on_delivery
         else:
             check_on_delivery(on_delivery)
+        if due is not None:
+            record = self._scheduled(record, due, has_timestamp=timestamp is not None)
         if self._function is not None and partition is None:
             record = self._placed(self._function, record)
         with driver.lock:
@@ -107,6 +112,27 @@ class RecordPath:
                 driver.core.accumulator.deliveries.expect(on_delivery, receipt)
                 driver.background.look()
         return receipt
+
+    def _scheduled(self, record: Appended, due: DueGiven, *, has_timestamp: bool) -> Appended:
+        """Return a record that is due later as its topic takes it; waits until it is known how that
+        is."""
+        # Few programs delay records: the others load nothing of it.
+        from tarry.client.core.delays import UNKNOWN_SOURCE
+        from tarry.client.core.producer.due import check_own_headers, with_due
+
+        check_own_headers(record[5])
+        driver = self._driver
+        core = driver.core
+        topic = record[0]
+        with driver.lock:
+            source = core.delays.source_of(topic, driver.now_ms())
+        if source == UNKNOWN_SOURCE:
+            begin = partial(core.begin_delay_query, topic)
+            source = driver.perform(begin, None, self._block_ms_max)
+        if core.partition_count(topic) == 0:
+            driver.perform(partial(core.begin_topic_query, topic), None, self._block_ms_max)
+        # Without the lock: a partitioner of the user's own may do as it likes.
+        return with_due(core, record, due, source, wall_ms(), has_timestamp=has_timestamp)
 
     def _placed(self, function: PartitionFunction, record: Appended) -> Appended:
         """Return the record in the partition that the user's own partitioner chooses; that is asked

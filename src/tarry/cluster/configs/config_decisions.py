@@ -26,6 +26,7 @@ from tarry.cluster.configs.delay_settings import check_delay
 from tarry.cluster.configs.group_settings import checked_group_configs
 from tarry.cluster.configs.topic_settings import TOPIC_SETTINGS, checked_configs, default_value
 from tarry.cluster.decisions.topic_decisions import STANDS_STILL
+from tarry.cluster.state.levels import may_delay
 from tarry.cluster.state.records import (
     EVERY_BROKER,
     BrokerConfigChanged,
@@ -55,6 +56,9 @@ def decide_change_topic(
         raise ConfigRefusal(errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
     if topic.is_frozen:
         raise ConfigRefusal(errors.UNKNOWN_SERVER_ERROR, STANDS_STILL)
+    if may_delay(topic.configs) and not may_delay(configs):
+        # Unset means false.  Written down it tells a new replica that records may wait yet.
+        configs["delay.enable"] = "false"
     if configs == topic.configs:
         return None
     return ConfigChanged(topic_id=topic.topic_id, configs=configs)

@@ -46,8 +46,6 @@ def _fault(values: Mapping[str, Value], settings: Settings) -> str:
     has_source = values[_SOURCE] != "none"
     policies = values[_POLICY]
     assert isinstance(policies, tuple)
-    if settings.store_address is not None:
-        return "this broker shares its metadata, and records are scheduled by a broker alone so far"
     if not has_source and default_ms < 0:
         return f"{_SOURCE} or {_DEFAULT} must say when records are due"
     if has_source and default_ms >= 0:

@@ -28,6 +28,14 @@ from tarry.cluster.decisions.replica_choice import (
     rows_as_made,
     spread_replicas,
 )
+from tarry.cluster.state.levels import (
+    SCHEDULED_RECORDS,
+    THIS_RELEASE,
+    LevelRefused,
+    Release,
+    decide_use,
+    may_delay,
+)
 from tarry.cluster.state.records import (
     DeletionPending,
     MetadataRecord,
@@ -169,6 +177,7 @@ def decide_create_topics(
     settings: Settings,
     ids: TopicIds,
     partitions_left: int = PARTITIONS_PER_REQUEST_MAX,
+    release: Release = THIS_RELEASE,
 ) -> TopicDecision:
     """Decide about each topic on its own: it is created or refused; a name given twice is refused
     once.  `partitions_left`: how many may be created.
@@ -195,10 +204,16 @@ def decide_create_topics(
         try:
             _check_name(view, name, taken)
             configs = _checked_configs(topic, settings)
+            begins = decide_use(view, SCHEDULED_RECORDS, release) if may_delay(configs) else []
             rows = _assign(view, topic, settings, partitions_left, made_count)
         except Refusal as refusal:
             outcome.refuse(refusal.error_code, refusal.message)
             continue
+        except LevelRefused as refused:
+            outcome.refuse(errors.UNSUPPORTED_VERSION, str(refused))
+            continue
+        if begins and begins[0] not in decision.records:
+            decision.records[:0] = begins
         partitions_left -= len(rows)
         made_count += len(rows)
         taken[collision_key(name)] = name

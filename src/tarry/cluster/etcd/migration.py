@@ -34,7 +34,7 @@ from tarry.cluster.rows.rows import (
     shown_key,
 )
 from tarry.cluster.rows.topic_rows import NO_EPOCH
-from tarry.cluster.state.levels import Release
+from tarry.cluster.state.levels import SCHEDULED_RECORDS, Release, may_delay
 from tarry.cluster.state.state import ClusterState, TopicState
 
 # Two operations are left to guards, as in every transaction.
@@ -61,7 +61,11 @@ class Migration:
         # By key, in the order in which they are written.
         self.rows: dict[bytes, bytes] = {}
         self._add_broker(state, release)
-        for name, level in sorted(state.feature_levels.items()):
+        levels = dict(state.feature_levels)
+        if any(may_delay(topic.configs) for topic in state.topics.values()):
+            # The topic may be older than the level.
+            levels.setdefault(SCHEDULED_RECORDS, 1)
+        for name, level in sorted(levels.items()):
             self.rows[keys.feature(name)] = encode_row(FeatureRow(ROW_FORMAT, level))
         for group_id, configs in sorted(state.group_configs.items()):
             self.rows[keys.group(group_id)] = encode_row(GroupConfigsRow(ROW_FORMAT, configs))

@@ -6,6 +6,8 @@ So if two brokers decide at once, the second one's transaction fails, and it dec
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tarry.base.etcd import Compare, Operation, Put, Remove
 from tarry.base.partition_row import PartitionRow
 from tarry.cluster.rows.row_records import KnownRows
@@ -27,7 +29,7 @@ from tarry.cluster.rows.rows import (
     shown_key,
 )
 from tarry.cluster.rows.topic_rows import NO_EPOCH
-from tarry.cluster.state.levels import GROUP_CONFIGS, kinds_of
+from tarry.cluster.state.levels import GROUP_CONFIGS, SCHEDULED_RECORDS, kinds_of, may_delay
 from tarry.cluster.state.records import (
     BrokerConfigChanged,
     BrokerRegistered,
@@ -125,6 +127,7 @@ class Transaction:
             case TopicCreated():
                 self._create(record)
             case ConfigChanged():
+                self._guard_delay(record.configs)
                 key = keys.topic(record.topic_id)
                 row = self._topic(key)
                 self._rows[key] = TopicRow(ROW_FORMAT, row.name, record.configs, row.blocks)
@@ -168,6 +171,7 @@ class Transaction:
         return row
 
     def _create(self, record: TopicCreated) -> None:
+        self._guard_delay(record.configs)
         keys = self._known.keys
         topic_id = keys.place(keys.topic(record.topic_id))[1]
         name_key = keys.name(record.name)
@@ -233,6 +237,11 @@ class Transaction:
         key = self._known.keys.feature(name)
         if key not in self._rows:
             self._guard(Compare(key, "mod", self._known.mod_revision(key)))
+
+    def _guard_delay(self, configs: Mapping[str, str]) -> None:
+        """Let a topic keep records until they are due only where every broker can."""
+        if may_delay(configs):
+            self._guard_level(SCHEDULED_RECORDS)
 
     def _guard_there(self, key: bytes) -> None:
         self._guard(Compare(key, "create", self._known.create_revision(key)))

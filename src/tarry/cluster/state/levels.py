@@ -19,6 +19,7 @@ from tarry.cluster.state.records import FeatureLevelChanged
 from tarry.cluster.state.state import ClusterState
 
 GROUP_CONFIGS: Final = "tarry.group.configs"
+SCHEDULED_RECORDS: Final = "tarry.scheduled.records"
 
 
 class Feature(NamedTuple):
@@ -34,7 +35,22 @@ class Feature(NamedTuple):
     is_used: Callable[[ClusterState], bool]
 
 
-FEATURES: Final = (Feature(GROUP_CONFIGS, 1, ("groups",), lambda state: bool(state.group_configs)),)
+def may_delay(configs: Mapping[str, str]) -> bool:
+    """Return whether records of a topic with these settings may wait until they are due: each
+    replica has a companion log then, of which older releases know nothing.
+    """
+    # Where it is false now, records that were parked before may wait yet.
+    return "delay.enable" in configs
+
+
+def _has_delayed_topic(state: ClusterState) -> bool:
+    return any(may_delay(topic.configs) for topic in state.topics.values())
+
+
+FEATURES: Final = (
+    Feature(GROUP_CONFIGS, 1, ("groups",), lambda state: bool(state.group_configs)),
+    Feature(SCHEDULED_RECORDS, 1, (), _has_delayed_topic),
+)
 
 # Levels that this release knows, by feature.
 LEVELS: Final[Mapping[str, int]] = {feature.name: feature.level_max for feature in FEATURES}

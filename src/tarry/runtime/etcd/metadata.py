@@ -10,16 +10,14 @@ from typing import Final, NamedTuple
 from tarry.base.doors import Disk
 from tarry.base.errors import InvalidSetting, TarryError
 from tarry.base.etcd import StatusRead
-from tarry.base.settings import Settings
 from tarry.base.store_address import StoreAddress, StoreFiles
 from tarry.broker.metadata.removals import companion_directory
-from tarry.cluster.configs.topic_settings import topic_value
 from tarry.cluster.etcd.joining import check_release
 from tarry.cluster.etcd.migration import Migration, MigrationRefused
 from tarry.cluster.lives.identity import Identity, read_identity, write_identity
 from tarry.cluster.rows.row_check import RowCheck
 from tarry.cluster.rows.rows import Keys
-from tarry.cluster.state.levels import THIS_RELEASE
+from tarry.cluster.state.levels import THIS_RELEASE, may_delay
 from tarry.cluster.state.state import ClusterState
 from tarry.cluster.store.embedded import METADATA_DIRECTORY
 from tarry.cluster.store.stored_metadata import read_stored_state
@@ -178,7 +176,7 @@ def migrate(disk: Disk, etcd: AskedEtcd, prefix: str, node_id: int | None, tell:
             "already: start it with metadata.store"
         )
     state = read_stored_state(disk)
-    _refuse_delays(disk, state)
+    _refuse_unnamed_delays(disk, state)
     own_id = state.broker_ids[0] if node_id is None else node_id
     keys = Keys(prefix)
     migration = Migration(state, keys, own_id, THIS_RELEASE)
@@ -195,21 +193,21 @@ def migrate(disk: Disk, etcd: AskedEtcd, prefix: str, node_id: int | None, tell:
     )
 
 
-def _refuse_delays(disk: Disk, state: ClusterState) -> None:
-    """`MigrationRefused` if records may wait on this disk: no broker of a cluster releases them."""
-    settings = Settings({})
+def _refuse_unnamed_delays(disk: Disk, state: ClusterState) -> None:
+    """`MigrationRefused` if records may wait on this disk though the settings of their topic do not
+    say so: a replica on another broker would be made without them.
+    """
     directories = {path.partition("/")[0] for path in disk.paths()}
     for topic in state.topics.values():
         companions = (
             companion_directory(topic.name, index, topic.topic_id)
             for index in range(len(topic.partitions))
         )
-        is_enabled = topic_value("delay.enable", topic.configs, settings) is True
-        if is_enabled or not directories.isdisjoint(companions):
+        if not may_delay(topic.configs) and not directories.isdisjoint(companions):
             raise MigrationRefused(
-                f"the topic {topic.name} has or had delay.enable=true, and brokers that share "
-                "their metadata do not release records that wait: copy its records into a topic "
-                "that never had it, delete the topic, and repeat the migration"
+                f"the topic {topic.name} had delay.enable=true once, and records of it may wait: "
+                "start the broker, set delay.enable=false on the topic, stop the broker, and "
+                "repeat the migration"
             )
 
 

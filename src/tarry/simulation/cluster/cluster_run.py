@@ -20,8 +20,10 @@ from tarry.simulation.trace import Trace
 class ClusterRun(FaultyCluster):
     """Run of one seed with producers, a consumer, and a visitor of each broker."""
 
+    make_scenario: type[ClusterScenario] = ClusterScenario
+
     def __init__(self, seed: int, trace: Trace | None = None, *, setting: str = "") -> None:
-        super().__init__(seed, trace, ClusterScenario, setting)
+        super().__init__(seed, trace, self.make_scenario, setting)
         self.told = ToldEnds(self.checker)
 
     def begin_clients(self) -> None:

@@ -203,6 +203,7 @@ class FaultyCluster:
         plan.replication_factor = BROKERS
         plan.configs["message.timestamp.after.max.ms"] = str(1 << 62)
         plan.configs["min.insync.replicas"] = str(self.scenario.floor)
+        plan.configs.update(self.scenario.topic_configs)
         if self.scenario.is_unclean:
             plan.configs["unclean.leader.election.enable"] = "true"
         TopicAdmin(self.context, "admin", [plan], pause_ms_max=1_000).start()
@@ -270,6 +271,7 @@ class FaultyCluster:
             self.scenario.producer_pause_ms_max,
         )
         producer.batch_bytes = self.scenario.batch_bytes
+        producer.delays_ms = self.scenario.delays_ms
         return producer
 
     def _do_all_know_all(self) -> bool:

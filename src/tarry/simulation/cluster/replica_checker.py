@@ -24,7 +24,7 @@ from tarry.cluster.rows.row_records import KnownRows
 from tarry.cluster.rows.rows import Keys
 from tarry.cluster.state.state import ClusterState, DeletedTopic, is_reassigned
 from tarry.log.log import Log
-from tarry.partition.replicated_log import ReplicatedLog
+from tarry.partition.replicated_log import RECORDS, ReplicatedLog, key_of, wire_index
 from tarry.simulation.broker_node import BrokerNode, NodeObserver
 from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.cluster.disk_log import DiskBatch, DiskLog
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 VIOLATIONS_MAX: Final = 20
 
-# Topic id and index.
+# Topic id and index; of a companion log the negative one by which brokers name it.
 Place = tuple[bytes, int]
 
 
@@ -73,6 +73,8 @@ class ReplicaChecker(NodeObserver):
         self._replicas: dict[tuple[int, Place], tuple[int, ReplicatedLog]] = {}
         # Hears when a follower has cut its log.
         self.on_cut: Callable[[ClusterNode], None] = _hear_nothing
+        # Hears of each batch that is found in a log.
+        self.on_batch: Callable[[ClusterNode, ReplicatedLog, DiskBatch], None] = _hear_nothing
         self._committed: dict[Place, _Committed] = {}
         self._etcd = etcd_node.etcd
         self._keys = Keys(prefix)
@@ -110,11 +112,11 @@ class ReplicaChecker(NodeObserver):
         if self._etcd.revision != self._revision:
             self._read_rows()
             places.update(dict.fromkeys(self._committed))
-        for partition in broker.topics.replicas():
+        for partition in broker.topics.logs():
             is_compacted = partition.config.has_compaction and not self.looks_at_compacted
             if is_compacted or partition.log.flaw_offset >= 0:
                 continue
-            place = partition.key[:2]
+            place = (partition.key[0], wire_index(partition.key))
             self._names[place] = partition.name
             if self._look(node, partition, place):
                 places[place] = None
@@ -125,7 +127,7 @@ class ReplicaChecker(NodeObserver):
         """Forget the logs of replicas that were taken away, or that came back in this life."""
         for key in [key for key in self._logs if key[0] == node.broker_id]:
             hosted = broker.topics.with_id(key[1][0])
-            replica = None if hosted is None else hosted.replica(key[1][1])
+            replica = None if hosted is None else hosted.log(*key_of(*key[1])[1:])
             before = self._replicas.pop(key, None)
             if replica is not None:
                 self._replicas[key] = node.life, replica
@@ -174,10 +176,11 @@ class ReplicaChecker(NodeObserver):
 
     def row(self, place: Place) -> PartitionRow | None:
         """Return the partition's row as etcd has it."""
-        topic = self.state.topic_by_id(place[0])
-        if topic is None or place[1] >= len(topic.partitions):
+        topic_id, index, _which = key_of(*place)
+        topic = self.state.topic_by_id(topic_id)
+        if topic is None or index >= len(topic.partitions):
             return None
-        return topic.partitions[place[1]]
+        return topic.partitions[index]
 
     # --- One replica.
 
@@ -196,6 +199,7 @@ class ReplicaChecker(NodeObserver):
         if log.written_end_offset > seen.end_offset:
             for batch in seen.read(node.disk):
                 self._take(node, place, batch)
+                self.on_batch(node, partition, batch)
             if seen.is_newly_mixed(node.disk) and not partition.leadership.is_leader:
                 # A leader may behind a write that has failed: nobody has seen that.
                 self._violate(place, f"is written at {node.name} behind a cut that is not durable")
@@ -264,8 +268,11 @@ class ReplicaChecker(NodeObserver):
     def _take(self, node: ClusterNode, place: Place, batch: DiskBatch) -> None:
         self.compared += 1
         name = (place, batch.leader_epoch, batch.base_offset)
-        written_to = self._written_to.setdefault(batch.data, place)
-        if written_to != place:
+        # A retry may go to the records though the first try was parked in the companion log.
+        topic_id, index, which = key_of(*place)
+        written_to = self._written_to.setdefault(batch.data, (topic_id, index))
+        # The notes of two companion logs may be alike.
+        if written_to != (topic_id, index) and which == RECORDS:
             self._violate(
                 place,
                 f"has a batch at offset {batch.base_offset} at {node.name} that was written to "
@@ -481,8 +488,9 @@ def _from(seen: DiskLog, start_offset: int) -> list[bytes]:
 
 
 def _leads(broker: Broker, place: Place) -> bool:
-    return any(partition.key[:2] == place for partition in broker.topics.partitions())
+    key = key_of(*place)
+    return any(partition.key[:2] == key[:2] for partition in broker.topics.partitions())
 
 
-def _hear_nothing(node: ClusterNode) -> None:
+def _hear_nothing(*_what: object) -> None:
     """Hear nothing."""

@@ -125,6 +125,10 @@ class ClusterScenario:
         # Of each broker.
         self.broker_settings: dict[str, str] = {}
         self.is_operated = self.prefers_leaders = self.strikes_two = False
+        # Of the topic that is written.
+        self.topic_configs: dict[str, str] = {}
+        # How much later than now the records of producers are due; none: they have no due time.
+        self.delays_ms: tuple[int, ...] = ()
         # Nothing goes wrong but single disks: what others have is served.
         self.is_of_disks = False
         # Nothing goes wrong but that too few replicas live for an hour.

@@ -45,6 +45,8 @@ class ProducerNode(ClientNode):
         self._under_way: list[tuple[RecordReceipt, SentBatch]] = []
         # Each batch has so many bytes, if it holds one record; 0: as they come.
         self.batch_bytes = 0
+        # How much later than now records are due, by their timestamps; none: they are due now.
+        self.delays_ms: tuple[int, ...] = ()
         # It may send records although the run is quiet.
         self.extra_records = 0
         self.producer_core = ProducerCore(self.settings, world.random, world.agenda.now_ms)
@@ -87,7 +89,10 @@ class ProducerNode(ClientNode):
             value = value.ljust(self.batch_bytes - _BATCH_BYTES_AROUND, b".")
         else:
             value += b"." * random.randrange(_VALUE_BYTES_MAX)
-        sent = SentRecord(value, self.clock.now_wall_ms)
+        timestamp = self.clock.now_wall_ms
+        if self.delays_ms:
+            timestamp += self.delays_ms[random.randrange(len(self.delays_ms))]
+        sent = SentRecord(value, timestamp)
         number = self._numbers.get(place, 0)
         self._numbers[place] = number + 1
         batch = SentBatch(self.name, place, number, [sent])

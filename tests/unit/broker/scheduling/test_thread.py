@@ -461,6 +461,18 @@ def test_records_may_go_once_their_release_is_noted():
     assert ends == [1, 1, 1, 2, 3]
 
 
+def test_a_release_that_could_not_be_noted_before_a_crash_is_noted_after_it():
+    user = Scheduler()
+    user.schedule(b"a")
+    user.pass_time(LATER_MS)
+
+    user.hand.crash()
+    user.begin_anew()
+    user.pass_time(1_000)
+
+    assert user.hand.broker.topics[ORDERS].partitions[0].removable_end() == 1
+
+
 @pytest.mark.parametrize("is_far_first", [False, True])
 def test_what_has_come_takes_no_room_in_the_log_of_what_waits(is_far_first: bool):
     user = Scheduler(segment_bytes=str(1 << 20))

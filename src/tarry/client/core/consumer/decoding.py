@@ -45,6 +45,11 @@ class DecodedRecord(Generic[Key, Value]):
     def headers(self) -> list[tuple[str, bytes | None]]:
         return self._record.headers
 
+    @property
+    def record(self) -> Record:
+        """Record as it came, with bytes."""
+        return self._record
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, DecodedRecord)

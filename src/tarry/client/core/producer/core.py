@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from tarry.base.doors import Random
@@ -27,6 +28,7 @@ from tarry.link.errors import ClientError, TimedOut
 from tarry.records.builder import Headers
 
 if TYPE_CHECKING:
+    from tarry.client.core.delays import DelayQuery, Delays
     from tarry.client.metrics import ProducerMetrics
 
 # Turns without a user are this far apart at the least.
@@ -119,6 +121,26 @@ class ProducerCore(ClientCore):
         # Room comes only from what is sent.
         self.accumulator.close_all()
         return self.operations.begin(PendingRoom(self, topic, size), timeout_ms, now_ms)
+
+    @cached_property
+    def delays(self) -> Delays:
+        """Delay sources of the topics."""
+        # Few programs delay records: the others load nothing of it.
+        from tarry.client.core.delays import Delays
+
+        settings = self.producer_settings
+        delays = Delays(
+            self.metadata, self.errands, settings.api_timeout_ms, settings.metadata_age_ms_max
+        )
+        self.sender.when_refused = delays.forget
+        return delays
+
+    def begin_delay_query(self, topic: str, timeout_ms: int, now_ms: int) -> DelayQuery:
+        """Learn by what a topic takes records that are due later."""
+        from tarry.client.core.delays import DelayQuery
+
+        self.track(topic)
+        return self.operations.begin(DelayQuery(self, topic), timeout_ms, now_ms)
 
     def begin_wait(self, receipt: RecordReceipt, timeout_ms: int, now_ms: int) -> Acknowledgement:
         """Wait for a record; its batch lingers no longer."""

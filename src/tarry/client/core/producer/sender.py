@@ -6,6 +6,8 @@ A request carries at most one batch of each partition, and a connection at most
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tarry.base.errors import NONE
 from tarry.client.core import reactions
 from tarry.client.core.connections import Connections
@@ -46,6 +48,8 @@ class Sender:
         self.last_error: ClientError | None = None
         self.retries = 0
         self.latencies = Latencies()
+        # Called with the topic when a broker blames single records.
+        self.when_refused: Callable[[str], None] | None = None
         self._in_flight: dict[int, int] = {}
 
     @property
@@ -270,6 +274,8 @@ class Sender:
     ) -> None:
         """Fail the single records that the broker refuses, and send the others again."""
         self.settled += 1
+        if self.when_refused is not None:
+            self.when_refused(queue.topic)
         flaws: dict[int, ClientError] = {
             place: broker_error(answer.error_code, f"{queue.topic} [{queue.partition}]: {sentence}")
             for place, sentence in answer.record_errors

@@ -1,0 +1,54 @@
+"""Scheduled records of the asyncio producer: what is asked before one is appended."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tarry.client.core.delays import UNKNOWN_SOURCE
+from tarry.client.core.producer.due import DueGiven, check_own_headers, with_due
+from tarry.client.errors import BufferFull
+from tarry.client.settings import ProducerSettings
+
+if TYPE_CHECKING:
+    from tarry.client.aio.driver import LoopDriver
+    from tarry.client.core.producer.core import ProducerCore
+    from tarry.client.core.producer.intake import Appended
+
+
+async def scheduled_record(
+    driver: LoopDriver[ProducerCore],
+    settings: ProducerSettings,
+    record: Appended,
+    due: DueGiven,
+    *,
+    has_timestamp: bool,
+) -> Appended:
+    """Return a record that is due later as its topic takes it; waits `max.block.ms` at most until
+    it is known how that is."""
+    check_own_headers(record[5])
+    core = driver.core
+    topic = record[0]
+    source = core.delays.source_of(topic, driver.now_ms())
+    if source == UNKNOWN_SOURCE:
+        begin = partial(core.begin_delay_query, topic)
+        source = await driver.perform(begin, None, settings.block_ms_max)
+    if core.partition_count(topic) == 0:
+        await driver.perform(partial(core.begin_topic_query, topic), None, settings.block_ms_max)
+    return with_due(core, record, due, source, driver.wall_ms(), has_timestamp=has_timestamp)
+
+
+def scheduled_at_once(
+    driver: LoopDriver[ProducerCore], record: Appended, due: DueGiven, *, has_timestamp: bool
+) -> Appended:
+    """Return a record that is due later as its topic takes it; BufferFull if that is not known."""
+    check_own_headers(record[5])
+    core = driver.core
+    topic = record[0]
+    source = core.delays.source_of(topic, driver.now_ms())
+    if source == UNKNOWN_SOURCE or core.partition_count(topic) == 0:
+        raise BufferFull(
+            f"how topic {topic!r} delays records is not known yet, and send_nowait does not wait "
+            "for it: await send for the first record that is due later"
+        )
+    return with_due(core, record, due, source, driver.wall_ms(), has_timestamp=has_timestamp)

@@ -1,0 +1,102 @@
+"""Due: a record that is due later, or known by an id, as its topic takes it.
+
+How that is (`delays`) decides what becomes of what the user said: headers beside the user's own, or
+the timestamp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tarry.base.schedule_headers import (
+    DELIVER_AFTER,
+    DELIVER_AT,
+    HEADER_NAMES,
+    SCHEDULE_CANCEL,
+    SCHEDULE_ID,
+)
+from tarry.client.core.delays import BY_HEADER
+from tarry.client.core.producer.partitioner import ANY_PARTITION, partition_of_function
+from tarry.client.errors import SchedulingUnsupported
+from tarry.records.builder import Headers
+
+if TYPE_CHECKING:
+    from tarry.client.core.producer.core import ProducerCore
+    from tarry.client.core.producer.intake import Appended
+
+UNSAID: Final = -1
+
+
+class DueGiven(NamedTuple):
+    """Words of a user about a record that is due later; -1 and an empty id: nothing was said."""
+
+    deliver_at_ms: int = UNSAID
+    deliver_after_ms: int = UNSAID
+    schedule_id: bytes = b""
+    is_cancel: bool = False
+
+
+def check_own_headers(headers: Headers | None) -> None:
+    """Refuse headers of the user's own that say what the arguments say."""
+    for name, _ in headers or ():
+        if name in HEADER_NAMES:
+            raise ValueError(
+                f"headers holds {name}, and so may the arguments deliver_at, deliver_after and "
+                "schedule_id: use the headers or the arguments"
+            )
+
+
+def with_due(
+    core: ProducerCore,
+    record: Appended,
+    due: DueGiven,
+    source: int,
+    now_wall_ms: int,
+    *,
+    has_timestamp: bool,
+) -> Appended:
+    """Return the record as its topic, which is known, takes it by this delay source."""
+    topic, partition, timestamp, key, value, headers = record
+    if source == BY_HEADER:
+        if due.schedule_id and partition == ANY_PARTITION and core.partitioner.sticks(key):
+            partition = _partition_of_id(core, topic, due.schedule_id)
+        return topic, partition, timestamp, key, value, [*(headers or ()), *_headers_of(due)]
+    if due.schedule_id:
+        raise SchedulingUnsupported(
+            f"topic {topic!r} has delay.source=timestamp, and ids of scheduled records are told by "
+            "headers: set delay.source=header on it to use schedule_id"
+        )
+    if has_timestamp:
+        raise ValueError(
+            f"topic {topic!r} has delay.source=timestamp, so a record's timestamp is when it is "
+            "due: give timestamp or deliver_at, not both"
+        )
+    at_ms = due.deliver_at_ms
+    if at_ms == UNSAID:
+        at_ms = now_wall_ms + due.deliver_after_ms
+    return topic, partition, at_ms, key, value, headers
+
+
+def _partition_of_id(core: ProducerCore, topic: str, schedule_id: bytes) -> int:
+    """Return the partition that the id would choose as a key, so that all records that have it go
+    to the same; any while the topic is not known."""
+    known = core.metadata.topic(topic)
+    if known is None:
+        return ANY_PARTITION
+    function = core.producer_settings.partition_function
+    if function is not None:
+        return partition_of_function(function, topic, schedule_id, len(known.partitions))
+    return core.partitioner.choose(known, schedule_id)
+
+
+def _headers_of(due: DueGiven) -> Headers:
+    found: Headers = []
+    if due.deliver_at_ms != UNSAID:
+        found.append((DELIVER_AT, b"%d" % due.deliver_at_ms))
+    if due.deliver_after_ms != UNSAID:
+        found.append((DELIVER_AFTER, b"%d" % due.deliver_after_ms))
+    if due.schedule_id:
+        found.append((SCHEDULE_ID, due.schedule_id))
+    if due.is_cancel:
+        found.append((SCHEDULE_CANCEL, b"1"))
+    return found

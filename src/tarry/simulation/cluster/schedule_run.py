@@ -1,0 +1,127 @@
+"""Run of a cluster whose topic keeps records until they are due: what waits outlives its leader.
+
+The cluster, its faults and its clients are those of `cluster_run`; records have timestamps that
+are still to come.  Companion logs are looked at as all logs are.  When all has healed, each record
+that was acknowledged with acks=all has come once, and none was released before the calendar of the
+broker that released it showed its time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Final
+
+from tarry.broker.broker import Broker
+from tarry.broker.scheduling.partition_schedule import PartitionSchedule
+from tarry.partition.replicated_log import RECORDS, ReplicatedLog
+from tarry.records.batch import BatchHeader
+from tarry.schedule.release import NO_S_OFFSET, released_s_offset
+from tarry.simulation.clients.history import place_name
+from tarry.simulation.cluster.cluster_node import ClusterNode
+from tarry.simulation.cluster.cluster_run import ClusterRun
+from tarry.simulation.cluster.disk_log import DiskBatch
+from tarry.simulation.cluster.faulty_cluster import TOPIC
+from tarry.simulation.cluster.results import Found, check_handed_out, records_of
+from tarry.simulation.cluster.scenario import ClusterScenario
+from tarry.simulation.trace import Trace
+
+# Of these a seed has some: due at once, within a flush, after a lease, at the end of a run.
+_DELAYS_MS: Final = (0, 60, 150, 400, 1_500, 3_000, 6_000)
+
+
+class ClusterScheduleScenario(ClusterScenario):
+    """Scenario of a cluster with scheduled records."""
+
+    # What an unclean election has lost may come again, or its body is gone.
+    may_be_unclean = False
+
+    def __init__(self, random: Random) -> None:
+        super().__init__(random)
+        self.topic_configs = {"delay.enable": "true", "delay.source": "timestamp"}
+        first = random.randrange(len(_DELAYS_MS))
+        self.delays_ms = _DELAYS_MS[first:]
+
+    def _draw_of_disks(self, random: Random) -> None:
+        """Let no disk refuse directories and files: the workload `cluster-disks` has that."""
+
+
+class ClusterScheduleRun(ClusterRun):
+    """Run of one seed."""
+
+    make_scenario = ClusterScheduleScenario
+
+    def __init__(self, seed: int, trace: Trace | None = None, *, setting: str = "") -> None:
+        super().__init__(seed, trace, setting=setting)
+        self.checker.on_batch = self._check_due
+        self.early: list[str] = []
+        # Released batches that were seen when they were written.
+        self.released = 0
+
+    def _check_due(self, node: ClusterNode, log: ReplicatedLog, batch: DiskBatch) -> None:
+        """Check that what a leader has just written is due by its own calendar."""
+        leadership = log.leadership
+        if leadership.topic != TOPIC or log.which != RECORDS or not leadership.is_leader:
+            return
+        if batch.leader_epoch != leadership.leader_epoch:
+            return
+        header = BatchHeader(batch.data, 0)
+        self.released += released_s_offset(header) != NO_S_OFFSET
+        now_wall_ms = node.clock.own_wall_ms
+        if header.max_timestamp > now_wall_ms:
+            self.early.append(
+                f"{log.name} has a batch at offset {batch.base_offset}, due at "
+                f"{header.max_timestamp}, when the calendar of {node.name} shows {now_wall_ms}"
+            )
+
+    def unfinished(self, brokers: list[Broker]) -> list[str]:
+        found: list[str] = []
+        for index in range(self.scenario.partitions):
+            leaders = [broker.topics.partition(TOPIC, index) for broker in brokers]
+            for partition in leaders:
+                if partition is not None:
+                    found += _waiting(partition)
+        return found or super().unfinished(brokers)
+
+    def seen_at_once(self) -> list[str]:
+        return [*super().seen_at_once(), *self.early]
+
+    def wrong_at_the_end(self) -> list[str]:
+        records = records_of(self.checker, self.context.topics[0])
+        return [
+            *self._check_released(records),
+            *check_handed_out(self.history, self.context, self.checker, records),
+        ]
+
+    def _check_released(self, found: Found) -> list[str]:
+        """Check that what was acknowledged with acks=all has come, and nothing of it twice.
+
+        Where records were deleted some of it may be gone again.
+        """
+        sentences: list[str] = []
+        careful = [one.name for one in self.producers if one.settings.acks == -1]
+        starts = tuple(name.encode() + b"-" for name in careful)
+        for place, records in found.items():
+            counts = Counter(records.values.values())
+            name = place_name(place)
+            for value in self.history.promised.get(place, []):
+                if value.startswith(starts) and not counts[value] and not records.start_offset:
+                    sentences.append(f"{name} has lost {value[:20]!r}, which was acknowledged")
+            for value, count in counts.items():
+                if value.startswith(starts) and count > 1:
+                    sentences.append(f"{name} has {value[:20]!r} {count} times")
+        return sentences
+
+
+def _waiting(partition: ReplicatedLog) -> list[str]:
+    schedule = partition.leadership.parking
+    if not isinstance(schedule, PartitionSchedule) or schedule.state is None:
+        return [f"the schedule of {partition.name} is not there"]
+    count = schedule.state.count
+    if count:
+        return [f"{count} batches of {partition.name} wait"]
+    # The last checkpoint comes up to a second after the last release.
+    companion = schedule.companion
+    if schedule.needs_checkpoint() or companion.high_watermark < companion.log.log_end_offset:
+        return [f"a checkpoint of {partition.name} is still to come"]
+    return []
