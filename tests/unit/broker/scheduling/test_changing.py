@@ -199,6 +199,25 @@ def test_a_thousand_changes_are_answered_in_their_order(user: ScheduleUser):
     assert len(user.values()) == 1_500
 
 
+def test_of_many_changes_those_of_a_turn_that_the_disk_refuses_are_not_done(user: ScheduleUser):
+    count = 3_000
+    user.park_all(*[(b"%d" % at, LATER_MS, f"id-{at}") for at in range(count)])
+
+    user.send_changes(*[cancel(f"id-{at}") for at in range(count)])
+    user.hand.turn()
+    user.hand.disk.fail_writes(1, "schedule")
+    user.hand.settle()
+    words = [outcome_of(each) for each in user.results()]
+    refused = {b"%d" % at for at in range(count) if words[at] == "KAFKA_STORAGE_ERROR"}
+    user.pass_time(LATER_MS)
+
+    assert set(words) == {"cancelled", "KAFKA_STORAGE_ERROR"}
+    assert 0 < len(refused) < count
+    # What was cancelled behind the write that failed is cancelled.
+    assert words[-1] == words[0] == "cancelled"
+    assert set(user.values()) == refused
+
+
 # --- Moves.
 
 
