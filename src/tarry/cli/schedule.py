@@ -94,7 +94,7 @@ class Limit(Count):
 @click.argument("topic")
 @range_options
 @click.option(
-    "--limit", type=Limit(), default="100", show_default=True, help="Entries at most, or all."
+    "--limit", type=Limit(1), default="100", show_default=True, help="Entries at most, or all."
 )
 @click.option(
     "-p",

@@ -221,15 +221,16 @@ def _text(outcome: ScheduleOutcome, done: str, done_text: str) -> str:
 def _row(
     name: ScheduleName, outcome: ScheduleOutcome | None, error: ClientError | None
 ) -> dict[str, object]:
-    row: dict[str, object] = {"name": str(name)}
-    if outcome is None:
-        return {**row, "outcome": None, "error": str(error)}
     return {
-        **row,
-        "outcome": outcome.outcome,
-        "partition": None if outcome.partition < 0 else outcome.partition,
-        "s_offset": None if outcome.s_offset < 0 else outcome.s_offset,
-        "offset": None if outcome.offset < 0 else outcome.offset,
-        "repeated": outcome.is_repeated,
-        "error": None,
+        "name": str(name),
+        "outcome": None if outcome is None else outcome.outcome,
+        "partition": None if outcome is None else _known(outcome.partition),
+        "s_offset": None if outcome is None else _known(outcome.s_offset),
+        "offset": None if outcome is None else _known(outcome.offset),
+        "repeated": None if outcome is None else outcome.is_repeated,
+        "error": None if error is None else str(error),
     }
+
+
+def _known(number: int) -> int | None:
+    return None if number < 0 else number

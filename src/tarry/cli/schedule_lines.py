@@ -53,22 +53,30 @@ def json_lines(stream: IO[bytes], now_wall_ms: int) -> Iterator[LoadedLine]:
 
 def csv_lines(stream: IO[bytes], now_wall_ms: int) -> Iterator[LoadedLine]:
     """Read rows of CSV below a header row; a row that breaks its quotes ends the file."""
+    rows = rows_of(_numbered(stream), "the file")
     header: Header | None = None
     columns: list[str] = []
     number = 0
-    try:
-        for number, row in rows_of(_numbered(stream), "the file"):
-            if header is None:
-                columns = [name.strip() for name in row]
-                columns[0] = columns[0].encode(BYTES).decode("utf-8-sig", "replace")
-                header = _header_of(columns, number)
-                continue
-            try:
+    while True:
+        try:
+            found = next(rows, None)
+        except BadInput as error:
+            yield LoadedLine(number + 1, None, reason=str(error))
+            return
+        if found is None:
+            return
+        number, row = found
+        try:
+            if header is not None:
                 yield _of_row(number, columns, header, row, now_wall_ms)
-            except (ValueError, BadInput) as error:
-                yield LoadedLine(number, None, reason=_reason(error, number))
-    except BadInput as error:
-        yield LoadedLine(number + 1, None, reason=str(error))
+                continue
+            columns = [name.strip() for name in row]
+            columns[0] = columns[0].encode(BYTES).decode("utf-8-sig", "replace")
+            header = _header_of(columns, number)
+        except (ValueError, BadInput) as error:
+            yield LoadedLine(number, None, reason=_reason(error, number))
+            if header is None:
+                return
 
 
 def _numbered(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:

@@ -58,12 +58,11 @@ class DueOrder:
 
     def add(self, due_ms: int, s_offset: int, record_count: int, size: int) -> None:
         """Add an entry, whose place nothing else has."""
-        place = (due_ms, s_offset)
         entry = (due_ms, s_offset, record_count, size)
-        if not self._chunks:
-            self._chunks.append(_Chunk([entry]))
-            self._bounds.append(place)
+        if not self._chunks or self._chunks[-1].entries[-1] < entry:
+            self._add_last(entry)
             return
+        place = (due_ms, s_offset)
         index = self._chunk_of(place)
         self._bounds[index] = min(self._bounds[index], place)
         chunk = self._chunks[index]
@@ -72,6 +71,17 @@ class DueOrder:
         chunk.size += size
         if len(chunk.entries) > CHUNK_ENTRIES_MAX:
             self._split(index)
+
+    def _add_last(self, entry: DueEntry) -> None:
+        """Add an entry behind all others, as each is where all wait equally long."""
+        if not self._chunks or len(self._chunks[-1].entries) >= CHUNK_ENTRIES_MAX:
+            self._chunks.append(_Chunk([entry]))
+            self._bounds.append((entry[0], entry[1]))
+            return
+        chunk = self._chunks[-1]
+        chunk.entries.append(entry)
+        chunk.record_count += entry[2]
+        chunk.size += entry[3]
 
     def remove(self, due_ms: int, s_offset: int) -> None:
         """Take away the entry at this place, which is there."""

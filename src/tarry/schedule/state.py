@@ -158,6 +158,7 @@ class ScheduleState:
             body = self._damaged.pop(s_offset)
         assert body is not None
         self.ids.begin_cancel(note_offset, body, was_parked)
+        self.released.forget_id(body.schedule_id)
 
     def _is_parked(self, s_offset: int) -> bool:
         index = self._parked_index(s_offset)

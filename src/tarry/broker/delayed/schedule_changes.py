@@ -34,11 +34,14 @@ class AwaitedScheduleChanges:
         self.context = context
         self.rows: list[tuple[str, list[tuple[int, list[ChangeStatus]]]]] = []
         self._pending: list[ChangeStatus] = []
+        # Those of them that were decided in this turn.
+        self._fresh: list[ChangeStatus] = []
 
     def add(self, status: ChangeStatus) -> None:
         """Wait for one more change."""
         if status.log is not None:
             self._pending.append(status)
+            self._fresh.append(status)
 
     def keys(self) -> list[WatchKey]:
         """Return the watch keys of the logs that are waited for."""
@@ -48,10 +51,15 @@ class AwaitedScheduleChanges:
                 keys[status.log.watch_key] = None
         return list(keys)
 
-    def fail_what_was_not_written(self) -> None:
-        """After the turn's write: settle what the disk has not taken."""
-        for status in self._pending:
-            status.fail_what_was_not_written()
+    def settle_after_write(self) -> list[WatchKey]:
+        """Settle what the disk has not taken of this turn; return the watch keys of its logs."""
+        keys: dict[WatchKey, None] = {}
+        for status in self._fresh:
+            if status.log is not None:
+                keys[status.log.watch_key] = None
+                status.fail_what_was_not_written()
+        self._fresh = []
+        return list(keys)
 
     def try_settle(self) -> bool:
         """Settle changes from the last one on; true if none is left.
@@ -115,9 +123,7 @@ class ScheduleChanges(WaitingPart):
             return
         self._unwritten = {}
         for changes in unwritten:
-            keys = changes.keys()
-            changes.fail_what_was_not_written()
-            for key in keys:
+            for key in changes.settle_after_write():
                 self.touch(key)
 
     def on_moved(self, partition: ReplicatedLog) -> None:

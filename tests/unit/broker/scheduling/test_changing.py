@@ -8,6 +8,7 @@ from tests.support.broker.schedule_user import ScheduleUser, cancel, move, outco
 
 from tarry.base import doors, errors
 from tarry.base.limits import SCHEDULE_RELEASED_KEPT
+from tarry.base.partition_row import PartitionRow
 from tarry.partition.replicated_log import COMPANION
 from tarry.protocol.messages.change_scheduled_records import ScheduledChange
 from tarry.protocol.messages.list_scheduled_records import ListScheduledPartition
@@ -198,6 +199,25 @@ def test_a_thousand_changes_are_answered_in_their_order(user: ScheduleUser):
     assert len(user.values()) == 1_500
 
 
+def test_of_many_changes_those_of_a_turn_that_the_disk_refuses_are_not_done(user: ScheduleUser):
+    count = 3_000
+    user.park_all(*[(b"%d" % at, LATER_MS, f"id-{at}") for at in range(count)])
+
+    user.send_changes(*[cancel(f"id-{at}") for at in range(count)])
+    user.hand.turn()
+    user.hand.disk.fail_writes(1, "schedule")
+    user.hand.settle()
+    words = [outcome_of(each) for each in user.results()]
+    refused = {b"%d" % at for at in range(count) if words[at] == "KAFKA_STORAGE_ERROR"}
+    user.pass_time(LATER_MS)
+
+    assert set(words) == {"cancelled", "KAFKA_STORAGE_ERROR"}
+    assert 0 < len(refused) < count
+    # What was cancelled behind the write that failed is cancelled.
+    assert words[-1] == words[0] == "cancelled"
+    assert set(user.values()) == refused
+
+
 # --- Moves.
 
 
@@ -350,6 +370,94 @@ def test_a_topic_that_is_deleted_meanwhile_is_answered(user: ScheduleUser):
     (result,) = user.results()
 
     assert outcome_of(result) in ("cancelled", "UNKNOWN_TOPIC_OR_PARTITION")
+
+
+def test_a_broker_that_leads_no_more_says_so_instead_of_an_outcome(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+    partition = user.hand.broker.topics[ORDERS].partitions[0]
+    leadership = partition.leadership
+    user.send_changes(cancel("a"), cancel("nobody"))
+
+    # Another one leads before the notes are flushed.
+    leadership.take_row(PartitionRow(2, 7, -1, 1, [0, 2], [2]), is_leader=False)
+    user.hand.broker.parts.on_moved(leadership.logs[COMPANION])
+    user.hand.turn()
+
+    words = [outcome_of(each) for each in user.results()]
+    assert words == ["NOT_LEADER_OR_FOLLOWER"] * 2
+
+
+def test_a_leader_in_a_later_epoch_than_its_note_was_led_by_another_one(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+    leadership = user.hand.broker.topics[ORDERS].partitions[0].leadership
+    user.send_changes(cancel("a"))
+
+    leadership.take_row(PartitionRow(leadership.own_id, 9, -1, 1, [0], [0]), is_leader=True)
+    user.hand.settle()
+
+    assert [outcome_of(each) for each in user.results()] == ["NOT_LEADER_OR_FOLLOWER"]
+
+
+def test_an_answer_whose_note_is_not_flushed_in_time_leaves_it_open(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+
+    user.send_changes(cancel("a"), timeout_ms=1_500)
+    user.hand.turn(after_ms=1_499)
+    before = user.results()
+    user.hand.turn(after_ms=2)
+    user.hand.turn()
+
+    assert before == []
+    assert [outcome_of(each) for each in user.results()] == ["REQUEST_TIMED_OUT"]
+
+
+def test_until_what_waits_is_read_nothing_is_changed(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+    user.hand.crash()
+    user.client = user.hand.connect()
+
+    (early,) = user.change(cancel("a"))
+
+    assert outcome_of(early) == "COORDINATOR_LOAD_IN_PROGRESS"
+    assert user.cancel("a") == "cancelled"
+
+
+def test_what_is_damaged_is_not_moved_and_can_be_cancelled(user: ScheduleUser):
+    user.park(b"value a", LATER_MS, "a")
+    user.park(b"value b", LATER_MS, "b")
+    path = f"{ORDERS}-0.schedule/00000000000000000000.log"
+    disk = user.hand.disk
+    disk.flip_bit(path, disk.content(path).index(b"value a"))
+
+    outcomes = [outcome_of(each) for each in user.change(move("a", 10_000), move("b", 10_000))]
+    listed = user.list(ListScheduledPartition(0), include_batches=True).scheduled
+
+    assert outcomes == ["INVALID_RECORD", "moved"]
+    assert [each.batch is None for each in listed] == [True, False]
+    assert user.cancel("a") == "cancelled"
+
+
+def test_what_was_set_aside_as_damaged_is_counted_and_can_be_cancelled(user: ScheduleUser):
+    user.park(b"value a", LATER_MS, "a")
+    path = f"{ORDERS}-0.schedule/00000000000000000000.log"
+    user.hand.disk.flip_bit(path, user.hand.disk.content(path).index(b"value a"))
+    user.pass_time(LATER_MS)
+
+    before = user.list(ListScheduledPartition(0))
+    outcome = user.cancel("a")
+
+    assert (before.entry_count, before.damaged_count) == (0, 1)
+    assert outcome == "cancelled"
+    assert user.list(ListScheduledPartition(0)).damaged_count == 0
+
+
+def test_what_was_replaced_by_a_later_record_is_unknown_by_its_s_offset(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+    first = s_offset_of(user, "a")
+    user.park(b"b", LATER_MS, "a")
+
+    assert outcome_of(*user.change(cancel(first))) == "unknown"
+    assert user.waiting() == [(LATER_MS, b"a")]
 
 
 def test_released_ids_are_remembered_up_to_a_bound(user: ScheduleUser):

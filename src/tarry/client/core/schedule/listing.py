@@ -120,7 +120,8 @@ def list_schedule(
     if len(indexes) > 1 and limit:
         limit = min(limit, max(2 * limit // len(indexes), _ENTRIES_MIN))
     # Records may be large: each partition has the room of an answer for itself.
-    shares = [[index] for index in indexes] if question.with_records else [indexes]
+    has_large_answers = question.with_records and question.schedule_id is None
+    shares = [[index] for index in indexes] if has_large_answers else [indexes]
     told: list[ScheduledPartition] = []
     for share in shares:
         told += yield from _ask(connections, question, share, limit)

@@ -75,7 +75,6 @@ class ScheduleRequests:
         s_offset: int | None,
     ) -> Steps[list[ScheduledRecords]]:
         question = _question("find_scheduled", topic, None, None)
-        question.limit = 1
         question.with_records = True
         change = _named("find_scheduled", schedule_id, partition, s_offset)
         question.schedule_id = change.schedule_id
@@ -121,11 +120,10 @@ class ScheduleRequests:
         self, question: ScheduleQuestion, indexes: list[int] | None
     ) -> Steps[list[ScheduledRecords]]:
         known = yield from self._begin(question.topic, indexes)
-        found: list[ScheduledRecords] = []
-        for index in known:
-            page = yield from list_schedule(self._connections, question, [index])
-            found += page.entries
-        return found
+        # Each partition may have the id.
+        question.limit = len(known)
+        page = yield from list_schedule(self._connections, question, known)
+        return page.entries
 
     def _change(
         self, topic: str, indexes: list[int] | None, change: ScheduledChange
