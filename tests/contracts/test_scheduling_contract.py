@@ -86,7 +86,7 @@ def test_a_record_appears_after_its_time(
     before = delayed.values(topic)
     delayed.broker.clock.advance("2m")
 
-    assert receipt.offset == -1
+    assert (receipt.offset, receipt.is_parked) == (-1, True)
     assert before == []
     assert delayed.values(topic) == [b"one"]
 
@@ -123,6 +123,7 @@ def test_headers_and_timestamp_of_the_user_stay(delayed: Delayed) -> None:
     delayed.broker.clock.advance("1m")
 
     (record,) = delayed.broker.records(topic)
+    assert not delayed.send(topic, b"").is_parked
     assert record.headers == [("kind", b"new"), ("x-deliver-after", b"60000")]
     assert record.timestamp == 5
 
