@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.support.client.faces import FACES_OF_RECORDS, SyncFace as Face, make_face
 
-from tarry.client import ClientClosed, Json, SchedulingUnsupported
+from tarry.client import ClientClosed, DecodeError, Json, SchedulingUnsupported
 from tarry.testing import Tarry
 
 BY_HEADER = {"delay.enable": "true", "delay.source": "header"}
@@ -150,6 +150,21 @@ def test_codecs_of_the_consumer_do_not_change_what_is_sent_again(failing: Failin
 
     assert record.value == again.value == {"drink": "tea"}
     assert failing.broker.records(failing.topic)[-1].value == b'{"drink":  "tea"}'
+
+
+def test_a_record_that_does_not_decode_goes_to_the_dead_letter_topic(failing: Failing) -> None:
+    failing.consumer = failing.make(group_id="others", value=Json())
+    failing.write(b"no JSON at all", partition=0)
+    failing.write(b"{}", partition=0)
+
+    with pytest.raises(DecodeError) as caught:
+        failing.next()
+    failing.defer(caught.value.record, attempts=0)
+    caught.value.skip()
+
+    assert failing.next().value == {}
+    (dead,) = failing.broker.records(failing.dead)
+    assert (dead.value, dead.headers[-1]) == (b"no JSON at all", ("x-defer-offset", b"0"))
 
 
 def test_headers_of_an_earlier_delay_do_not_count_again(failing: Failing) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from tests.support.client.faces import FACES_OF_RECORDS, SyncFace as Face, make_face
 
-from tarry.client import SET, ConfigChange, SchedulingUnsupported
+from tarry.base import errors
+from tarry.client import SET, BrokerError, BufferFull, ConfigChange, SchedulingUnsupported
 from tarry.client.core.producer.partitioner import partition_for_key
 from tarry.testing import Tarry
 
@@ -85,7 +86,7 @@ def test_a_record_appears_after_its_time(
     before = delayed.values(topic)
     delayed.broker.clock.advance("2m")
 
-    assert receipt.offset == -1
+    assert (receipt.offset, receipt.is_parked) == (-1, True)
     assert before == []
     assert delayed.values(topic) == [b"one"]
 
@@ -122,6 +123,7 @@ def test_headers_and_timestamp_of_the_user_stay(delayed: Delayed) -> None:
     delayed.broker.clock.advance("1m")
 
     (record,) = delayed.broker.records(topic)
+    assert not delayed.send(topic, b"").is_parked
     assert record.headers == [("kind", b"new"), ("x-deliver-after", b"60000")]
     assert record.timestamp == 5
 
@@ -221,6 +223,54 @@ def test_a_timestamp_and_a_due_time_cannot_both_be_the_timestamp(delayed: Delaye
 
     with pytest.raises(ValueError, match="give timestamp or deliver_at, not both"):
         delayed.send(topic, b"", deliver_at=5, timestamp=5)
+
+
+def test_what_is_due_too_late_is_refused_and_its_neighbours_are_not(delayed: Delayed) -> None:
+    topic = delayed.topic({**BY_HEADER, "delay.max.ms": "60000"})
+
+    late, soon = [
+        delayed.run(delayed.producer.send(topic, value, deliver_after=after))
+        for value, after in ((b"late", "2m"), (b"soon", "1m"))
+    ]
+    with pytest.raises(BrokerError, match=r"delay\.max\.ms is 60000") as caught:
+        delayed.face.outcome(late)
+    delayed.face.outcome(soon)
+    delayed.broker.clock.advance("3m")
+
+    assert caught.value.code == errors.INVALID_TIMESTAMP
+    assert delayed.values(topic) == [b"soon"]
+
+
+def test_a_batch_of_different_times_comes_record_by_record(delayed: Delayed) -> None:
+    topic = delayed.topic(BY_HEADER)
+    delayed.producer = delayed.make(linger_ms=60_000, delivery_timeout_ms=120_000)
+
+    for minutes in (3, 1, 2):
+        value = b"%d" % minutes
+        delayed.run(delayed.producer.send(topic, value, deliver_after=f"{minutes}m"))
+    delayed.run(delayed.producer.send(topic, b"now"))
+    delayed.run(delayed.producer.flush())
+    delayed.broker.clock.advance("5m")
+
+    assert delayed.values(topic) == [b"now", b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize("face", ["asyncio", "uvloop"], indirect=True)
+def test_send_nowait_does_not_wait_for_a_topics_settings(delayed: Delayed) -> None:
+    topic = delayed.topic(BY_HEADER)
+    delayed.send(topic, b"known")
+
+    async def send_without_waiting(value: bytes) -> None:
+        delayed.producer.send_nowait(topic, value, deliver_after="1m", schedule_id=value)
+
+    with pytest.raises(BufferFull, match="await send for the first record that is due later"):
+        delayed.run(send_without_waiting(b"early"))
+    delayed.send(topic, b"asked", deliver_after="1m")
+    delayed.run(send_without_waiting(b"nowait"))
+    delayed.run(delayed.producer.flush())
+    delayed.broker.clock.advance("2m")
+
+    assert sorted(delayed.values(topic)) == [b"asked", b"known", b"nowait"]
 
 
 BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
 from tarry.client import (
@@ -73,6 +74,10 @@ def produce(settings: Mapping[str, str | int | bool]) -> int:
         assert_type(receipt, Receipt)
         producer.send("orders", memoryview(b"2"), headers=[("kind", bytearray(b"new"))])
         producer.send("orders", partition=0, timestamp=1_700_000_000_000)
+        producer.send("orders", b"3", deliver_at=datetime.now(UTC), schedule_id="three")
+        producer.send("orders", b"4", deliver_after=timedelta(hours=1))
+        producer.send_and_wait("orders", b"5", deliver_after="1h30m", schedule_id=b"five")
+        assert_type(producer.cancel("orders", schedule_id="three", key=b"7"), Receipt)
         try:
             producer.flush(timeout=5)
         except DeliveryFailed as failed:
@@ -92,6 +97,8 @@ def consume(pattern: re.Pattern[str]) -> list[bytes]:
             assert_type(record.value, bytes | None)
             assert_type(record.headers, list[tuple[str, bytes | None]])
             values.append(record.value or b"")
+            sent = consumer.defer(record, ["1m", timedelta(minutes=5)], dead_letter="orders.dead")
+            assert_type(sent, Receipt)
             consumer.commit(record)
         for group in consumer.poll(1.0, max_records=10):
             assert_type(group, RecordGroup[bytes, bytes])
@@ -168,9 +175,14 @@ async def awaiting() -> int:
         receipt = await producer.send("orders", b"1")
         assert_type(receipt, aio.Receipt)
         done = await receipt
+        later = await producer.send("orders", b"2", deliver_after="1h", schedule_id="two")
+        cancelled = await producer.cancel("orders", schedule_id="two", partition=later.partition)
+        assert_type(cancelled, aio.Receipt)
     async with aio.Consumer("orders", group_id="billing") as consumer:
         async for record in consumer:
             assert_type(record, ConsumerRecord[bytes, bytes])
+            deferred = await consumer.defer(record, after="5m", dead_letter="orders.dead")
+            assert_type(deferred, aio.Receipt)
             await consumer.commit(record)
     return done.offset
 

@@ -20,6 +20,7 @@ from tests.support.client.hand_loop_face import (
     producer_of,
 )
 from tests.support.client.scripted_cluster import ScriptedCluster
+from tests.support.client.scripted_groups import GroupCluster
 from tests.support.hand_loop import HandLoop
 
 from tarry.client import aio
@@ -67,6 +68,22 @@ class ProducerPlay(Play):
 
     async def send(self, value: bytes) -> None:
         self.receipt = await self.client.send("t", value * 900)
+
+
+class DelayPlay(Play):
+    """A producer, and a topic that delays records by their headers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop.close()
+        self.cluster = GroupCluster()
+        self.loop = hand_loop_of(self.cluster)
+        self.cluster.topic("t")
+        self.cluster.settings[2, "t"] = {"delay.enable": "true", "delay.source": "header"}
+        self.client = producer_of(self.cluster, self.loop)
+
+    async def send(self) -> None:
+        await self.client.send("t", b"a", deliver_after="1h")
 
 
 class MemberPlay(Play):
@@ -153,6 +170,17 @@ def test_a_send_that_is_cancelled_has_not_taken_its_record() -> None:
         assert play.log == ([] if play.is_cancelled else [b"a" * 900])
 
     assert cancel_everywhere(ProducerPlay, lambda play: play.send(b"a"), check) > 1
+
+
+def test_a_send_of_a_delayed_record_that_is_cancelled_has_not_taken_it() -> None:
+    async def check(play: DelayPlay) -> None:
+        taken = [] if play.is_cancelled else [b"a"]
+        await play.client.send_and_wait("t", b"b", schedule_id="b")
+        await play.client.close()
+        assert play.log == [*taken, b"b"]
+
+    # One wait brings the partitions and the settings.
+    assert cancel_everywhere(DelayPlay, DelayPlay.send, check) > 1
 
 
 def test_a_send_that_is_cancelled_for_want_of_room_has_not_taken_its_record() -> None:

@@ -19,6 +19,9 @@ from tarry.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
 )
 
 # --- The way there
@@ -192,6 +195,42 @@ def test_a_duplicate_counts_as_written_without_an_offset() -> None:
     cluster.run_until(lambda: receipt.is_done)
 
     assert (receipt.error, receipt.offset) == (None, -1)
+    assert not receipt.is_parked
+
+
+def parking(cluster: ScriptedCluster, seen: Seen) -> ProduceResponse:
+    """Answer as a broker that has the batch and keeps it until it is due."""
+    answer = PartitionProduceResponse(0, errors.NONE, -1)
+    topic_id = cluster.topics["t"].topic_id
+    return ProduceResponse([TopicProduceResponse("t", topic_id, [answer])])
+
+
+def test_a_record_that_was_taken_without_an_offset_is_parked() -> None:
+    cluster = ScriptedCluster()
+    cluster.topic("t")
+    producer(cluster)
+    cluster.script(api_keys.PRODUCE, parking)
+
+    parked = send(cluster, b"later")
+    assert not parked.is_parked
+    cluster.run_until(lambda: parked.is_done)
+    stored = send(cluster, b"now")
+    cluster.run_until(lambda: stored.is_done)
+
+    assert [one.is_parked for one in (parked, stored)] == [True, False]
+    assert [one.offset for one in (parked, stored)] == [-1, 0]
+    assert repr(parked) == "<Receipt t [0] is parked until it is due>"
+
+
+def test_without_acknowledgements_nothing_is_known_to_be_parked() -> None:
+    cluster = ScriptedCluster()
+    cluster.topic("t")
+    producer(cluster, acks="0", enable_idempotence=False)
+
+    receipt = send(cluster, b"x")
+    cluster.run_until(lambda: receipt.is_done)
+
+    assert (receipt.offset, receipt.is_parked) == (-1, False)
 
 
 @pytest.mark.parametrize("code", [errors.INVALID_PRODUCER_EPOCH, errors.PRODUCER_FENCED])

@@ -48,6 +48,11 @@ class BatchReceipt:
         return self._rows.offset
 
     @property
+    def is_parked(self) -> bool:
+        """True if the broker has the rows and keeps some of them until they are due."""
+        return any(batch.is_parked for batch, _, _ in self._rows.parts())
+
+    @property
     def error(self) -> ClientError | None:
         """First reason why rows failed, None if none did; asking counts as having seen it."""
         return self._rows.error

@@ -44,6 +44,7 @@ class ProducerBatch:
         "error",
         "expected",
         "is_done",
+        "is_parked",
         "last_error",
         "order",
         "owner",
@@ -84,6 +85,8 @@ class ProducerBatch:
         self.error: ClientError | None = None
         self.base_offset = OFFSET_UNKNOWN
         self.append_time_ms = -1
+        # The broker keeps it apart until it is due.
+        self.is_parked = False
         self.pieces: list[Piece] | None = None
         # Failed records that nobody has asked the receipt of.
         self.unseen_failures = 0
@@ -274,6 +277,11 @@ class RecordReceipt:
         return self.batch.is_done
 
     @property
+    def is_parked(self) -> bool:
+        """True if the broker has the record and keeps it until it is due; it has no offset then."""
+        return self.batch.is_parked
+
+    @property
     def error(self) -> ClientError | None:
         """Reason why the record failed, None if it did not; asking counts as having seen it."""
         batch = self.batch
@@ -308,7 +316,7 @@ class RecordReceipt:
         first = self._batch
         return ReceiptState(
             first.topic, first.partition, first.order, self._place, self.timestamp,
-            self.offset, self.batch.error,
+            self.offset, self.batch.error, self.is_parked,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -317,11 +325,14 @@ class RecordReceipt:
         state = "waits"
         if batch.is_done:
             state = f"at offset {self.offset}" if batch.error is None else f"failed: {batch.error}"
+            if batch.is_parked:
+                state = "is parked until it is due"
         return f"<Receipt {self.topic} [{self.partition}] {state}>"
 
     @property
     def offset(self) -> int:
-        """Offset of the record; -1 while that is not known, with acks=0, and for a duplicate."""
+        """Offset of the record; -1 while that is not known, with acks=0, for a duplicate, and for
+        a record that is parked until it is due."""
         batch, place = self._batch.locate(self._place)
         return batch.base_offset + place if batch.base_offset >= 0 else OFFSET_UNKNOWN
 
@@ -340,6 +351,7 @@ class ReceiptState(NamedTuple):
     timestamp: int
     offset: int
     error: ClientError | None
+    is_parked: bool = False
 
 
 def restored_receipt(receipt_type: type[RecordReceipt], told: ReceiptState) -> RecordReceipt:
@@ -347,6 +359,7 @@ def restored_receipt(receipt_type: type[RecordReceipt], told: ReceiptState) -> R
     batch = ProducerBatch(told.topic, told.partition, told.order, 0)
     batch.is_done = True
     batch.error = told.error
+    batch.is_parked = told.is_parked
     if told.offset >= 0:
         batch.base_offset = told.offset - told.place
     return receipt_type(batch, told.place, told.timestamp)

@@ -156,6 +156,9 @@ class Sender:
             queue.failures = 0
             opened_ms = batch.deadline_ms - self.settings.delivery_timeout_ms
             self.latencies.add(now_ms - opened_ms)
+            # An append has an offset, and a duplicate has that of the first try: without one the
+            # batch is in no log yet that a consumer reads.
+            batch.is_parked = answer.base_offset < 0
             self.accumulator.succeed(batch, answer.base_offset, answer.append_time_ms)
             return
         error = _error_of(queue, answer)
