@@ -25,6 +25,8 @@ class ScheduleIds:
     def __init__(self) -> None:
         self._offsets: dict[bytes, int] = {}
         self._open: list[OpenCancel] = []
+        # S-offsets of the bodies whose cancels are open.
+        self._cancelling: dict[int, None] = {}
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -43,15 +45,21 @@ class ScheduleIds:
         """Return the s-offset of the body that has this id."""
         return self._offsets.get(schedule_id)
 
+    def is_cancelling(self, s_offset: int) -> bool:
+        """Return whether the note that cancels the body at this offset may still be lost."""
+        return s_offset in self._cancelling
+
     def begin_cancel(self, note_offset: int, body: Body, was_parked: bool) -> None:
         """Note that a body was taken out by the note at this offset."""
         self.drop(body)
         self._open.append(OpenCancel(note_offset, body, was_parked))
+        self._cancelling[body.s_offset] = None
 
     def commit(self, s_high_watermark: int) -> None:
         """Forget what is cancelled for good."""
         count = 0
         while count < len(self._open) and self._open[count].note_offset < s_high_watermark:
+            del self._cancelling[self._open[count].body.s_offset]
             count += 1
         del self._open[:count]
 
@@ -60,6 +68,7 @@ class ScheduleIds:
         lost: list[OpenCancel] = []
         while self._open and self._open[-1].note_offset >= s_end_offset:
             lost.append(self._open.pop())
+            del self._cancelling[lost[-1].body.s_offset]
         return lost
 
     def first_offset(self) -> int:

@@ -112,6 +112,22 @@ class ScheduleState:
             del parked[:count]
         self.ids.commit(s_high_watermark)
 
+    # -- what is shown
+
+    def has_waiting(self, first: int, count: int) -> bool:
+        """Return whether a body waits at one of so many s-offsets from `first` on.
+
+        One that is being released waits no more; one that is being cancelled waits until its note
+        counts.
+        """
+        pending = self.pending
+        ids = self.ids
+        for s_offset in range(first, first + count):
+            if pending.has(s_offset) or ids.is_cancelling(s_offset):
+                return True
+        index = self._parked_index(first)
+        return index < len(self._parked) and self._parked[index].s_offset < first + count
+
     # -- cancels
 
     def cancellable(self, schedule_id: bytes) -> int | None:

@@ -17,8 +17,10 @@ from tarry.broker.flushes import Flushes
 from tarry.broker.scheduling.header_wishes import HeaderWishes
 from tarry.broker.scheduling.loading import ScheduleLoad
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
+from tarry.broker.scheduling.waiting_read import WaitingRead, WalkBudget
 from tarry.log.batch_walk import Flaw
 from tarry.log.log import Log
+from tarry.log.segments import LogPosition
 from tarry.partition.leader import append_of_any_size
 from tarry.partition.leadership import BatchWishes, ParkingDoor
 from tarry.partition.reader import CONSUMER
@@ -31,6 +33,7 @@ from tarry.schedule.opened import OpenedBody
 from tarry.schedule.pending import NEVER, WHOLE, Body
 from tarry.schedule.release import release_fault, released_batch
 from tarry.schedule.state import ScheduleState
+from tarry.wire.writer import ChunkList
 
 # A region of one batch, whatever its size.
 WHOLE_BATCH: Final = 0
@@ -42,7 +45,7 @@ class PartitionSchedule(ParkingDoor):
     """Schedule of one partition, for as long as this broker leads it in one epoch.
 
     `changed` has the schedules that are to be settled after the turn's write, `opened` the batches
-    that were read to release places of them.
+    that were read to release places of them, `budget` what this turn may read for consumers.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class PartitionSchedule(ParkingDoor):
         flushes: Flushes,
         changed: dict[PartitionSchedule, None],
         opened: OpenedBodies,
+        budget: WalkBudget,
     ) -> None:
         self.partition = companion.leadership.records
         self.companion = companion
@@ -59,6 +63,7 @@ class PartitionSchedule(ParkingDoor):
         self._flushes = flushes
         self._changed = changed
         self._opened = opened
+        self._budget = budget
         self._load: ScheduleLoad | None = None
         # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
         # follower may not be written yet, and cannot be read before.
@@ -161,6 +166,22 @@ class PartitionSchedule(ParkingDoor):
             for body in bodies:
                 state.park(body, self._turn.now_wall_ms)
         self._changed[self] = None
+
+    # -- what consumers see
+
+    def reading_code(self) -> int:
+        if self.state is not None:
+            return errors.NONE
+        # Clients ask for the metadata and come again; a storage error some of them tell.
+        return errors.KAFKA_STORAGE_ERROR if self._refusal else errors.NOT_LEADER_OR_FOLLOWER
+
+    def read_waiting(
+        self, offset: int, end: LogPosition, size_max: int, *, at_least_one: bool
+    ) -> ChunkList | None:
+        state = self.state
+        assert state is not None
+        read = WaitingRead(self.companion, state, self._budget, self._turn.now_wall_ms)
+        return read.run(offset, end, size_max, at_least_one=at_least_one)
 
     # -- loading
 
