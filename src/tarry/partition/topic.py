@@ -22,6 +22,8 @@ class ReadableTopic:
     def __init__(self, name: str, topic_id: bytes) -> None:
         self.name = name
         self.topic_id = topic_id
+        # The broker's own: clients read it and do not write to it.
+        self.is_internal = False
 
     def partition(self, index: int) -> ReplicatedLog | None:
         """Return the log with this index if it is led here, or None."""
@@ -40,8 +42,6 @@ class HostedTopic(ReadableTopic):
 
     def __init__(self, name: str, topic_id: bytes) -> None:
         super().__init__(name, topic_id)
-        # A coordinator's own: clients read it and do not write to it.
-        self.is_internal = False
         # Its partitions have companion logs, in which records wait until they are due.
         # open: hosting knows the topic's settings
         self.has_companions = False
@@ -134,6 +134,7 @@ class ScheduledTopic(ReadableTopic):
 
     def __init__(self, name: str, topic_id: bytes, topic: HostedTopic) -> None:
         super().__init__(name, topic_id)
+        self.is_internal = True
         self._topic = topic
 
     def partition(self, index: int) -> ReplicatedLog | None:

@@ -10,7 +10,7 @@ read, because it is damaged or newer, is an `UnreadableNote` with a sentence.  H
     101 cancelled    s-offset of the body
     102 cron         kept for recurring records
     103 checkpoint   c, epoch of c - 1, watermarks W, exceptions E
-    104 gap          nothing; for consumers, in no log (`broker/scheduling/gap`)
+    104 gap          nothing; for consumers, in no log (`records/gap`)
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Scheduling(Part):
         # Of what was parked or released in this turn.
         self._changed: dict[PartitionSchedule, None] = {}
         self.opened = OpenedBodies()
-        self._budget = WalkBudget()
+        self.budget = WalkBudget()
         # When the first batch of a partition is due, and a number by which partitions with the
         # same time take turns.  An entry counts if the schedule knows of it.
         self._queue: list[tuple[int, int, PartitionSchedule]] = []
@@ -108,7 +108,7 @@ class Scheduling(Part):
         if not leadership.is_leader:
             return
         schedule = PartitionSchedule(
-            companion, self._turn, self._flushes, self._changed, self.opened, self._budget
+            companion, self._turn, self._flushes, self._changed, self.opened, self.budget
         )
         leadership.parking = schedule
         self._schedules[leadership] = schedule
@@ -130,7 +130,7 @@ class Scheduling(Part):
     def step(self) -> None:
         if not self._schedules or self._is_stopping:
             return
-        self._budget.begin()
+        self.budget.begin()
         if self._loading:
             self._load()
         queue = self._queue

@@ -12,13 +12,14 @@ from typing import Final
 from mypy_extensions import i64
 
 from tarry.base.doors import Chunk, FileRegion, LogFile
-from tarry.broker.scheduling.gap import GAP_OFFSETS_MAX, gap_batch
 from tarry.log.batch_walk import Flaw
 from tarry.log.segment import Segment
 from tarry.log.segments import LogPosition, limit_of
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.batch import BatchHeader
+from tarry.records.gap import GAP_OFFSETS_MAX, gap_batch
 from tarry.records.walk import RECORD_BYTES_MIN
+from tarry.schedule.notes import GapNote
 from tarry.schedule.state import ScheduleState
 from tarry.wire.writer import ChunkList
 
@@ -32,11 +33,12 @@ class WalkBudget:
     """Batches that this turn may still go over."""
 
     def __init__(self) -> None:
+        self.per_turn: i64 = WALKED_PER_TURN_MAX
         self.left: i64 = WALKED_PER_TURN_MAX
 
     def begin(self) -> None:
         """Begin a turn's share."""
-        self.left = WALKED_PER_TURN_MAX
+        self.left = self.per_turn
 
     def take(self, batches: i64) -> None:
         """Count work as so many batches."""
@@ -178,7 +180,15 @@ class WaitingRead:
         last: i64 = min(self._passed_to - 1, first + GAP_OFFSETS_MAX)
         if last < first:
             return
-        gap = gap_batch(first, last, self._companion.log.epoch_at(last), self._now_wall_ms)
+        note = GapNote()
+        gap = gap_batch(
+            first,
+            last,
+            leader_epoch=self._companion.log.epoch_at(last),
+            timestamp=self._now_wall_ms,
+            key=note.key(),
+            value=note.value(),
+        )
         if self._size + len(gap) <= size_max or (at_least_one and self._size == 0):
             self._chunks.append(gap)
             self._size += len(gap)

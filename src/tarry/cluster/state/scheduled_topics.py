@@ -70,15 +70,16 @@ def readable_topic(
     return None if shown is None else scheduled_topic(shown)
 
 
-def why_not_written(state: ClusterState, name: str) -> str:
-    """Return why nobody may change or write a topic of this name: it is virtual; "" if it is not.
-
-    A topic that was created under such a name by an earlier release is one like others.
-    """
+def only_shows(name: str) -> str:
+    """Return why nobody may write or change the virtual topic of this name."""
     shown = topic_shown_by(name)
-    if not shown or state.topic(name) is not None:
-        return ""
     return (
-        f"'{name}' only shows the records of '{shown}' that wait until they are due; write to that "
-        "topic, and change that one"
+        f"'{name}' only shows the records of topic '{shown}' that wait until they are due; write "
+        f"to '{shown}', and change that one"
     )
+
+
+def why_not_changed(state: ClusterState, name: str | None, topic_id: bytes | None = None) -> str:
+    """Return why nobody may change a topic, named or by its id: it is virtual; "" if it is not."""
+    found = readable_topic(state, name or "", topic_id or ZERO_UUID)
+    return only_shows(found.name) if isinstance(found, ScheduledTopicState) else ""
