@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Consumer as ConfluentConsumer
 from tests.support.broker_process import BrokerProcess, wait_until
-from tests.support.interop.client_face import ClientFace
+from tests.support.interop.client_face import ClientFace, ClientMissing
+from tests.support.interop.foreign_clients import BUILD_SECONDS_MAX
+from tests.support.interop.foreign_clients import CLIENTS as FOREIGN_CLIENTS
+from tests.support.interop.foreign_faces import ForeignFace
 from tests.support.interop.records_sent import SentRecord
 from tests.support.patience import PATIENCE_S
 
@@ -91,6 +94,21 @@ def test_a_client_cannot_write_there(broker, make_client: MakeClient, name: str)
         producer.flush()
 
     assert [each.record.value for each in client.read(SHOWN, 0, 0, 3)][0] == b"first"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(BUILD_SECONDS_MAX + 60)
+@pytest.mark.parametrize("name", FOREIGN_CLIENTS)
+def test_clients_of_go_and_node_read_what_waits_over_a_long_gap(broker, name: str):
+    try:
+        client = ForeignFace(name, broker.address)
+    except ClientMissing as reason:
+        pytest.skip(f"{name} is missing: {reason}")
+
+    found = client.read(SHOWN, 0, 0, 3)
+    client.close()
+
+    assert [each.record.value for each in found] == [b"first", b"second", b"third"]
 
 
 def test_a_group_reads_commits_and_waits_for_more(broker):
