@@ -25,8 +25,8 @@ class ScheduleIds:
     def __init__(self) -> None:
         self._offsets: dict[bytes, int] = {}
         self._open: list[OpenCancel] = []
-        # S-offsets of the bodies whose cancels are open.
-        self._cancelling: dict[int, None] = {}
+        # Bodies whose cancels are open, by s-offset.
+        self._cancelling: dict[int, Body] = {}
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -45,15 +45,15 @@ class ScheduleIds:
         """Return the s-offset of the body that has this id."""
         return self._offsets.get(schedule_id)
 
-    def is_cancelling(self, s_offset: int) -> bool:
-        """Return whether the note that cancels the body at this offset may still be lost."""
-        return s_offset in self._cancelling
+    def cancelling(self, s_offset: int) -> Body | None:
+        """Return the body at this offset if the note that cancels it may still be lost."""
+        return self._cancelling.get(s_offset)
 
     def begin_cancel(self, note_offset: int, body: Body, was_parked: bool) -> None:
         """Note that a body was taken out by the note at this offset."""
         self.drop(body)
         self._open.append(OpenCancel(note_offset, body, was_parked))
-        self._cancelling[body.s_offset] = None
+        self._cancelling[body.s_offset] = body
 
     def commit(self, s_high_watermark: int) -> None:
         """Forget what is cancelled for good."""

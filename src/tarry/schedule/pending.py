@@ -94,6 +94,10 @@ class PendingBodies:
         """Return whether the body at `s_offset` is here."""
         raise NotImplementedError
 
+    def find(self, s_offset: int) -> Body | None:
+        """Return the body at `s_offset`; None if it is not here."""
+        raise NotImplementedError
+
     def forget(self, s_offset: int) -> Body | None:
         """Take out the body at `s_offset`; None if it is not here."""
         raise NotImplementedError
@@ -152,6 +156,9 @@ class PendingHeap(PendingBodies):
 
     def has(self, s_offset: int) -> bool:
         return s_offset in self._bodies
+
+    def find(self, s_offset: int) -> Body | None:
+        return self._bodies.get(s_offset)
 
     def forget(self, s_offset: int) -> Body | None:
         body = self._bodies.get(s_offset)

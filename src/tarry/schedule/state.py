@@ -17,7 +17,7 @@ from bisect import bisect_left
 from tarry.base.limits import CHECKPOINT_EXCEPTIONS_MAX
 from tarry.schedule.cancels import ScheduleIds
 from tarry.schedule.notes import CheckpointNote
-from tarry.schedule.pending import Body, PendingBodies
+from tarry.schedule.pending import WHOLE, Body, PendingBodies
 from tarry.schedule.watermarks import ScheduleWatermarks
 
 
@@ -114,19 +114,32 @@ class ScheduleState:
 
     # -- what is shown
 
-    def has_waiting(self, first: int, count: int) -> bool:
-        """Return whether a body waits at one of so many s-offsets from `first` on.
+    def waiting(self, first: int, count: int) -> list[Body]:
+        """Return the bodies that wait at so many s-offsets from `first` on, those of a batch.
 
         One that is being released waits no more; one that is being cancelled waits until its note
         counts.
         """
-        pending = self.pending
-        ids = self.ids
-        for s_offset in range(first, first + count):
-            if pending.has(s_offset) or ids.is_cancelling(s_offset):
-                return True
-        index = self._parked_index(first)
-        return index < len(self._parked) and self._parked[index].s_offset < first + count
+        found: list[Body] = []
+        parked = self._parked
+        at = self._parked_index(first)
+        s_offset = first
+        while s_offset < first + count:
+            body = self.pending.find(s_offset)
+            if body is None:
+                body = self.ids.cancelling(s_offset)
+            while body is None and at < len(parked) and parked[at].s_offset <= s_offset:
+                if parked[at].s_offset == s_offset:
+                    body = parked[at]
+                at += 1
+            if body is None:
+                s_offset += 1
+                continue
+            found.append(body)
+            if body.place == WHOLE:
+                break
+            s_offset += body.record_count
+        return found
 
     # -- cancels
 

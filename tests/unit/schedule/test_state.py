@@ -246,18 +246,18 @@ def test_another_body_may_come_at_the_offset_of_one_that_was_forgotten() -> None
 def test_a_body_waits_for_readers_until_the_note_of_its_cancel_counts() -> None:
     state = a_state()
     state.park(body(2, 20), 0)
-    seen = [state.has_waiting(2, 1)]
+    seen = [bool(state.waiting(2, 1))]
     state.commit_parked(3)
     state.cancel(2, 5)
-    seen.append(state.has_waiting(2, 1))
+    seen.append(bool(state.waiting(2, 1)))
     state.rollback_parked(5)
-    seen.append(state.has_waiting(2, 1))
+    seen.append(bool(state.waiting(2, 1)))
     state.cancel(2, 5)
 
     state.commit_parked(6)
 
     assert seen == [True, True, True]
-    assert not state.has_waiting(2, 1)
+    assert not state.waiting(2, 1)
 
 
 def test_a_range_of_offsets_waits_if_one_of_them_does() -> None:
@@ -267,7 +267,7 @@ def test_a_range_of_offsets_waits_if_one_of_them_does() -> None:
 
     for high_watermark in (0, 10):
         state.commit_parked(high_watermark)
-        found = [state.has_waiting(first, 3) for first in range(11)]
+        found = [bool(state.waiting(first, 3)) for first in range(11)]
         assert found == [2 <= first <= 4 or 7 <= first <= 9 for first in range(11)]
 
 
@@ -280,4 +280,4 @@ def test_a_body_that_is_being_released_waits_no_more() -> None:
     assert taken is not None
     state.add_release(taken, 0)
 
-    assert not state.has_waiting(2, 1)
+    assert not state.waiting(2, 1)

@@ -1,7 +1,8 @@
 """Reading of a companion log for a consumer: the batches that wait, and gaps where none does.
 
-Batches go as they lie in the files, with the notes between them.  What is not sent at the end of an
-answer stands there as one gap batch, which leads the consumer on.  A turn goes over a limited
+Batches go as they lie in the files, with the notes between them; one of which only some records
+wait goes with those alone.  What is not sent at the end of an answer stands there as one gap batch,
+which leads the consumer on.  A turn goes over a limited
 number of batches; a consumer whose share is none comes again.  Hot.
 """
 
@@ -12,7 +13,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from tarry.base.doors import Chunk, FileRegion, LogFile
-from tarry.log.batch_walk import Flaw
+from tarry.base.errors import CorruptData
+from tarry.log.batch_walk import BatchWalk, Flaw
 from tarry.log.segment import Segment
 from tarry.log.segments import LogPosition, limit_of
 from tarry.partition.replicated_log import ReplicatedLog
@@ -20,6 +22,8 @@ from tarry.records.batch import BatchHeader
 from tarry.records.gap import GAP_OFFSETS_MAX, gap_batch
 from tarry.records.walk import RECORD_BYTES_MIN
 from tarry.schedule.notes import GapNote
+from tarry.schedule.opened import batch_with
+from tarry.schedule.pending import WHOLE, Body
 from tarry.schedule.state import ScheduleState
 from tarry.wire.writer import ChunkList
 
@@ -121,10 +125,9 @@ class WaitingRead:
                 break
             self._budget.take(1)
             if not header.is_control:
-                if self._waits(header):
-                    if not self._try_add(
-                        file, walk.batch_position, walk.position, size_max, at_least_one
-                    ):
+                bodies = self._bodies_in(header)
+                if bodies:
+                    if not self._try_add(file, walk, header, bodies, size_max, at_least_one):
                         self._is_full = True
                         break
                     self._sent_to = header.last_offset + 1
@@ -133,8 +136,8 @@ class WaitingRead:
             self._passed_to = max(self._passed_to, header.last_offset + 1)
         self._end_run()
 
-    def _waits(self, header: BatchHeader) -> bool:
-        """Return whether any record of a batch waits.
+    def _bodies_in(self, header: BatchHeader) -> list[Body]:
+        """Return what waits of a batch.
 
         One whose records come at times of their own is kept uncompressed.
         """
@@ -143,23 +146,39 @@ class WaitingRead:
             # The count was read without its CRC.
             count = max(min(header.record_count, header.size // RECORD_BYTES_MIN), 1)
             self._budget.take(count // _RECORDS_PER_BATCH)
-        return self._state.has_waiting(int(header.base_offset), int(count))
+        return self._state.waiting(int(header.base_offset), int(count))
 
     def _try_add(
-        self, file: LogFile, begin: i64, end: i64, size_max: i64, at_least_one: bool
+        self,
+        file: LogFile,
+        walk: BatchWalk,
+        header: BatchHeader,
+        bodies: list[Body],
+        size_max: i64,
+        at_least_one: bool,
     ) -> bool:
-        """Add a batch to what is sent; False if it has no room."""
-        if self._run_file is not None and self._is_joined:
-            begin = self._run_end
-        must_go = at_least_one and self._size == 0
-        if self._size + end - begin > size_max and not must_go:
+        """Add a batch to what is sent, or what waits of it; False if it has no room."""
+        room: i64 = size_max - self._size
+        if at_least_one and self._size == 0:
+            room = max(room, header.size)
+        part = _part_of(walk, header, bodies)
+        if part:
+            if len(part) > room:
+                return False
+            self._end_run()
+            self._chunks.append(part)
+            self._size += len(part)
+            return True
+        begin = self._run_end if self._is_joined else walk.batch_position
+        size = walk.position - begin
+        if size > room:
             return False
-        if self._run_file is None or not self._is_joined:
+        if not self._is_joined:
             self._end_run()
             self._run_file = file
             self._run_begin = begin
-        self._run_end = end
-        self._size += end - begin
+        self._run_end = walk.position
+        self._size += size
         self._is_joined = True
         return True
 
@@ -192,3 +211,18 @@ class WaitingRead:
         if self._size + len(gap) <= size_max or (at_least_one and self._size == 0):
             self._chunks.append(gap)
             self._size += len(gap)
+
+
+def _part_of(walk: BatchWalk, header: BatchHeader, bodies: list[Body]) -> bytes:
+    """Return the batch that the walk went over last with what waits of it; b"" if all of it does.
+
+    A damaged one goes as it is: clients tell that by its CRC.
+    """
+    if bodies[0].place == WHOLE:
+        return b""
+    if sum([body.record_count for body in bodies]) == header.record_count:
+        return b""
+    try:
+        return batch_with(walk.batch_bytes(header), bodies)
+    except CorruptData:
+        return b""

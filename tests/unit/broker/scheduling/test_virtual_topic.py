@@ -139,7 +139,7 @@ def test_a_record_that_is_cancelled_or_replaced_is_not_shown():
     assert user.values() == [b"stays", b"anew"]
 
 
-def test_a_batch_of_several_times_is_shown_while_one_of_them_waits():
+def test_of_a_batch_of_several_times_what_waits_is_shown():
     user = Scheduler(**BY_HEADER)
     user.send((b"a", after(LATER_MS)), (b"b", after(HOUR_MS)), (b"c", after(2 * HOUR_MS)))
 
@@ -148,7 +148,23 @@ def test_a_batch_of_several_times_is_shown_while_one_of_them_waits():
         user.pass_time(ms)
         shown.append(user.values())
 
-    assert shown == [[b"a", b"b", b"c"]] * 3 + [[]]
+    assert shown == [[b"a", b"b", b"c"], [b"b", b"c"], [b"c"], []]
+
+
+def test_records_that_wait_keep_their_offsets_in_a_batch_of_which_others_are_gone():
+    user = Scheduler(**BY_HEADER)
+    user.send(
+        (b"a", after(HOUR_MS, "one")),
+        (b"b", after(HOUR_MS)),
+        (b"c", after(HOUR_MS, "two")),
+        (b"d", after(HOUR_MS)),
+    )
+    before = user.read()
+    user.send((b"", cancel("two")))
+
+    assert before == [(2, b"a"), (3, b"b"), (4, b"c"), (5, b"d")]
+    assert user.read() == [(2, b"a"), (3, b"b"), (5, b"d")]
+    assert user.read(4) == user.read()
 
 
 @pytest.mark.parametrize("is_clean", [False, True])

@@ -31,8 +31,7 @@ class Oracle:
         self.hand = hand
         self.chance = random.Random(seed)
         self.user = User(hand)
-        # Batches as lists of their records; a batch is shown while one of its records waits.
-        self.batches: list[list[tuple[bytes, int, str]]] = []
+        self.records: list[tuple[bytes, int, str]] = []
         self.number = 0
 
     def send(self, records: list[tuple[bytes, Headers]]) -> None:
@@ -44,7 +43,6 @@ class Oracle:
 
     def park(self) -> None:
         records: list[tuple[bytes, Headers]] = []
-        batch: list[tuple[bytes, int, str]] = []
         for _ in range(self.chance.choice((1, 1, 1, 2, 5))):
             self.number += 1
             value = b"%d" % self.number * self.chance.choice((1, 1, 30, 300))
@@ -54,22 +52,16 @@ class Oracle:
             if name:
                 headers.append(("x-sched-id", name.encode()))
             records.append((value, headers))
-            batch.append((value, self.hand.now_wall_ms + after_ms, name))
+            self.records.append((value, self.hand.now_wall_ms + after_ms, name))
         self.send(records)
-        self.batches.append(batch)
 
     def cancel(self) -> None:
-        names = [name for batch in self.batches for _, _, name in batch if name]
+        names = [name for _, _, name in self.records if name]
         if not names:
             return
         name = self.chance.choice(names)
         self.send([(b"", [("x-sched-id", name.encode()), ("x-sched-cancel", b"1")])])
-        now_ms = self.hand.now_wall_ms
-        for batch in self.batches:
-            # What is gone is left out; its batch still shows it while another record waits.
-            for at, (value, due_ms, its_name) in enumerate(batch):
-                if its_name == name and due_ms > now_ms:
-                    batch[at] = (value, 0, "")
+        self.records = [each for each in self.records if each[2] != name]
 
     def pass_time(self) -> None:
         self.hand.turn(after_ms=self.chance.choice((100, 1_000, 1_000)))
@@ -77,12 +69,7 @@ class Oracle:
 
     def shown(self) -> list[bytes]:
         now_ms = self.hand.now_wall_ms
-        return [
-            value
-            for batch in self.batches
-            if any(due_ms > now_ms for _, due_ms, _ in batch)
-            for value, _, _ in batch
-        ]
+        return [value for value, due_ms, _ in self.records if due_ms > now_ms]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
