@@ -19,7 +19,9 @@ from tests.support.cluster.writer import take
 from tarry.client import Admin, Consumer, NewTopic, Producer
 
 TOPIC = "later"
+SHOWN = f"__scheduled.{TOPIC}"
 DELAY_MS = 6_000
+HOUR_MS = 3_600_000
 SETTINGS = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
@@ -65,3 +67,35 @@ def test_what_waits_outlives_its_leader_and_comes_once_and_in_time(cluster: Brok
     assert first_ms >= due_ms
     assert sorted(found) == sorted(values)
     assert more == []
+
+
+def test_a_consumer_of_what_waits_goes_on_at_the_next_leader(cluster: BrokerCluster) -> None:
+    cluster.wait_until_serving(1, EVERY_BROKER)
+    configs = {"delay.enable": "true", "delay.source": "timestamp"}
+    with Admin(bootstrap_servers=cluster.addresses) as admin:
+        outcomes = admin.create_topics([NewTopic(TOPIC, 1, configs=configs)])
+        assert [each.error for each in outcomes] == [None]
+    wait_until_in_sync(cluster, TOPIC)
+
+    def park(*values: bytes) -> None:
+        due_ms = int(time.time() * 1_000) + HOUR_MS
+        with Producer(bootstrap_servers=cluster.addresses, acks="all") as producer:
+            receipts = [producer.send(TOPIC, value, timestamp=due_ms) for value in values]
+            producer.flush()
+            assert [each.error for each in receipts] == [None] * len(values)
+
+    park(b"a", b"b")
+    with Consumer(bootstrap_servers=cluster.addresses, auto_offset_reset="earliest") as consumer:
+        consumer.assign([(SHOWN, 0)])
+        found = take(consumer, 2)
+        leader_id = leader_of(cluster, 1, TOPIC)
+        cluster.brokers[leader_id].kill()
+        other = next(each for each in EVERY_BROKER if each != leader_id)
+        wait_until(lambda: is_led_by_another(cluster, other, TOPIC, leader_id), "another leader")
+        park(b"c")
+        found += take(consumer, 1)
+        consumer.seek_to_beginning()
+        again = take(consumer, 3)
+
+    assert [value for _, value in found] == [b"a", b"b", b"c"]
+    assert again == found

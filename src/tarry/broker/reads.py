@@ -12,6 +12,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from tarry.base import errors
+from tarry.base.doors import Chunk, FileRegion
 from tarry.base.errors import CorruptData, StorageError
 from tarry.base.limits import FETCHED_LOGS_MAX
 from tarry.broker.metadata.leader_hints import LeaderHints
@@ -161,6 +162,16 @@ class FetchStatus:
             return REFUSED
         return min(size, limit)
 
+    def read(self, end: LogPosition, size_max: i64, *, at_least_one: bool) -> ChunkList | None:
+        """Return whole batches from the fetch offset on, up to the reader's end."""
+        partition = self.partition
+        assert partition is not None
+        start = self.start
+        if start is not None and start.segment_base_offset != end.segment_base_offset:
+            start = None
+        region = partition.log.read(self.asked.fetch_offset, end, size_max, at_least_one, start)
+        return None if region is None else ChunkList([region], region.size)
+
     @property
     def has_refused(self) -> bool:
         """Return whether the last look refused the log."""
@@ -202,6 +213,27 @@ class FetchStatus:
             # Also at the end, where nothing is missing yet: nothing will ever come there.
             return errors.KAFKA_STORAGE_ERROR
         return errors.NONE
+
+
+class ScheduledFetchStatus(FetchStatus):
+    """Status of a companion log that a consumer fetches as a partition of a virtual topic: it gets
+    the batches that wait."""
+
+    def read(self, end: LogPosition, size_max: i64, *, at_least_one: bool) -> ChunkList | None:
+        partition = self.partition
+        assert partition is not None
+        parking = partition.leadership.parking
+        assert parking is not None
+        offset = self.asked.fetch_offset
+        return parking.read_waiting(offset, end, int(size_max), at_least_one=at_least_one)
+
+    def _error(self, reader: LogReader) -> int:
+        error_code = super()._error(reader)
+        partition = self.partition
+        if error_code != errors.NONE or partition is None:
+            return error_code
+        parking = partition.leadership.parking
+        return errors.NOT_LEADER_OR_FOLLOWER if parking is None else parking.reading_code()
 
 
 class FetchTopic:
@@ -346,23 +378,18 @@ def read_status(
     size_max: i64 = max(min(left, status.asked.partition_max_bytes), 0)
     if offset >= end.offset or (size_max == 0 and not at_least_one):
         return 0
-    start = status.start
-    if start is not None and start.segment_base_offset != end.segment_base_offset:
-        start = None
     try:
-        region = partition.log.read(offset, end, size_max, at_least_one, start)
-        if region is None:
+        found = status.read(end, size_max, at_least_one=at_least_one)
+        if found is None:
             return 0
-        if limits.api_version < FETCH_VERSION_OF_ZSTD and _holds_zstd(
-            region.file.read(region.position, region.size)
-        ):
+        if limits.api_version < FETCH_VERSION_OF_ZSTD and _holds_zstd(found.chunks):
             refuse(answer, errors.UNSUPPORTED_COMPRESSION_TYPE, partition, limits)
             return 0
     except (StorageError, CorruptData):
         refuse(answer, errors.KAFKA_STORAGE_ERROR, partition, limits)
         return 0
-    answer.records = ChunkList([region], region.size)
-    return region.size
+    answer.records = found
+    return found.size
 
 
 def put_ends(answer: PartitionData, partition: ReplicatedLog, reader: LogReader) -> None:
@@ -403,11 +430,16 @@ def refuse(
         )
 
 
-def _holds_zstd(data: bytes) -> bool:
-    position: i64 = 0
-    while position + 61 <= len(data):
-        header: BatchHeader = decode_batch_header(data, position)
-        if header.codec == ZSTD:
-            return True
-        position += header.size
+def _holds_zstd(chunks: list[Chunk]) -> bool:
+    for chunk in chunks:
+        if not isinstance(chunk, FileRegion):
+            # Made here, and not compressed.
+            continue
+        data = chunk.file.read(chunk.position, chunk.size)
+        position: i64 = 0
+        while position + 61 <= len(data):
+            header: BatchHeader = decode_batch_header(data, position)
+            if header.codec == ZSTD:
+                return True
+            position += header.size
     return False

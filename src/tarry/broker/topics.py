@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from tarry.base import errors
+from tarry.cluster.state.scheduled_topics import other_id, scheduled_name, topic_shown_by
 from tarry.partition.replicated_log import ReplicatedLog
-from tarry.partition.topic import HostedTopic
+from tarry.partition.topic import HostedTopic, ReadableTopic, ScheduledTopic
 
 
-def missing_code(hosted: HostedTopic | None, index: int) -> int:
+def missing_code(hosted: ReadableTopic | None, index: int) -> int:
     """Return the error for a partition that is not here, of a topic by name."""
     if hosted is None:
         return errors.UNKNOWN_TOPIC_OR_PARTITION
     return hosted.missing_code(index)
+
+
+def _scheduled(hosted: HostedTopic | None) -> ScheduledTopic | None:
+    """Return the virtual topic of a topic; None if no record of it has ever waited."""
+    if hosted is None or not hosted.has_companions:
+        return None
+    return ScheduledTopic(scheduled_name(hosted.name), other_id(hosted.topic_id), hosted)
 
 
 class Topics:
@@ -37,6 +45,20 @@ class Topics:
     def with_id(self, topic_id: bytes) -> HostedTopic | None:
         """Return the topic with this id, or None."""
         return self._by_id.get(topic_id)
+
+    def readable(self, name: str) -> ReadableTopic | None:
+        """Return the topic with this name as consumers read it, a virtual one too, or None."""
+        hosted = self._by_name.get(name)
+        if hosted is not None:
+            return hosted
+        return _scheduled(self._by_name.get(topic_shown_by(name)))
+
+    def readable_with_id(self, topic_id: bytes) -> ReadableTopic | None:
+        """Return the topic with this id as consumers read it, a virtual one too, or None."""
+        hosted = self._by_id.get(topic_id)
+        if hosted is not None:
+            return hosted
+        return _scheduled(self._by_id.get(other_id(topic_id)))
 
     def partition(self, name: str, index: int) -> ReplicatedLog | None:
         """Return the partition with this index of the topic with this name, if it is led here."""

@@ -13,8 +13,10 @@ from mypy_extensions import mypyc_attr
 
 from tarry.base import errors
 from tarry.base.partition_row import NOWHERE, PartitionRow
+from tarry.log.segments import LogPosition
 from tarry.partition.followers import Follower, Followers
 from tarry.records.batch import BatchCheck, BatchHeader
+from tarry.wire.writer import ChunkList
 
 if TYPE_CHECKING:
     from tarry.partition.replicated_log import ReplicatedLog
@@ -92,6 +94,20 @@ class ParkingDoor:
 
         Records from that offset on must stay in the partition: a start finds among them which
         parked batches were released already.
+        """
+        raise NotImplementedError
+
+    def reading_code(self) -> int:
+        """Return why it cannot be told now what waits, or NONE."""
+        raise NotImplementedError
+
+    def read_waiting(
+        self, offset: int, end: LogPosition, size_max: int, *, at_least_one: bool
+    ) -> ChunkList | None:
+        """Return the batches of the companion log that wait, from the one that contains `offset`
+        on, up to `end`; None if there is no room for them now.
+
+        Where nothing waits a batch stands that leads a consumer on.
         """
         raise NotImplementedError
 

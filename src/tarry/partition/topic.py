@@ -1,4 +1,7 @@
-"""A topic as far as this broker hosts it: some of its partitions, by index."""
+"""A topic as far as this broker hosts it: some of its partitions, by index.
+
+Consumers read it, and, as a virtual topic, what its companion logs have.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,32 @@ def has_companion(partition: ReplicatedLog) -> bool:
     return len(partition.leadership.logs) > COMPANION
 
 
-class HostedTopic:
+class ReadableTopic:
+    """Topic as its consumers know it: name, id and, by index, the logs that they read."""
+
+    def __init__(self, name: str, topic_id: bytes) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        # The broker's own: clients read it and do not write to it.
+        self.is_internal = False
+
+    def partition(self, index: int) -> ReplicatedLog | None:
+        """Return the log with this index if it is led here, or None."""
+        raise NotImplementedError
+
+    def missing_code(self, index: int) -> int:
+        """Return the error for a partition not led here: another broker has it, or none."""
+        raise NotImplementedError
+
+
+class HostedTopic(ReadableTopic):
     """Name, id and, by index, the partitions: led here, followed here, and elsewhere.
 
     A partition stands here for the log of its records; its leadership knows the others.
     """
 
     def __init__(self, name: str, topic_id: bytes) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        # A coordinator's own: clients read it and do not write to it.
-        self.is_internal = False
+        super().__init__(name, topic_id)
         # Its partitions have companion logs, in which records wait until they are due.
         # open: hosting knows the topic's settings
         self.has_companions = False
@@ -38,7 +56,6 @@ class HostedTopic:
         self.refused: dict[int, None] = {}
 
     def partition(self, index: int) -> ReplicatedLog | None:
-        """Return the partition with this index if it is led here, or None."""
         return self.partitions.get(index)
 
     def replica(self, index: int) -> ReplicatedLog | None:
@@ -88,7 +105,6 @@ class HostedTopic:
         self.refused[index] = None
 
     def missing_code(self, index: int) -> int:
-        """Return the error for a partition not led here: another broker has it, or none."""
         if index in self.refused:
             return errors.KAFKA_STORAGE_ERROR
         if index in self.followed or index in self.elsewhere:
@@ -115,3 +131,24 @@ class HostedTopic:
             return True
         parking = partition.leadership.parking
         return parking is not None and parking.reads_headers()
+
+
+class ScheduledTopic(ReadableTopic):
+    """Virtual topic of the records of a hosted topic that wait: its logs are the companion logs."""
+
+    def __init__(self, name: str, topic_id: bytes, topic: HostedTopic) -> None:
+        super().__init__(name, topic_id)
+        self.is_internal = True
+        self._topic = topic
+
+    def partition(self, index: int) -> ReplicatedLog | None:
+        partition = self._topic.partition(index)
+        if partition is None or not has_companion(partition):
+            return None
+        return partition.leadership.logs[COMPANION]
+
+    def missing_code(self, index: int) -> int:
+        if self._topic.partition(index) is not None:
+            # The disk has refused the companion log, or it is still to be made.
+            return errors.KAFKA_STORAGE_ERROR
+        return self._topic.missing_code(index)

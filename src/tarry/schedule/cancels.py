@@ -25,8 +25,8 @@ class ScheduleIds:
     def __init__(self) -> None:
         self._offsets: dict[bytes, int] = {}
         self._open: list[OpenCancel] = []
-        # The same by s-offset, and the s-offsets by id.
-        self._open_notes: dict[int, int] = {}
+        # The same by s-offset of the body, and these s-offsets by id.
+        self._open_cancels: dict[int, OpenCancel] = {}
         self._open_offsets: dict[bytes, int] = {}
 
     def __len__(self) -> int:
@@ -53,18 +53,24 @@ class ScheduleIds:
 
     def note_that_cancels(self, s_offset: int) -> int | None:
         """Return the offset of the note that has cancelled a body, while it may still be lost."""
-        return self._open_notes.get(s_offset)
+        cancel = self._open_cancels.get(s_offset)
+        return None if cancel is None else cancel.note_offset
 
     def cancelled_offset_of(self, schedule_id: bytes) -> int | None:
         """Return the s-offset of the body that was the last one to have this id, while the note
         that has cancelled it may still be lost."""
         return self._open_offsets.get(schedule_id)
 
+    def cancelling(self, s_offset: int) -> Body | None:
+        """Return the body at this offset if the note that cancels it may still be lost."""
+        cancel = self._open_cancels.get(s_offset)
+        return None if cancel is None else cancel.body
+
     def begin_cancel(self, note_offset: int, body: Body, was_parked: bool) -> None:
         """Note that a body was taken out by the note at this offset."""
         self.drop(body)
         self._open.append(OpenCancel(note_offset, body, was_parked))
-        self._open_notes[body.s_offset] = note_offset
+        self._open_cancels[body.s_offset] = self._open[-1]
         if body.schedule_id:
             self._open_offsets[body.schedule_id] = body.s_offset
 
@@ -87,7 +93,7 @@ class ScheduleIds:
 
     def _close(self, cancel: OpenCancel) -> None:
         body = cancel.body
-        self._open_notes.pop(body.s_offset, None)
+        self._open_cancels.pop(body.s_offset, None)
         if self._open_offsets.get(body.schedule_id) == body.s_offset:
             del self._open_offsets[body.schedule_id]
 

@@ -10,6 +10,7 @@ read, because it is damaged or newer, is an `UnreadableNote` with a sentence.  H
     101 cancelled    s-offset of the body
     102 cron         kept for recurring records
     103 checkpoint   c, epoch of c - 1, watermarks W, exceptions E
+    104 gap          nothing; for consumers, in no log (`records/gap`)
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ SCHEDULED: Final = 100
 CANCELLED: Final = 101
 CRON: Final = 102
 CHECKPOINT: Final = 103
+GAP: Final = 104
 # Of a note that could not be read.
 UNREADABLE: Final = -1
 
@@ -66,17 +68,25 @@ class ScheduleNote:
 
     def encode(self, now_wall_ms: i64) -> bytes:
         """Encode the note as a batch; offset and leader epoch are the log's to set."""
+        builder = BatchBuilder()
+        builder.append(now_wall_ms, self.key(), self.value())
+        return builder.build(attributes=CONTROL_BIT)
+
+    def key(self) -> bytes:
+        """Return the key of its record."""
         key = BytesWriter()
         write_i16_be(key, _KEY_VERSION)
         write_i16_be(key, i16(self.type))
+        return key.getvalue()
+
+    def value(self) -> bytes:
+        """Return the value of its record."""
         value = BytesWriter()
         write_i16_be(value, i16(self.version))
         self.write(value)
         # No tagged fields yet.
         value.append(0)
-        builder = BatchBuilder()
-        builder.append(now_wall_ms, key.getvalue(), value.getvalue())
-        return builder.build(attributes=CONTROL_BIT)
+        return value.getvalue()
 
     def write(self, value: BytesWriter) -> None:
         """Write the fields of this type."""
@@ -187,6 +197,16 @@ class CheckpointNote(ScheduleNote):
             if s_offset < watermark.before_offset:
                 return watermark
         return None
+
+
+class GapNote(ScheduleNote):
+    """Note that consumers get in place of batches that wait no more."""
+
+    def __init__(self) -> None:
+        super().__init__(GAP)
+
+    def write(self, value: BytesWriter) -> None:
+        pass
 
 
 class UnreadableNote(ScheduleNote):

@@ -16,6 +16,7 @@ from tarry.records.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, checked_he
 from tarry.records.builder import BatchBuilder, write_bytes
 from tarry.records.rebuild import RebuiltBatch
 from tarry.records.walk import RecordFields, read_record
+from tarry.schedule.pending import Body
 from tarry.wire.reader import MalformedData
 from tarry.wire.varint import write_varint
 
@@ -31,6 +32,34 @@ def opened_batch(header: BatchHeader, content: bytes) -> bytes:
     rebuilt.attributes &= ~CODEC_MASK
     rebuilt.record_count = header.record_count
     rebuilt.content = content
+    return rebuilt.encode()
+
+
+def batch_with(data: bytes, bodies: list[Body]) -> bytes:
+    """Return an uncompressed batch with the records of some of its places alone, in their order.
+
+    The others leave gaps, as compaction does.  Raises `CorruptData` if the batch is damaged.
+    """
+    header = checked_header(data, 0)
+    rebuilt = RebuiltBatch(header)
+    kept: list[bytes] = []
+    fields = RecordFields()
+    position: i64 = HEADER_SIZE
+    index: i64 = 0
+    try:
+        for body in bodies:
+            while index < body.place:
+                position = read_record(data, position, len(data), fields)
+                index += 1
+            begin = position
+            while index < body.place + body.record_count:
+                position = read_record(data, position, len(data), fields)
+                index += 1
+            kept.append(data[begin:position])
+            rebuilt.record_count += body.record_count
+    except (MalformedData, ValueError) as error:
+        raise CorruptData(f"the batch at offset {header.base_offset}: {error}") from None
+    rebuilt.content = b"".join(kept)
     return rebuilt.encode()
 
 

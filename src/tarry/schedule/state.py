@@ -17,7 +17,7 @@ from bisect import bisect_left
 from tarry.base.limits import CHECKPOINT_EXCEPTIONS_MAX
 from tarry.schedule.cancels import ScheduleIds
 from tarry.schedule.notes import CheckpointNote
-from tarry.schedule.pending import Body, PendingBodies
+from tarry.schedule.pending import WHOLE, Body, PendingBodies
 from tarry.schedule.released import ReleasedBodies
 from tarry.schedule.watermarks import ScheduleWatermarks
 
@@ -117,6 +117,35 @@ class ScheduleState:
         if count:
             del parked[:count]
         self.ids.commit(s_high_watermark)
+
+    # -- what is shown
+
+    def waiting_in(self, first: int, count: int) -> list[Body]:
+        """Return the bodies that wait at so many s-offsets from `first` on, those of a batch.
+
+        One that is being released waits no more; one that is being cancelled waits until its note
+        counts.
+        """
+        found: list[Body] = []
+        parked = self._parked
+        at = self._parked_index(first)
+        s_offset = first
+        while s_offset < first + count:
+            body = self.pending.get(s_offset)
+            if body is None:
+                body = self.ids.cancelling(s_offset)
+            while body is None and at < len(parked) and parked[at].s_offset <= s_offset:
+                if parked[at].s_offset == s_offset:
+                    body = parked[at]
+                at += 1
+            if body is None:
+                s_offset += 1
+                continue
+            found.append(body)
+            if body.place == WHOLE:
+                break
+            s_offset += body.record_count
+        return found
 
     # -- cancels
 

@@ -229,3 +229,43 @@ def test_another_body_may_come_at_the_offset_of_one_that_was_forgotten() -> None
         (2, 3),
         (4, 1),
     ]
+
+
+def test_a_body_waits_for_readers_until_the_note_of_its_cancel_counts() -> None:
+    state = a_state()
+    state.park(body(2, 20), 0)
+    seen = [bool(state.waiting_in(2, 1))]
+    state.commit_parked(3)
+    state.cancel(2, 5)
+    seen.append(bool(state.waiting_in(2, 1)))
+    state.rollback_parked(5)
+    seen.append(bool(state.waiting_in(2, 1)))
+    state.cancel(2, 5)
+
+    state.commit_parked(6)
+
+    assert seen == [True, True, True]
+    assert not state.waiting_in(2, 1)
+
+
+def test_a_range_of_offsets_waits_if_one_of_them_does() -> None:
+    state = a_state()
+    state.park(body(4, 20), 0)
+    state.park(body(9, 20), 0)
+
+    for high_watermark in (0, 10):
+        state.commit_parked(high_watermark)
+        found = [bool(state.waiting_in(first, 3)) for first in range(11)]
+        assert found == [2 <= first <= 4 or 7 <= first <= 9 for first in range(11)]
+
+
+def test_a_body_that_is_being_released_waits_no_more() -> None:
+    state = a_state()
+    state.park(body(2, 20), 0)
+    state.commit_parked(3)
+
+    taken = state.take_due(20)
+    assert taken is not None
+    state.add_release(taken, 0)
+
+    assert not state.waiting_in(2, 1)

@@ -92,6 +92,9 @@ def _partition(topics: Topics, name: str, index: int) -> tuple[ReplicatedLog | N
     """Return the partition whose records may be deleted, or why there is none."""
     hosted = topics.get(name)
     partition = hosted.partition(index) if hosted is not None else None
+    if hosted is None and topics.readable(name) is not None:
+        # A virtual topic only shows what waits.  The answer has no place for a sentence.
+        return None, errors.INVALID_TOPIC_EXCEPTION
     if partition is None:
         return None, missing_code(hosted, index)
     if is_internal(name):

@@ -37,6 +37,7 @@ from tarry.cluster.configs.config_entries import (
     topic_entries,
 )
 from tarry.cluster.state.records import EVERY_BROKER
+from tarry.cluster.state.scheduled_topics import ScheduledTopicState, readable_topic
 from tarry.cluster.state.state import ClusterState
 from tarry.cluster.state.topic_names import name_fault
 from tarry.protocol.message import Message
@@ -138,10 +139,12 @@ def _topic(state: ClusterState, settings: Settings, name: str) -> list[Described
     fault = name_fault(name)
     if fault:
         raise ConfigRefusal(errors.INVALID_TOPIC_EXCEPTION, fault)
-    topic = state.topic(name)
+    topic = readable_topic(state, name)
     if topic is None:
         raise ConfigRefusal(errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
-    return topic_entries(topic.configs, settings)
+    # A virtual topic has the settings of the one whose records it shows.
+    is_virtual = isinstance(topic, ScheduledTopicState)
+    return topic_entries(topic.configs, settings, is_read_only=is_virtual)
 
 
 def _asked(

@@ -14,6 +14,7 @@ from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
 from tarry.broker.metadata.cluster_view import TOPIC_OPERATIONS, ClusterView
 from tarry.broker.once import ELEMENTS_PER_UNIT, once
 from tarry.broker.request import RequestContext
+from tarry.cluster.state.scheduled_topics import readable_topic
 from tarry.cluster.state.state import TopicState
 from tarry.cluster.state.topic_names import is_internal, name_fault
 from tarry.protocol.message import Message
@@ -71,7 +72,7 @@ def _page(
     answer.open(DescribeTopicPartitionsResponse(next_cursor=next_cursor))
     yield len(pages) // ELEMENTS_PER_UNIT
     for name, indexes in pages:
-        topic = view.state.topic(name)
+        topic = readable_topic(view.state, name)
         if topic is None:
             answer.add(_refused(name, _error_of(name)))
             yield 1
@@ -80,7 +81,7 @@ def _page(
         for index in indexes:
             # One that is deleted and made again meanwhile may have fewer.
             if index < len(topic.partitions):
-                answer.add(_partition(view, topic.name, index, topic.partitions[index]))
+                answer.add(_partition(view, topic.hosted_name, index, topic.partitions[index]))
             yield 1
         answer.close()
 
@@ -93,7 +94,7 @@ def _pages(
     for name in names:
         if left == 0:
             return pages, Cursor(topic_name=name, partition_index=0)
-        topic = view.state.topic(name)
+        topic = readable_topic(view.state, name)
         count = 0 if topic is None else len(topic.partitions)
         start = 0
         if cursor is not None and cursor.topic_name == name and topic is not None:
@@ -122,7 +123,7 @@ def _described(topic: TopicState) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
-        is_internal=is_internal(topic.name),
+        is_internal=topic.is_internal,
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 

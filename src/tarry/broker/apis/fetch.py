@@ -20,12 +20,13 @@ from tarry.broker.reads import (
     FetchLimits,
     FetchStatus,
     FetchTopic,
+    ScheduledFetchStatus,
     reader_of,
 )
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
 from tarry.partition.replicated_log import WatchKey
-from tarry.partition.topic import HostedTopic
+from tarry.partition.topic import ReadableTopic, ScheduledTopic
 from tarry.protocol.message import Message
 from tarry.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
 
@@ -109,13 +110,14 @@ class AskedPartitions:
     def resolve(self, index: int, partitions: list[FetchPartition]) -> None:
         """Look up some of the partitions of a topic, by its place in the request."""
         topic = self.topics[index]
-        hosted: HostedTopic | None
+        hosted: ReadableTopic | None
         if self._is_by_id:
-            hosted = self._known.with_id(topic.topic_id)
+            hosted = self._known.readable_with_id(topic.topic_id)
             unknown = errors.UNKNOWN_TOPIC_ID
         else:
-            hosted = self._known.get(topic.topic)
+            hosted = self._known.readable(topic.topic)
             unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
+        is_virtual = isinstance(hosted, ScheduledTopic)
         seen = self._seen
         for asked in partitions:
             if hosted is None:
@@ -130,4 +132,7 @@ class AskedPartitions:
             if not self._is_consumer:
                 partition = None
                 gone_code = errors.NOT_LEADER_OR_FOLLOWER
-            topic.statuses.append(FetchStatus(partition, asked, gone_code))
+            if is_virtual:
+                topic.statuses.append(ScheduledFetchStatus(partition, asked, gone_code))
+            else:
+                topic.statuses.append(FetchStatus(partition, asked, gone_code))

@@ -20,8 +20,8 @@ from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics, missing_code
 from tarry.partition.reader import LogReader
 from tarry.partition.replicated_log import RECORDS, ReplicatedLog, key_of
-from tarry.partition.topic import HostedTopic
-from tarry.protocol.message import Message
+from tarry.partition.topic import ReadableTopic
+from tarry.protocol.message import ZERO_UUID, Message
 from tarry.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -77,7 +77,7 @@ def _steps(answer: LongAnswer, topics: Topics, request: ListOffsetsRequest) -> I
             found.offset = -1
             found.leader_epoch = -1
             is_search = _answer(
-                topics.get(name), each, found, reader, answer.api_version, is_replica=is_replica
+                topics, name, each, found, reader, answer.api_version, is_replica=is_replica
             )
             if answer.api_version < VERSION_OF_LEADER_EPOCHS:
                 found.leader_epoch = -1
@@ -97,7 +97,8 @@ def _asked(topics: list[ListOffsetsTopic]) -> Generator[int, None, Asked]:
 
 
 def _answer(
-    hosted: HostedTopic | None,
+    topics: Topics,
+    name: str,
     asked: ListOffsetsPartition | None,
     answer: ListOffsetsPartitionResponse,
     reader: LogReader,
@@ -110,15 +111,18 @@ def _answer(
     Return whether that took a search by time.
     """
     index, which = answer.partition_index, RECORDS
-    partition: ReplicatedLog | None = None
-    if hosted is not None:
-        if is_replica:
-            _topic_id, index, which = key_of(hosted.topic_id, index)
-        partition = hosted.partition(index) and hosted.log(index, which)
+    topic: ReadableTopic | None
+    if is_replica:
+        topic = hosted = topics.get(name)
+        _topic_id, index, which = key_of(ZERO_UUID, index)
+        partition = None if hosted is None else hosted.partition(index) and hosted.log(index, which)
+    else:
+        topic = topics.readable(name)
+        partition = None if topic is None else topic.partition(index)
     if asked is None:
         answer.error_code = errors.INVALID_REQUEST
     elif partition is None:
-        answer.error_code = missing_code(hosted, index)
+        answer.error_code = missing_code(topic, index)
     else:
         return _look_up(partition, asked, answer, reader, api_version)
     return False

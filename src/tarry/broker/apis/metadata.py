@@ -17,6 +17,7 @@ from tarry.broker.metadata.cluster_view import CLUSTER_OPERATIONS, TOPIC_OPERATI
 from tarry.broker.once import ELEMENTS_PER_UNIT
 from tarry.broker.request import RequestContext
 from tarry.cluster.decisions.topic_decisions import TopicResult, TopicWanted
+from tarry.cluster.state.scheduled_topics import readable_topic, topic_shown_by
 from tarry.cluster.state.state import ClusterState, TopicState
 from tarry.cluster.state.topic_names import is_internal, name_fault
 from tarry.protocol.message import ZERO_UUID, Message
@@ -129,7 +130,7 @@ def _missing(state: ClusterState, asked: Asked, topics_max: int) -> Generator[in
             continue
         if state.topic(name) is None:
             yield 1
-            if not name_fault(name) and not is_internal(name):
+            if not name_fault(name) and not is_internal(name) and not topic_shown_by(name):
                 names.append(name)
     return names
 
@@ -170,7 +171,7 @@ def _answer(
         if (wanted, topic_id) in found:
             continue
         found[wanted, topic_id] = None
-        topic = view.state.topic_by_id(topic_id) if wanted is None else view.state.topic(wanted)
+        topic = readable_topic(view.state, wanted or "", topic_id)
         if topic is not None:
             yield from _described(answer, view, request, topic)
             continue
@@ -200,14 +201,14 @@ def _described(
     answer: LongAnswer, view: ClusterView, request: MetadataRequest, topic: TopicState
 ) -> Iterator[int]:
     described = MetadataResponseTopic(
-        name=topic.name, topic_id=topic.topic_id, is_internal=is_internal(topic.name)
+        name=topic.name, topic_id=topic.topic_id, is_internal=topic.is_internal
     )
     if request.include_topic_authorized_operations:
         described.topic_authorized_operations = TOPIC_OPERATIONS
     answer.open(described)
     yield 1
     for index, row in enumerate(list(topic.partitions)):
-        answer.add(_partition(view, topic.name, index, row))
+        answer.add(_partition(view, topic.hosted_name, index, row))
         yield 1
     answer.close()
 

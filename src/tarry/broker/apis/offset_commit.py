@@ -13,6 +13,7 @@ from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.delayed.long_answers import LONG_REQUEST_ELEMENTS
 from tarry.broker.request import RequestContext
+from tarry.cluster.state.scheduled_topics import readable_topic
 from tarry.cluster.state.state import ClusterState, TopicState
 from tarry.group.offsets.decisions import decide_commit
 from tarry.group.offsets.records import NO_TOPIC_ID
@@ -91,7 +92,8 @@ def handle(
 
 def known_topic(known: ClusterState, name: str, topic_id: bytes) -> TopicState | None:
     """Return the topic that a request names, or None."""
-    return known.topic(name) if topic_id == ZERO_UUID else known.topic_by_id(topic_id)
+    found = known.topic(name) if topic_id == ZERO_UUID else known.topic_by_id(topic_id)
+    return found if found is not None else readable_topic(known, name, topic_id)
 
 
 def code_of_unknown(api_version: int) -> int:

@@ -12,6 +12,7 @@ from tarry.broker.coordinator.tickets import NO_TICKET, Asked
 from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
 from tarry.broker.once import ELEMENTS_PER_UNIT, once_each
 from tarry.broker.request import RequestContext
+from tarry.cluster.state.scheduled_topics import readable_topic
 from tarry.group.offsets.decisions import decide_delete_offsets
 from tarry.group.offsets.requests import CommitPartition, DeleteAnswer
 from tarry.protocol.message import Message
@@ -55,7 +56,7 @@ class OffsetDeletion:
         )
         portion: list[TopicPartition] = []
         for name, rows in self._asked.items():
-            known = self._coordinator.cluster.topic(name)
+            known = readable_topic(self._coordinator.cluster, name)
             count = 0 if known is None else len(known.partitions)
             for index in rows:
                 if 0 <= index < count:

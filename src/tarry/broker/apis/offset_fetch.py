@@ -129,7 +129,7 @@ def _has_room_for_all(answer: LongAnswer, group: GroupState) -> bool:
 
 def _all(answer: LongAnswer, known: ClusterState, group: GroupState) -> Iterator[int]:
     for name, rows in all_offsets(group):
-        there = known.topic(name)
+        there = known_topic(known, name, ZERO_UUID)
         here = [each for each in _of_topic_that_is(there, rows) if each[1] is not None]
         yield 1 + len(rows) // ELEMENTS_PER_UNIT
         if there is None and answer.api_version >= VERSION_OF_TOPIC_IDS:

@@ -11,7 +11,7 @@ from tarry.broker.reads import refusal
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics, missing_code
 from tarry.partition.reader import CONSUMER
-from tarry.partition.topic import HostedTopic
+from tarry.partition.topic import ReadableTopic
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -44,12 +44,12 @@ def _steps(
     for name, partitions in asked.items():
         answer.open(OffsetForLeaderTopicResult(topic=name))
         for partition in partitions.values():
-            answer.add(_end_offset(topics.get(name), partition))
+            answer.add(_end_offset(topics.readable(name), partition))
             yield 1
         answer.close()
 
 
-def _end_offset(hosted: HostedTopic | None, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _end_offset(hosted: ReadableTopic | None, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     answer = EpochEndOffset(partition=asked.partition, leader_epoch=-1, end_offset=-1)
     partition = hosted.partition(asked.partition) if hosted is not None else None
     gone_code = missing_code(hosted, asked.partition)

@@ -22,9 +22,10 @@ from tarry.broker.delayed.recompressions import RecompressedProduce, Recompressi
 from tarry.broker.flushes import Flushes
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics, missing_code
+from tarry.cluster.state.scheduled_topics import only_shows
 from tarry.partition.leader import AppendResult, append_as_leader, may_open
 from tarry.partition.recompression import Recompression
-from tarry.partition.topic import HostedTopic
+from tarry.partition.topic import HostedTopic, ReadableTopic, ScheduledTopic
 from tarry.protocol.message import Message
 from tarry.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -128,12 +129,12 @@ class ProduceHandler:
                 name=asked_topic.name, topic_id=asked_topic.topic_id
             )
             response.responses.append(topic_answer)
-            hosted = self.hosted(context, asked_topic)
+            topic = self.topic(context, asked_topic)
             for index, asked in enumerate(asked_topic.partition_data):
                 answer = PartitionProduceResponse(index=asked.index)
                 topic_answer.partition_responses.append(answer)
                 ready = None if made is None else made.get((topic_index, index))
-                status = self.append_one(context, request, hosted, asked, answer, ready)
+                status = self.append_one(context, request, topic, asked, answer, ready)
                 statuses.append(status)
                 must_wait = must_wait or status.is_pending
                 is_any_refused = is_any_refused or answer.error_code != errors.NONE
@@ -172,6 +173,15 @@ class ProduceHandler:
             return self._topics.with_id(asked_topic.topic_id)
         return self._topics.get(asked_topic.name)
 
+    def topic(self, context: RequestContext, asked_topic: TopicProduceData) -> ReadableTopic | None:
+        """Return the topic that a produce names, a virtual one too, which it may not write."""
+        hosted = self.hosted(context, asked_topic)
+        if hosted is not None:
+            return hosted
+        if context.api_version >= VERSION_OF_TOPIC_IDS:
+            return self._topics.readable_with_id(asked_topic.topic_id)
+        return self._topics.readable(asked_topic.name)
+
     def _collect(self, produce: RecompressedProduce) -> None:
         """Name the batches that are to be made anew or opened."""
         context = produce.context
@@ -191,7 +201,7 @@ class ProduceHandler:
         self,
         context: RequestContext,
         request: ProduceRequest,
-        hosted: HostedTopic | None,
+        topic: ReadableTopic | None,
         asked: PartitionProduceData,
         answer: PartitionProduceResponse,
         ready: Recompression | None,
@@ -201,17 +211,17 @@ class ProduceHandler:
         if request.acks < -1 or request.acks > 1:
             answer.error_code = errors.INVALID_REQUIRED_ACKS
             return ProduceStatus(None, 0, answer)
-        partition = hosted.partition(asked.index) if hosted is not None else None
+        partition = topic.partition(asked.index) if topic is not None else None
         if partition is None:
-            answer.error_code = _missing_code(hosted, asked.index, context.api_version)
+            answer.error_code = _missing_code(topic, asked.index, context.api_version)
             return ProduceStatus(None, 0, answer)
         if partition.leadership.rests():
             answer.error_code = errors.NOT_LEADER_OR_FOLLOWER
             answer.error_message = "this broker has lost its lease and may be dead to the others"
             return ProduceStatus(None, 0, answer)
-        if hosted is not None and hosted.is_internal:
+        if topic is not None and topic.is_internal:
             answer.error_code = errors.INVALID_TOPIC_EXCEPTION
-            answer.error_message = f"{hosted.name} is written by the broker alone"
+            answer.error_message = _why_not_written(topic)
             return ProduceStatus(None, 0, answer)
         if partition.produce_number == self._number:
             answer.error_code = errors.INVALID_REQUEST
@@ -249,11 +259,18 @@ class ProduceHandler:
         return ProduceStatus(log, result.required_offset, answer)
 
 
-def _missing_code(hosted: HostedTopic | None, index: int, api_version: int) -> int:
+def _missing_code(topic: ReadableTopic | None, index: int, api_version: int) -> int:
     """Return the error for a partition that is not here; newer requests name topics by id."""
-    if hosted is None and api_version >= VERSION_OF_TOPIC_IDS:
+    if topic is None and api_version >= VERSION_OF_TOPIC_IDS:
         return errors.UNKNOWN_TOPIC_ID
-    return missing_code(hosted, index)
+    return missing_code(topic, index)
+
+
+def _why_not_written(topic: ReadableTopic) -> str:
+    """Return why nobody may write an internal topic."""
+    if isinstance(topic, ScheduledTopic):
+        return only_shows(topic.name)
+    return f"{topic.name} is written by the broker alone"
 
 
 class ProduceInSteps(RecompressedProduce):

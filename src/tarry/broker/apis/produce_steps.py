@@ -220,8 +220,8 @@ class LargeProduce(ProduceInShares):
         answer = PartitionProduceResponse(index=asked.index)
         place.topic_row.partition_responses.append(answer)
         # Between two shares a topic may have been deleted, or made again.
-        hosted = handler.hosted(context, place.asked_topic)
-        partition = None if hosted is None else hosted.partition(asked.index)
+        topic = handler.topic(context, place.asked_topic)
+        partition = None if topic is None else topic.partition(asked.index)
         if partition is not None and partition in self._named:
             answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
             answer.error_code = errors.INVALID_REQUEST
@@ -230,7 +230,7 @@ class LargeProduce(ProduceInShares):
         if partition is not None:
             self._named[partition] = None
         handler.begin()
-        return handler.append_one(context, self.request, hosted, asked, answer, place.ready)
+        return handler.append_one(context, self.request, topic, asked, answer, place.ready)
 
     # -- the answer
 

@@ -50,7 +50,8 @@ class GroupEventSource(GroupListener):
         committed, dropped = self._committed, self._dropped
         self._committed, self._dropped = {}, 0
         for (group_id, topic, index), offset in committed.items():
-            partition = topics.partition(topic, index)
+            readable = topics.readable(topic)
+            partition = None if readable is None else readable.partition(index)
             self._add(
                 LagEvent(
                     v=VERSION,

@@ -11,6 +11,8 @@ from tarry.base import errors
 from tarry.base.partition_row import PartitionRow
 from tarry.broker.metadata.cluster_view import ClusterView
 from tarry.broker.request import RequestContext
+from tarry.cluster.state.scheduled_topics import readable_topic
+from tarry.protocol.message import ZERO_UUID
 from tarry.protocol.messages import fetch, produce
 
 MOVED: Final = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
@@ -76,10 +78,10 @@ class LeaderHints:
         A broker that says that it does not lead is not named, whatever the row says.
         """
         state = self._view.state
-        topic = state.topics.get(name) if name else state.topic_by_id(topic_id)
+        topic = readable_topic(state, name, ZERO_UUID if name else topic_id)
         if topic is None or not 0 <= index < len(topic.partitions):
             return None
         row = topic.partitions[index]
         if code == errors.NOT_LEADER_OR_FOLLOWER and row.leader_id == self._view.own_id:
             return None
-        return row if self._view.leader(topic.name, index, row) >= 0 else None
+        return row if self._view.leader(topic.hosted_name, index, row) >= 0 else None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from mypy_extensions import i64
 
 from tarry.base.errors import CorruptData
+from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.log.batch_walk import Flaw
 from tarry.partition.reader import CONSUMER
@@ -14,6 +16,8 @@ from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.batch import checked_header
 from tarry.schedule.opened import OpenedBody
 from tarry.schedule.pending import Body
+
+logger = logging.getLogger("tarry.broker")
 
 # A region of one batch, whatever its size.
 _WHOLE_BATCH: Final = 0
@@ -31,6 +35,8 @@ class BodyReader:
         self.damaged_batches: dict[int, None] = {}
         self._companion = companion
         self._opened = opened
+        # Damaged batches of which the broker's log was told.
+        self._told = 0
 
     def read(self, body: Body) -> bytes:
         """Read a body that is released as it came; `StorageError`, `CorruptData`."""
@@ -56,6 +62,23 @@ class BodyReader:
             config.compression_codec,
             config.compression_level,
         )
+
+    def tell_damaged(self, error: CorruptData) -> None:
+        """Tell the broker's log of a batch that is due and damaged; of the first ones alone."""
+        self._told += 1
+        if self._told <= SCHEDULE_FLAWS_KEPT:
+            logger.error(
+                "the scheduled records of %s: a batch that is due is damaged and was not released: "
+                "%s. It is tried again when the broker starts anew, and until then the log of what "
+                "waits keeps it and all that came after it; deleting the topic frees that",
+                self._companion.leadership.records.name,
+                error,
+            )
+        elif self._told == SCHEDULE_FLAWS_KEPT + 1:
+            logger.error(
+                "the scheduled records of %s: more batches are damaged; no more of them are named",
+                self._companion.leadership.records.name,
+            )
 
     def forget(self) -> None:
         """Forget the batches that were read: the schedule has ended."""

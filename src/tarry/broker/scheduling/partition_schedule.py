@@ -10,7 +10,6 @@ import logging
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData
-from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.scheduling.body_reader import BodyReader
@@ -22,7 +21,9 @@ from tarry.broker.scheduling.header_wishes import (
 )
 from tarry.broker.scheduling.loading import ScheduleLoad
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
+from tarry.broker.scheduling.waiting_read import WaitingRead, WalkBudget
 from tarry.log.log import Log
+from tarry.log.segments import LogPosition
 from tarry.partition.leader import AppendResult, append_of_any_size
 from tarry.partition.leadership import BatchWishes, ParkingDoor
 from tarry.partition.replicated_log import ReplicatedLog
@@ -39,6 +40,7 @@ from tarry.schedule.notes import CancelledNote, CheckpointNote, ScheduledNote, S
 from tarry.schedule.pending import NEVER, WHOLE, Body
 from tarry.schedule.release import NO_S_OFFSET, release_fault, released_batch
 from tarry.schedule.state import ScheduleState
+from tarry.wire.writer import ChunkList
 
 logger = logging.getLogger("tarry.broker")
 
@@ -47,7 +49,7 @@ class PartitionSchedule(ParkingDoor):
     """Schedule of one partition, for as long as this broker leads it in one epoch.
 
     `changed` has the schedules that are to be settled after the turn's write, `opened` the batches
-    that were read to release places of them.
+    that were read to release places of them, `budget` what this turn may read for consumers.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class PartitionSchedule(ParkingDoor):
         flushes: Flushes,
         changed: dict[PartitionSchedule, None],
         opened: OpenedBodies,
+        budget: WalkBudget,
     ) -> None:
         self.partition = companion.leadership.records
         self.companion = companion
@@ -64,6 +67,7 @@ class PartitionSchedule(ParkingDoor):
         self._flushes = flushes
         self._changed = changed
         self._reader = BodyReader(companion, opened)
+        self._budget = budget
         self._load: ScheduleLoad | None = None
         # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
         # follower may not be written yet, and cannot be read before.
@@ -88,8 +92,6 @@ class PartitionSchedule(ParkingDoor):
         # The last checkpoint: up to where it speaks of P, and where its note ends in S.
         self._checkpoint_c = -1
         self._checkpoint_end = 0
-        # Damaged batches of which the broker's log was told.
-        self._told = 0
         # When it stands in the queue of what is due; the clock of the calendar.
         # open: scheduling has the queue
         self.queued_ms = NEVER
@@ -246,6 +248,22 @@ class PartitionSchedule(ParkingDoor):
             # The batches that P holds by now have released nothing of this log: note that.
             self.append_checkpoint(self._first_checkpoint())
 
+    # -- what consumers see
+
+    def reading_code(self) -> int:
+        if self.state is not None:
+            return errors.NONE
+        # Clients ask for the metadata and come again; a storage error some of them tell.
+        return errors.KAFKA_STORAGE_ERROR if self._refusal else errors.NOT_LEADER_OR_FOLLOWER
+
+    def read_waiting(
+        self, offset: int, end: LogPosition, size_max: int, *, at_least_one: bool
+    ) -> ChunkList | None:
+        state = self.state
+        assert state is not None
+        read = WaitingRead(self.companion, state, self._budget, self._turn.now_wall_ms)
+        return read.run(offset, end, size_max, at_least_one=at_least_one)
+
     # -- loading
 
     def can_load(self) -> bool:
@@ -379,7 +397,7 @@ class PartitionSchedule(ParkingDoor):
         except CorruptData as error:
             # One damaged batch must not hold back those that are due after it.
             state.set_aside(body)
-            self._tell_damaged(error)
+            self._reader.tell_damaged(error)
             return True
         # The count in the companion log was read without its CRC; that of the checked batch counts.
         body.record_count = int(decode_batch_header(data, 0).record_count)
@@ -391,22 +409,6 @@ class PartitionSchedule(ParkingDoor):
         self._flushes.touch(self.partition)
         self._changed[self] = None
         return True
-
-    def _tell_damaged(self, error: CorruptData) -> None:
-        self._told += 1
-        if self._told <= SCHEDULE_FLAWS_KEPT:
-            logger.error(
-                "the scheduled records of %s: a batch that is due is damaged and was not released: "
-                "%s. It is tried again when the broker starts anew, and until then the log of what "
-                "waits keeps it and all that came after it; deleting the topic frees that",
-                self.partition.name,
-                error,
-            )
-        elif self._told == SCHEDULE_FLAWS_KEPT + 1:
-            logger.error(
-                "the scheduled records of %s: more batches are damaged; no more of them are named",
-                self.partition.name,
-            )
 
     # -- checkpoints
 

@@ -22,6 +22,7 @@ from tarry.broker.flushes import Flushes
 from tarry.broker.part import Part
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
+from tarry.broker.scheduling.waiting_read import WalkBudget
 from tarry.partition.leadership import Leadership
 from tarry.partition.replicated_log import COMPANION, ReplicatedLog
 from tarry.purgatory.alarm import Alarm
@@ -60,6 +61,7 @@ class Scheduling(Part):
         # Of what was parked or released in this turn.
         self._changed: dict[PartitionSchedule, None] = {}
         self.opened = OpenedBodies()
+        self.budget = WalkBudget()
         # When the first batch of a partition is due, and a number by which partitions with the
         # same time take turns.  An entry counts if the schedule knows of it.
         self._queue: list[tuple[int, int, PartitionSchedule]] = []
@@ -106,7 +108,7 @@ class Scheduling(Part):
         if not leadership.is_leader:
             return
         schedule = PartitionSchedule(
-            companion, self._turn, self._flushes, self._changed, self.opened
+            companion, self._turn, self._flushes, self._changed, self.opened, self.budget
         )
         leadership.parking = schedule
         self._schedules[leadership] = schedule
@@ -132,6 +134,7 @@ class Scheduling(Part):
     def step(self) -> None:
         if not self._schedules or self._is_stopping:
             return
+        self.budget.begin()
         if self._loading:
             self._load()
         queue = self._queue

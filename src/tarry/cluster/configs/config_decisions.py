@@ -34,6 +34,7 @@ from tarry.cluster.state.records import (
     GroupConfigChanged,
     MetadataRecord,
 )
+from tarry.cluster.state.scheduled_topics import why_not_changed
 from tarry.cluster.state.state import ClusterState
 from tarry.cluster.state.topic_names import name_fault
 
@@ -46,7 +47,7 @@ def decide_change_topic(
     topic = view.topic(name)
     before: Mapping[str, str] = {} if is_whole or topic is None else topic.configs
     texts = changed_texts(before, changes, TOPIC_SETTINGS, _text_behind(settings))
-    _check_topic_name(name)
+    _check_topic_name(view, name)
     configs = _accepted(texts, changes, lambda given: checked_configs(given, settings))
     try:
         check_delay({} if topic is None else topic.configs, configs, settings)
@@ -90,12 +91,13 @@ def _text_behind(settings: Settings) -> Callable[[str], str]:
     return text_behind
 
 
-def _check_topic_name(name: str) -> None:
+def _check_topic_name(view: ClusterState, name: str) -> None:
     if not name:
         raise ConfigRefusal(
             errors.INVALID_REQUEST, "a topic must be named; the broker's settings stand behind all"
         )
     fault = name_fault(name)
+    fault = fault or why_not_changed(view, name)
     if fault:
         raise ConfigRefusal(errors.INVALID_TOPIC_EXCEPTION, fault)
 

@@ -74,7 +74,9 @@ class DescribedConfig:
         self.kafka_type = 0 if row is None else _KAFKA_TYPES[row.type]
 
 
-def topic_entries(configs: Mapping[str, str], settings: Settings) -> list[DescribedConfig]:
+def topic_entries(
+    configs: Mapping[str, str], settings: Settings, *, is_read_only: bool = False
+) -> list[DescribedConfig]:
     """Return all settings of a topic, by key."""
     entries: list[DescribedConfig] = []
     for key, row in TOPIC_SETTINGS.items():
@@ -89,6 +91,7 @@ def topic_entries(configs: Mapping[str, str], settings: Settings) -> list[Descri
             source = behind[0][2] if behind else SOURCE_DEFAULT
             entry = DescribedConfig(key, value_text(default_value(key, settings)), source, row)
             entry.synonyms = behind
+        entry.is_read_only = is_read_only
         entries.append(entry)
     return entries
 

@@ -18,6 +18,7 @@ from tarry.cluster.decisions.replica_choice import (
 )
 from tarry.cluster.decisions.topic_decisions import STANDS_STILL, TopicDecision, TopicResult
 from tarry.cluster.state.records import PartitionsAdded
+from tarry.cluster.state.scheduled_topics import why_not_changed
 from tarry.cluster.state.state import ClusterState, TopicState
 from tarry.cluster.state.topic_names import is_internal
 
@@ -55,7 +56,11 @@ def decide_create_partitions(
             continue
         topic = view.topic(name)
         if topic is None:
-            outcome.refuse(errors.UNKNOWN_TOPIC_OR_PARTITION, "no topic has this name")
+            why = why_not_changed(view, name)
+            if why:
+                outcome.refuse(errors.INVALID_TOPIC_EXCEPTION, why)
+            else:
+                outcome.refuse(errors.UNKNOWN_TOPIC_OR_PARTITION, "no topic has this name")
             continue
         if topic.is_frozen:
             outcome.refuse(errors.UNKNOWN_SERVER_ERROR, STANDS_STILL)

@@ -14,6 +14,7 @@ from tarry.cluster.decisions.replica_choice import Refusal
 from tarry.cluster.decisions.row_changes import LifeGuard, Place, RegistrationGuard
 from tarry.cluster.etcd.transactions import ConditionalChange, Transaction
 from tarry.cluster.state.records import MetadataRecord, PartitionChanged
+from tarry.cluster.state.scheduled_topics import why_not_changed
 from tarry.cluster.state.state import ClusterState, TopicState, stands_still
 
 # So many rows are written together at most; two places are left for registrations.
@@ -115,6 +116,10 @@ class GrantWishes(ConditionalChange):
     def _decide_one(self, view: ClusterState, wish: RowWish, count: int) -> PartitionChanged | None:
         wish.error_code, wish.message = errors.NONE, None
         topic = view.topic(wish.topic)
+        why = why_not_changed(view, wish.topic) if topic is None else ""
+        if why:
+            wish.refuse(errors.INVALID_TOPIC_EXCEPTION, why)
+            return None
         if topic is None or not 0 <= wish.index < len(topic.partitions):
             wish.refuse(
                 errors.UNKNOWN_TOPIC_OR_PARTITION,

@@ -43,6 +43,7 @@ from tarry.cluster.state.records import (
     TopicDeleted,
     TopicRemoved,
 )
+from tarry.cluster.state.scheduled_topics import topic_shown_by, why_not_changed
 from tarry.cluster.state.state import ClusterState, TopicState
 from tarry.cluster.state.topic_names import METADATA_TOPIC, collision_key, name_fault
 from tarry.cluster.store.change import Change, ChangeOfMany
@@ -231,6 +232,12 @@ def _check_name(view: ClusterState, name: str, taken: dict[str, str]) -> None:
         raise Refusal(errors.INVALID_TOPIC_EXCEPTION, fault)
     if name == METADATA_TOPIC:
         raise Refusal(errors.INVALID_REQUEST, f"'{name}' is the broker's own and no topic")
+    shown = topic_shown_by(name)
+    if shown:
+        raise Refusal(
+            errors.INVALID_TOPIC_EXCEPTION,
+            f"'{name}' is the name under which the scheduled records of a topic '{shown}' are read",
+        )
     if view.topic(name) is not None:
         raise Refusal(errors.TOPIC_ALREADY_EXISTS, f"topic '{name}' exists already")
     if view.is_being_deleted(name):
@@ -363,6 +370,8 @@ def decide_delete_topics(
             outcome.refuse(errors.INVALID_REQUEST, "give a topic's name or its id")
         elif times > 1:
             outcome.refuse(errors.INVALID_REQUEST, "this topic is named twice")
+        elif topic is None and (why := why_not_changed(view, name, topic_id)):
+            outcome.refuse(errors.INVALID_TOPIC_EXCEPTION, why)
         elif topic is None and topic_id is not None:
             outcome.refuse(errors.UNKNOWN_TOPIC_ID, "no topic has this id")
         elif topic is None:

@@ -36,7 +36,7 @@ from tarry.cluster.state.records import (
     TopicDeleted,
     TopicRemoved,
 )
-from tarry.cluster.state.topic_names import collision_key
+from tarry.cluster.state.topic_names import collision_key, is_internal
 
 # Phases of a broker's life: it recovers what it may lead, it takes part in everything, it stops.
 STARTING: Final = "starting"
@@ -55,6 +55,16 @@ class TopicState(msgspec.Struct, frozen=True):
     topic_id: bytes
     partitions: list[PartitionRow]
     configs: dict[str, str]
+
+    @property
+    def hosted_name(self) -> str:
+        """Name under which brokers host its partitions."""
+        return self.name
+
+    @property
+    def is_internal(self) -> bool:
+        """True if clients are told that it belongs to the cluster itself."""
+        return is_internal(self.name)
 
     @property
     def is_frozen(self) -> bool:

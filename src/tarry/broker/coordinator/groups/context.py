@@ -11,6 +11,7 @@ from tarry.base.turn import Turn
 from tarry.broker.coordinator.groups.history import History
 from tarry.broker.coordinator.runtime import ShardContext
 from tarry.broker.flushes import Flushes
+from tarry.cluster.state.scheduled_topics import scheduled_topic
 from tarry.cluster.state.state import ClusterState
 from tarry.group.decision import Moment
 from tarry.group.requests import GroupSettings
@@ -64,8 +65,14 @@ class GroupContext(ShardContext):
         return moment
 
     def topic_ids(self) -> dict[str, bytes]:
-        """Return the ids of the topics that there are, by name."""
-        return {name: topic.topic_id for name, topic in self.cluster.topics.items()}
+        """Return the ids of the topics that there are, by name, virtual ones too."""
+        topic_ids: dict[str, bytes] = {}
+        for name, topic in self.cluster.topics.items():
+            virtual = scheduled_topic(topic)
+            if virtual is not None:
+                topic_ids[virtual.name] = virtual.topic_id
+            topic_ids[name] = topic.topic_id
+        return topic_ids
 
 
 def group_settings(settings: Settings) -> GroupSettings:

@@ -1,0 +1,228 @@
+"""Reading of a companion log for a consumer: the batches that wait, and gaps where none does.
+
+Batches go as they lie in the files, with the notes between them; one of which only some records
+wait goes with those alone.  What is not sent at the end of an answer stands there as one gap batch,
+which leads the consumer on.  A turn goes over a limited
+number of batches; a consumer whose share is none comes again.  Hot.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from tarry.base.doors import Chunk, FileRegion, LogFile
+from tarry.base.errors import CorruptData
+from tarry.log.batch_walk import BatchWalk, Flaw
+from tarry.log.segment import Segment
+from tarry.log.segments import LogPosition, limit_of
+from tarry.partition.replicated_log import ReplicatedLog
+from tarry.records.batch import BatchHeader
+from tarry.records.gap import GAP_OFFSETS_MAX, gap_batch
+from tarry.records.walk import RECORD_BYTES_MIN
+from tarry.schedule.notes import GapNote
+from tarry.schedule.opened import batch_with
+from tarry.schedule.pending import WHOLE, Body
+from tarry.schedule.state import ScheduleState
+from tarry.wire.writer import ChunkList
+
+# Batches that a turn goes over for all consumers of scheduled records, some two milliseconds.
+WALKED_PER_TURN_MAX: Final = 1_000
+# Records that are asked about in the time of a batch.
+_RECORDS_PER_BATCH: Final = 16
+
+
+class WalkBudget:
+    """Batches that this turn may still go over."""
+
+    def __init__(self) -> None:
+        self.per_turn: i64 = WALKED_PER_TURN_MAX
+        self.left: i64 = WALKED_PER_TURN_MAX
+
+    def begin(self) -> None:
+        """Begin a turn's share."""
+        self.left = self.per_turn
+
+    def take(self, batches: i64) -> None:
+        """Count work as so many batches."""
+        self.left -= batches
+
+
+class WaitingRead:
+    """Read of one companion log, from an offset up to the reader's end."""
+
+    def __init__(
+        self, companion: ReplicatedLog, state: ScheduleState, budget: WalkBudget, now_wall_ms: int
+    ) -> None:
+        self._companion = companion
+        self._state = state
+        self._budget = budget
+        self._now_wall_ms = now_wall_ms
+        self._chunks: list[Chunk] = []
+        self._size: i64 = 0
+        # Behind the last batch that is sent, and behind the last one that was gone over.
+        self._sent_to: i64 = 0
+        self._passed_to: i64 = 0
+        # Batches of one file that follow each other; those from `_run_end` on are not sent yet.
+        self._run_file: LogFile | None = None
+        self._run_begin: i64 = 0
+        self._run_end: i64 = 0
+        # Between the run's end and the walk lie only notes.
+        self._is_joined = False
+        # There is no room for the next batch.
+        self._is_full = False
+
+    def run(
+        self, offset: i64, end: LogPosition, size_max: i64, *, at_least_one: bool
+    ) -> ChunkList | None:
+        """Read; None if there is no room or no share left.  `Flaw`: the log is read up to there."""
+        order = self._companion.log.segment_order
+        self._sent_to = self._passed_to = offset
+        stop_offset = end.offset
+        if order.flaw_offset >= 0:
+            stop_offset = min(stop_offset, order.flaw_offset)
+        # Much of what is gone lies before all that is not.
+        first: i64 = self._state.first_offset()
+        self._passed_to = max(offset, min(first, stop_offset))
+        index = order.index_of(self._passed_to)
+        while self._passed_to < stop_offset and not self._is_over():
+            segment = order.kept[index]
+            try:
+                self._read_segment(segment, end, size_max, at_least_one=at_least_one)
+            except Flaw as flaw:
+                order.note_flaw(flaw)
+                if self._passed_to == offset:
+                    raise
+                break
+            if self._is_over():
+                break
+            # Offsets may be missing at a segment's end.
+            is_last = segment.base_offset >= end.segment_base_offset
+            index += 1
+            if is_last or segment is order.flaw_segment:
+                self._passed_to = stop_offset
+            else:
+                self._passed_to = order.kept[index].base_offset
+        self._end_run()
+        self._add_gap(size_max, at_least_one=at_least_one)
+        return ChunkList(self._chunks, self._size) if self._chunks else None
+
+    def _is_over(self) -> bool:
+        return self._is_full or self._budget.left <= 0
+
+    def _read_segment(
+        self, segment: Segment, end: LogPosition, size_max: i64, *, at_least_one: bool
+    ) -> None:
+        limit = limit_of(segment, end)
+        position: i64 = segment.find(self._passed_to, limit)
+        walk = segment.walk(position, limit)
+        file = segment.file()
+        segment.files.used(segment)
+        while self._budget.left > 0:
+            header = segment.next_header(walk)
+            if header is None:
+                break
+            self._budget.take(1)
+            if not header.is_control:
+                bodies = self._bodies_in(header)
+                if bodies:
+                    if not self._try_add(file, walk, header, bodies, size_max, at_least_one):
+                        self._is_full = True
+                        break
+                    self._sent_to = header.last_offset + 1
+                else:
+                    self._is_joined = False
+            self._passed_to = max(self._passed_to, header.last_offset + 1)
+        self._end_run()
+
+    def _bodies_in(self, header: BatchHeader) -> list[Body]:
+        """Return what waits of a batch.
+
+        One whose records come at times of their own is kept uncompressed.
+        """
+        count: i64 = 1
+        if header.codec == 0:
+            # The count was read without its CRC.
+            count = max(min(header.record_count, header.size // RECORD_BYTES_MIN), 1)
+            self._budget.take(count // _RECORDS_PER_BATCH)
+        return self._state.waiting_in(int(header.base_offset), int(count))
+
+    def _try_add(
+        self,
+        file: LogFile,
+        walk: BatchWalk,
+        header: BatchHeader,
+        bodies: list[Body],
+        size_max: i64,
+        at_least_one: bool,
+    ) -> bool:
+        """Add a batch to what is sent, or what waits of it; False if it has no room."""
+        room: i64 = size_max - self._size
+        if at_least_one and self._size == 0:
+            room = max(room, header.size)
+        part = _part_of(walk, header, bodies)
+        if part:
+            if len(part) > room:
+                return False
+            self._end_run()
+            self._chunks.append(part)
+            self._size += len(part)
+            return True
+        begin = self._run_end if self._is_joined else walk.batch_position
+        size = walk.position - begin
+        if size > room:
+            return False
+        if not self._is_joined:
+            self._end_run()
+            self._run_file = file
+            self._run_begin = begin
+        self._run_end = walk.position
+        self._size += size
+        self._is_joined = True
+        return True
+
+    def _end_run(self) -> None:
+        file = self._run_file
+        if file is not None:
+            begin, size = int(self._run_begin), int(self._run_end - self._run_begin)
+            self._chunks.append(FileRegion(file, begin, size))
+        self._run_file = None
+        self._is_joined = False
+
+    def _add_gap(self, size_max: i64, *, at_least_one: bool) -> None:
+        """Lead the consumer on over what was gone over and is not sent."""
+        if self._is_full and self._chunks:
+            # It goes on by itself.
+            return
+        first = self._sent_to
+        last: i64 = min(self._passed_to - 1, first + GAP_OFFSETS_MAX)
+        if last < first:
+            return
+        note = GapNote()
+        gap = gap_batch(
+            first,
+            last,
+            leader_epoch=self._companion.log.epoch_at(last),
+            timestamp=self._now_wall_ms,
+            key=note.key(),
+            value=note.value(),
+        )
+        if self._size + len(gap) <= size_max or (at_least_one and self._size == 0):
+            self._chunks.append(gap)
+            self._size += len(gap)
+
+
+def _part_of(walk: BatchWalk, header: BatchHeader, bodies: list[Body]) -> bytes:
+    """Return the batch that the walk went over last with what waits of it; b"" if all of it does.
+
+    A damaged one goes as it is: clients tell that by its CRC.
+    """
+    if bodies[0].place == WHOLE:
+        return b""
+    if sum([body.record_count for body in bodies]) == header.record_count:
+        return b""
+    try:
+        return batch_with(walk.batch_bytes(header), bodies)
+    except CorruptData:
+        return b""
