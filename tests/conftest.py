@@ -59,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "process: starts other processes",
         "slow: takes more than a few seconds",
         "interpreted: replaces or traces functions of the product, which is no use when compiled",
+        "heavy: takes long and asks nothing of the form; compiled only, where both forms run",
     ):
         config.addinivalue_line("markers", line)
     if os.environ.get("TARRY_NO_SKIPS") == "1":
@@ -150,6 +151,8 @@ def runs_here(item: pytest.Item) -> bool:
         return False
     # Without a part a worker is alone.
     part = os.environ.get("TARRY_TEST_PART")
+    if part == "both" and tarry.FORM != "compiled" and item.get_closest_marker("heavy") is not None:
+        return False
     return part is None or part == part_of(item)
 
 

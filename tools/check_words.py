@@ -102,6 +102,7 @@ PACKAGES: Final = {
     "src/tarry/protocol/messages": "generated: one module for each API",
     "src/tarry/protocol/schema": "one text for each API, and the notation that reads them",
     "src/tarry/runtime": "one module for each thing of the operating system",
+    "src/tarry/schedule": "one module for each word of scheduled records",
     "src/tarry/simulation": "a world and what happens in it; its workloads are packages",
     "src/tarry/simulation/cluster": "a cluster in a world",
     "src/tarry/spark/jobs": "one module for each job",

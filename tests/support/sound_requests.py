@@ -19,6 +19,12 @@ from tarry.protocol.messages.alter_partition_reassignments import (
     ReassignableTopic,
 )
 from tarry.protocol.messages.api_versions import ApiVersionsRequest
+from tarry.protocol.messages.change_scheduled_records import (
+    ChangedSchedulePartition,
+    ChangedScheduleTopic,
+    ChangeScheduledRecordsRequest,
+    ScheduledChange,
+)
 from tarry.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tarry.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tarry.protocol.messages.create_partitions import (
@@ -70,6 +76,10 @@ from tarry.protocol.messages.list_offsets import (
 from tarry.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
+)
+from tarry.protocol.messages.list_scheduled_records import (
+    ListScheduledPartition,
+    ListScheduledRecordsRequest,
 )
 from tarry.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tarry.protocol.messages.offset_commit import (
@@ -257,6 +267,16 @@ def group_request(key: int, version: int, topic_id: bytes) -> Message:
                     name="orders", partitions=[OffsetDeleteRequestPartition(partition_index=0)]
                 )
             ],
+        ),
+        api_keys.LIST_SCHEDULED_RECORDS: lambda: ListScheduledRecordsRequest(
+            "orders", partitions=[ListScheduledPartition(0)]
+        ),
+        api_keys.CHANGE_SCHEDULED_RECORDS: lambda: ChangeScheduledRecordsRequest(
+            topics=[
+                ChangedScheduleTopic(
+                    "orders", [ChangedSchedulePartition(0, [ScheduledChange(b"a")])]
+                )
+            ]
         ),
     }
     return makers[key]()

@@ -130,6 +130,9 @@ OPENED_BATCHES_PER_TURN_MAX: Final = 2
 # Batches of one produce that were made anew by compression.type and wait to be appended together:
 # a frame of compressed nothing could become a hundred times its size.
 RECOMPRESSED_REQUEST_BYTES_MAX: Final = 64 * 1024 * 1024
+# The same of all produces that are appended in shares and wait for flushes.  While theirs come to
+# so much no further produce of this kind is begun, so the whole is bounded by this and one of them.
+RECOMPRESSED_HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 
 # Idempotent producers known in a partition; past it those are forgotten of which one connection
 # has most, then those that wrote once, then those not active for longest.
@@ -187,9 +190,12 @@ CHECKPOINT_EXCEPTIONS_MAX: Final = 10_000
 # caught up.
 CHECKPOINT_WATERMARKS_MAX: Final = 16
 
-# Due times and ids of one batch: it is parked in one turn, and opened again in each turn in which
-# some of it is released.
+# Due times and ids of one batch: it is parked in one turn.
 SCHEDULE_PLACES_MAX: Final = 10_000
+
+# Batches in memory whose records are released one after the other: eight of the default of
+# `max.message.bytes`.  One that is larger than all that is kept alone.
+OPENED_BODIES_BYTES_MAX: Final = 8 * 1024 * 1024
 
 # A note about scheduled records.  A checkpoint with all its exceptions has 80,000 bytes; that of a
 # batch has its ids, and 14 bytes for each due time.
@@ -201,6 +207,14 @@ SCHEDULE_ID_BYTES_MAX: Final = 1024
 # Checkpoints of one leader epoch that a start keeps in mind while it reads them.  The last one
 # counts but for an unclean election.
 CHECKPOINTS_KEPT_PER_EPOCH: Final = 16
+
+# Releases that a partition remembers, to tell who wants to cancel what has come: half a megabyte
+# without ids.
+SCHEDULE_RELEASED_KEPT: Final = 4_096
+
+# Entries of a page of what waits in one partition, and buckets of a histogram.
+SCHEDULE_PAGE_ENTRIES_MAX: Final = 10_000
+SCHEDULE_BUCKETS_MAX: Final = 1_000
 
 # Sentences kept of what a start cannot read of a companion log; the rest is counted.
 SCHEDULE_FLAWS_KEPT: Final = 20

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 
-class PartitionRow(msgspec.Struct, array_like=True, frozen=True, tag=1):
+class PartitionRow(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=1):
     """Row of a partition.  Its value in etcd has these fields in this order behind a format, the 1.
 
     Leadership is bound to a life of the leader, its `broker_epoch`; -1 where one broker has a store

@@ -396,6 +396,11 @@ class Broker:
         return self.neighbours.membership is None or self.neighbours.membership.is_serving
 
     @property
+    def logs_opened(self) -> int:
+        """Logs that were opened or made so far, those that were given up since too."""
+        return self.logs.opened
+
+    @property
     def is_stopped(self) -> bool:
         """True if the last turn is over."""
         return self.shutdown.is_over and not self.shutdown.is_parting

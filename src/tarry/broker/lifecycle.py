@@ -30,6 +30,7 @@ from tarry.broker.events.event_log import EventLog
 from tarry.broker.loggers import KeptLevels
 from tarry.broker.membership.neighbours import Neighbours
 from tarry.broker.routes import make_routes
+from tarry.broker.schedule_routes import serve_schedules
 from tarry.cluster.configs.dynamic_settings import take_over_changes
 from tarry.cluster.lives.identity import refuse_members_directory
 from tarry.cluster.store.embedded import open_store
@@ -46,6 +47,7 @@ RECOVERY_POINT_INTERVAL_MS: Final = 5_000
 # Services of every broker: a line for each, called with the broker that is being made.
 SERVICES: Final[Sequence[Service]] = (
     make_routes,
+    serve_schedules,
 )  # fmt: skip
 
 # Start of a broker whose other terms are settled.

@@ -16,7 +16,8 @@ Q = TypeVar("Q", bound=Message)
 class Route(Generic[Q]):
     """Handler, decoder, versions and access of one API, typed by its request.
 
-    `version_advertised_min` is -1 where it is the same as `version_min`.
+    `version_advertised_min` is -1 where it is the same as `version_min`.  ApiVersions does not tell
+    of an API that is not `is_advertised`: Kafka's clients have nothing to do with it.
     """
 
     def __init__(
@@ -29,9 +30,11 @@ class Route(Generic[Q]):
         handle: Callable[[RequestContext, Q], Message | None],
         *,
         version_advertised_min: int = -1,
+        is_advertised: bool = True,
     ) -> None:
         self.api_key = api_key
         self.access = access
+        self.is_advertised = is_advertised
         self.decode = decode
         self.handle = handle
         self.version_min = version_min

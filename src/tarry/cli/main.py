@@ -45,6 +45,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "tarry.cli.consume:consume",
         "Print the records of topics: up to their end, or on and on with --follow.",
     ),
+    "schedule": (
+        "tarry.cli.schedule:schedule",
+        "List, show, cancel, move, count and load records that wait until they are due.",
+    ),
     "groups": (
         "tarry.cli.groups:groups",
         "List, describe, explain, reset, export and delete consumer groups.",

@@ -81,6 +81,14 @@ if TYPE_CHECKING:
     from tarry.client.core.group.offsets.requests import CommittedOffset as CommittedOffset
     from tarry.client.core.group.offsets.what import CommitWhat as CommitWhat
     from tarry.client.core.outgoing import Content as Content, HeadersGiven as HeadersGiven
+    from tarry.client.core.schedule.entries import (
+        ScheduleBucket as ScheduleBucket,
+        ScheduleCursor as ScheduleCursor,
+        ScheduledRecords as ScheduledRecords,
+        ScheduleOutcome as ScheduleOutcome,
+        SchedulePage as SchedulePage,
+        ScheduleTotals as ScheduleTotals,
+    )
     from tarry.client.core.topic import (
         BrokerMetadata as BrokerMetadata,
         PartitionMetadata as PartitionMetadata,
@@ -166,6 +174,8 @@ tarry.client.core.group.offsets.commit   CommitCallback
 tarry.client.core.group.offsets.requests CommittedOffset
 tarry.client.core.group.offsets.what     CommitWhat
 tarry.client.core.outgoing               Content HeadersGiven
+tarry.client.core.schedule.entries       ScheduleBucket ScheduleCursor ScheduledRecords
+                                         ScheduleOutcome SchedulePage ScheduleTotals
 tarry.client.core.topic                  BrokerMetadata PartitionMetadata Topic
 tarry.client.errors                      AssignorFailed BrokerError BrokerUnreachable BufferFull
                                          ClientClosed ClientError ClientForked CommitFailed
@@ -175,7 +185,8 @@ tarry.client.errors                      AssignorFailed BrokerError BrokerUnreac
                                          LogTruncated NotSubscribed OffsetOutOfRange
                                          PartitionerFailed ProducerFailed RecordTooLarge
                                          RequestTimedOut SchedulingUnsupported TimedOut
-                                         TopicRecreated UnknownTopic UnsupportedVersion
+                                         TopicRecreated UnknownTopic
+                                         UnsupportedVersion
 tarry.client.metrics                     ConnectionMetrics ConsumerMetrics LatencyMetrics
                                          PlaceMetrics ProducerMetrics
 tarry.client.places                      TopicPartition

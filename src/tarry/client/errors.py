@@ -97,8 +97,8 @@ class PartitionerFailed(ClientError):
 
 
 class SchedulingUnsupported(ClientError):
-    """The topic, or every topic of this broker, does not take what was said of when the record is
-    due; it was not sent."""
+    """The topic does not take what was said of when a record is due, and the record was not sent.
+    Or the broker has no scheduled records: it is Apache Kafka, or an older Tarry."""
 
 
 class DeliveryTimedOut(TimedOut):

@@ -36,6 +36,10 @@ class Exchange(Generic[R]):
     # the request was handed over.
     has_response = True
 
+    # Version in which a broker is asked that does not name the API in ApiVersions; -1: it is not
+    # asked.  Tarry's own APIs are not named.
+    version_unlisted = -1
+
     def __init__(self, api_key: int, decode: Decoder[R], timeout_ms: int) -> None:
         self.api_key = api_key
         self.decode = decode

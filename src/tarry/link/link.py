@@ -170,6 +170,8 @@ class Link:
         """Return the newest version that both sides know and that can say the request."""
         ours = api_keys.APIS[exchange.api_key]
         theirs = self.versions.get(exchange.api_key)
+        if theirs is None and exchange.version_unlisted >= 0:
+            return exchange.version_unlisted
         if theirs is None:
             raise UnsupportedVersion(f"{self} does not know the request {ours.name}")
         newest = min(ours.version_max, theirs[1], exchange.version_max())

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from tarry.base.setting import HONOURED, Setting, Value, read_table
 from tarry.base.topic_settings_table import HONOURED_TABLE, OURS_TABLE
 from tarry.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
@@ -45,6 +47,7 @@ _NUMBERS: Final[list[Setting]] = [
 _DEFAULTS: Final[dict[str, Value]] = {row.key: row.default for row in _ROWS}
 
 
+@mypyc_attr(acyclic=True)
 class LogConfig:
     """Settings of one log, by topic key: Kafka's defaults, and `values`.  -1 means without limit.
 

@@ -28,7 +28,7 @@ from tarry.log.index.epoch_index import EpochIndex
 from tarry.log.index.time_search import FoundRecord, SearchedPart
 from tarry.log.open_files import OpenFiles
 from tarry.log.segment import GAPS_FILE, Segment, SegmentRow
-from tarry.log.segments import LogPosition, Segments
+from tarry.log.segments import NO_POSITION, LogPosition, Segments
 from tarry.log.state import CompactionState, Cut, LogListener, RecoveryPointState, RecoveryReport
 from tarry.log.tail import Tail, TailMark
 from tarry.log.unflushed import FlushMark, Unflushed
@@ -61,7 +61,7 @@ class Log:
         self.log_end_offset: i64 = segments[-1].base_offset
         self.written_end_offset: i64 = self.log_end_offset
         self.flushed_offset: i64 = self.log_end_offset
-        self.flushed_end = LogPosition(-1, -1, -1)
+        self.flushed_end = NO_POSITION
         # Where retention lets the log begin once a recovery point says so: a log start that
         # readers have seen must not go back in a crash.
         self.coming_start_offset: i64 = self.log_start_offset
@@ -487,7 +487,7 @@ class Log:
         self.written_end_offset = end_offset
         self.flushed_offset = min(self.flushed_offset, end_offset)
         self.coming_start_offset = min(self.coming_start_offset, end_offset)
-        self.flushed_end = LogPosition(-1, -1, -1)
+        self.flushed_end = NO_POSITION
         self.unflushed.note_cut()
 
     def close(self) -> None:

@@ -55,6 +55,8 @@ class Logs:
         self.files = OpenFiles(disk, open_files_max)
         self.trouble = DiskTrouble(disk, logger, directory)
         self.recovery_points = RecoveryPointWriter(disk, self.trouble, recovery_point_bytes)
+        # Logs that were opened or made so far, those that were given up since too.
+        self.opened = 0
         self.was_clean = False
         # The recovery points could not be read: what logs lack at their ends cannot be told.
         self.has_lost_points = False
@@ -132,6 +134,7 @@ class Logs:
             self.files, listing, config, listener, point, self.was_clean, identity=identity
         )
         self.recovery_points.add(log, point)
+        self.opened += 1
         if log.has_unflushed_bytes and not self._is_started:
             self._unsettled.append(log)
             if len(self._unsettled) == UNSETTLED_LOGS_MAX:

@@ -1,7 +1,9 @@
 """Retention: how many of a log's oldest segments are due, by Kafka's rules.
 
 By time a segment is due when its largest record timestamp is older than `retention.ms`; one whose
-records have no timestamps goes by the time of its last append.  By size the oldest go while what
+records have no timestamps goes by the time of its last append.  So does one in whose log records
+are released that were sent long ago, if that is later: they are to be read for `retention.ms` from
+their release on.  By size the oldest go while what
 is left still reaches `retention.bytes`.  Nothing at or above the high watermark is ever due, and
 nothing at all of a topic whose `cleanup.policy` does not say `delete`.
 """
@@ -17,14 +19,17 @@ from tarry.log.segment import UNKNOWN_TIMESTAMP, Segment
 logger = logging.getLogger("tarry.log")
 
 
-def delete_old_segments(log: Log, now_wall_ms: int, high_watermark: int) -> int:
+def delete_old_segments(
+    log: Log, now_wall_ms: int, high_watermark: int, *, has_releases: bool = False
+) -> int:
     """Let the log begin behind the segments that are due; return how many these are.
 
-    The next recovery point, which is due at once, gives them up.
+    The next recovery point, which is due at once, gives them up.  `has_releases`: records may have
+    waited long before they were appended.
     """
     if log.has_tail or log.flaw_offset >= 0:
         return 0
-    count = _segments_due(log, now_wall_ms, high_watermark)
+    count = _segments_due(log, now_wall_ms, high_watermark, has_releases)
     if count == 0:
         return 0
     if count == len(log.segments):
@@ -45,7 +50,7 @@ def delete_old_segments(log: Log, now_wall_ms: int, high_watermark: int) -> int:
     return count
 
 
-def _segments_due(log: Log, now_wall_ms: int, high_watermark: int) -> int:
+def _segments_due(log: Log, now_wall_ms: int, high_watermark: int, has_releases: bool) -> int:
     """Count the oldest segments that may go; if that is every one, the last one rolls first."""
     config = log.config
     if not config.has_deletion:
@@ -54,7 +59,14 @@ def _segments_due(log: Log, now_wall_ms: int, high_watermark: int) -> int:
     deletable = _deletable(log, high_watermark)
     count = 0
     if config.retention_ms >= 0:
-        while count < deletable and _is_expired(segments[count], now_wall_ms, config.retention_ms):
+        latest_ms = now_wall_ms - config.retention_ms
+        while count < deletable:
+            segment = segments[count]
+            counted_ms = newest_ms(segment, now_wall_ms)
+            if has_releases:
+                counted_ms = max(counted_ms, appended_ms(segment, now_wall_ms))
+            if counted_ms >= latest_ms:
+                break
             count += 1
     if config.retention_bytes >= 0:
         kept_bytes = sum([segment.size for segment in segments[count:]])
@@ -79,14 +91,15 @@ def _deletable(log: Log, high_watermark: int) -> int:
     return count
 
 
-def _is_expired(segment: Segment, now_wall_ms: int, retention_ms: int) -> bool:
-    return now_wall_ms - newest_ms(segment, now_wall_ms) > retention_ms
-
-
 def newest_ms(segment: Segment, now_wall_ms: int) -> int:
     """Return the largest timestamp, or without one when the segment was last appended to."""
     if segment.max_timestamp >= 0:
         return segment.max_timestamp
+    return appended_ms(segment, now_wall_ms)
+
+
+def appended_ms(segment: Segment, now_wall_ms: int) -> int:
+    """Return when the segment was last appended to."""
     if segment.modified_wall_ms == UNKNOWN_TIMESTAMP:
         # Found by recovery: its age counts from now on.
         segment.modified_wall_ms = now_wall_ms

@@ -217,6 +217,8 @@ class Segment(FileHolder):
         """Note a batch that recovery found past what was known, and that ends the segment."""
         if position == 0:
             self.first_timestamp = header.max_timestamp
+        # It was appended since the recovery point.
+        self.modified_wall_ms = UNKNOWN_TIMESTAMP
         self.note_entry(header.last_offset, header.max_timestamp, position, header.size)
         self.size = position + header.size
         self.written_size = self.size
@@ -280,9 +282,7 @@ class Segment(FileHolder):
         return end
 
     def boundary_before(self, start: i64, position_max: i64, end: i64) -> i64:
-        """Return the last position in (start, position_max] where a batch ends; `start` if none
-        does.
-        """
+        """Return the last position in (start, position_max] where a batch ends, or `start`."""
         boundary = self.newest.boundary_before(position_max)
         if boundary != UNKNOWN_POSITION:
             return max(boundary, start)

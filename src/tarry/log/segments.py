@@ -7,8 +7,9 @@ compaction took the last batches.  Hot: every read looks its segment up.
 from __future__ import annotations
 
 import logging
+from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from tarry.base.doors import FileRegion
 from tarry.base.errors import StorageError
@@ -18,13 +19,18 @@ from tarry.log.segment import Segment
 logger = logging.getLogger("tarry.log")
 
 
+@mypyc_attr(acyclic=True)
 class LogPosition:
-    """Position where a batch begins, or where the written bytes end."""
+    """Position where a batch begins, or where the written bytes end; never changed."""
 
     def __init__(self, offset: i64, segment_base_offset: i64, position: i64) -> None:
         self.offset: i64 = offset
         self.segment_base_offset: i64 = segment_base_offset
         self.position: i64 = position
+
+
+# Position of what does not lie in any log.
+NO_POSITION: Final = LogPosition(-1, -1, -1)
 
 
 class Segments:
@@ -34,7 +40,7 @@ class Segments:
         self.directory = directory
         self.kept = segments
         # Below the log start, to be removed once a recovery point has that start.
-        self.condemned: list[Segment] = []
+        self.condemned: tuple[Segment, ...] = ()
         # The first flaw (-1: none): from there on the log is neither read nor appended to.
         self.flaw_offset: i64 = -1
         self.flaw_reason = ""
@@ -156,9 +162,9 @@ class Segments:
 
     def begin_anew(self, segment: Segment) -> list[Segment]:
         """Begin again with this segment alone, without a flaw; return all that there were."""
-        left = self.kept + self.condemned
+        left = [*self.kept, *self.condemned]
         self.kept = [segment]
-        self.condemned = []
+        self.condemned = ()
         self.flaw_offset = -1
         self.flaw_reason = ""
         self.flaw_segment = None
@@ -184,12 +190,12 @@ class Segments:
             if self.kept[0] is stays:
                 break
             given_up.append(self.kept.pop(0))
-        self.condemned += given_up
+        self.condemned = (*self.condemned, *given_up)
         return given_up
 
     def release(self, count: i64, later: i64) -> list[Segment]:
         """Forget the first `count` condemned ones and those from `later` on; return them closed."""
-        released = self.condemned[:count] + self.condemned[later:]
+        released = [*self.condemned[:count], *self.condemned[later:]]
         self.condemned = self.condemned[count:later]
         for segment in released:
             segment.close()

@@ -10,6 +10,7 @@ from tarry.log.recovery.points import NO_SNAPSHOT, RecoveryPoint
 from tarry.records.batch import BatchHeader
 
 
+@mypyc_attr(acyclic=True)
 class RecoveryPointState:
     """The last recovery point of one log, to see what has changed since."""
 
@@ -49,6 +50,7 @@ class RecoveryPointState:
             self.epochs_version = epochs_version
 
 
+@mypyc_attr(acyclic=True)
 class RecoveryReport:
     """Report of one opening of a log."""
 
@@ -63,7 +65,7 @@ class RecoveryReport:
         self.torn_offset = -1
         self.torn_reason = ""
         # Segments that were left over and removed: paths without suffix.
-        self.removed_segments: list[str] = []
+        self.removed_segments: tuple[str, ...] = ()
         # Damage to what was durable; nothing was cut.
         self.flaw_offset = -1
         self.flaw_reason = ""
@@ -74,6 +76,7 @@ class RecoveryReport:
         return not (self.scanned_bytes or self.torn_bytes or self.flaw_reason)
 
 
+@mypyc_attr(acyclic=True)
 class CompactionState:
     """Invariant: cleaned_offset <= end_offset but while the first swaps of a pass are done."""
 
@@ -127,6 +130,7 @@ NEXT_STATES: Final[dict[int, tuple[int, ...]]] = {
 }
 
 
+@mypyc_attr(acyclic=True)
 class Cut:
     """A cut or a restart of the log; `recovery/truncation` takes its steps, over several turns.
 

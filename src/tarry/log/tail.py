@@ -58,7 +58,7 @@ class Tail:
         # State of the log before the tail; None while there is no tail.
         self.mark: TailMark | None = None
         # Shares of the segments before the last one.
-        self.parts: list[TailPart] = []
+        self.parts: tuple[TailPart, ...] = ()
         self.size: i64 = 0
         self._chunks: list[bytes | memoryview] = []
         self._joined = BytesWriter()
@@ -90,13 +90,13 @@ class Tail:
         chunks = self._chunks
         if len(self._joined) > 0:
             chunks.append(self._joined.getvalue())
-        self.parts.append(TailPart(segment, chunks, segment.unwritten()))
+        self.parts = (*self.parts, TailPart(segment, chunks, segment.unwritten()))
         self._clear_pieces()
 
     def clear(self) -> None:
         """End the tail: it is written, or was undone."""
         self.mark = None
-        self.parts = []
+        self.parts = ()
         self._clear_pieces()
 
     def _clear_pieces(self) -> None:

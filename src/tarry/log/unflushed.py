@@ -33,7 +33,7 @@ class Unflushed:
 
     def __init__(self, directory: str, identity: LogIdentity) -> None:
         self.directory = directory
-        self.segments: list[Segment] = []
+        self.segments: dict[Segment, None] = {}
         # Names made or removed in the directory, counted; and how many of them are durable.
         self.names: i64 = 0
         self.flushed_names: i64 = 0
@@ -48,7 +48,7 @@ class Unflushed:
         self._gap_cut: i64 = 0
         self.identity = identity
         # Of the flushes under way, in the order of their ends.
-        self._marks: list[FlushMark] = []
+        self._marks: tuple[FlushMark, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -100,13 +100,13 @@ class Unflushed:
         """Add a segment whose file has changed."""
         if not segment.is_dirty:
             segment.is_dirty = True
-            self.segments.append(segment)
+            self.segments[segment] = None
 
     def forget(self, segment: Segment) -> None:
         """Forget a segment that is durable, or not needed any more."""
         if segment.is_dirty:
             segment.is_dirty = False
-            self.segments.remove(segment)
+            del self.segments[segment]
 
     def mark(
         self, end: LogPosition, files: list[LogFile], directories: dict[str, None]
@@ -129,7 +129,7 @@ class Unflushed:
         self, end: LogPosition, files: list[LogFile], directories: dict[str, None]
     ) -> None:
         """Name what has to be flushed, and keep the mark until `take_mark`."""
-        self._marks.append(self.mark(end, files, directories))
+        self._marks = (*self._marks, self.mark(end, files, directories))
 
     def take_mark(self, end_offset: i64) -> FlushMark | None:
         """Return the mark of the flush up to `end_offset`, or None if a cut took it back."""
@@ -137,7 +137,7 @@ class Unflushed:
         for place in range(len(marks)):
             mark = marks[place]
             if mark.end.offset == end_offset:
-                del marks[: place + 1]
+                self._marks = marks[place + 1 :]
                 return mark
         return None
 
@@ -156,7 +156,7 @@ class Unflushed:
 
     def note_cut(self) -> None:
         """Forget all marks: the log has a new end."""
-        self._marks.clear()
+        self._marks = ()
         self.cuts += 1
         self.last_truncation = self.cuts
 

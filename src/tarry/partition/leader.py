@@ -98,14 +98,20 @@ def append_checked(
 
     `wishes` is what its headers say about when its records are due, if they were read.
     """
+    header = check.header
+    parking = partition.leadership.parking
     if check.error_code != errors.NONE:
         result = AppendResult(check.error_code, check.message)
         result.record_errors = check.record_errors
+        if check.error_code == errors.INVALID_TIMESTAMP and parking is not None:
+            # How long a record may wait can have been changed since the batch was parked.
+            assert header is not None
+            known = _known_in_either(partition, header)
+            if known is not None and known.error_code == errors.NONE:
+                result = known
         result.has_opened = check.was_opened
         return result
-    header = check.header
     assert header is not None
-    parking = partition.leadership.parking
     if parking is not None:
         result = _append_or_park(partition, parking, check, wishes, turn, writer)
     elif partition.config.has_delay:
@@ -129,27 +135,25 @@ def _append_or_park(
 ) -> AppendResult:
     """Append a batch that is due, or park it, whole, in the companion log behind its note."""
     companion = partition.leadership.logs[COMPANION]
+    header = check.header
+    assert header is not None
+    known = _known_in_either(partition, header)
+    if known is not None and known.error_code == errors.NONE:
+        # Whatever the settings say by now.
+        return known
     note = parking.note_for(check, wishes, turn.now_wall_ms)
     if check.error_code != errors.NONE:
-        if check.error_code == errors.KAFKA_STORAGE_ERROR and check.header is not None:
+        if check.error_code == errors.KAFKA_STORAGE_ERROR:
             # Its client sends it again; what it has sent behind it must wait for that.
-            companion.producers.refuse(check.header)
+            companion.producers.refuse(header)
         result = AppendResult(int(check.error_code), check.message)
         result.record_errors = check.record_errors
         return result
+    if known is not None:
+        return known
+    # It may have been opened.
     header = check.header
     assert header is not None
-    if header.producer_id >= 0:
-        paired = PairedCheck(header)
-        known = paired.run(partition.producers, companion.producers)
-        if known.error_code != errors.NONE:
-            return AppendResult(known.error_code, known.message)
-        if known.is_duplicate:
-            result = _duplicate(companion if paired.is_in_second else partition, known)
-            if paired.is_in_second:
-                result.base_offset = -1
-                result.log_append_time_ms = NO_TIMESTAMP
-            return result
     if not note:
         return _add(partition, check.window, header, turn, writer)
     # Identity and sequence stay as they came: its producer may send it again.
@@ -161,6 +165,26 @@ def _append_or_park(
     if result.error_code == errors.NONE:
         parking.on_parked(header, result.base_offset)
         result.base_offset = -1
+    return result
+
+
+def _known_in_either(partition: ReplicatedLog, header: BatchHeader) -> AppendResult | None:
+    """Return the answer to a batch that one of both logs has already, or which sequence error it
+    has; None if it may be appended.
+    """
+    if header.producer_id < 0:
+        return None
+    companion = partition.leadership.logs[COMPANION]
+    paired = PairedCheck(header)
+    known = paired.run(partition.producers, companion.producers)
+    if known.error_code != errors.NONE:
+        return AppendResult(known.error_code, known.message)
+    if not known.is_duplicate:
+        return None
+    result = _duplicate(companion if paired.is_in_second else partition, known)
+    if paired.is_in_second:
+        result.base_offset = -1
+        result.log_append_time_ms = NO_TIMESTAMP
     return result
 
 

@@ -62,6 +62,12 @@ class ParkingDoor:
     A batch that waits is parked in the companion log, behind a note that says when it is due.
     """
 
+    def reads_headers(self) -> bool:
+        """Return whether the headers of produced records are to be read: they may say when a record
+        is due, or name one that waits.
+        """
+        raise NotImplementedError
+
     def wishes_in(self, header: BatchHeader, content: bytes) -> BatchWishes:
         """Begin to read the headers of a batch's records; `content`: the records, uncompressed."""
         raise NotImplementedError
@@ -106,7 +112,8 @@ class Leadership:
         self.topic_id = topic_id
         self.index = index
         self.own_id = own_id
-        # Logs in the order of their numbers.  The first one has the partition's records.
+        # Logs in the order of their numbers.  The first one has the partition's records.  None are
+        # left after `let_go`.
         self.logs: list[ReplicatedLog] = []
         # The partition's row as this broker knows it.  Fields that requests need often stand below
         # as well.
@@ -200,6 +207,16 @@ class Leadership:
         for log in self.logs:
             log.is_closed = True
 
+    def let_go(self) -> None:
+        """Forget the logs, which are closed now and told to all who knew them.
+
+        A log knows its leadership.  With both knowing each other only the collector could free
+        them, and a running broker tells it that its logs are there for good.
+        """
+        assert self.is_closed
+        self.logs = []
+        self.parking = None
+
     # -- who may act
 
     def may_act(self) -> bool:
@@ -249,6 +266,9 @@ class Leadership:
         A partition with fewer replicas than min.insync.replicas needs all of them in sync, as in
         Kafka.  Otherwise nothing could ever be produced to it.
         """
+        if not self.logs:
+            # Somebody still asks who has not heard yet that the partition is gone.
+            return len(self.replicas)
         return min(self.logs[0].config.min_insync_replicas, len(self.replicas))
 
     def is_under_min_isr(self) -> bool:

@@ -23,7 +23,7 @@ from librt.strings import (
     write_i32_be,
     write_i64_be,
 )
-from mypy_extensions import i16, i32, i64
+from mypy_extensions import i16, i32, i64, mypyc_attr
 
 from tarry.base.errors import (
     INVALID_PRODUCER_EPOCH,
@@ -91,6 +91,7 @@ class ProducerState:
             surplus -= 1
 
 
+@mypyc_attr(acyclic=True)
 class ProducerCheck:
     """The verdict on a batch; of a duplicate, the original's offsets.
 
@@ -106,19 +107,23 @@ class ProducerCheck:
         self.append_time_ms: i64 = -1
 
 
+# The verdict on a batch that may be appended; never changed.
+ACCEPTED: Final = ProducerCheck(NONE, None)
+
+
 class ProducerStates:
     """States of all producers of one partition.  `expiration_ms` is `producer.id.expiration.ms`."""
 
     def __init__(self, expiration_ms: int) -> None:
         self._expiration_ms = expiration_ms
         self._states: dict[int, ProducerState] = {}
-        self._touched: list[ProducerState] = []
+        # Producers with unsettled batches, by id.
+        self._touched: dict[int, ProducerState] = {}
         # Batches of producers without any other that could not be written: epoch and sequence
         # that must come again before what the client sent behind them, and after how many looks
         # for expired producers that was.
         self._awaited: dict[int, tuple[int, int, int]] = {}
         self._looks = 0
-        self._accepted = ProducerCheck(NONE, None)
         # What was updated since the last `settle` was copied from a leader.
         self._is_copied = False
 
@@ -168,7 +173,7 @@ class ProducerStates:
                     return duplicate_of(known)
                 index -= 1
             if first_sequence == (last.last_sequence + 1) & SEQUENCE_MAX:
-                return self._accepted
+                return ACCEPTED
             return ProducerCheck(
                 OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"producer {header.producer_id}: sequence {first_sequence} "
@@ -185,7 +190,7 @@ class ProducerStates:
                 f"producer {header.producer_id}: the new epoch {epoch} begins at sequence "
                 f"{first_sequence}, not 0",
             )
-        return self._accepted
+        return ACCEPTED
 
     def check_unknown(self, header: BatchHeader) -> ProducerCheck:
         """Check an unknown producer: it may begin anywhere, unless its beginning has just
@@ -193,9 +198,9 @@ class ProducerStates:
         """
         awaited = self._awaited.get(header.producer_id)
         if awaited is None:
-            return self._accepted
+            return ACCEPTED
         if awaited[0] != header.producer_epoch or awaited[1] == header.base_sequence:
-            return self._accepted
+            return ACCEPTED
         return ProducerCheck(
             OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"producer {header.producer_id}: sequence {header.base_sequence} before {awaited[1]}, "
@@ -229,7 +234,7 @@ class ProducerStates:
         state.writer = writer
         state.unsettled += 1
         if state.unsettled == 1:
-            self._touched.append(state)
+            self._touched[header.producer_id] = state
         if len(self._states) > PRODUCER_IDS_PER_PARTITION_MAX:
             self._make_room()
 
@@ -284,7 +289,7 @@ class ProducerStates:
 
     def settle(self) -> None:
         """Settle what was updated since the last time: the log's tail is written."""
-        for state in self._touched:
+        for state in self._touched.values():
             state.settle()
         self._touched.clear()
         self._is_copied = False
@@ -293,7 +298,7 @@ class ProducerStates:
         """Roll back because the tail was dropped: forget unsettled batches at `end_offset` or past
         it.
         """
-        for state in self._touched:
+        for state in self._touched.values():
             batches = state.batches
             first = batches[0]
             while state.unsettled > 0 and batches[-1].base_offset >= end_offset:

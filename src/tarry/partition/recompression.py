@@ -78,8 +78,9 @@ class Recompression:
         # Due times and ids that the records' headers ask for; None in a topic without them.
         self._wishes: BatchWishes | None = None
         self._parking: ParkingDoor | None = None
-        if config.has_delay_by_header:
-            self._parking = partition.leadership.parking
+        parking = partition.leadership.parking
+        if parking is not None and parking.reads_headers():
+            self._parking = parking
         self._compressor: StepwiseCompressor | None = None
         self._compressed_bytes: i64 = 0
         check = self.check
@@ -92,11 +93,12 @@ class Recompression:
         if not self._is_made_anew() and self._parking is None:
             check_limits(config, check, wall_ms)
             self._is_to_count = check.was_opened
-        elif header.codec != 0:
+            return
+        if header.codec == 0:
+            # `check_batch` has walked over its records.
+            check_limits(config, check, wall_ms)
+        if check.error_code == errors.NONE:
             self._step = _OPENING
-        else:
-            self._content = window.data[check.window.start + HEADER_SIZE : check.window.end]
-            self._take_content()
 
     @property
     def was_opened(self) -> bool:
@@ -119,14 +121,17 @@ class Recompression:
     @property
     def units_at_most(self) -> i64:
         """Return the cost of what is left, -1 if it is not known before the batch is unfolded."""
-        if self._step == _OPENING:
-            return -1
         if self._step == _DONE:
             return 0
+        size: i64 = len(self._content)
+        if self._step == _OPENING:
+            if self._header().codec != 0:
+                return -1
+            size = self.check.window.size
         units: i64 = self._kib_units() if self._is_made_anew() else 0
-        if self._step == _READING:
+        if self._parking is not None:
             units += OPENED_KIB_UNITS
-        return (len(self._content) * units) >> 10
+        return (size * units) >> 10
 
     def try_finish(self, effort: Effort) -> bool:
         """Go on as far as the effort reaches; True when it may be appended."""
@@ -171,6 +176,12 @@ class Recompression:
 
     def _open(self, effort: Effort) -> None:
         header = self._header()
+        if header.codec == 0:
+            # One that waits behind others holds no copy.
+            window = self.check.window
+            self._content = window.data[window.start + HEADER_SIZE : window.end]
+            self._begin()
+            return
         opening = self._opening
         if opening is None:
             window = self.check.window
@@ -206,18 +217,19 @@ class Recompression:
         if check.error_code != errors.NONE:
             self._end()
             return
-        self._take_content()
+        check_limits(self.partition.config, check, self._wall_ms)
+        if check.error_code != errors.NONE:
+            self._end()
+        else:
+            self._begin()
 
     def _is_made_anew(self) -> bool:
         return self.codec >= 0 and self._header().codec != self.codec
 
-    def _take_content(self) -> None:
-        """Go on with the content, which was walked over."""
-        check_limits(self.partition.config, self.check, self._wall_ms)
+    def _begin(self) -> None:
+        """Begin with the content, which was walked over and may be appended."""
         parking = self._parking
-        if self.check.error_code != errors.NONE:
-            self._end()
-        elif parking is not None:
+        if parking is not None:
             self._wishes = parking.wishes_in(self._header(), self._content)
             self._step = _READING
         else:

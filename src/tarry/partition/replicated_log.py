@@ -276,7 +276,12 @@ class ReplicatedLog(LogOwner):
 
     def delete_old_segments(self, now_wall_ms: int) -> int:
         """Apply retention to what may go; how many segments are given up."""
-        return retention.delete_old_segments(self.log, now_wall_ms, self.removable_end())
+        return retention.delete_old_segments(
+            self.log,
+            now_wall_ms,
+            self.removable_end(),
+            has_releases=len(self.leadership.logs) > 1,
+        )
 
     def removable_end(self) -> int:
         """Return below which offset records may be deleted or compacted.

@@ -102,12 +102,16 @@ class HostedTopic:
             return False
         return index not in self.refused and index not in self.elsewhere
 
-    def goes_in_steps(self) -> bool:
-        """Return whether produced batches go in steps: `compression.type` asks for a codec of the
-        topic's own, or headers say when records are due."""
+    def goes_in_steps(self, index: int) -> bool:
+        """Return whether batches that are produced to a partition go in steps: `compression.type`
+        asks for a codec of the topic's own, or the headers of their records are to be read."""
         if self.is_internal:
             return False
-        for partition in self.partitions.values():
-            config = partition.config
-            return config.compression_codec != AS_PRODUCED or config.has_delay_by_header
-        return False
+        partition = self.partitions.get(index)
+        if partition is None:
+            return False
+        config = partition.config
+        if config.compression_codec != AS_PRODUCED or config.has_delay_by_header:
+            return True
+        parking = partition.leadership.parking
+        return parking is not None and parking.reads_headers()

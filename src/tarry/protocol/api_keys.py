@@ -54,6 +54,8 @@ CONSUMER_GROUP_DESCRIBE: Final = 69
 LIST_CONFIG_RESOURCES: Final = 74
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 SHARE_GROUP_HEARTBEAT: Final = 76
+LIST_SCHEDULED_RECORDS: Final = 10000
+CHANGE_SCHEDULED_RECORDS: Final = 10001
 
 
 class Api:
@@ -125,4 +127,6 @@ APIS: Final[dict[int, Api]] = {
     LIST_CONFIG_RESOURCES: Api(74, "ListConfigResources", 0, 1, 0),
     DESCRIBE_TOPIC_PARTITIONS: Api(75, "DescribeTopicPartitions", 0, 0, 0),
     SHARE_GROUP_HEARTBEAT: Api(76, "ShareGroupHeartbeat", 1, 1, 1),
+    LIST_SCHEDULED_RECORDS: Api(10000, "ListScheduledRecords", 0, 0, 0),
+    CHANGE_SCHEDULED_RECORDS: Api(10001, "ChangeScheduledRecords", 0, 0, 0),
 }

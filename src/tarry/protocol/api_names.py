@@ -1,8 +1,13 @@
-"""Names of all of Kafka's APIs by their key, as of Kafka 4.4: also of those that are not served."""
+"""Names of APIs by their key: all of Kafka's as of 4.4, served or not, and Tarry's own."""
 
 from __future__ import annotations
 
 from typing import Final
+
+from tarry.protocol import api_keys
+
+# From this key on APIs are Tarry's own.
+OWN_KEY_MIN: Final = 10_000
 
 _NAMES: Final = [
     "Produce",
@@ -104,7 +109,9 @@ _NAMES: Final = [
 
 
 def api_name(api_key: int) -> str:
-    """Return the name of an API with its key; the key alone if Kafka has none such."""
+    """Return the name of an API with its key; the key alone if there is none such."""
     if 0 <= api_key < len(_NAMES):
         return f"{_NAMES[api_key]} (API key {api_key})"
+    if api_key >= OWN_KEY_MIN and api_key in api_keys.APIS:
+        return f"{api_keys.APIS[api_key].name} (API key {api_key})"
     return f"API key {api_key}"

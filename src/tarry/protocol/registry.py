@@ -42,6 +42,12 @@ from tarry.protocol.messages.api_versions import (
     decode_api_versions_request,
     decode_api_versions_response,
 )
+from tarry.protocol.messages.change_scheduled_records import (
+    ChangeScheduledRecordsRequest,
+    ChangeScheduledRecordsResponse,
+    decode_change_scheduled_records_request,
+    decode_change_scheduled_records_response,
+)
 from tarry.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -227,6 +233,12 @@ from tarry.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
     decode_list_partition_reassignments_request,
     decode_list_partition_reassignments_response,
+)
+from tarry.protocol.messages.list_scheduled_records import (
+    ListScheduledRecordsRequest,
+    ListScheduledRecordsResponse,
+    decode_list_scheduled_records_request,
+    decode_list_scheduled_records_response,
 )
 from tarry.protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -570,5 +582,17 @@ MESSAGES: Final[dict[int, Messages]] = {
         decode_share_group_heartbeat_request,
         ShareGroupHeartbeatResponse,
         decode_share_group_heartbeat_response,
+    ),
+    api_keys.LIST_SCHEDULED_RECORDS: Messages(
+        ListScheduledRecordsRequest,
+        decode_list_scheduled_records_request,
+        ListScheduledRecordsResponse,
+        decode_list_scheduled_records_response,
+    ),
+    api_keys.CHANGE_SCHEDULED_RECORDS: Messages(
+        ChangeScheduledRecordsRequest,
+        decode_change_scheduled_records_request,
+        ChangeScheduledRecordsResponse,
+        decode_change_scheduled_records_response,
     ),
 }

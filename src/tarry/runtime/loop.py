@@ -24,7 +24,7 @@ from tarry.runtime.directory import HeldDirectory
 from tarry.runtime.files import OsDisk, TemporaryDisk
 from tarry.runtime.flusher import Flusher, UnneededFlusher
 from tarry.runtime.look_ups import LookUps
-from tarry.runtime.memory import calm_collector, keep_freed_memory
+from tarry.runtime.memory import KeptLogs, calm_collector, keep_freed_memory
 from tarry.runtime.poller import READABLE, make_poller
 from tarry.runtime.reactor import Reactor
 from tarry.runtime.refusal import StartRefused
@@ -55,6 +55,10 @@ class Turning(Protocol):
     @property
     def is_ready(self) -> bool:
         """True once clients may come."""
+
+    @property
+    def logs_opened(self) -> int:
+        """Logs that were opened or made so far."""
 
     @property
     def stop_reason(self) -> str:
@@ -219,8 +223,10 @@ def _serve(
     stop_ms_max: int,
 ) -> str:
     deadline_ms = -1
+    kept = KeptLogs(broker.logs_opened)
     while not broker.is_stopped:
         take_turn(machine, broker)
+        kept.count(broker.logs_opened)
         if signals.take_reread() and on_hang_up is not None:
             on_hang_up(broker)
         if signals.is_stop_requested:

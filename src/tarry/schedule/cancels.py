@@ -25,6 +25,9 @@ class ScheduleIds:
     def __init__(self) -> None:
         self._offsets: dict[bytes, int] = {}
         self._open: list[OpenCancel] = []
+        # The same by s-offset, and the s-offsets by id.
+        self._open_notes: dict[int, int] = {}
+        self._open_offsets: dict[bytes, int] = {}
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -32,6 +35,11 @@ class ScheduleIds:
     def add(self, body: Body) -> None:
         """Let the body have its id, which no other has any more."""
         if body.schedule_id:
+            self._offsets[body.schedule_id] = body.s_offset
+
+    def keep(self, body: Body) -> None:
+        """Let the body have its id, unless another one has it by now."""
+        if body.schedule_id and body.schedule_id not in self._offsets:
             self._offsets[body.schedule_id] = body.s_offset
 
     def drop(self, body: Body) -> None:
@@ -43,24 +51,45 @@ class ScheduleIds:
         """Return the s-offset of the body that has this id."""
         return self._offsets.get(schedule_id)
 
+    def note_that_cancels(self, s_offset: int) -> int | None:
+        """Return the offset of the note that has cancelled a body, while it may still be lost."""
+        return self._open_notes.get(s_offset)
+
+    def cancelled_offset_of(self, schedule_id: bytes) -> int | None:
+        """Return the s-offset of the body that was the last one to have this id, while the note
+        that has cancelled it may still be lost."""
+        return self._open_offsets.get(schedule_id)
+
     def begin_cancel(self, note_offset: int, body: Body, was_parked: bool) -> None:
         """Note that a body was taken out by the note at this offset."""
         self.drop(body)
         self._open.append(OpenCancel(note_offset, body, was_parked))
+        self._open_notes[body.s_offset] = note_offset
+        if body.schedule_id:
+            self._open_offsets[body.schedule_id] = body.s_offset
 
     def commit(self, s_high_watermark: int) -> None:
         """Forget what is cancelled for good."""
         count = 0
         while count < len(self._open) and self._open[count].note_offset < s_high_watermark:
+            self._close(self._open[count])
             count += 1
-        del self._open[:count]
+        if count:
+            del self._open[:count]
 
     def rollback(self, s_end_offset: int) -> list[OpenCancel]:
         """Return the cancels that the companion log has not kept, the last one first."""
         lost: list[OpenCancel] = []
         while self._open and self._open[-1].note_offset >= s_end_offset:
             lost.append(self._open.pop())
+            self._close(lost[-1])
         return lost
+
+    def _close(self, cancel: OpenCancel) -> None:
+        body = cancel.body
+        self._open_notes.pop(body.s_offset, None)
+        if self._open_offsets.get(body.schedule_id) == body.s_offset:
+            del self._open_offsets[body.schedule_id]
 
     def first_offset(self) -> int:
         """Return where the first batch begins that a lost note would let wait again."""

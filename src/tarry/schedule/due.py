@@ -20,13 +20,14 @@ NOT_DELAYED: Final = -1
 
 
 def due_ms(config: LogConfig, header: BatchHeader, now_wall_ms: i64) -> i64:
-    """Return when a checked batch is due; `NOT_DELAYED` if it is not to be parked."""
+    """Return when a checked batch is due; `NOT_DELAYED` if it is not to be parked.
+
+    Not of a topic whose records' headers say when they are due.
+    """
+    assert not config.has_delay_by_header
     if not config.has_delay:
         return NOT_DELAYED
     due: i64
-    if config.has_delay_by_header:
-        # It came before the setting: its headers were not read.
-        return NOT_DELAYED
     if config.has_delay_by_timestamp:
         due = header.max_timestamp
         if due == NO_TIMESTAMP:

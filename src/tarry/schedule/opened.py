@@ -21,6 +21,9 @@ from tarry.wire.varint import write_varint
 
 DUE: Final = b"x-sched-due"
 
+# Records between two places of a batch that are known.
+_MARK_RECORDS: Final = 16
+
 
 def opened_batch(header: BatchHeader, content: bytes) -> bytes:
     """Return a batch with its content uncompressed: identity and records stay."""
@@ -37,31 +40,42 @@ class OpenedBody:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._header = checked_header(data, 0)
-        # Where the record `_index` begins: places are mostly asked for in their order.
-        self._index = 0
-        self._position: i64 = HEADER_SIZE
+        # Where each sixteenth record begins, as far as they were gone through: places are asked for
+        # in the order of their due times.
+        self._marks: list[i64] = [HEADER_SIZE]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the batch."""
+        return len(self._data)
 
     @property
     def base_offset(self) -> int:
         """Offset of the first record."""
         return int(self._header.base_offset)
 
-    def batch_of(self, first: int, count: int, due_ms: int, codec: int, level: int) -> bytes:
-        """Return the batch of the `count` records from `first` on."""
+    def batch_of(self, first: int, count: int, due_ms: int | None, codec: int, level: int) -> bytes:
+        """Return the batch of the `count` records from `first` on.
+
+        Without a due time they stay as they were sent.
+        """
         if first + count > self._header.record_count:
             raise CorruptData(f"{self._header.record_count} records, {first + count} were noted")
-        due = _due_header(due_ms)
+        due = b"" if due_ms is None else _due_header(due_ms)
         builder = BatchBuilder()
         fields = RecordFields()
         try:
-            if first < self._index:
-                self._index, self._position = 0, HEADER_SIZE
-            while self._index < first + count:
-                end = read_record(self._data, self._position, len(self._data), fields)
-                if self._index >= first:
-                    self._add(builder, fields, end, due)
-                self._index += 1
-                self._position = end
+            marks = self._marks
+            mark = min(first // _MARK_RECORDS, len(marks) - 1)
+            index = mark * _MARK_RECORDS
+            position = marks[mark]
+            while index < first + count:
+                position = read_record(self._data, position, len(self._data), fields)
+                if index >= first:
+                    self._add(builder, fields, position, due)
+                index += 1
+                if index == len(marks) * _MARK_RECORDS:
+                    marks.append(position)
         except (MalformedData, ValueError) as error:
             raise CorruptData(f"the batch at offset {self.base_offset}: {error}") from None
         return builder.build(max(codec, 0), level=level if codec > 0 else None)
@@ -71,7 +85,7 @@ class OpenedBody:
         rest = BytesWriter()
         write_bytes(rest, _field(data, fields.key, fields.key_size))
         write_bytes(rest, _field(data, fields.value, fields.value_size))
-        write_varint(rest, fields.header_count + 1)
+        write_varint(rest, max(fields.header_count, 0) + (1 if due else 0))
         if fields.header_count > 0:
             rest.write(data[fields.headers : end])
         rest.write(due)

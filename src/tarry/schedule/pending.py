@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 from collections import deque
-from heapq import heapify, heappop, heappush
 from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from tarry.schedule.due_order import DueEntry, DueOrder, DueSums
 from tarry.schedule.notes import ANY_OFFSET, Watermark
 
 # Due time of nothing: later than every other.
@@ -19,12 +19,10 @@ NEVER: Final = 2**63 - 1
 # Due time of a body whose note cannot be read: at or below every watermark.
 UNKNOWN: Final = -(2**63)
 
-# Entries of the heap that stand for bodies which were forgotten: no more than so many and as many
-# as there are others.
-_STALE_MIN: Final = 1_000
-
 # Entries looked at for the exceptions of a checkpoint, which is a part of one turn: 10 ms.
 _LOOKS_MAX: Final = 50_000
+# Of them, those that are taken from the order at once.
+_LOOKS_AT_ONCE: Final = 500
 
 
 # A body that is released as it came.
@@ -108,17 +106,29 @@ class PendingBodies:
         raise NotImplementedError
 
     def furthest_due_ms(self) -> int:
-        """Return when the last one is due; -1 if there is none.  Goes through all of them."""
+        """Return when the last one is due; -1 if there is none."""
+        raise NotImplementedError
+
+    def get(self, s_offset: int) -> Body | None:
+        """Return the body at `s_offset`, which stays here; None if it is not here."""
+        raise NotImplementedError
+
+    def from_place(self, due_ms: int, s_offset: int, count_max: int) -> list[DueEntry]:
+        """Return the first ones from this place of the order on; an empty list means that there are
+        no more."""
+        raise NotImplementedError
+
+    def sums(self, from_ms: int, until_ms: int) -> DueSums:
+        """Sum up what is due from one time on and before another."""
         raise NotImplementedError
 
 
 class PendingHeap(PendingBodies):
-    """Bodies in a heap, all in memory."""
+    """Bodies in their order, all in memory."""
 
     def __init__(self) -> None:
         super().__init__()
-        # Due time and s-offset.  An entry counts if `_bodies` has that body with that time.
-        self._heap: list[tuple[int, int]] = []
+        self._order = DueOrder()
         self._bodies: dict[int, Body] = {}
         # S-offsets in the order of the log; that of a body which has left is dropped when it is
         # the first.  Those that came again later stand apart.
@@ -129,7 +139,7 @@ class PendingHeap(PendingBodies):
     def add(self, body: Body) -> None:
         assert body.s_offset not in self._bodies
         self._bodies[body.s_offset] = body
-        heappush(self._heap, (body.due_ms, body.s_offset))
+        self._order.add(body.due_ms, body.s_offset, body.record_count, body.size)
         self.count += 1
         if body.s_offset > self._last_offset:
             self._last_offset = body.s_offset
@@ -140,50 +150,49 @@ class PendingHeap(PendingBodies):
         self.size += body.size
 
     def next_due_ms(self) -> int:
-        self._drop_stale_head()
-        return self._heap[0][0] if self._heap else NEVER
+        entry = self._order.first()
+        return NEVER if entry is None else entry[0]
 
     def take_due(self, now_wall_ms: int) -> Body | None:
-        if self.next_due_ms() > now_wall_ms or not self._heap:
+        entry = self._order.first()
+        if entry is None or entry[0] > now_wall_ms:
             return None
-        body = self._bodies[heappop(self._heap)[1]]
-        self._leave(body)
-        return body
+        return self.forget(entry[1])
 
     def has(self, s_offset: int) -> bool:
         return s_offset in self._bodies
 
+    def get(self, s_offset: int) -> Body | None:
+        return self._bodies.get(s_offset)
+
     def forget(self, s_offset: int) -> Body | None:
-        body = self._bodies.get(s_offset)
+        body = self._bodies.pop(s_offset, None)
         if body is None:
             return None
-        self._leave(body)
-        if len(self._heap) > 2 * len(self._bodies) + _STALE_MIN:
-            self._heap = [entry for entry in self._heap if self._body_of(entry) is not None]
-            heapify(self._heap)
+        self._order.remove(body.due_ms, s_offset)
+        self.count -= 1
+        if self._returned:
+            self._returned.pop(s_offset, None)
+        self.record_count -= body.record_count
+        self.size -= body.size
         return body
 
     def at_or_below(self, watermark: Watermark, from_offset: int) -> list[Body] | None:
         place = (watermark.due_ms, watermark.s_offset)
         found: list[Body] = []
         looks = 0
-        # Below an entry of the heap lie only later ones.
-        waiting = [0]
-        while waiting:
-            index = waiting.pop()
-            if index >= len(self._heap):
-                continue
-            looks += 1
+        due_ms, s_offset = UNKNOWN, 0
+        while entries := self._order.from_place(due_ms, s_offset, _LOOKS_AT_ONCE):
+            for entry in entries:
+                due_ms, s_offset = entry[0], entry[1]
+                if (due_ms, s_offset) > place:
+                    return found
+                looks += 1
+                if from_offset <= s_offset < watermark.before_offset:
+                    found.append(self._bodies[s_offset])
             if looks > _LOOKS_MAX:
                 return None
-            entry = self._heap[index]
-            if entry > place:
-                continue
-            body = self._body_of(entry)
-            if body is not None and from_offset <= body.s_offset < watermark.before_offset:
-                found.append(body)
-            waiting.append(2 * index + 1)
-            waiting.append(2 * index + 2)
+            s_offset += 1
         return found
 
     def first_offset(self) -> int:
@@ -197,24 +206,11 @@ class PendingHeap(PendingBodies):
         return min(first, bodies[offsets[0]].batch_offset) if offsets else first
 
     def furthest_due_ms(self) -> int:
-        return max((body.due_ms for body in self._bodies.values()), default=-1)
+        entry = self._order.last()
+        return -1 if entry is None else entry[0]
 
-    def entry_count(self) -> int:
-        """Return how many entries the heap has, those of forgotten bodies included."""
-        return len(self._heap)
+    def from_place(self, due_ms: int, s_offset: int, count_max: int) -> list[DueEntry]:
+        return self._order.from_place(due_ms, s_offset, count_max)
 
-    def _body_of(self, entry: tuple[int, int]) -> Body | None:
-        body = self._bodies.get(entry[1])
-        return body if body is not None and body.due_ms == entry[0] else None
-
-    def _leave(self, body: Body) -> None:
-        del self._bodies[body.s_offset]
-        self.count -= 1
-        if self._returned:
-            self._returned.pop(body.s_offset, None)
-        self.record_count -= body.record_count
-        self.size -= body.size
-
-    def _drop_stale_head(self) -> None:
-        while self._heap and self._body_of(self._heap[0]) is None:
-            heappop(self._heap)
+    def sums(self, from_ms: int, until_ms: int) -> DueSums:
+        return self._order.sums(from_ms, until_ms)

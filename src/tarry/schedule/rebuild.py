@@ -14,9 +14,14 @@ again.  Hot.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 
 from tarry.base.errors import CorruptData
-from tarry.base.limits import CHECKPOINTS_KEPT_PER_EPOCH, SCHEDULE_FLAWS_KEPT
+from tarry.base.limits import (
+    CHECKPOINTS_KEPT_PER_EPOCH,
+    SCHEDULE_FLAWS_KEPT,
+    SCHEDULE_RELEASED_KEPT,
+)
 from tarry.log.index.epoch_index import EpochIndex
 from tarry.schedule.bodies import bodies_of
 from tarry.schedule.notes import (
@@ -68,6 +73,8 @@ class Rebuild:
         self._p_high_watermark = 0
         # Releases at or past P's high watermark, in the order of P.
         self._releases: list[OpenRelease] = []
+        # The last ones of those below it.
+        self._released: deque[OpenRelease] = deque(maxlen=SCHEDULE_RELEASED_KEPT)
         # The note that was read last, and where its body has to be.
         self._scheduled: ScheduledNote | None = None
         self._body_offset = NO_S_OFFSET
@@ -202,6 +209,7 @@ class Rebuild:
             return
         if base_offset + body.record_count <= self._p_high_watermark:
             self._watermarks.add(body)
+            self._released.append(OpenRelease(body, base_offset))
         else:
             self._releases.append(OpenRelease(body, base_offset))
 
@@ -211,9 +219,19 @@ class Rebuild:
         What lies below S's high watermark is pending, the rest is parked.
         """
         state = ScheduleState(pending, self._watermarks)
+        for release in self._releases:
+            # What came after it may have its id.
+            state.ids.add(release.body)
         for s_offset, body in self._bodies.items():
-            if s_offset not in self._cancelled and not self._is_done(body):
+            if s_offset in self._cancelled:
+                state.released.forget_id(body.schedule_id)
+                continue
+            if self._is_done(body):
+                state.released.add(body, NO_S_OFFSET)
+            else:
                 state.restore(body, s_high_watermark)
+        for release in self._released:
+            state.released.add(release.body, release.base_offset)
         for release in self._releases:
             state.add_release(release.body, release.base_offset)
         for s_offset, body in self._damaged.items():

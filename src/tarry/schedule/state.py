@@ -18,6 +18,7 @@ from tarry.base.limits import CHECKPOINT_EXCEPTIONS_MAX
 from tarry.schedule.cancels import ScheduleIds
 from tarry.schedule.notes import CheckpointNote
 from tarry.schedule.pending import Body, PendingBodies
+from tarry.schedule.released import ReleasedBodies
 from tarry.schedule.watermarks import ScheduleWatermarks
 
 
@@ -44,11 +45,14 @@ class ScheduleState:
         # In the order of their offsets, in S and in P.
         self._parked: list[Body] = []
         self._releases: list[OpenRelease] = []
+        # The same by s-offset.
+        self._releasing: dict[int, OpenRelease] = {}
         # Damaged bodies: not tried again by this state, and kept in S for a later one.
-        self._damaged: list[Body] = []
+        self._damaged: dict[int, Body] = {}
         # The checkpoint that counts does not say whether some of them are done.
         self._has_unclear = False
         self.ids = ScheduleIds()
+        self.released = ReleasedBodies()
 
     @property
     def count(self) -> int:
@@ -65,7 +69,7 @@ class ScheduleState:
         first = min(self.pending.first_offset(), self.ids.first_offset())
         if self._parked:
             first = min(first, self._parked[0].batch_offset)
-        for body in self._damaged:
+        for body in self._damaged.values():
             first = min(first, body.batch_offset)
         return min([first, *[release.body.batch_offset for release in self._releases]])
 
@@ -76,11 +80,13 @@ class ScheduleState:
         assert not self._parked or self._parked[-1].s_offset < body.s_offset
         self._parked.append(body)
         self.ids.add(body)
+        self.released.forget_id(body.schedule_id)
         self.watermarks.begin(body.s_offset, now_wall_ms)
 
     def restore(self, body: Body, s_high_watermark: int) -> None:
         """Take a body that S has and that was not released; they come in the order of S."""
         self.ids.add(body)
+        self.released.forget_id(body.schedule_id)
         if body.s_offset < s_high_watermark:
             self.pending.add(body)
         else:
@@ -122,9 +128,25 @@ class ScheduleState:
         s_offset = self.ids.offset_of(schedule_id)
         if s_offset is None:
             return None
-        if self.pending.has(s_offset) or self._is_parked(s_offset):
-            return s_offset
-        return s_offset if any(body.s_offset == s_offset for body in self._damaged) else None
+        waits = self.pending.has(s_offset) or s_offset in self._damaged
+        return s_offset if waits or self._is_parked(s_offset) else None
+
+    def is_being_released(self, schedule_id: bytes) -> bool:
+        """Return whether what has this id was released, and not for good yet."""
+        return self.ids.offset_of(schedule_id) is not None and self.cancellable(schedule_id) is None
+
+    def waiting(self, s_offset: int) -> Body | None:
+        """Return the body at this s-offset if it waits: pending, parked or damaged."""
+        body = self.pending.get(s_offset)
+        if body is not None:
+            return body
+        if self._is_parked(s_offset):
+            return self._parked[self._parked_index(s_offset)]
+        return self._damaged.get(s_offset)
+
+    def release_of(self, s_offset: int) -> OpenRelease | None:
+        """Return the release of this body that is under way."""
+        return self._releasing.get(s_offset)
 
     def cancel(self, s_offset: int, note_offset: int) -> None:
         """Take out a body that is cancellable: the note at this offset of S's tail says so."""
@@ -133,8 +155,7 @@ class ScheduleState:
         if was_parked:
             body = self._parked.pop(self._parked_index(s_offset))
         elif body is None:
-            index = [each.s_offset for each in self._damaged].index(s_offset)
-            body = self._damaged.pop(index)
+            body = self._damaged.pop(s_offset)
         assert body is not None
         self.ids.begin_cancel(note_offset, body, was_parked)
 
@@ -162,7 +183,7 @@ class ScheduleState:
 
     def set_aside(self, body: Body) -> None:
         """Let a body that was taken and is damaged wait for a later state."""
-        self._damaged.append(body)
+        self._damaged[body.s_offset] = body
 
     def keep_damaged(self, body: Body, *, is_unclear: bool) -> None:
         """Keep a body of S that cannot be released.
@@ -170,20 +191,25 @@ class ScheduleState:
         `is_unclear`: without its due time the last checkpoint does not say whether it is done.  A
         later checkpoint could say only one of both, which may be wrong once the disk is mended.
         """
-        self._damaged.append(body)
+        self._damaged[body.s_offset] = body
         self._has_unclear = self._has_unclear or is_unclear
 
     def add_release(self, body: Body, base_offset: int) -> None:
         """Note that a body's release was appended to P's tail at this offset."""
         releases = self._releases
         assert not releases or releases[-1].end_offset <= base_offset
-        releases.append(OpenRelease(body, base_offset))
+        release = OpenRelease(body, base_offset)
+        releases.append(release)
+        self._releasing[body.s_offset] = release
+        self.ids.keep(body)
 
     def rollback_released(self, p_end_offset: int) -> None:
         """Let be pending again what P has not kept: it ends at this offset."""
         releases = self._releases
         while releases and releases[-1].base_offset >= p_end_offset:
-            self.pending.add(releases.pop().body)
+            body = releases.pop().body
+            del self._releasing[body.s_offset]
+            self.pending.add(body)
 
     def commit_released(self, p_high_watermark: int) -> None:
         """Forget the releases below P's high watermark: they are done."""
@@ -192,6 +218,8 @@ class ScheduleState:
         while count < len(releases) and releases[count].end_offset <= p_high_watermark:
             self.watermarks.add(releases[count].body)
             self.ids.drop(releases[count].body)
+            del self._releasing[releases[count].body.s_offset]
+            self.released.add(releases[count].body, releases[count].base_offset)
             count += 1
         if count:
             del releases[:count]
@@ -210,7 +238,7 @@ class ScheduleState:
             if found is None:
                 return None
             found += self._parked
-            found += self._damaged
+            found += self._damaged.values()
             found += [release.body for release in self._releases]
             for body in found:
                 if from_offset <= body.s_offset < watermark.before_offset and watermark.covers(

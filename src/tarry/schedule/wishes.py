@@ -3,6 +3,9 @@
 The records are gone through in steps, since a batch may unfold to much.  What a header cannot mean
 is noted with a sentence for each record.  Times that count from the append are kept as they were
 said until then: `decide_places` makes due times of all of them.
+
+Where headers do not say when records are due, or do so no more, they may still name what waits:
+`IdWalk` and `decide_named`.
 """
 
 from __future__ import annotations
@@ -10,21 +13,27 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base.errors import INVALID_RECORD, INVALID_TIMESTAMP
-from tarry.base.limits import RECORD_ERRORS_MAX, SCHEDULE_ID_BYTES_MAX
-from tarry.log.config import INT64_MAX, LogConfig
-from tarry.records.walk import RecordFields, read_record
-from tarry.schedule.places import NOT_RELEASED, RecordPlace
-from tarry.schedule.times import (
+from tarry.base.limits import RECORD_ERRORS_MAX, SCHEDULE_ID_BYTES_MAX, SCHEDULE_PLACES_MAX
+from tarry.base.schedule_headers import (
     DELIVER_AFTER,
     DELIVER_AT,
     HEADER_NAMES,
     SCHEDULE_CANCEL,
     SCHEDULE_ID,
+)
+from tarry.log.config import INT64_MAX, LogConfig
+from tarry.records.walk import RecordFields, read_record
+from tarry.schedule.cancels import ScheduleIds
+from tarry.schedule.places import NOT_RELEASED, RecordPlace
+from tarry.schedule.times import (
     BadTime,
     parse_deliver_after,
     parse_deliver_at,
 )
 from tarry.wire.varint import read_varint
+
+# Only value of the header that cancels.
+CANCEL: Final = b"1"
 
 _NAMES: Final = {name.encode(): name for name in HEADER_NAMES}
 
@@ -58,12 +67,37 @@ class Wish:
         )
 
 
-class WishWalk:
-    """Walk over all records of `data`; `wishes` and `errors` are what it found."""
+class RecordHeaders:
+    """Headers of a record that scheduling knows; `repeated` is one that stands twice, or ""."""
+
+    def __init__(self, data: bytes, end: int, fields: RecordFields) -> None:
+        self.values: dict[str, bytes | None] = {}
+        self.repeated = ""
+        if fields.header_count <= 0:
+            return
+        position = int(fields.headers)
+        while position < end:
+            size, position = read_varint(data, position, end)
+            name = _NAMES.get(data[position : position + size])
+            size, position = read_varint(data, position + size, end)
+            value = data[position : position + size] if size >= 0 else None
+            position += max(size, 0)
+            if name is None:
+                continue
+            if name in self.values:
+                self.repeated = self.repeated or name
+            self.values[name] = value
+
+
+class RecordsWalk:
+    """Walk over all records of `data`; `wishes` are what it found.
+
+    It ends where `has_too_many`: each wish that is kept becomes a place.
+    """
 
     def __init__(self, data: bytes, count: int) -> None:
         self.wishes: list[Wish] = []
-        self.errors: list[tuple[int, str]] = []
+        self.has_too_many = False
         self._data = data
         self._count = count
         self._index = 0
@@ -79,39 +113,89 @@ class WishWalk:
             )
             self._take(self._index)
             self._index += 1
+            if len(self.wishes) > SCHEDULE_PLACES_MAX:
+                self.has_too_many = True
+                return True
         return self._index == self._count
 
     def _take(self, index: int) -> None:
-        try:
-            wish = _wish_of(self._data, self._position, self._fields, index)
-        except (BadTime, BadWish) as error:
-            if len(self.errors) < RECORD_ERRORS_MAX:
-                self.errors.append((index, str(error)))
+        headers = RecordHeaders(self._data, self._position, self._fields)
+        wish = self.wish_of(headers, index)
+        if wish is None:
             return
         if self.wishes and self.wishes[-1].takes(wish):
             self.wishes[-1].count += 1
         else:
             self.wishes.append(wish)
 
-
-def _wish_of(data: bytes, end: int, fields: RecordFields, index: int) -> Wish:
-    found: dict[str, bytes | None] = {}
-    if fields.header_count > 0:
-        position = int(fields.headers)
-        while position < end:
-            size, position = read_varint(data, position, end)
-            name = _NAMES.get(data[position : position + size])
-            size, position = read_varint(data, position + size, end)
-            value = data[position : position + size] if size >= 0 else None
-            position += max(size, 0)
-            if name is not None:
-                if name in found:
-                    raise BadWish(f"{name} stands twice")
-                found[name] = value
-    return _wish_from(found, index)
+    def wish_of(self, headers: RecordHeaders, index: int) -> Wish | None:
+        """Return the wish of a record; None if it is noted why there is none."""
+        raise NotImplementedError
 
 
-def _wish_from(found: dict[str, bytes | None], index: int) -> Wish:
+class WishWalk(RecordsWalk):
+    """Walk in a topic whose records' headers say when they are due; `errors` is what is refused.
+
+    What is not delayed at `now_wall_ms`, when the batch has come, is not told apart from what has
+    no time.
+    """
+
+    def __init__(self, data: bytes, count: int, config: LogConfig, now_wall_ms: int) -> None:
+        super().__init__(data, count)
+        self.errors: list[tuple[int, str]] = []
+        self._delay_min_ms = config.delay_min_ms
+        self._now_wall_ms = now_wall_ms
+
+    def wish_of(self, headers: RecordHeaders, index: int) -> Wish | None:
+        try:
+            wish = _wish_from(headers, index)
+        except (BadTime, BadWish) as error:
+            if len(self.errors) < RECORD_ERRORS_MAX:
+                self.errors.append((index, str(error)))
+            return None
+        if self._is_soon(wish):
+            wish.kind, wish.time_ms = _AT_ONCE, 0
+        return wish
+
+    def _is_soon(self, wish: Wish) -> bool:
+        after_ms = wish.time_ms - (self._now_wall_ms if wish.kind == _AT else 0)
+        return is_soon(after_ms, self._delay_min_ms)
+
+
+class IdWalk(RecordsWalk):
+    """Walk in a topic whose records' headers do not say when they are due: they name what waits.
+
+    `waiting` are the ids of what does; None while they are not known, then `has_unclear` tells
+    whether there is any id.  No header is refused.
+    """
+
+    def __init__(self, data: bytes, count: int, waiting: ScheduleIds | None) -> None:
+        super().__init__(data, count)
+        self.has_unclear = False
+        self._waiting = waiting
+
+    def wish_of(self, headers: RecordHeaders, index: int) -> Wish:
+        wish = Wish(index, _AT_ONCE, 0, b"")
+        schedule_id = headers.values.get(SCHEDULE_ID)
+        if not schedule_id or headers.repeated:
+            return wish
+        if self._waiting is None:
+            self.has_unclear = True
+        elif self._waiting.offset_of(schedule_id) is not None:
+            wish.schedule_id = schedule_id
+            wish.is_cancel = headers.values.get(SCHEDULE_CANCEL) == CANCEL
+        return wish
+
+
+def is_soon(after_ms: int, delay_min_ms: int) -> bool:
+    """Return whether a record that is due so much later is not delayed at all."""
+    return after_ms <= 0 or after_ms < delay_min_ms
+
+
+def _wish_from(headers: RecordHeaders, index: int) -> Wish:
+    found = headers.values
+    if headers.repeated:
+        raise BadWish(f"{headers.repeated} stands twice")
     if DELIVER_AT in found and DELIVER_AFTER in found:
         raise BadWish(f"{DELIVER_AT} and {DELIVER_AFTER} both say when the record is due")
     schedule_id = b""
@@ -130,7 +214,7 @@ def _wish_from(found: dict[str, bytes | None], index: int) -> Wish:
         kind, time_ms = _AFTER, parse_deliver_after(found[DELIVER_AFTER])
     wish = Wish(index, kind, time_ms, schedule_id)
     if SCHEDULE_CANCEL in found:
-        if found[SCHEDULE_CANCEL] != b"1":
+        if found[SCHEDULE_CANCEL] != CANCEL:
             raise BadWish(f"{SCHEDULE_CANCEL} must be 1")
         if not schedule_id:
             raise BadWish(f"{SCHEDULE_CANCEL} needs {SCHEDULE_ID}")
@@ -149,10 +233,29 @@ class PlacesDecision:
         self.record_errors: list[tuple[int, str]] = []
         self.places: list[RecordPlace] = []
 
+        self._by_id: dict[bytes, RecordPlace] = {}
+
     @property
     def is_parked(self) -> bool:
         """Return whether the batch is to wait: a record is due later, or names an id."""
         return any(place.schedule_id or place.due_ms > self.now_wall_ms for place in self.places)
+
+    def add(self, wish: Wish, due_ms: int) -> None:
+        """Add the place of a wish that is due then, unless it cancels."""
+        place = RecordPlace(
+            wish.first, wish.count, NOT_RELEASED if wish.is_cancel else due_ms, wish.schedule_id
+        )
+        if wish.schedule_id:
+            earlier = self._by_id.get(wish.schedule_id)
+            if earlier is not None:
+                # A batch may name an id twice: only the later record is released.
+                earlier.due_ms = NOT_RELEASED
+            self._by_id[wish.schedule_id] = place
+        last = self.places[-1] if self.places else None
+        if last is not None and last.takes(place):
+            last.count += place.count
+        else:
+            self.places.append(place)
 
 
 def decide_places(walk: WishWalk, config: LogConfig, now_wall_ms: int) -> PlacesDecision:
@@ -162,28 +265,22 @@ def decide_places(walk: WishWalk, config: LogConfig, now_wall_ms: int) -> Places
         decision.error_code = INVALID_RECORD
         decision.record_errors = walk.errors
         return decision
-    by_id: dict[bytes, RecordPlace] = {}
     for wish in walk.wishes:
         due_ms = _due_ms(wish, now_wall_ms)
         if due_ms - now_wall_ms > config.delay_max_ms:
             _refuse_late(decision, wish, due_ms, config.delay_max_ms)
             continue
-        if due_ms <= now_wall_ms or due_ms - now_wall_ms < config.delay_min_ms:
+        if is_soon(due_ms - now_wall_ms, config.delay_min_ms):
             due_ms = now_wall_ms
-        if wish.is_cancel:
-            due_ms = NOT_RELEASED
-        place = RecordPlace(wish.first, wish.count, due_ms, wish.schedule_id)
-        if wish.schedule_id:
-            earlier = by_id.get(wish.schedule_id)
-            if earlier is not None:
-                # A batch may name an id twice: only the later record is released.
-                earlier.due_ms = NOT_RELEASED
-            by_id[wish.schedule_id] = place
-        last = decision.places[-1] if decision.places else None
-        if last is not None and last.takes(place):
-            last.count += place.count
-        else:
-            decision.places.append(place)
+        decision.add(wish, due_ms)
+    return decision
+
+
+def decide_named(walk: IdWalk, due_ms: int, now_wall_ms: int) -> PlacesDecision:
+    """Decide about a batch that is due as a whole, some of whose records name what waits."""
+    decision = PlacesDecision(now_wall_ms)
+    for wish in walk.wishes:
+        decision.add(wish, due_ms)
     return decision
 
 

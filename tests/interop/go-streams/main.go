@@ -45,7 +45,10 @@ func run(ctx context.Context, address, from, group string) error {
 	config.Metadata.Retry.Max = 100
 	config.Producer.Retry.Max = 100
 	// What is tried again must not come behind what was sent after it: the last value of a key counts.
+	// One request at a time does not keep sarama from that, sequences do.
 	config.Net.MaxOpenRequests = 1
+	config.Producer.Idempotent = true
+	config.Producer.RequiredAcks = sarama.WaitForAll
 	goka.ReplaceGlobalConfig(config)
 	topics := goka.NewTopicManagerConfig()
 	topics.Table.Replication = 1

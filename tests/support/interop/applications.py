@@ -21,6 +21,7 @@ from tests.support.patience import PATIENCE_S
 from tests.support.places import PEERS
 
 from tarry.client import Admin, Consumer, NewTopic, Producer
+from tarry.client.settings import PartitionFunction
 
 STREAMS_POM: Final = POM.with_name("streams-pom.xml")
 STREAMS_SOURCE: Final = PEERS / "java" / "streams" / "DigitCounts.java"
@@ -111,8 +112,15 @@ def faststream_command(address: str, source: str, target: str) -> list[str]:
 class Traffic:
     """Numbered values under a few keys, and what an application has made of them."""
 
-    def __init__(self, broker: GroupBroker, *topics: str, compacted: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        broker: GroupBroker,
+        *topics: str,
+        compacted: Sequence[str] = (),
+        partitioner: PartitionFunction | str = "murmur2",
+    ) -> None:
         self.broker = broker
+        self._partitioner = partitioner
         self.sent = 0
         self.wanted: dict[str, set[str]] = defaultdict(set)
         with Admin(bootstrap_servers=broker.address) as admin:
@@ -123,7 +131,9 @@ class Traffic:
     def write(self, topic: str, count: int = HALF) -> None:
         """Write so many more values, acknowledged by the broker."""
         with Producer(
-            bootstrap_servers=self.broker.address, reconnect_backoff_max_ms=RETRY_MS
+            bootstrap_servers=self.broker.address,
+            reconnect_backoff_max_ms=RETRY_MS,
+            partitioner=self._partitioner,
         ) as producer:
             receipts = []
             for number in range(self.sent, self.sent + count):
@@ -141,6 +151,16 @@ class Traffic:
     def kill_broker(self) -> None:
         self.broker.kill()
         self.broker.start()
+
+
+def partition_of_goka(topic: str, key: bytes | None, partition_count: int) -> int:
+    """Return the partition that goka gives a key: that of its table, which has to be the same."""
+    # FNV-1a of 32 bits, then the absolute value of the signed remainder.
+    digest = 0x811C9DC5
+    for byte in key or b"":
+        digest = (digest ^ byte) * 0x01000193 & 0xFFFFFFFF
+    signed = digest - (1 << 32) if digest >= 1 << 31 else digest
+    return abs(signed) % partition_count
 
 
 def read_until(

@@ -49,6 +49,10 @@ class Keeper:
             return False
         return bool(self.stop_reason) or (self.is_stopping and not self.waiting)
 
+    @property
+    def logs_opened(self) -> int:
+        return 0
+
     def next_due_ms(self) -> int:
         return self.now_ms + 60_000
 

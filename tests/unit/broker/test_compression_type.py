@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 from tests.support.broker.admin_user import BROKER, TOPIC, Operator
 from tests.support.broker.broker_user import ORDERS, User, a_batch, produced, records_in, values_in
@@ -10,6 +12,7 @@ from tarry.base import errors
 from tarry.base.doors import disconnected, received
 from tarry.base.limits import OPENED_BATCH_BYTES_MAX, RECOMPRESSED_REQUEST_BYTES_MAX
 from tarry.cluster.configs.config_changes import SET
+from tarry.partition.recompression import Recompression
 from tarry.protocol import api_keys
 from tarry.protocol.messages.produce import ProduceRequest
 from tarry.records.batch import ATTRIBUTES, HEADER_SIZE, BatchHeader, decode_batch_header
@@ -351,6 +354,20 @@ def test_small_batches_pass_a_large_one(user: User, packed: str) -> None:
     user.hand.settle()
     assert produced(user.answers()[0])[0].base_offset == 1
     assert values_in(user.fetch(0, topic=packed)) == [b"small", LARGE]
+
+
+def test_only_the_first_that_waits_holds_a_copy_of_its_records(user: User, packed: str) -> None:
+    users = [user, *(User(user.hand) for _ in range(3))]
+    for each in users:
+        each.send_produce(large_batch(), topic=packed)
+
+    found = [each for each in gc.get_objects() if isinstance(each, Recompression)]
+    copies = [each for each in found if len(each._content) >= len(LARGE)]
+
+    assert len(copies) == 1
+    del found, copies
+    user.hand.settle()
+    assert [produced(each.answers()[0])[0].base_offset for each in users] == [0, 1, 2, 3]
 
 
 def test_a_produce_without_a_batch_is_refused_while_a_large_one_waits(

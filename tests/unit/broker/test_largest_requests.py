@@ -26,7 +26,7 @@ NEWEST = [
         route.version_max,
         REQUEST_ELEMENTS_MAX,
         id=f"{APIS[key].name}-largest",
-        marks=pytest.mark.slow,
+        marks=[pytest.mark.slow, pytest.mark.heavy],
     )
     for key, route in BrokerByHand().broker.routes.items()
 ]

@@ -10,12 +10,18 @@ import pytest
 from tests.support.broker.broker_user import User, a_batch, produced, values_in
 
 from tarry.base import errors
-from tarry.base.doors import disconnected, received
-from tarry.base.limits import FLUSHED_LOGS_PER_ROUND_MAX, LONG_ANSWER_UNITS_PER_TURN
+from tarry.base.doors import disconnected, received, stop_requested
+from tarry.base.limits import (
+    FLUSHED_LOGS_PER_ROUND_MAX,
+    LONG_ANSWER_UNITS_PER_TURN,
+    RECOMPRESSED_HELD_BYTES_MAX,
+    RECOMPRESSED_REQUEST_BYTES_MAX,
+)
 from tarry.broker.apis.produce import LONG_PRODUCE_ELEMENTS
 from tarry.broker.apis.produce_steps import SHARE_BYTES, SHARE_PARTITIONS, UNITS_PER_APPEND
 from tarry.broker.delayed.long_answers import ROUND_UNITS
 from tarry.broker.delayed.produce import SHARES_WAITING_MAX
+from tarry.partition.recompression import Recompression
 from tarry.protocol import api_keys
 from tarry.protocol.messages.produce import (
     PartitionProduceData,
@@ -33,6 +39,8 @@ VERSION = 11
 LAST = MANY - 1
 # Logs that are not flushed yet.
 WAITING_MAX = SHARES_WAITING_MAX * SHARE_PARTITIONS
+# More than it takes until all is made anew that may be.
+TURNS_TO_MAKE = 2_000
 # The last step of a turn may cost a share.
 UNITS_MAX = LONG_ANSWER_UNITS_PER_TURN + ROUND_UNITS + SHARE_PARTITIONS * (UNITS_PER_APPEND + 1)
 
@@ -351,6 +359,81 @@ def test_a_share_has_so_many_bytes_of_batches_that_were_made_anew() -> None:
 
     steps = [after - before for before, after in itertools.pairwise(appended)]
     assert max(steps) * size <= 6 * SHARE_BYTES
+
+
+# Hundreds of batches of so many bytes are nearly as much as one request may come to.
+LARGE_BYTES = RECOMPRESSED_REQUEST_BYTES_MAX // MANY - 1024
+
+
+def held_bytes() -> int:
+    """Bytes of the batches that were made anew and that somebody holds."""
+    found = [each for each in gc.get_objects() if isinstance(each, Recompression)]
+    return sum(each.new_bytes for each in found if each.is_done)
+
+
+def users_who_wait(count: int) -> list[User]:
+    """Users whose produces are made anew and wait for flushes that do not end."""
+    first = User(BrokerByHand())
+    first.create(WIDE, MANY, compression_type="uncompressed")
+    users = [first, *(User(first.hand) for _ in range(count - 1))]
+    # A small frame, whose batches come to nearly the limit when they are made anew.
+    request = a_produce(batch=a_batch(bytes(LARGE_BYTES), codec=GZIP))
+    for each in users:
+        each.client.send(api_keys.PRODUCE, VERSION, request)
+    for _ in range(TURNS_TO_MAKE):
+        first.hand.turn(after_ms=1)
+    return users
+
+
+def test_batches_of_many_produces_that_wait_for_flushes_are_bounded_together() -> None:
+    users = users_who_wait(4)
+    hand = users[0].hand
+
+    assert not hand.broker.has_work_left()
+    assert held_bytes() <= RECOMPRESSED_HELD_BYTES_MAX + RECOMPRESSED_REQUEST_BYTES_MAX
+    hand.settle(100_000)
+    for each in users:
+        assert {row.error_code for row in rows_of(each)} == {errors.NONE}
+    assert ends(users[0]) == [len(users)] * MANY
+
+
+def test_others_are_served_while_produces_wait_for_room() -> None:
+    hand = users_who_wait(4)[0].hand
+    other = User(hand)
+    before = ends(other)[LAST]
+
+    other.send_produce(a_batch(b"small", codec=GZIP), topic=WIDE, indexes=(LAST,))
+    hand.turn(after_ms=1)
+
+    assert (before, ends(other)[LAST]) == (0, 1)
+
+
+@pytest.mark.parametrize("leaving", [0, 3])
+def test_a_produce_that_waits_for_room_is_appended_though_another_client_leaves(
+    leaving: int,
+) -> None:
+    users = users_who_wait(4)
+    hand = users[0].hand
+
+    hand.turn(disconnected(users[leaving].client.connection_id))
+    hand.settle(100_000)
+
+    stayed = [each for each in users if each is not users[leaving]]
+    for each in stayed:
+        assert {row.error_code for row in rows_of(each)} == {errors.NONE}
+    assert held_bytes() == 0
+
+
+def test_a_stopping_broker_ends_the_produces_that_wait_for_room() -> None:
+    users = users_who_wait(4)
+    hand = users[0].hand
+
+    hand.turn(stop_requested())
+    hand.settle(100_000)
+
+    assert hand.broker.is_stopped
+    for each in users:
+        assert {row.error_code for row in rows_of(each)} == {errors.NONE}
 
 
 # --- Flushes.

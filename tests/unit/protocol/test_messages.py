@@ -103,6 +103,8 @@ def test_the_apis_are_those_that_the_project_speaks() -> None:
         api_keys.LIST_CONFIG_RESOURCES: (0, 1),
         api_keys.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
         api_keys.SHARE_GROUP_HEARTBEAT: (1, 1),
+        api_keys.LIST_SCHEDULED_RECORDS: (0, 0),
+        api_keys.CHANGE_SCHEDULED_RECORDS: (0, 0),
     }
 
 

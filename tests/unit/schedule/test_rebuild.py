@@ -17,6 +17,7 @@ from tarry.schedule.notes import (
     Watermark,
 )
 from tarry.schedule.pending import PendingHeap
+from tarry.schedule.places import RecordPlace
 from tarry.schedule.rebuild import Rebuild
 
 # Behind every offset of S.
@@ -154,6 +155,25 @@ def test_releases_above_the_high_watermark_are_under_way_in_the_next_life() -> N
     assert after is not None
     assert [(w.due_ms, w.s_offset) for w in before.watermarks] == [(10, 2)]
     assert [(w.due_ms, w.s_offset) for w in after.watermarks] == [(20, 4)]
+
+
+def test_what_is_under_way_in_the_next_life_has_its_id_until_another_one_has_it() -> None:
+    rebuild = Rebuild()
+    for s_offset, schedule_id in ((2, b"one"), (4, b"two"), (6, b"two")):
+        place = RecordPlace(0, 1, 10, schedule_id)
+        rebuild.add_note(s_offset - 1, ScheduledNote(10, [place]))
+        rebuild.add_body(s_offset, 0, 1, 100)
+    rebuild.begin_releases(epochs((0, 0)), 0, 9, 7)
+    rebuild.add_release(2, 0, 7, 1)
+    rebuild.add_release(4, 0, 8, 1)
+
+    state = rebuild.finish(PendingHeap(), ALL)
+    before = [state.is_being_released(each) for each in (b"one", b"two", b"three")]
+    state.commit_released(9)
+
+    assert before == [True, False, False]
+    assert not state.is_being_released(b"one")
+    assert state.cancellable(b"two") == 6
 
 
 def test_a_note_without_its_body_right_behind_it_is_dead() -> None:

@@ -89,18 +89,6 @@ def test_counts_and_bytes_follow_what_is_pending() -> None:
     assert pending.forget(4) is None
 
 
-def test_forgotten_bodies_do_not_gather_in_the_heap() -> None:
-    pending = PendingHeap()
-    for s_offset in range(10_000):
-        pending.add(body(s_offset, 10_000 - s_offset))
-
-    for s_offset in range(9_990):
-        pending.forget(s_offset)
-
-    assert pending.entry_count() <= 1_020
-    assert pending.next_due_ms() == 1
-
-
 def release(state: ScheduleState, now_wall_ms: int, p_offset: int) -> None:
     found = state.take_due(now_wall_ms)
     assert found is not None

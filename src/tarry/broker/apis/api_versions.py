@@ -50,7 +50,7 @@ def handle(
     context: RequestContext,
     request: ApiVersionsRequest,
 ) -> Message | None:
-    """List every route with the range that is advertised for it, and the features."""
+    """List the routes that are advertised, each with its range, and the features."""
     if context.api_version >= VERSION_OF_SOFTWARE_NAMES:
         for text in (request.client_software_name, request.client_software_version):
             if SOFTWARE.fullmatch(text) is None:
@@ -69,6 +69,7 @@ def handle(
                 max_version=routes[key].version_max,
             )
             for key in sorted(routes)
+            if routes[key].is_advertised
         ],
         # The version of all metadata, as in Kafka.
         finalized_features_epoch=store.version,

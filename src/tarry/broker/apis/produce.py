@@ -93,9 +93,9 @@ class ProduceHandler:
             hosted = self.hosted(context, asked_topic)
             if hosted is None:
                 continue
-            if hosted.goes_in_steps():
-                return True
             for asked in asked_topic.partition_data:
+                if hosted.goes_in_steps(asked.index):
+                    return True
                 if self.may_open(hosted, asked):
                     opened += 1
                     if opened > OPENED_BATCHES_PER_TURN_MAX:
@@ -184,7 +184,7 @@ class ProduceHandler:
                 records = asked.records
                 if partition is None or not isinstance(records, Window):
                     continue
-                if hosted.goes_in_steps() or self.may_open(hosted, asked):
+                if hosted.goes_in_steps(asked.index) or self.may_open(hosted, asked):
                     produce.add(topic_index, index, partition, records)
 
     def append_one(

@@ -52,8 +52,6 @@ BYTES_PER_UNIT: Final = 4 * 1024
 # Rows that one step adds to the answer.
 ROWS_PER_STEP: Final = 20
 
-Made = dict[tuple[int, int], Recompression]
-
 
 def begin(
     long_answers: LongAnswers,
@@ -130,19 +128,19 @@ class LargeProduce(ProduceInShares):
                 partition = hosted.partition(asked.index)
                 if partition is None or not isinstance(asked.records, Window):
                     continue
-                if hosted.goes_in_steps() or handler.may_open(hosted, asked):
+                if hosted.goes_in_steps(asked.index) or handler.may_open(hosted, asked):
                     anew.add(topic_index, index, partition, asked.records)
                     is_any = True
         if not is_any:
-            yield from self.append({})
+            yield from self.append(None)
         elif handler.recompressions.try_finish_or_wait(anew):
-            yield from self.append(anew.made)
+            yield from self.append(anew)
 
     # -- the appends
 
-    def append(self, made: Made) -> Iterator[int]:
-        """Append all batches, a share in a step; `made` in place of those that were made anew."""
-        yield from self._go_on(self._append_shares(made))
+    def append(self, anew: RecompressedProduce | None) -> Iterator[int]:
+        """Append all batches, a share in a step; those that were made anew in their places."""
+        yield from self._go_on(self._append_shares(anew))
 
     def _go_on(self, appends: Iterator[int]) -> Iterator[int]:
         """Append share after share, until many wait; those that wait in vain hold up none."""
@@ -176,24 +174,30 @@ class LargeProduce(ProduceInShares):
         self.begin(self._go_on(appends))
         self._long_answers.let_go_on(self.context.connection)
 
-    def _append_shares(self, made: Made) -> Iterator[int]:
+    def _append_shares(self, anew: RecompressedProduce | None) -> Iterator[int]:
         share: list[BatchPlace] = []
         size = 0
-        for place in self._places(made):
-            share.append(place)
-            size += place.size
-            if len(share) == SHARE_PARTITIONS or size >= SHARE_BYTES:
+        try:
+            for place in self._places(anew):
+                share.append(place)
+                size += place.size
+                if len(share) == SHARE_PARTITIONS or size >= SHARE_BYTES:
+                    yield self._append_share(share) + size // BYTES_PER_UNIT
+                    share, size = [], 0
+            if share:
                 yield self._append_share(share) + size // BYTES_PER_UNIT
-                share, size = [], 0
-        if share:
-            yield self._append_share(share) + size // BYTES_PER_UNIT
+        finally:
+            # Also where the steps are given up because the client has left.
+            if anew is not None:
+                anew.forget()
 
-    def _places(self, made: Made) -> Iterator[BatchPlace]:
+    def _places(self, anew: RecompressedProduce | None) -> Iterator[BatchPlace]:
         for topic_index, asked_topic in enumerate(self.request.topic_data):
             row = TopicProduceResponse(name=asked_topic.name, topic_id=asked_topic.topic_id)
             self.response.responses.append(row)
             for index, asked in enumerate(asked_topic.partition_data):
-                yield BatchPlace(asked_topic, row, asked, made.pop((topic_index, index), None))
+                ready = None if anew is None else anew.take((topic_index, index))
+                yield BatchPlace(asked_topic, row, asked, ready)
 
     def _append_share(self, share: list[BatchPlace]) -> int:
         """Append some batches, to be written in this turn; return the units of work."""
@@ -276,9 +280,11 @@ class LargeProduce(ProduceInShares):
 class _MadeAnew(RecompressedProduce):
     """The batches of a large produce that are to be made anew before any of it is appended."""
 
+    is_in_shares = True
+
     def __init__(self, produce: LargeProduce) -> None:
         super().__init__(produce.context, produce.request)
         self._produce = produce
 
     def append(self) -> Message | None:
-        return self._produce.begin(self._produce.append(self.made))
+        return self._produce.begin(self._produce.append(self))

@@ -6,6 +6,10 @@ so that appends and answers keep their order; other connections are served.  The
 request are made ready first and appended in one turn.  Only the first that waits holds unfolded
 records, so memory does not grow with the number of clients.
 
+A produce to many partitions is appended in shares, and may have to wait for flushes between them.
+While such produces hold too many bytes of batches made anew, those that were not begun wait for
+room, in their order, and hold up no other request.
+
 A request whose connection is gone is given up, for its client sends it again, unless nobody would:
 with acks=0 it is appended.  Hot.
 """
@@ -14,7 +18,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64, mypyc_attr
 
-from tarry.base.limits import RECOMPRESSED_REQUEST_BYTES_MAX
+from tarry.base.limits import RECOMPRESSED_HELD_BYTES_MAX, RECOMPRESSED_REQUEST_BYTES_MAX
 from tarry.base.turn import Turn
 from tarry.broker.answers import Answers
 from tarry.broker.part import Part
@@ -31,8 +35,11 @@ from tarry.wire.reader import Window
 class RecompressedProduce:
     """Produce request with the batches that their topics want made anew.
 
-    `made` holds them by their place: index of the topic and index in it.
+    `made` holds them by their place: index of the topic and index in it.  `is_in_shares`: it is
+    appended in several turns, and `take` gives the batches out.
     """
+
+    is_in_shares = False
 
     def __init__(self, context: RequestContext, request: ProduceRequest) -> None:
         self.context = context
@@ -42,6 +49,30 @@ class RecompressedProduce:
         self._waiting: list[tuple[ReplicatedLog, Window]] = []
         self._next: i64 = 0
         self._new_bytes: i64 = 0
+        self._taken_bytes: i64 = 0
+
+    @property
+    def held_bytes(self) -> i64:
+        """Bytes of the batches that were made anew and are not taken yet."""
+        return self._new_bytes - self._taken_bytes
+
+    def has_begun(self) -> bool:
+        """Return whether a batch was looked at."""
+        return len(self.made) > 0
+
+    def take(self, place: tuple[int, int]) -> Recompression | None:
+        """Give a batch out that is to be appended now; None if it was not to be made anew."""
+        recompression = self.made.pop(place, None)
+        if recompression is not None:
+            self._taken_bytes += recompression.new_bytes
+        return recompression
+
+    def forget(self) -> None:
+        """Forget all batches: they are appended, or given up."""
+        self.made = {}
+        self._places = []
+        self._waiting = []
+        self._taken_bytes = self._new_bytes
 
     def append(self) -> Message | None:
         """Append all batches, which are ready; return the answer, if there is one at once."""
@@ -105,15 +136,23 @@ class Recompressions(Part):
         self._answers = answers
         self._effort = Effort()
         self._waiting: list[RecompressedProduce] = []
+        # Produces in shares that are made anew and not all appended; and those that wait for room.
+        self._holders: list[RecompressedProduce] = []
+        self._aside: list[RecompressedProduce] = []
 
     def has_work_left(self) -> bool:
-        return len(self._waiting) > 0
+        return len(self._waiting) > 0 or (len(self._aside) > 0 and self._has_room())
 
     def try_finish_or_wait(self, produce: RecompressedProduce) -> bool:
         """Make it ready at once if that is little; else it waits, and its connection with it."""
         effort = self._effort
+        if self._lacks_room(produce):
+            produce.context.connection.hold()
+            self._aside.append(produce)
+            return False
         may_begin = not self._waiting or produce.is_within(effort.units)
         if may_begin and produce.try_finish(effort):
+            self._note_made(produce)
             return True
         produce.context.connection.hold()
         self._waiting.append(produce)
@@ -122,6 +161,8 @@ class Recompressions(Part):
     def step(self) -> None:
         """Go on with the first that waits; the end of what a turn does with requests."""
         effort = self._effort
+        if self._holders or self._aside:
+            self._make_room()
         if not self._waiting:
             effort.units = STEP_UNITS
             self._turn.opened_batches = 0
@@ -131,6 +172,9 @@ class Recompressions(Part):
         while self._waiting:
             produce = self._waiting[0]
             if not produce.is_in_vain():
+                if self._lacks_room(produce):
+                    self._aside.append(self._waiting.pop(0))
+                    continue
                 if not produce.try_finish(effort):
                     break
                 self._append(produce)
@@ -143,6 +187,7 @@ class Recompressions(Part):
         answers = self._answers
         context = produce.context
         connection = context.connection
+        self._note_made(produce)
         response = produce.append()
         if response is not None:
             context.respond(response)
@@ -150,3 +195,33 @@ class Recompressions(Part):
         if not connection.is_closed:
             answers.process_later(connection)
             answers.regulate_reading(connection)
+
+    # -- room
+
+    def _note_made(self, produce: RecompressedProduce) -> None:
+        if produce.is_in_shares:
+            self._holders.append(produce)
+
+    def _lacks_room(self, produce: RecompressedProduce) -> bool:
+        """Return whether a produce in shares is to be begun while others hold too much."""
+        return produce.is_in_shares and not produce.has_begun() and not self._has_room()
+
+    def _has_room(self) -> bool:
+        held: i64 = 0
+        for produce in self._holders:
+            held += produce.held_bytes
+        return held < RECOMPRESSED_HELD_BYTES_MAX
+
+    def _make_room(self) -> None:
+        """Count those no more that hold nothing; with room those that wait for it have their turn
+        before all that came later.
+        """
+        self._holders = [
+            each for each in self._holders if each.held_bytes > 0 and not each.is_in_vain()
+        ]
+        self._aside = [each for each in self._aside if not each.is_in_vain()]
+        if self._aside and self._has_room():
+            # The first that waits may be made half.
+            begun = 1 if self._waiting and self._waiting[0].has_begun() else 0
+            self._waiting[begun:begun] = self._aside
+            self._aside = []

@@ -59,8 +59,11 @@ class Closings:
         self._removals.step()
 
     def close(self, log: ReplicatedLog) -> None:
-        """Close one log now."""
+        """Close one log now; those of a partition come in their order."""
         self._flushes.refused.pop(log, None)
         self._neighbours.on_closed(log)
         self._logs.forget(log.log)
         self._on_closed(log)
+        leadership = log.leadership
+        if log is leadership.logs[-1]:
+            leadership.let_go()

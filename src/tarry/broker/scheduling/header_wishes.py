@@ -12,34 +12,43 @@ from tarry.base import errors
 from tarry.base.limits import SCHEDULE_NOTE_BYTES_MAX, SCHEDULE_PLACES_MAX
 from tarry.log.config import LogConfig
 from tarry.partition.leadership import BatchWishes
-from tarry.records.batch import BatchCheck, BatchHeader
+from tarry.records.batch import HEADER_SIZE, BatchCheck, BatchHeader
+from tarry.schedule.cancels import ScheduleIds
+from tarry.schedule.due import due_ms
 from tarry.schedule.notes import EACH_ITS_OWN, ScheduledNote
 from tarry.schedule.opened import opened_batch
 from tarry.schedule.places import NOT_RELEASED
 from tarry.schedule.state import ScheduleState
-from tarry.schedule.wishes import PlacesDecision, WishWalk, decide_places
+from tarry.schedule.wishes import (
+    IdWalk,
+    PlacesDecision,
+    RecordsWalk,
+    WishWalk,
+    decide_named,
+    decide_places,
+)
 
 # Room in a note for its other fields and its batch header.
 _NOTE_OVERHEAD_BYTES: Final = 256
 
 
-class HeaderWishes(BatchWishes):
+class RecordWishes(BatchWishes):
     """Wishes of the records in `content`."""
 
-    def __init__(self, header: BatchHeader, content: bytes) -> None:
+    def __init__(self, content: bytes, walk: RecordsWalk) -> None:
         self._content = content
-        self._walk = WishWalk(content, int(header.record_count))
+        self._walk = walk
 
     @property
     def held_bytes(self) -> int:
         return len(self._content)
 
     def step(self, count_max: int) -> bool:
-        if not self._walk.step(count_max):
+        walk = self._walk
+        if not walk.step(count_max):
             return False
-        wishes = self._walk.wishes
-        if len(wishes) == 1 and not wishes[0].is_cancel:
-            # One due time: it stays as it came.
+        if walk.has_too_many or (len(walk.wishes) == 1 and not walk.wishes[0].is_cancel):
+            # Of one due time it stays as it came.
             self._content = b""
         return True
 
@@ -50,12 +59,16 @@ class HeaderWishes(BatchWishes):
 
         `state` is None while what waits from an earlier life is not known yet.
         """
-        decision = decide_places(self._walk, config, now_wall_ms)
-        if decision.error_code != errors.NONE:
-            index, sentence = decision.record_errors[0]
-            check.record_errors = decision.record_errors
-            check.refuse(decision.error_code, f"record {index}: {sentence}")
-            return None
+        raise NotImplementedError
+
+    def note_of(
+        self,
+        check: BatchCheck,
+        config: LogConfig,
+        state: ScheduleState | None,
+        decision: PlacesDecision,
+    ) -> ScheduledNote | None:
+        """Return the note of a batch about whose places this was decided, as `note_for` does."""
         if not decision.is_parked:
             return None
         cancelled: dict[int, None] = {}
@@ -63,10 +76,7 @@ class HeaderWishes(BatchWishes):
             if not place.schedule_id:
                 continue
             if state is None:
-                check.refuse(
-                    errors.KAFKA_STORAGE_ERROR,
-                    "which ids wait is being read since this broker began to lead; send it again",
-                )
+                refuse_unread(check)
                 return None
             s_offset = state.cancellable(place.schedule_id)
             if s_offset is not None:
@@ -81,23 +91,101 @@ class HeaderWishes(BatchWishes):
             named = places if places[0].schedule_id else []
             return ScheduledNote(places[0].due_ms, named, cancelled)
         note = ScheduledNote(EACH_ITS_OWN, places, cancelled)
-        note_bytes = note.size + _NOTE_OVERHEAD_BYTES
-        if len(places) > SCHEDULE_PLACES_MAX or note_bytes > SCHEDULE_NOTE_BYTES_MAX:
+        if note.size + _NOTE_OVERHEAD_BYTES > SCHEDULE_NOTE_BYTES_MAX:
             check.refuse(
                 errors.MESSAGE_TOO_LARGE,
-                f"the batch has {len(places)} due times and ids: send fewer at once",
+                f"the batch has {len(places)} due times and ids, which are too long together: send "
+                "fewer at once",
             )
             return None
         header = check.header
         assert header is not None
         if header.codec != 0:
-            data = opened_batch(header, self._content)
-            if len(data) > config.max_message_bytes:
+            size = HEADER_SIZE + len(self._content)
+            if size > config.max_message_bytes:
                 check.refuse(
                     errors.MESSAGE_TOO_LARGE,
-                    f"opened, since its records are due at different times, the batch has "
-                    f"{len(data)} bytes and max.message.bytes is {config.max_message_bytes}",
+                    f"opened, since its records are due at different times, the batch has {size} "
+                    f"bytes and max.message.bytes is {config.max_message_bytes}",
                 )
                 return None
-            check.replace(data)
+            check.replace(opened_batch(header, self._content))
         return note
+
+
+class HeaderWishes(RecordWishes):
+    """Wishes in a topic whose records' headers say when they are due."""
+
+    def __init__(
+        self, header: BatchHeader, content: bytes, config: LogConfig, now_wall_ms: int
+    ) -> None:
+        walk = WishWalk(content, int(header.record_count), config, now_wall_ms)
+        super().__init__(content, walk)
+        self._times = walk
+
+    def note_for(
+        self, check: BatchCheck, config: LogConfig, state: ScheduleState | None, now_wall_ms: int
+    ) -> ScheduledNote | None:
+        walk = self._times
+        if walk.has_too_many and not walk.errors:
+            refuse_too_many(check, "due times and ids")
+            return None
+        decision = decide_places(walk, config, now_wall_ms)
+        if decision.error_code != errors.NONE:
+            index, sentence = decision.record_errors[0]
+            check.record_errors = decision.record_errors
+            check.refuse(decision.error_code, f"record {index}: {sentence}")
+            return None
+        return self.note_of(check, config, state, decision)
+
+
+class IdWishes(RecordWishes):
+    """Wishes in a topic whose records' headers name what waits, and say no due times."""
+
+    def __init__(self, header: BatchHeader, content: bytes, waiting: ScheduleIds | None) -> None:
+        walk = IdWalk(content, int(header.record_count), waiting)
+        super().__init__(content, walk)
+        self._named = walk
+
+    def note_for(
+        self, check: BatchCheck, config: LogConfig, state: ScheduleState | None, now_wall_ms: int
+    ) -> ScheduledNote | None:
+        walk = self._named
+        header = check.header
+        assert header is not None
+        if config.has_delay_by_header:
+            refuse_early(check)
+            return None
+        if walk.has_unclear:
+            refuse_unread(check)
+            return None
+        if walk.has_too_many:
+            refuse_too_many(check, "ids of what waits")
+            return None
+        due = max(int(due_ms(config, header, now_wall_ms)), now_wall_ms)
+        return self.note_of(check, config, state, decide_named(walk, due, now_wall_ms))
+
+
+def refuse_early(check: BatchCheck) -> None:
+    """Refuse a batch whose due times were not read: its topic began to delay by them just now."""
+    check.refuse(
+        errors.KAFKA_STORAGE_ERROR,
+        "the batch was on its way when the topic began to delay records by their headers; send it "
+        "again",
+    )
+
+
+def refuse_unread(check: BatchCheck) -> None:
+    """Refuse a batch with ids while it is not known which of them wait."""
+    check.refuse(
+        errors.KAFKA_STORAGE_ERROR,
+        "which ids wait is being read since this broker began to lead; send it again",
+    )
+
+
+def refuse_too_many(check: BatchCheck, what: str) -> None:
+    """Refuse a batch whose records ask for too much at once."""
+    check.refuse(
+        errors.MESSAGE_TOO_LARGE,
+        f"the batch has more than {SCHEDULE_PLACES_MAX} {what}: send fewer at once",
+    )

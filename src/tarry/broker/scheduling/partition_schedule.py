@@ -7,32 +7,38 @@ being read, batches are parked as ever, and nothing is released.  Hot.
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData
 from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
-from tarry.broker.scheduling.header_wishes import HeaderWishes
+from tarry.broker.scheduling.body_reader import BodyReader
+from tarry.broker.scheduling.header_wishes import (
+    HeaderWishes,
+    IdWishes,
+    RecordWishes,
+    refuse_early,
+)
 from tarry.broker.scheduling.loading import ScheduleLoad
-from tarry.log.batch_walk import Flaw
+from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.log.log import Log
-from tarry.partition.leader import append_of_any_size
+from tarry.partition.leader import AppendResult, append_of_any_size
 from tarry.partition.leadership import BatchWishes, ParkingDoor
-from tarry.partition.reader import CONSUMER
 from tarry.partition.replicated_log import ReplicatedLog
-from tarry.records.batch import BatchCheck, BatchHeader, checked_header, decode_batch_header
+from tarry.records.batch import (
+    NO_PRODUCER_ID,
+    BatchCheck,
+    BatchHeader,
+    decode_batch_header,
+)
+from tarry.records.numbering import numbered
 from tarry.schedule.bodies import bodies_of
 from tarry.schedule.due import NOT_DELAYED, due_ms
-from tarry.schedule.notes import CheckpointNote, ScheduledNote
-from tarry.schedule.opened import OpenedBody
+from tarry.schedule.notes import CancelledNote, CheckpointNote, ScheduledNote, ScheduleNote
 from tarry.schedule.pending import NEVER, WHOLE, Body
-from tarry.schedule.release import release_fault, released_batch
+from tarry.schedule.release import NO_S_OFFSET, release_fault, released_batch
 from tarry.schedule.state import ScheduleState
-
-# A region of one batch, whatever its size.
-WHOLE_BATCH: Final = 0
 
 logger = logging.getLogger("tarry.broker")
 
@@ -40,7 +46,8 @@ logger = logging.getLogger("tarry.broker")
 class PartitionSchedule(ParkingDoor):
     """Schedule of one partition, for as long as this broker leads it in one epoch.
 
-    `changed` has the schedules that are to be settled after the turn's write.
+    `changed` has the schedules that are to be settled after the turn's write, `opened` the batches
+    that were read to release places of them.
     """
 
     def __init__(
@@ -49,12 +56,14 @@ class PartitionSchedule(ParkingDoor):
         turn: Turn,
         flushes: Flushes,
         changed: dict[PartitionSchedule, None],
+        opened: OpenedBodies,
     ) -> None:
         self.partition = companion.leadership.records
         self.companion = companion
         self._turn = turn
         self._flushes = flushes
         self._changed = changed
+        self._reader = BodyReader(companion, opened)
         self._load: ScheduleLoad | None = None
         # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
         # follower may not be written yet, and cannot be read before.
@@ -65,10 +74,10 @@ class PartitionSchedule(ParkingDoor):
         self._early: list[Body] = []
         # Why nothing is released and nothing more is parked; "" if that is not so.
         self._refusal = ""
+        # Where this turn's last note ends that was asked for by a client.
+        self._noted_end = -1
         # Of the batch that is being parked.
         self._note = ScheduledNote(NEVER)
-        # Body of several places that was released from last in this turn.
-        self._opened: OpenedBody | None = None
         # Where the last release ends in P.
         self._released_end = 0
         self._covered_offset = self.partition.log.log_start_offset
@@ -93,12 +102,24 @@ class PartitionSchedule(ParkingDoor):
         self.state = None
         self._load = None
         self._early = []
-        self._opened = None
+        self._reader.forget()
 
     # -- parking
 
+    def reads_headers(self) -> bool:
+        if self.partition.config.has_delay_by_header:
+            return True
+        if self._refusal:
+            # What waits is not known, and not released either.
+            return False
+        return self.state is None or len(self.state.ids) > 0
+
     def wishes_in(self, header: BatchHeader, content: bytes) -> BatchWishes:
-        return HeaderWishes(header, content)
+        config = self.partition.config
+        if config.has_delay_by_header:
+            return HeaderWishes(header, content, config, self._turn.now_wall_ms)
+        state = self.state
+        return IdWishes(header, content, None if state is None else state.ids)
 
     def note_for(self, check: BatchCheck, wishes: BatchWishes | None, now_wall_ms: int) -> bytes:
         header = check.header
@@ -111,8 +132,11 @@ class PartitionSchedule(ParkingDoor):
         config = self.partition.config
         note: ScheduledNote | None = None
         if wishes is not None:
-            assert isinstance(wishes, HeaderWishes)
+            assert isinstance(wishes, RecordWishes)
             note = wishes.note_for(check, config, self.state, now_wall_ms)
+        elif config.has_delay_by_header:
+            refuse_early(check)
+            return b""
         else:
             due = int(due_ms(config, header, now_wall_ms))
             if due != NOT_DELAYED:
@@ -122,10 +146,13 @@ class PartitionSchedule(ParkingDoor):
         if self._refusal:
             check.refuse(errors.KAFKA_STORAGE_ERROR, self._refusal)
             return b""
-        log = self.companion.log
-        if log.log_end_offset == log.log_start_offset:
-            # The batches that P holds by now have released nothing of this log: note that.
-            self.append_checkpoint(self._first_checkpoint())
+        if self._names_uncommitted(note):
+            check.refuse(
+                errors.KAFKA_STORAGE_ERROR,
+                "a record with an id of the batch is just being released; send it again",
+            )
+            return b""
+        self._begin_companion()
         self._note = note
         return note.encode(now_wall_ms)
 
@@ -150,6 +177,74 @@ class PartitionSchedule(ParkingDoor):
             for body in bodies:
                 state.park(body, self._turn.now_wall_ms)
         self._changed[self] = None
+
+    def _names_uncommitted(self, note: ScheduledNote) -> bool:
+        """Return whether a batch names a record whose release may still be lost.
+
+        Where others follow, the batch could count before the release does, and be acknowledged.
+        Another leader may have the batch then, without the release: what it would take back came
+        all the same.  Without followers, all that was written before the batch counts before it.
+        """
+        state = self.state
+        if state is None or self.companion.leadership.followers is None:
+            return False
+        return any(
+            state.is_being_released(each.schedule_id) for each in note.places if each.schedule_id
+        )
+
+    # -- changes
+
+    @property
+    def refusal(self) -> str:
+        """Sentence why nothing is released, listed or changed; "" if that is not so."""
+        return self._refusal
+
+    def append_note(self, note: ScheduleNote) -> AppendResult:
+        """Append a note to the companion log: what was decided."""
+        self._begin_companion()
+        data = note.encode(self._turn.now_wall_ms)
+        result = append_of_any_size(self.companion, data, self._turn)
+        if result.error_code == errors.NONE:
+            self._noted_end = result.required_offset
+            self._flushes.touch(self.companion)
+            self._changed[self] = None
+        return result
+
+    def append_witness(self) -> AppendResult:
+        """Append a note that decides nothing, or name one of this turn: when it counts, this broker
+        led when it was appended."""
+        if self._noted_end < 0:
+            return self.append_note(CancelledNote(NO_S_OFFSET))
+        result = AppendResult(errors.NONE)
+        result.required_offset = self._noted_end
+        return result
+
+    def park_again(self, note: ScheduledNote, batch: bytes) -> AppendResult:
+        """Park a batch that has waited in another place, which its note cancels."""
+        result = self.append_note(note)
+        if result.error_code != errors.NONE:
+            return result
+        result = append_of_any_size(self.companion, batch, self._turn)
+        if result.error_code == errors.NONE:
+            self._noted_end = result.required_offset
+            self._note = note
+            self.on_parked(decode_batch_header(batch, 0), result.base_offset)
+        return result
+
+    def batch_of(self, body: Body, due_ms: int | None = None) -> bytes:
+        """Read what waits, as a batch without a producer; `StorageError`, `CorruptData`.
+
+        A place of a batch has a header with `due_ms`, if that is given.
+        """
+        if body.place == WHOLE:
+            return numbered(self._reader.read(body), NO_PRODUCER_ID, -1, -1)
+        return self._reader.read_place(body, due_ms)
+
+    def _begin_companion(self) -> None:
+        log = self.companion.log
+        if log.log_end_offset == log.log_start_offset:
+            # The batches that P holds by now have released nothing of this log: note that.
+            self.append_checkpoint(self._first_checkpoint())
 
     # -- loading
 
@@ -207,7 +302,7 @@ class PartitionSchedule(ParkingDoor):
 
     def settle(self) -> bool:
         """Take back what this turn's write has not kept; False if a release is to be repeated."""
-        self._opened = None
+        self._noted_end = -1
         s_end: int = self.companion.log.written_end_offset
         p_end: int = self.partition.log.written_end_offset
         early = self._early
@@ -219,6 +314,8 @@ class PartitionSchedule(ParkingDoor):
         if state is None:
             return True
         state.rollback_parked(s_end)
+        # The companion log may have passed, meanwhile, what waits again since its cancel is lost.
+        state.commit_parked(self.companion.high_watermark)
         if self._released_end <= p_end:
             return True
         self._released_end = p_end
@@ -250,7 +347,8 @@ class PartitionSchedule(ParkingDoor):
     def release_next(self) -> int:
         """Release the batch that is due first, or set it aside if it is damaged.
 
-        Return its size; 0 if none is due, -1 if the partition does not take it now.
+        Return its size, or that of the batch which was read for it; 0 if none is due, -1 if the
+        partition does not take it now.
         `StorageError` or `CorruptData`: it cannot be read or appended now, and still waits.
         """
         state = self.state
@@ -258,21 +356,26 @@ class PartitionSchedule(ParkingDoor):
         body = state.take_due(self._turn.now_wall_ms)
         if body is None:
             return 0
+        read_before = self._reader.bytes_read
         is_settled = False
         try:
             is_settled = self._release(state, body)
         finally:
             if not is_settled:
                 state.put_back(body)
-        return body.size if is_settled else -1
+        bytes_read = self._reader.bytes_read - read_before
+        return max(body.size, bytes_read) if is_settled else -1
 
     def _release(self, state: ScheduleState, body: Body) -> bool:
-        if self.companion.log.has_flaw_before(body.s_offset):
+        is_told = body.batch_offset in self._reader.damaged_batches
+        if is_told or self.companion.log.has_flaw_before(body.s_offset):
             # The log has said so.
             state.set_aside(body)
             return True
         try:
-            data = self._read(body) if body.place == WHOLE else self._read_place(body)
+            reader = self._reader
+            whole = body.place == WHOLE
+            data = reader.read(body) if whole else reader.read_place(body, body.due_ms)
         except CorruptData as error:
             # One damaged batch must not hold back those that are due after it.
             state.set_aside(body)
@@ -304,46 +407,6 @@ class PartitionSchedule(ParkingDoor):
                 "the scheduled records of %s: more batches are damaged; no more of them are named",
                 self.partition.name,
             )
-
-    def _read(self, body: Body) -> bytes:
-        data = self._read_batch(body.s_offset, body.size)
-        header = checked_header(data, 0)
-        if header.base_offset != body.s_offset or header.size != len(data):
-            raise CorruptData(f"another batch lies at offset {body.s_offset}")
-        return data
-
-    def _read_place(self, body: Body) -> bytes:
-        """Read a place of a batch, as the batch that it is released in."""
-        opened = self._opened
-        if opened is None or opened.base_offset != body.batch_offset:
-            opened = OpenedBody(self._read_batch(body.batch_offset, WHOLE_BATCH))
-            if opened.base_offset != body.batch_offset:
-                raise CorruptData(f"another batch lies at offset {body.batch_offset}")
-            self._opened = opened
-        config = self.partition.config
-        return opened.batch_of(
-            body.place,
-            body.record_count,
-            body.due_ms,
-            config.compression_codec,
-            config.compression_level,
-        )
-
-    def _read_batch(self, offset: int, size: int) -> bytes:
-        companion = self.companion
-        log = companion.log
-        end = companion.readable_end(CONSUMER)
-        try:
-            region = log.read(offset, end, size, True)
-        except Flaw:
-            if log.has_flaw_before(offset):
-                raise
-            # It lies behind the batch, and the log is read up to there now.
-            region = log.read(offset, end, size, True)
-        if region is None:
-            raise CorruptData(f"the batch at offset {offset} is not there")
-        region_size: int = region.size
-        return region.file.read(region.position, min(region_size, size) if size else region_size)
 
     # -- checkpoints
 

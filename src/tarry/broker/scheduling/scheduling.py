@@ -20,6 +20,7 @@ from tarry.base.partition_row import PartitionRow
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.part import Part
+from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
 from tarry.partition.leadership import Leadership
 from tarry.partition.replicated_log import COMPANION, ReplicatedLog
@@ -58,6 +59,7 @@ class Scheduling(Part):
         self._loading: dict[PartitionSchedule, None] = {}
         # Of what was parked or released in this turn.
         self._changed: dict[PartitionSchedule, None] = {}
+        self.opened = OpenedBodies()
         # When the first batch of a partition is due, and a number by which partitions with the
         # same time take turns.  An entry counts if the schedule knows of it.
         self._queue: list[tuple[int, int, PartitionSchedule]] = []
@@ -103,7 +105,9 @@ class Scheduling(Part):
         leadership = companion.leadership
         if not leadership.is_leader:
             return
-        schedule = PartitionSchedule(companion, self._turn, self._flushes, self._changed)
+        schedule = PartitionSchedule(
+            companion, self._turn, self._flushes, self._changed, self.opened
+        )
         leadership.parking = schedule
         self._schedules[leadership] = schedule
         self._loading[schedule] = None
@@ -118,6 +122,10 @@ class Scheduling(Part):
         self._held.pop(schedule, None)
         self._to_note.pop(schedule, None)
         self._drop_stale()
+
+    def get(self, leadership: Leadership) -> PartitionSchedule | None:
+        """Return the schedule of a partition that is led here; None if it has none."""
+        return self._schedules.get(leadership)
 
     # -- the turn
 
@@ -141,6 +149,7 @@ class Scheduling(Part):
         for schedule in schedules:
             if not schedule.settle():
                 self._hold(schedule)
+            self._enqueue(schedule)
             if schedule.needs_checkpoint():
                 self._plan_note(schedule)
 
@@ -189,7 +198,7 @@ class Scheduling(Part):
         del self._loading[schedule]
         self._enqueue(schedule)
         if schedule.needs_checkpoint():
-            # Of what was released by the leader before.
+            # Released in an earlier life, which ended before it could note that.
             self._plan_note(schedule)
 
     # -- releases
@@ -307,7 +316,11 @@ class Scheduling(Part):
                 schedule.append_checkpoint(checkpoint)
             if schedule.needs_checkpoint():
                 waiting.append(schedule)
-        pause_ms = 1 if self._to_note else CHECKPOINT_MS
+        pause_ms = 1
+        if not self._to_note:
+            pause_ms = CHECKPOINT_MS
+            # A broker that releases nothing more holds nothing of what it has read for that.
+            self.opened.clear()
         for schedule in waiting:
             self._to_note[schedule] = None
         if self._to_note and not self._is_stopping:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from tarry.base.schedule_headers import HEADER_NAMES
 from tarry.client.core.consumer.decoding import DecodedRecord
 from tarry.client.core.outgoing import check_topic
 from tarry.client.face.due import duration_ms_of
 from tarry.client.settings import ClientSettings, SettingValue
 from tarry.records.record import Record
-from tarry.schedule.times import HEADER_NAMES
 
 # How often the record was sent again.
 DEFER_ATTEMPT: Final = "x-defer-attempt"

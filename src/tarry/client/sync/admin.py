@@ -35,6 +35,13 @@ from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.lookup import FoundOffset
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.operation import Answer
+from tarry.client.core.schedule.entries import (
+    ScheduleCursor,
+    ScheduledRecords,
+    ScheduleOutcome,
+    SchedulePage,
+    ScheduleTotals,
+)
 from tarry.client.core.topic import Topic
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.driver import Begin
@@ -322,6 +329,89 @@ class Admin(ClientFace[AdminCore]):
         transactions; an error in place of the producers where the leader refused, or, before Kafka
         2.8, does not have the question (UnsupportedVersion)."""
         return self._ask(self._requests.describe_producers(places), timeout)
+
+    # --- Scheduled records
+
+    def scheduled(
+        self,
+        topic: str,
+        due_from: int | None = None,
+        due_until: int | None = None,
+        *,
+        limit: int = 1000,
+        after: ScheduleCursor | None = None,
+        partitions: Iterable[int] | None = None,
+        with_records: bool = False,
+        timeout: float | None = None,
+    ) -> SchedulePage:
+        """List what waits in a topic and is due from one time on and before another (milliseconds
+        since 1970), in that order: a page of at most `limit` entries, 10,000 of them.
+
+        `after` is `next` of the page before.  `with_records`: each entry with its records.  Raises
+        SchedulingUnsupported where the broker is not a Tarry."""
+        steps = self._requests.schedules.page(
+            topic, due_from, due_until, limit, after, partitions, with_records=with_records
+        )
+        return self._ask(steps, timeout)
+
+    def schedule_totals(
+        self,
+        topic: str,
+        due_from: int | None = None,
+        due_until: int | None = None,
+        *,
+        edges: Sequence[int] = (),
+        partitions: Iterable[int] | None = None,
+        timeout: float | None = None,
+    ) -> ScheduleTotals:
+        """Sum up what waits in a topic, also between each two of `edges`, times that ascend."""
+        steps = self._requests.schedules.totals(topic, due_from, due_until, edges, partitions)
+        return self._ask(steps, timeout)
+
+    def find_scheduled(
+        self,
+        topic: str,
+        schedule_id: str | bytes | None = None,
+        *,
+        partition: int | None = None,
+        s_offset: int | None = None,
+        timeout: float | None = None,
+    ) -> list[ScheduledRecords]:
+        """Find what waits by its id, in one partition or all, or by its s-offset; with its
+        records."""
+        steps = self._requests.schedules.find(topic, schedule_id, partition, s_offset)
+        return self._ask(steps, timeout)
+
+    def cancel_scheduled(
+        self,
+        topic: str,
+        schedule_id: str | bytes | None = None,
+        *,
+        partition: int | None = None,
+        s_offset: int | None = None,
+        timeout: float | None = None,
+    ) -> ScheduleOutcome:
+        """Cancel what waits by its id, in one partition or all, or by its s-offset in one: it is
+        never released.  The outcome stays true whatever happens to brokers."""
+        steps = self._requests.schedules.change(
+            "cancel_scheduled", topic, schedule_id, partition, s_offset
+        )
+        return self._ask(steps, timeout)
+
+    def move_scheduled(
+        self,
+        topic: str,
+        due_ms: int,
+        schedule_id: str | bytes | None = None,
+        *,
+        partition: int | None = None,
+        s_offset: int | None = None,
+        timeout: float | None = None,
+    ) -> ScheduleOutcome:
+        """Let what waits be due at another time, milliseconds since 1970; at once if that has
+        passed."""
+        steps = self._requests.schedules.move(topic, due_ms, schedule_id, partition, s_offset)
+        return self._ask(steps, timeout)
 
     # --- Offsets
 

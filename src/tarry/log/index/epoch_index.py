@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from tarry.log.small_files import decode_lines, encode_lines
 
@@ -19,6 +19,7 @@ UNDEFINED_OFFSET: Final = -1
 _FIRST_LINE: Final = "tarry leader-epochs 1"
 
 
+@mypyc_attr(acyclic=True)
 class EpochIndex:
     """Entries (epoch, start offset) in increasing order."""
 

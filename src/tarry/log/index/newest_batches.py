@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 # Batches whose positions stay in memory: enough for readers that keep up, 10 KB a log.
 NEWEST_BATCHES: Final = 128
@@ -16,14 +16,22 @@ NEWEST_BATCHES: Final = 128
 UNKNOWN_POSITION: Final = -1
 
 
+# Of a segment that nothing was appended to: one for all of them, never changed.
+_NONE: Final[list[int]] = []
+
+
+@mypyc_attr(acyclic=True)
 class NewestBatches:
     """Base offsets and positions of the batches that were appended last."""
 
     def __init__(self) -> None:
-        self._offsets: list[int] = []
-        self._positions: list[int] = []
+        self._offsets = _NONE
+        self._positions = _NONE
 
     def add(self, base_offset: i64, position: i64) -> None:
+        if not self._offsets:
+            self._offsets = []
+            self._positions = []
         self._offsets.append(base_offset)
         self._positions.append(position)
 
@@ -51,8 +59,8 @@ class NewestBatches:
             self._positions.pop()
 
     def clear(self) -> None:
-        self._offsets.clear()
-        self._positions.clear()
+        self._offsets = _NONE
+        self._positions = _NONE
 
 
 def _last_entry(values: list[int], value_max: i64) -> i64:

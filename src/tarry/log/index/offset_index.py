@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from tarry.log.index.sparse_index import SparseIndex
 
 WORDS: Final = 2
 
 
+@mypyc_attr(acyclic=True)
 class OffsetIndex(SparseIndex):
     """Entries (relative last offset, position)."""
 
@@ -25,6 +26,7 @@ class OffsetIndex(SparseIndex):
 
     def append(self, last_offset: i64, position: i64) -> None:
         assert self.count == 0 or last_offset > self.offset_at(self.count - 1)
+        self.begin_entry()
         self.data.append(last_offset - self.base_offset)
         self.data.append(position)
         self.count += 1

@@ -9,12 +9,17 @@ import sys
 from array import array
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 WORD_BYTES: Final = 4
 IS_LITTLE_ENDIAN: Final = sys.byteorder == "little"
 
 
+# Words of an index without entries: one for all of them, never changed.
+NO_WORDS: Final[array[int]] = array("i")
+
+
+@mypyc_attr(acyclic=True)
 class SparseIndex:
     """Entries of `words` 32-bit words each, relative to `base_offset`."""
 
@@ -22,7 +27,7 @@ class SparseIndex:
         self.base_offset: i64 = base_offset
         self.words: i64 = words
         self.count: i64 = 0
-        self.data: array[int] = array("i")
+        self.data = NO_WORDS
 
     def load(self, content: bytes, entries: i64) -> None:
         """Take over the first `entries` entries of the file's content."""
@@ -64,5 +69,10 @@ class SparseIndex:
     def cut(self, entries: i64) -> None:
         """Keep the first `entries` entries."""
         assert entries <= self.count
-        del self.data[entries * self.words :]
+        self.data = self.data[: entries * self.words] if entries > 0 else NO_WORDS
         self.count = entries
+
+    def begin_entry(self) -> None:
+        """Prepare for the words of one more entry."""
+        if self.count == 0:
+            self.data = array("i")

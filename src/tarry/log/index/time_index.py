@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from tarry.log.index.sparse_index import SparseIndex
 
@@ -19,6 +19,7 @@ _LOW_MASK: Final = 0xFFFFFFFF
 _SIGN: Final = 0x80000000
 
 
+@mypyc_attr(acyclic=True)
 class TimeIndex(SparseIndex):
     """Entries (timestamp as two words, relative offset)."""
 
@@ -32,6 +33,7 @@ class TimeIndex(SparseIndex):
         low: i64 = timestamp & _LOW_MASK
         if low >= _SIGN:
             low -= _LOW_MASK + 1
+        self.begin_entry()
         self.data.append(timestamp >> 32)
         self.data.append(low)
         self.data.append(offset - self.base_offset)

@@ -28,7 +28,7 @@ from tarry.log.recovery.points import (
 )
 from tarry.log.recovery.snapshot import remove_old_snapshots, write_snapshot
 from tarry.log.recovery.truncation import row_below
-from tarry.log.segments import LogPosition
+from tarry.log.segments import NO_POSITION
 from tarry.log.state import EMPTYING, GIVING_UP, LOWERING
 from tarry.log.unflushed import FlushMark
 
@@ -447,7 +447,7 @@ def _save_restart(log: Log, files: list[LogFile], directories: dict[str, None]) 
     row.void_generation = max(int(log.compaction.generation), int(point.void_generation) + 1)
     row.segments = [uncovered_row(offset)]
     # The directory's own name has to be durable before; of a damaged log nothing can be flushed.
-    mark = FlushMark(LogPosition(-1, -1, -1), 0, -1)
+    mark = FlushMark(NO_POSITION, 0, -1)
     if log.flaw_offset < 0:
         log.unflushed.note_name()
         mark = log.unflushed.mark(log.end_position(), files, directories)

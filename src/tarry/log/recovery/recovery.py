@@ -427,7 +427,7 @@ class _Recovery:
         path = segment_path(self.directory, base_offset)
         for suffix in (*SEGMENT_SUFFIXES, GAP_SUFFIX):
             self.disk.remove(path + suffix)
-        self.report.removed_segments.append(path)
+        self.report.removed_segments = (*self.report.removed_segments, path)
         log.unflushed.note_name()
 
     def _tell(self, log: Log) -> None:

@@ -256,10 +256,11 @@ def test_a_flaw_of_either_log_is_one_of_the_partition() -> None:
 
 def test_both_logs_are_given_up_with_the_partition() -> None:
     scene = TwoLogs()
+    logs = list(scene.leadership.logs)
 
     scene.bring_row(replicas=[2, 3], isr=[2], leader_id=SECOND, leader_epoch=1)
 
-    assert [log.is_closed for log in scene.leadership.logs] == [True, True]
+    assert [log.is_closed for log in logs] == [True, True]
 
 
 def test_no_index_is_negative_but_on_the_wire() -> None:

@@ -62,6 +62,26 @@ def test_no_flipped_bit_makes_a_place_come_early_or_twice_or_never(logs: Logs, p
         assert len(values) == len(set(values)), where
 
 
+def test_a_damaged_record_is_taken_back_and_does_not_come_once_the_disk_is_right_again():
+    user = Scheduler()
+    for number in range(3):
+        user.schedule((b"damaged %d" % number, after(100, f"id {number}")))
+        position = user.hand.disk.content(S).index(b"damaged %d" % number)
+        user.hand.disk.flip_bit(S, position)
+    user.pass_time(100)
+
+    user.schedule((b"", cancel("id 1")))
+    user.hand.stop()
+    for number in range(3):
+        user.hand.disk.flip_bit(S, user.hand.disk.content(S).index(b"amaged %d" % number) - 1)
+    user.hand.start()
+    user.client = user.hand.connect()
+    user.hand.settle()
+    user.pass_time(100)
+
+    assert user.values() == [b"damaged 0", b"damaged 2"]
+
+
 def test_nothing_is_damaged_and_the_cancelled_record_does_not_come(logs: Logs):
     hand, _ = logs.begin()
     hand.start()

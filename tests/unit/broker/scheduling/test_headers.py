@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
+from tests.support.broker.admin_user import SET, TOPIC, Operator
 from tests.support.broker.broker_user import ORDERS, User, a_batch, produced, records_in
 
 from tarry.base import errors
+from tarry.base.doors import received
 from tarry.base.limits import SCHEDULE_PLACES_MAX
+from tarry.protocol import api_keys
 from tarry.protocol.messages.produce import PartitionProduceResponse
+from tarry.records.batch import LENGTH, LENGTH_OVERHEAD
 from tarry.records.builder import Headers
 from tarry.records.record import Record
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
@@ -33,8 +39,8 @@ def cancel(schedule_id: str) -> Headers:
 class Scheduler(User):
     """A user of the topic `orders`, whose records' headers say when they are due."""
 
-    def __init__(self, **topic: str) -> None:
-        super().__init__(BrokerByHand())
+    def __init__(self, hand: BrokerByHand | None = None, **topic: str) -> None:
+        super().__init__(hand or BrokerByHand())
         self.create(ORDERS, **{"delay_enable": "true", "delay_source": "header", **topic})
 
     def send(
@@ -54,6 +60,11 @@ class Scheduler(User):
     def pass_time(self, ms: int) -> None:
         self.hand.turn(after_ms=ms)
         self.hand.settle()
+
+    def live_on(self, ms: int) -> None:
+        """Let time pass without a gap in which the broker would seem to have stood still."""
+        for _ in range(0, ms, 500):
+            self.pass_time(500)
 
     def records(self) -> list[Record]:
         found: list[Record] = []
@@ -237,12 +248,16 @@ def test_a_record_that_is_due_too_late_is_refused_and_named():
 
 
 def test_a_batch_that_is_too_large_once_opened_is_refused():
-    user = Scheduler(max_message_bytes="2000")
     value = b"a" * 1_500
+    opened = a_batch(value, value, headers=(after(100), after(200)))
 
-    answer = user.send((value, after(100)), (value, after(200)), codec=1)
+    codes = []
+    for size_max in (len(opened) - 1, len(opened)):
+        user = Scheduler(max_message_bytes=str(size_max))
+        answer = user.send((value, after(100)), (value, after(200)), codec=1)
+        codes.append(answer.error_code)
 
-    assert answer.error_code == errors.MESSAGE_TOO_LARGE
+    assert codes == [errors.MESSAGE_TOO_LARGE, errors.NONE]
 
 
 def test_a_batch_of_too_many_due_times_is_refused():
@@ -255,6 +270,17 @@ def test_a_batch_of_too_many_due_times_is_refused():
     assert refused.error_code == errors.MESSAGE_TOO_LARGE
     assert "send fewer at once" in str(refused.error_message)
     assert taken.error_code == errors.NONE
+
+
+@pytest.mark.parametrize("delay_min_ms", [0, 60_000])
+def test_many_due_times_that_delay_nothing_are_no_reason_to_refuse(delay_min_ms: int):
+    user = Scheduler(delay_min_ms=str(delay_min_ms))
+    latest_ms = START_WALL_MS + max(delay_min_ms - 1, 0)
+    times = [latest_ms - number for number in range(SCHEDULE_PLACES_MAX + 1)]
+
+    offset = user.schedule(*[(b"", at(time)) for time in times])
+
+    assert offset == 0
 
 
 def test_a_damaged_record_is_told_like_in_every_topic():
@@ -351,6 +377,21 @@ def test_what_was_released_is_not_cancelled_and_an_unknown_id_does_no_harm():
     assert user.values() == [b"a", b"b"]
 
 
+@pytest.mark.parametrize("acks", [1, -1])
+def test_a_cancel_that_comes_too_late_is_answered_when_the_record_can_be_read(acks: int):
+    user = Scheduler()
+    user.schedule((b"a", after(100, "one")))
+    user.hand.turn(after_ms=100)
+
+    user.send_produce(a_batch(b"", headers=(cancel("one"),)), acks=acks)
+    while not (answers := user.answers()):
+        user.hand.turn(*user.hand.disk.complete_flushes())
+    end = user.hand.broker.topics[ORDERS].partitions[0].high_watermark
+
+    assert produced(answers[0])[0].error_code == errors.NONE
+    assert end == 1
+
+
 def test_a_cancel_that_is_sent_again_does_not_cancel_what_came_after_it():
     user = Scheduler()
     user.schedule((b"a", after(100, "one")), producer_id=7)
@@ -387,6 +428,70 @@ def test_a_cancel_that_the_disk_did_not_take_leaves_the_record_waiting():
     assert user.values() == [b"a"]
 
 
+def a_cancel_in_the_turn(user: Scheduler, *, is_flush_over: bool, after_ms: int) -> None:
+    """Have the disk refuse a cancel, in a turn in which also a flush ends or a record is due."""
+    user.hand.disk.fail_writes(count=1, path_part="orders-0.schedule/")
+    request = user.produce_request(a_batch(b"", headers=(cancel("one"),)))
+    frame = user.client.encode(api_keys.PRODUCE, 11, request)
+    events = [received(user.client.connection_id, frame)]
+    if is_flush_over:
+        events += user.hand.disk.complete_flushes()
+    user.hand.turn(*events, after_ms=after_ms)
+    user.hand.settle()
+
+
+def test_a_record_whose_cancel_was_lost_comes_though_it_was_committed_in_that_turn():
+    user = Scheduler()
+    user.send_produce(a_batch(b"a", headers=(after(LATER_MS, "one"),)))
+    a_cancel_in_the_turn(user, is_flush_over=True, after_ms=1)
+
+    answers = user.answers()
+    user.pass_time(LATER_MS)
+
+    codes = [produced(each)[0].error_code for each in answers]
+    assert sorted(codes) == [errors.NONE, errors.KAFKA_STORAGE_ERROR]
+    assert user.values() == [b"a"]
+
+
+def test_a_record_whose_cancel_was_lost_comes_though_it_was_due_in_that_turn():
+    user = Scheduler()
+    user.schedule((b"a", after(LATER_MS, "one")))
+    a_cancel_in_the_turn(user, is_flush_over=False, after_ms=LATER_MS)
+
+    (answer,) = user.answers()
+    user.pass_time(1)
+
+    assert produced(answer)[0].error_code == errors.KAFKA_STORAGE_ERROR
+    assert user.values() == [b"a"]
+
+
+@pytest.mark.parametrize("left", [0, 30])
+@pytest.mark.parametrize("is_sent_again", [False, True])
+@pytest.mark.parametrize("headers", [cancel("one"), after(LATER_MS, "one")])
+def test_a_note_whose_batch_was_torn_off_takes_nothing_back(
+    headers: Headers, is_sent_again: bool, left: int
+):
+    user = Scheduler()
+    user.schedule((b"a", after(LATER_MS, "one")))
+    disk, path = user.hand.disk, "orders-0.schedule/00000000000000000000.log"
+    start = len(disk.content(path))
+    user.schedule((b"b", headers), producer_id=7)
+    length = disk.content(path)[start + LENGTH : start + LENGTH + 4]
+    note_end = start + int.from_bytes(length, "big") + LENGTH_OVERHEAD
+
+    disk.kill()
+    disk.open(path).truncate(note_end + left)
+    user.hand.start()
+    user.client = user.hand.connect()
+    user.hand.settle()
+    if is_sent_again:
+        user.schedule((b"b", headers), producer_id=7)
+    user.pass_time(LATER_MS)
+
+    replaced = [b"b"] if headers == after(LATER_MS, "one") else []
+    assert user.values() == (replaced if is_sent_again else [b"a"])
+
+
 def test_ids_come_again_once_what_waits_is_read():
     user = Scheduler()
     user.schedule((b"a", after(LATER_MS, "one")))
@@ -403,3 +508,176 @@ def test_ids_come_again_once_what_waits_is_read():
     assert refused == [errors.KAFKA_STORAGE_ERROR] * 2
     assert [each.error_code for each in again] == [errors.NONE] * 2
     assert user.values() == []
+
+
+# --- Settings that change.
+
+
+def test_a_batch_that_was_under_way_when_its_topic_began_to_delay_does_not_come_early():
+    user = Operator(BrokerByHand())
+    user.create(ORDERS, compression_type="gzip", compression_gzip_level="9")
+    batch = a_batch(random.Random(1).randbytes(900_000), headers=(after(LATER_MS),), producer_id=7)
+    producer = User(user.hand)
+    producer.send_produce(batch)
+    changes = [("delay.enable", SET, "true"), ("delay.source", SET, "header")]
+    request = user.change_request((TOPIC, ORDERS, changes))
+    user.client.send(api_keys.INCREMENTAL_ALTER_CONFIGS, 1, request)
+    user.hand.turn(*user.hand.disk.complete_flushes())
+    assert user.answers()
+    assert not producer.answers()
+
+    user.hand.settle()
+    first = produced(producer.answers()[0])[0]
+    again = producer.produce(batch)
+    ends = []
+    for ms in (LATER_MS - 1, 1):
+        user.hand.turn(after_ms=ms)
+        user.hand.settle()
+        ends.append(user.list_offsets(-1).offset)
+
+    assert first.error_code == errors.KAFKA_STORAGE_ERROR
+    assert (again.error_code, again.base_offset) == (errors.NONE, -1)
+    assert ends == [0, 1]
+
+
+# --- Retention.
+
+
+@pytest.mark.parametrize("ends", ["", "stop", "crash"])
+def test_a_record_stays_for_the_retention_of_its_topic_from_its_release_on(ends: str):
+    settings = {"log.retention.check.interval.ms": "1000"}
+    user = Scheduler(BrokerByHand(settings), retention_ms="10000")
+    user.schedule((b"direct", []))
+    user.schedule((b"a", after(40_000)))
+    user.live_on(20_000)
+    start_before = user.list_offsets(-2).offset
+    user.live_on(25_000)
+    if ends == "stop":
+        user.hand.stop()
+        user.hand.start()
+    elif ends == "crash":
+        user.hand.crash()
+    user.client = user.hand.connect()
+    starts = []
+    for ms in (1, 4_000, 20_000):
+        user.live_on(ms)
+        starts.append(user.list_offsets(-2).offset)
+
+    assert start_before == 1
+    assert starts == [1, 1, 2]
+
+
+def test_a_crash_does_not_shorten_the_retention_of_what_was_released_before():
+    settings = {"log.retention.check.interval.ms": "1000"}
+    user = Scheduler(BrokerByHand(settings), retention_ms="10000")
+    user.schedule((b"a", after(20_000)))
+    user.live_on(5_000)
+    user.schedule((b"direct", []))
+    user.live_on(7_000)
+    # The last recovery point speaks of the direct record alone.
+    user.hand.stop()
+    user.hand.start()
+    user.client = user.hand.connect()
+    user.live_on(500)
+    user.pass_time(7_500)
+    values = user.values()
+
+    user.hand.now_wall_ms += 5_000
+    user.crash()
+    starts = []
+    for ms in (8_000, 20_000):
+        user.live_on(ms)
+        starts.append(user.list_offsets(-2).offset)
+
+    assert values == [b"direct", b"a"]
+    assert starts == [0, 2]
+
+
+class Switcher(Operator, Scheduler):
+    """A user whose topic does not delay any more, or by something else than headers."""
+
+
+OTHER_SETTINGS = [
+    {"delay_enable": "false"},
+    {"delay_source": "timestamp"},
+    {"delay_source": "none", "delay_default_ms": "50"},
+]
+
+
+@pytest.mark.parametrize("settings", OTHER_SETTINGS)
+@pytest.mark.parametrize("ends", ["", "crash"])
+@CODECS
+def test_what_waits_is_taken_back_also_when_headers_delay_nothing_more(
+    codec: int, ends: str, settings: dict[str, str]
+):
+    user = Switcher()
+    user.schedule((b"a", after(100, "one")))
+    user.schedule((b"b", after(200, "two")))
+    user.schedule((b"c", after(300, "three")))
+    user.set(TOPIC, ORDERS, **settings)
+    if ends:
+        user.crash()
+
+    user.schedule((b"", cancel("one")), (b"d", after(10_000)), codec=codec)
+    user.schedule((b"e", after(10_000, "two")), codec=codec)
+    user.pass_time(50)
+    at_once = user.values()
+    user.pass_time(1_000)
+
+    assert at_once == [b"d", b"e"]
+    assert user.values() == [b"d", b"e", b"c"]
+
+
+def test_headers_that_name_nothing_that_waits_mean_nothing_in_a_topic_that_does_not_delay():
+    user = Switcher()
+    user.schedule((b"a", after(100, "one")))
+    user.set(TOPIC, ORDERS, delay_enable="false")
+    bad: Headers = [*after(5, "x"), *after(6), ("x-sched-cancel", b"perhaps")]
+
+    offset = user.schedule((b"b", cancel("two")), (b"c", bad), (b"d", [("x-sched-id", b"")]))
+
+    assert offset == 0
+    assert user.values() == [b"b", b"c", b"d"]
+
+
+def test_a_topic_in_which_no_id_waits_any_more_opens_no_batches():
+    user = Switcher()
+    user.schedule((b"a", after(100, "one")))
+    user.set(TOPIC, ORDERS, delay_enable="false")
+    hosted = user.hand.broker.topics[ORDERS]
+    before = hosted.goes_in_steps(0)
+
+    user.pass_time(100)
+
+    assert (before, hosted.goes_in_steps(0)) == (True, False)
+
+
+@CODECS
+@pytest.mark.parametrize("is_released", [False, True])
+@pytest.mark.parametrize("source", ["header", "timestamp"])
+def test_a_batch_that_waits_is_not_refused_when_it_is_sent_again_under_a_shorter_longest_delay(
+    source: str, is_released: bool, codec: int
+):
+    user = Switcher(delay_source=source)
+    batches = [
+        a_batch(
+            value,
+            headers=(at(START_WALL_MS + LATER_MS),),
+            times=(START_WALL_MS + LATER_MS,),
+            codec=codec,
+            producer_id=7,
+            sequence=sequence,
+        )
+        for sequence, value in enumerate((b"a", b"b"))
+    ]
+    user.produce(batches[0])
+    user.set(TOPIC, ORDERS, delay_max_ms="1000")
+    if is_released:
+        user.pass_time(LATER_MS)
+        # By a clock that was set back the batch lies ahead again.
+        user.hand.now_wall_ms -= LATER_MS
+
+    again, new = [user.produce(batch) for batch in batches]
+
+    assert (again.error_code, again.base_offset) == (errors.NONE, -1)
+    assert new.error_code == errors.INVALID_TIMESTAMP

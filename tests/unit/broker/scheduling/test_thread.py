@@ -461,13 +461,13 @@ def test_records_may_go_once_their_release_is_noted():
     assert ends == [1, 1, 1, 2, 3]
 
 
-def test_a_start_notes_the_releases_that_were_not_noted_before():
+def test_a_release_that_could_not_be_noted_before_a_crash_is_noted_after_it():
     user = Scheduler()
     user.schedule(b"a")
     user.pass_time(LATER_MS)
+
     user.hand.crash()
     user.begin_anew()
-
     user.pass_time(1_000)
 
     assert user.hand.broker.topics[ORDERS].partitions[0].removable_end() == 1

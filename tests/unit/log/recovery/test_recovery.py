@@ -175,7 +175,7 @@ def test_a_segment_that_lies_inside_another_is_left_over_and_removed(world):
 
     assert log.log_end_offset == 6
     assert world.names(".log") == ["00000000000000000000.log"]
-    assert log.recovery_report.removed_segments == ["orders-0/00000000000000000004"]
+    assert log.recovery_report.removed_segments == ("orders-0/00000000000000000004",)
 
 
 def test_batches_of_an_earlier_epoch_end_the_log(world):

@@ -73,6 +73,7 @@ from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.group.offsets.what import committed_offsets_of
 from tarry.client.core.metadata import refusal_text
 from tarry.client.core.outgoing import check_topic
+from tarry.client.core.schedule.requests import ScheduleRequests
 from tarry.client.core.topic import Topic
 from tarry.client.errors import BrokerError, UnknownTopic, raise_first
 from tarry.link.errand import A, Call, Steps
@@ -87,6 +88,7 @@ class AdminRequests:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
+        self.schedules = ScheduleRequests(connections)
 
     # --- Topics
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tarry.client.core.delays import BY_HEADER
-from tarry.client.core.producer.partitioner import ANY_PARTITION, partition_of_function
-from tarry.client.errors import SchedulingUnsupported
-from tarry.records.builder import Headers
-from tarry.schedule.times import (
+from tarry.base.schedule_headers import (
     DELIVER_AFTER,
     DELIVER_AT,
     HEADER_NAMES,
     SCHEDULE_CANCEL,
     SCHEDULE_ID,
 )
+from tarry.client.core.delays import BY_HEADER
+from tarry.client.core.producer.partitioner import ANY_PARTITION, partition_of_function
+from tarry.client.errors import SchedulingUnsupported
+from tarry.records.builder import Headers
 
 if TYPE_CHECKING:
     from tarry.client.core.producer.core import ProducerCore

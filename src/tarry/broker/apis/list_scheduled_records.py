@@ -1,0 +1,223 @@
+"""ListScheduledRecords (key 10000, Tarry's own): what waits in partitions, page by page.
+
+A page is a look at each of its entries at the time at which it is added, and no snapshot.  Places
+in the order of due time and s-offset do not change, so over all pages nothing is told twice, and
+nothing is left out that waits from the first page to the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from itertools import pairwise
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.errors import CorruptData, StorageError
+from tarry.base.limits import (
+    LONG_ANSWER_BYTES_MAX,
+    SCHEDULE_BUCKETS_MAX,
+    SCHEDULE_PAGE_ENTRIES_MAX,
+)
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
+from tarry.broker.request import RequestContext
+from tarry.broker.scheduling.finding import FoundSchedule, find_schedule
+from tarry.broker.scheduling.partition_schedule import PartitionSchedule
+from tarry.broker.scheduling.scheduling import Scheduling
+from tarry.broker.topics import Topics
+from tarry.protocol.message import Message
+from tarry.protocol.messages.list_scheduled_records import (
+    ListScheduledPartition,
+    ListScheduledRecordsRequest,
+    ListScheduledRecordsResponse,
+    ScheduledBucket,
+    ScheduledEntry,
+    ScheduledPartition,
+)
+from tarry.schedule.pending import Body
+from tarry.schedule.state import ScheduleState
+from tarry.wire.reader import window_of
+
+# Entries that are taken from the order at once.
+_ENTRIES_AT_ONCE: Final = 100
+
+# Bytes of an entry beside its id and its batch.
+_ENTRY_BYTES: Final = 40
+
+# Bytes of a batch that cost as much as one element of a long answer, when it is read.
+_READ_BYTES_PER_UNIT: Final = 4 * 1024
+
+# A larger batch is left out, so that each answer has room for an entry.
+_BATCH_BYTES_MAX: Final = LONG_ANSWER_BYTES_MAX // 2
+
+# What the sums of a range cost: the chunks of some million entries are looked at.
+_SUM_UNITS: Final = 20
+
+
+def handle(
+    long_answers: LongAnswers,
+    topics: Topics,
+    scheduling: Scheduling,
+    context: RequestContext,
+    request: ListScheduledRecordsRequest,
+) -> Message | None:
+    """List the partitions in the order of the request."""
+    answer = LongAnswer(context)
+    return long_answers.begin(answer, _steps(answer, topics, scheduling, request))
+
+
+def _steps(
+    answer: LongAnswer,
+    topics: Topics,
+    scheduling: Scheduling,
+    request: ListScheduledRecordsRequest,
+) -> Iterator[int]:
+    answer.open(ListScheduledRecordsResponse())
+    fault = _fault(request)
+    for asked in request.partitions:
+        found = find_schedule(topics, scheduling, request.topic_name, asked.partition_index)
+        if fault:
+            found = FoundSchedule(errors.INVALID_REQUEST, fault)
+        told = ScheduledPartition(
+            asked.partition_index, error_code=found.error_code, error_message=found.message
+        )
+        if found.schedule is None or found.state is None:
+            answer.add(told)
+            yield 1
+            continue
+        yield from _sum_up(told, found.state, request)
+        answer.open(told)
+        yield 1
+        told.has_more = yield from _list(answer, found.schedule, request, asked)
+        answer.end_with(told)
+        answer.close()
+
+
+def _fault(request: ListScheduledRecordsRequest) -> str:
+    """Return what is wrong with a request; "" if nothing is."""
+    edges = request.bucket_edges_ms
+    if request.limit < 0:
+        return f"a limit of {request.limit}"
+    if len(edges) > SCHEDULE_BUCKETS_MAX + 1:
+        return f"{len(edges)} edges of buckets, {SCHEDULE_BUCKETS_MAX + 1} are the most"
+    if any(left >= right for left, right in pairwise(edges)):
+        return "the edges of buckets do not ascend"
+    return ""
+
+
+def _sum_up(
+    told: ScheduledPartition, state: ScheduleState, request: ListScheduledRecordsRequest
+) -> Iterator[int]:
+    """Count what is due in the range of the request, and in each bucket."""
+    pending = state.pending
+    sums = pending.sums(request.due_from_ms, request.due_until_ms)
+    told.entry_count = sums.entry_count
+    told.record_count = sums.record_count
+    told.size = sums.size
+    told.damaged_count = state.damaged_count
+    told.furthest_due_ms = pending.furthest_due_ms()
+    yield _SUM_UNITS
+    edges = request.bucket_edges_ms
+    for left, right in pairwise(edges):
+        bucket = pending.sums(left, right)
+        told.buckets.append(ScheduledBucket(bucket.record_count, bucket.size))
+        yield _SUM_UNITS
+
+
+def _list(
+    answer: LongAnswer,
+    schedule: PartitionSchedule,
+    request: ListScheduledRecordsRequest,
+    asked: ListScheduledPartition,
+) -> Generator[int, None, bool]:
+    """Add the entries of one partition; return whether there may be more of them."""
+    if request.schedule_id is not None or asked.s_offset >= 0:
+        yield from _add_one(answer, schedule, request, asked)
+        return False
+    left = min(request.limit, SCHEDULE_PAGE_ENTRIES_MAX)
+    due_ms, s_offset = asked.after_due_ms, asked.after_s_offset + 1
+    if due_ms < request.due_from_ms:
+        due_ms, s_offset = request.due_from_ms, 0
+    while True:
+        # The schedule may have ended since the last step.
+        state = schedule.state
+        if state is None:
+            return True
+        entries = state.pending.from_place(due_ms, s_offset, _ENTRIES_AT_ONCE)
+        if not entries or entries[0][0] >= request.due_until_ms:
+            return False
+        for entry in entries:
+            due_ms, s_offset = entry[0], entry[1]
+            if due_ms >= request.due_until_ms:
+                return False
+            body = state.pending.get(s_offset)
+            # A step may have lasted for some turns, in which it was released.
+            if body is not None:
+                if left <= 0:
+                    return True
+                cost = _add(answer, schedule, body, request)
+                if cost == 0:
+                    return True
+                left -= 1
+                yield cost
+                if schedule.state is not state:
+                    return True
+        s_offset += 1
+
+
+def _add_one(
+    answer: LongAnswer,
+    schedule: PartitionSchedule,
+    request: ListScheduledRecordsRequest,
+    asked: ListScheduledPartition,
+) -> Iterator[int]:
+    state = schedule.state
+    if state is None:
+        return
+    s_offset: int | None = asked.s_offset
+    if request.schedule_id is not None:
+        s_offset = state.ids.offset_of(request.schedule_id)
+    body = None if s_offset is None else state.pending.get(s_offset)
+    if body is not None:
+        yield max(_add(answer, schedule, body, request), 1)
+
+
+def _add(
+    answer: LongAnswer,
+    schedule: PartitionSchedule,
+    body: Body,
+    request: ListScheduledRecordsRequest,
+) -> int:
+    """Add an entry; return what it cost, 0 if the answer has no room for it."""
+    entry = ScheduledEntry(
+        body.due_ms,
+        body.s_offset,
+        _within_i32(body.record_count),
+        _within_i32(body.size),
+        body.schedule_id or None,
+    )
+    entry_bytes = _ENTRY_BYTES + len(body.schedule_id)
+    if not request.include_batches or body.size > _BATCH_BYTES_MAX:
+        if not answer.has_room(entry_bytes):
+            return 0
+        answer.add(entry)
+        return 1
+    if not answer.has_room(entry_bytes + body.size):
+        return 0
+    batch = _batch_of(schedule, body)
+    if batch and answer.has_room(entry_bytes + len(batch)):
+        entry.batch = window_of(batch)
+    answer.add(entry)
+    return 1 + len(batch) // _READ_BYTES_PER_UNIT
+
+
+def _batch_of(schedule: PartitionSchedule, body: Body) -> bytes:
+    """Read the batch of an entry; b"" if it cannot be read now."""
+    try:
+        return schedule.batch_of(body)
+    except (StorageError, CorruptData):
+        # When it is due the broker tells of it.
+        return b""
+
+
+def _within_i32(number: int) -> int:
+    return min(max(number, 0), 0x7FFF_FFFF)

@@ -1,0 +1,91 @@
+"""Reading of bodies from a partition's companion log, checked against what its notes say.  Hot."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from tarry.base.errors import CorruptData
+from tarry.broker.scheduling.opened_bodies import OpenedBodies
+from tarry.log.batch_walk import Flaw
+from tarry.partition.reader import CONSUMER
+from tarry.partition.replicated_log import ReplicatedLog
+from tarry.records.batch import checked_header
+from tarry.schedule.opened import OpenedBody
+from tarry.schedule.pending import Body
+
+# A region of one batch, whatever its size.
+_WHOLE_BATCH: Final = 0
+
+
+class BodyReader:
+    """Reader of one companion log.
+
+    `bytes_read` counts what was read from the disk.  `damaged_batches` are the offsets of damaged
+    batches of several places: none of their places can be read.
+    """
+
+    def __init__(self, companion: ReplicatedLog, opened: OpenedBodies) -> None:
+        self.bytes_read = 0
+        self.damaged_batches: dict[int, None] = {}
+        self._companion = companion
+        self._opened = opened
+
+    def read(self, body: Body) -> bytes:
+        """Read a body that is released as it came; `StorageError`, `CorruptData`."""
+        data = self._read_batch(body.s_offset, body.size)
+        header = checked_header(data, 0)
+        if header.base_offset != body.s_offset or header.size != len(data):
+            raise CorruptData(f"another batch lies at offset {body.s_offset}")
+        return data
+
+    def read_place(self, body: Body, due_ms: int | None) -> bytes:
+        """Read a place of a batch, as the batch that it is released in, with a header that tells
+        `due_ms`; `StorageError`, `CorruptData`.
+        """
+        companion = self._companion
+        opened = self._opened.get(companion, body.batch_offset)
+        if opened is None:
+            opened = self._open(body.batch_offset)
+        config = companion.leadership.records.config
+        return opened.batch_of(
+            body.place,
+            body.record_count,
+            due_ms,
+            config.compression_codec,
+            config.compression_level,
+        )
+
+    def forget(self) -> None:
+        """Forget the batches that were read: the schedule has ended."""
+        self._opened.forget(self._companion)
+
+    def _open(self, offset: int) -> OpenedBody:
+        try:
+            opened = OpenedBody(self._read_batch(offset, _WHOLE_BATCH))
+            if opened.base_offset != offset:
+                raise CorruptData(f"another batch lies at offset {offset}")
+        except CorruptData:
+            self.damaged_batches[offset] = None
+            raise
+        self._opened.keep(self._companion, opened)
+        return opened
+
+    def _read_batch(self, offset: int, size: int) -> bytes:
+        companion = self._companion
+        log = companion.log
+        end = companion.readable_end(CONSUMER)
+        try:
+            region = log.read(offset, end, size, True)
+        except Flaw:
+            if log.has_flaw_before(offset):
+                raise
+            # It lies behind the batch, and the log is read up to there now.
+            region = log.read(offset, end, size, True)
+        if region is None:
+            raise CorruptData(f"the batch at offset {offset} is not there")
+        region_size: i64 = region.size
+        data = region.file.read(region.position, min(region_size, size) if size else region_size)
+        self.bytes_read += len(data)
+        return data

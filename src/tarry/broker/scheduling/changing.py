@@ -1,0 +1,219 @@
+"""Changes of what waits, as ChangeScheduledRecords asks for them: cancels and moves.
+
+A change is decided in the leader's order, against what the leader knows then, and its answer rests
+on an offset of one of the partition's two logs: below that log's high watermark it can no more
+become another one.  `cancelled` and `moved` rest on their note, `already_released` on the record in
+the partition, `unknown` after another one's cancel on that note.  Any other `unknown` rests on a
+note of its own, one a turn for all: only what is committed proves that this broker still led.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.errors import CorruptData, StorageError
+from tarry.base.limits import SCHEDULE_ID_BYTES_MAX
+from tarry.base.schedule_outcomes import ALREADY_RELEASED, CANCELLED, MOVED, NO_OUTCOME, UNKNOWN
+from tarry.broker.scheduling.finding import FoundSchedule
+from tarry.broker.scheduling.partition_schedule import PartitionSchedule
+from tarry.partition.leader import AppendResult
+from tarry.partition.replicated_log import ReplicatedLog
+from tarry.protocol.messages.change_scheduled_records import (
+    ScheduledChange,
+    ScheduledChangeResult,
+)
+from tarry.schedule.notes import CancelledNote, ScheduledNote
+from tarry.schedule.pending import Body
+from tarry.schedule.places import RecordPlace
+from tarry.schedule.state import ScheduleState
+
+# Due time of a change that cancels.
+NO_DUE_MS: Final = -1
+
+# Bytes of a batch that cost as much as one element of a long answer, when it is moved.
+_MOVED_BYTES_PER_UNIT: Final = 4 * 1024
+
+
+class ChangeStatus:
+    """Status of one change: its answer, and below which offset of a log it has to count."""
+
+    def __init__(self, result: ScheduledChangeResult) -> None:
+        self.result = result
+        self.log: ReplicatedLog | None = None
+        self.required_offset = 0
+        # When it was decided: where another one has led since, the log may be another.
+        self.led_since = 0
+        self.cost = 1
+
+    def rest_on(self, log: ReplicatedLog, required_offset: int) -> None:
+        """Let the answer wait until everything below this offset counts."""
+        self.log = log
+        self.required_offset = required_offset
+        self.led_since = log.leadership.led_since
+
+    def fail(self, error_code: int, message: str | None = None) -> None:
+        """Settle the change with an error."""
+        self.log = None
+        self.result.error_code = error_code
+        self.result.error_message = message
+        self.result.outcome = NO_OUTCOME
+
+    def try_settle(self) -> bool:
+        """Settle the change if its outcome can no more become another one."""
+        log = self.log
+        if log is None:
+            return True
+        leadership = log.leadership
+        if leadership.gone_code != errors.NONE:
+            self.fail(leadership.gone_code)
+        elif leadership.led_since != self.led_since:
+            self.fail(errors.NOT_LEADER_OR_FOLLOWER)
+        elif log.high_watermark >= self.required_offset:
+            self.log = None
+        elif leadership.rests():
+            self.fail(errors.NOT_LEADER_OR_FOLLOWER)
+        else:
+            return False
+        return True
+
+    def fail_what_was_not_written(self) -> None:
+        """After the turn's write: what was dropped with its tail was not decided."""
+        log = self.log
+        if log is not None and self.required_offset > log.log.written_end_offset:
+            self.fail(errors.KAFKA_STORAGE_ERROR, f"the disk has not taken it: {log.name}")
+
+
+def change_schedule(
+    found: FoundSchedule, change: ScheduledChange, now_wall_ms: int
+) -> ChangeStatus:
+    """Carry a change out, or say why it is refused."""
+    status = ChangeStatus(ScheduledChangeResult())
+    schedule, state = found.schedule, found.state
+    if schedule is None or state is None:
+        status.fail(found.error_code, found.message)
+        return status
+    code, sentence = _refusal(schedule, change, now_wall_ms)
+    if code != errors.NONE:
+        status.fail(code, sentence)
+        return status
+    s_offset = _named(state, change)
+    body = None if s_offset is None else state.waiting(s_offset)
+    if body is None:
+        _answer_absent(schedule, state, s_offset, status)
+    elif change.due_ms == NO_DUE_MS:
+        _cancel(schedule, state, body, status)
+    else:
+        _move(schedule, body, max(change.due_ms, now_wall_ms), status)
+    return status
+
+
+def _refusal(
+    schedule: PartitionSchedule, change: ScheduledChange, now_wall_ms: int
+) -> tuple[int, str]:
+    """Return why a change cannot be carried out, whatever waits."""
+    schedule_id = change.schedule_id
+    if (schedule_id is None) == (change.s_offset < 0):
+        return errors.INVALID_REQUEST, "a change names either an id or an s-offset"
+    if schedule_id is not None and not 0 < len(schedule_id) <= SCHEDULE_ID_BYTES_MAX:
+        return (
+            errors.INVALID_REQUEST,
+            f"an id has 1 to {SCHEDULE_ID_BYTES_MAX} bytes, not {len(schedule_id)}",
+        )
+    if change.due_ms < NO_DUE_MS:
+        return errors.INVALID_TIMESTAMP, f"{change.due_ms} is no time"
+    partition = schedule.partition
+    delay_max_ms = partition.config.delay_max_ms
+    if change.due_ms - now_wall_ms > delay_max_ms:
+        return (
+            errors.INVALID_TIMESTAMP,
+            f"the record would be due at {change.due_ms}, and delay.max.ms is {delay_max_ms}",
+        )
+    for log in (schedule.companion.log, partition.log):
+        if log.flaw_offset >= 0:
+            return errors.KAFKA_STORAGE_ERROR, f"a log of {partition.name} is damaged"
+    if partition.leadership.is_under_min_isr():
+        return errors.NOT_ENOUGH_REPLICAS, f"too few replicas of {partition.name} are in sync"
+    return errors.NONE, ""
+
+
+def _named(state: ScheduleState, change: ScheduledChange) -> int | None:
+    """Return the s-offset of what a change names; None for an id that nobody is known to have."""
+    schedule_id = change.schedule_id
+    if schedule_id is None:
+        return change.s_offset
+    s_offset = state.ids.offset_of(schedule_id)
+    if s_offset is None:
+        s_offset = state.ids.cancelled_offset_of(schedule_id)
+    return state.released.s_offset_of(schedule_id) if s_offset is None else s_offset
+
+
+def _answer_absent(
+    schedule: PartitionSchedule, state: ScheduleState, s_offset: int | None, status: ChangeStatus
+) -> None:
+    """Answer about what does not wait: it was released, or it is not known."""
+    result = status.result
+    if s_offset is not None:
+        release = state.release_of(s_offset)
+        offset = state.released.offset_of(s_offset)
+        if release is not None or offset is not None:
+            result.outcome = ALREADY_RELEASED
+            result.s_offset = s_offset
+            if release is not None:
+                result.offset = release.base_offset
+                status.rest_on(schedule.partition, release.end_offset)
+            elif offset is not None:
+                result.offset = offset
+            return
+    result.outcome = UNKNOWN
+    note_offset = None if s_offset is None else state.ids.note_that_cancels(s_offset)
+    if note_offset is not None:
+        status.rest_on(schedule.companion, note_offset + 1)
+        return
+    _rest_on_append(schedule, schedule.append_witness(), status)
+
+
+def _cancel(
+    schedule: PartitionSchedule, state: ScheduleState, body: Body, status: ChangeStatus
+) -> None:
+    appended = schedule.append_note(CancelledNote(body.s_offset))
+    if appended.error_code == errors.NONE:
+        state.cancel(body.s_offset, appended.required_offset - 1)
+    status.result.outcome = CANCELLED
+    status.result.s_offset = body.s_offset
+    _rest_on_append(schedule, appended, status)
+
+
+def _move(schedule: PartitionSchedule, body: Body, due_ms: int, status: ChangeStatus) -> None:
+    """Cancel what waits and park it anew, in one write."""
+    if body.s_offset >= schedule.companion.high_watermark:
+        status.fail(
+            errors.COORDINATOR_LOAD_IN_PROGRESS,
+            "what is to be moved has just been parked and does not count yet; ask again",
+        )
+        return
+    try:
+        batch = schedule.batch_of(body)
+    except CorruptData as error:
+        status.fail(errors.INVALID_RECORD, f"it is damaged on the disk: {error}")
+        return
+    except StorageError as error:
+        status.fail(errors.KAFKA_STORAGE_ERROR, str(error))
+        return
+    status.cost = 1 + len(batch) // _MOVED_BYTES_PER_UNIT
+    places = []
+    if body.schedule_id:
+        places = [RecordPlace(0, body.record_count, due_ms, body.schedule_id)]
+    appended = schedule.park_again(ScheduledNote(due_ms, places, [body.s_offset]), batch)
+    status.result.outcome = MOVED
+    status.result.s_offset = appended.base_offset
+    _rest_on_append(schedule, appended, status)
+
+
+def _rest_on_append(
+    schedule: PartitionSchedule, appended: AppendResult, status: ChangeStatus
+) -> None:
+    if appended.error_code != errors.NONE:
+        status.fail(appended.error_code, appended.message)
+    else:
+        status.rest_on(schedule.companion, appended.required_offset)

@@ -1,0 +1,1 @@
+"""Scheduled records as an administrator sees them: what waits, and its cancels and moves."""

@@ -1,0 +1,299 @@
+"""ListScheduledRecords, API key 10000: versions 0 to 0, flexible from 0.
+
+Written by tools/generate_messages.py from protocol/schema; change it there.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from tarry.protocol.message import Message
+from tarry.wire.reader import MalformedData, Reader, Window
+from tarry.wire.writer import ChunkList, Writer
+
+
+class ListScheduledPartition:
+    def __init__(
+        self,
+        partition_index: int = 0,
+        after_due_ms: int = -1,
+        after_s_offset: int = -1,
+        s_offset: int = -1,
+    ) -> None:
+        self.partition_index: int = partition_index
+        self.after_due_ms: int = after_due_ms
+        self.after_s_offset: int = after_s_offset
+        self.s_offset: int = s_offset
+
+    def encode(self, writer: Writer, version: i64) -> None:
+        writer.i32(self.partition_index)
+        writer.i64(self.after_due_ms)
+        writer.i64(self.after_s_offset)
+        writer.i64(self.s_offset)
+        writer.unsigned_varint(0)
+
+
+def _decode_list_scheduled_partition(reader: Reader, version: i64) -> ListScheduledPartition:
+    partition_index = reader.i32()
+    after_due_ms = reader.i64()
+    after_s_offset = reader.i64()
+    s_offset = reader.i64()
+    reader.skip_tagged_fields()
+    return ListScheduledPartition(partition_index, after_due_ms, after_s_offset, s_offset)
+
+
+class ListScheduledRecordsRequest(Message):
+    def __init__(
+        self,
+        topic_name: str = "",
+        due_from_ms: int = 0,
+        due_until_ms: int = 9223372036854775807,
+        limit: int = 1000,
+        include_batches: bool = False,
+        schedule_id: bytes | None = None,
+        bucket_edges_ms: list[int] | tuple[()] = (),
+        partitions: list[ListScheduledPartition] | tuple[()] = (),
+    ) -> None:
+        self.topic_name: str = topic_name
+        self.due_from_ms: int = due_from_ms
+        self.due_until_ms: int = due_until_ms
+        self.limit: int = limit
+        self.include_batches: bool = include_batches
+        self.schedule_id: bytes | None = schedule_id
+        self.bucket_edges_ms: list[int] = (
+            [] if isinstance(bucket_edges_ms, tuple) else bucket_edges_ms
+        )
+        self.partitions: list[ListScheduledPartition] = (
+            [] if isinstance(partitions, tuple) else partitions
+        )
+
+    def encode(self, writer: Writer, version: i64) -> None:
+        writer.compact_string(self.topic_name)
+        writer.i64(self.due_from_ms)
+        writer.i64(self.due_until_ms)
+        writer.i32(self.limit)
+        writer.boolean(self.include_batches)
+        writer.compact_nullable_bytes(self.schedule_id)
+        bucket_edges_ms_ = self.bucket_edges_ms
+        writer.compact_array_length(len(bucket_edges_ms_))
+        for bucket_edges_ms_element in bucket_edges_ms_:
+            writer.i64(bucket_edges_ms_element)
+        partitions_ = self.partitions
+        writer.compact_array_length(len(partitions_))
+        for partitions_element in partitions_:
+            partitions_element.encode(writer, version)
+        writer.unsigned_varint(0)
+
+
+def decode_list_scheduled_records_request(
+    reader: Reader, version: i64
+) -> ListScheduledRecordsRequest:
+    bucket_edges_ms: list[int] = []
+    partitions: list[ListScheduledPartition] = []
+    topic_name = reader.compact_string()
+    due_from_ms = reader.i64()
+    due_until_ms = reader.i64()
+    limit = reader.i32()
+    include_batches = reader.boolean()
+    schedule_id = reader.compact_nullable_bytes()
+    count = reader.compact_array_length(8)
+    if count < 0:
+        raise MalformedData("bucket_edges_ms must not be null")
+    for _ in range(count):
+        bucket_edges_ms.append(reader.i64())
+    count = reader.compact_array_length(29)
+    if count < 0:
+        raise MalformedData("partitions must not be null")
+    for _ in range(count):
+        partitions.append(_decode_list_scheduled_partition(reader, version))
+    reader.skip_tagged_fields()
+    return ListScheduledRecordsRequest(
+        topic_name,
+        due_from_ms,
+        due_until_ms,
+        limit,
+        include_batches,
+        schedule_id,
+        bucket_edges_ms,
+        partitions,
+    )
+
+
+class ScheduledBucket:
+    def __init__(
+        self,
+        record_count: int = 0,
+        size: int = 0,
+    ) -> None:
+        self.record_count: int = record_count
+        self.size: int = size
+
+    def encode(self, writer: Writer, version: i64) -> None:
+        writer.i64(self.record_count)
+        writer.i64(self.size)
+        writer.unsigned_varint(0)
+
+
+def _decode_scheduled_bucket(reader: Reader, version: i64) -> ScheduledBucket:
+    record_count = reader.i64()
+    size = reader.i64()
+    reader.skip_tagged_fields()
+    return ScheduledBucket(record_count, size)
+
+
+class ScheduledEntry:
+    def __init__(
+        self,
+        due_ms: int = 0,
+        s_offset: int = 0,
+        record_count: int = 0,
+        size: int = 0,
+        schedule_id: bytes | None = None,
+        batch: Window | ChunkList | None = None,
+    ) -> None:
+        self.due_ms: int = due_ms
+        self.s_offset: int = s_offset
+        self.record_count: int = record_count
+        self.size: int = size
+        self.schedule_id: bytes | None = schedule_id
+        self.batch: Window | ChunkList | None = batch
+
+    def encode(self, writer: Writer, version: i64) -> None:
+        writer.i64(self.due_ms)
+        writer.i64(self.s_offset)
+        writer.i32(self.record_count)
+        writer.i32(self.size)
+        writer.compact_nullable_bytes(self.schedule_id)
+        writer.compact_nullable_records(self.batch)
+        writer.unsigned_varint(0)
+
+
+def _decode_scheduled_entry(reader: Reader, version: i64) -> ScheduledEntry:
+    due_ms = reader.i64()
+    s_offset = reader.i64()
+    record_count = reader.i32()
+    size = reader.i32()
+    schedule_id = reader.compact_nullable_bytes()
+    batch = reader.compact_nullable_window()
+    reader.skip_tagged_fields()
+    return ScheduledEntry(due_ms, s_offset, record_count, size, schedule_id, batch)
+
+
+class ScheduledPartition:
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        entry_count: int = 0,
+        record_count: int = 0,
+        size: int = 0,
+        damaged_count: int = 0,
+        furthest_due_ms: int = -1,
+        buckets: list[ScheduledBucket] | tuple[()] = (),
+        scheduled: list[ScheduledEntry] | tuple[()] = (),
+        has_more: bool = False,
+    ) -> None:
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.entry_count: int = entry_count
+        self.record_count: int = record_count
+        self.size: int = size
+        self.damaged_count: int = damaged_count
+        self.furthest_due_ms: int = furthest_due_ms
+        self.buckets: list[ScheduledBucket] = [] if isinstance(buckets, tuple) else buckets
+        self.scheduled: list[ScheduledEntry] = [] if isinstance(scheduled, tuple) else scheduled
+        self.has_more: bool = has_more
+
+    def encode(self, writer: Writer, version: i64) -> None:
+        writer.i32(self.partition_index)
+        writer.i16(self.error_code)
+        writer.compact_nullable_string(self.error_message)
+        writer.i64(self.entry_count)
+        writer.i64(self.record_count)
+        writer.i64(self.size)
+        writer.i64(self.damaged_count)
+        writer.i64(self.furthest_due_ms)
+        buckets_ = self.buckets
+        writer.compact_array_length(len(buckets_))
+        for buckets_element in buckets_:
+            buckets_element.encode(writer, version)
+        scheduled_ = self.scheduled
+        writer.compact_array_length(len(scheduled_))
+        for scheduled_element in scheduled_:
+            scheduled_element.encode(writer, version)
+        writer.boolean(self.has_more)
+        writer.unsigned_varint(0)
+
+
+def _decode_scheduled_partition(reader: Reader, version: i64) -> ScheduledPartition:
+    buckets: list[ScheduledBucket] = []
+    scheduled: list[ScheduledEntry] = []
+    partition_index = reader.i32()
+    error_code = reader.i16()
+    error_message = reader.compact_nullable_string()
+    entry_count = reader.i64()
+    record_count = reader.i64()
+    size = reader.i64()
+    damaged_count = reader.i64()
+    furthest_due_ms = reader.i64()
+    count = reader.compact_array_length(17)
+    if count < 0:
+        raise MalformedData("buckets must not be null")
+    for _ in range(count):
+        buckets.append(_decode_scheduled_bucket(reader, version))
+    count = reader.compact_array_length(27)
+    if count < 0:
+        raise MalformedData("scheduled must not be null")
+    for _ in range(count):
+        scheduled.append(_decode_scheduled_entry(reader, version))
+    has_more = reader.boolean()
+    reader.skip_tagged_fields()
+    return ScheduledPartition(
+        partition_index,
+        error_code,
+        error_message,
+        entry_count,
+        record_count,
+        size,
+        damaged_count,
+        furthest_due_ms,
+        buckets,
+        scheduled,
+        has_more,
+    )
+
+
+class ListScheduledRecordsResponse(Message):
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        partitions: list[ScheduledPartition] | tuple[()] = (),
+    ) -> None:
+        self.throttle_time_ms: int = throttle_time_ms
+        self.partitions: list[ScheduledPartition] = (
+            [] if isinstance(partitions, tuple) else partitions
+        )
+
+    def encode(self, writer: Writer, version: i64) -> None:
+        writer.i32(self.throttle_time_ms)
+        partitions_ = self.partitions
+        writer.compact_array_length(len(partitions_))
+        for partitions_element in partitions_:
+            partitions_element.encode(writer, version)
+        writer.unsigned_varint(0)
+
+
+def decode_list_scheduled_records_response(
+    reader: Reader, version: i64
+) -> ListScheduledRecordsResponse:
+    partitions: list[ScheduledPartition] = []
+    throttle_time_ms = reader.i32()
+    count = reader.compact_array_length(51)
+    if count < 0:
+        raise MalformedData("partitions must not be null")
+    for _ in range(count):
+        partitions.append(_decode_scheduled_partition(reader, version))
+    reader.skip_tagged_fields()
+    return ListScheduledRecordsResponse(throttle_time_ms, partitions)

@@ -1,0 +1,49 @@
+"""Memory of what a schedule has released: the last ones of many, by s-offset and by id.
+
+It is for answers alone: who asks to cancel what was released before is told so.  Hot.
+"""
+
+from __future__ import annotations
+
+from tarry.base.limits import SCHEDULE_RELEASED_KEPT
+from tarry.schedule.pending import Body
+
+
+class ReleasedBodies:
+    """Bodies whose release counts for good, with the offset that each has in the partition, or -1
+    if that is not known any more."""
+
+    def __init__(self) -> None:
+        # By s-offset, the one that was released first stands first.
+        self._offsets: dict[int, tuple[int, bytes]] = {}
+        self._by_id: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def add(self, body: Body, offset: int) -> None:
+        """Remember a body that was released."""
+        offsets = self._offsets
+        offsets[body.s_offset] = (offset, body.schedule_id)
+        if body.schedule_id:
+            self._by_id[body.schedule_id] = body.s_offset
+        if len(offsets) > SCHEDULE_RELEASED_KEPT:
+            self._forget(next(iter(offsets)))
+
+    def forget_id(self, schedule_id: bytes) -> None:
+        """Forget who had an id, since another one has had it after that."""
+        self._by_id.pop(schedule_id, None)
+
+    def s_offset_of(self, schedule_id: bytes) -> int | None:
+        """Return the s-offset of the last one that was released with this id."""
+        return self._by_id.get(schedule_id)
+
+    def offset_of(self, s_offset: int) -> int | None:
+        """Return the offset in the partition of what was released; None if it is not known here."""
+        found = self._offsets.get(s_offset)
+        return None if found is None else found[0]
+
+    def _forget(self, s_offset: int) -> None:
+        _, schedule_id = self._offsets.pop(s_offset)
+        if schedule_id and self._by_id.get(schedule_id) == s_offset:
+            del self._by_id[schedule_id]

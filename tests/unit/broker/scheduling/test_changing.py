@@ -1,0 +1,361 @@
+"""ChangeScheduledRecords: what waits is cancelled and moved, and each answer stays true."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.broker.broker_user import ORDERS, a_batch
+from tests.support.broker.schedule_user import ScheduleUser, cancel, move, outcome_of
+
+from tarry.base import doors, errors
+from tarry.base.limits import SCHEDULE_RELEASED_KEPT
+from tarry.partition.replicated_log import COMPANION
+from tarry.protocol.messages.change_scheduled_records import ScheduledChange
+from tarry.protocol.messages.list_scheduled_records import ListScheduledPartition
+from tarry.records.builder import Headers
+
+LATER_MS = 3_000
+
+
+@pytest.fixture
+def user() -> ScheduleUser:
+    return ScheduleUser()
+
+
+def s_offset_of(user: ScheduleUser, schedule_id: str = "") -> int:
+    """The s-offset of what waits first, or has this id."""
+    named = schedule_id.encode() or None
+    return user.list(ListScheduledPartition(0), schedule_id=named).scheduled[0].s_offset
+
+
+def s_end(user: ScheduleUser) -> int:
+    """How many batches the companion log has been given."""
+    partition = user.hand.broker.topics[ORDERS].partitions[0]
+    return partition.leadership.logs[COMPANION].log.log_end_offset
+
+
+ENDS = pytest.mark.parametrize("ends", ["", "stop", "crash"])
+
+
+def end(user: ScheduleUser, ends: str) -> None:
+    if ends == "stop":
+        user.hand.stop()
+        user.hand.start()
+    elif ends == "crash":
+        user.hand.crash()
+    if ends:
+        user.begin_anew()
+
+
+# --- Cancels.
+
+
+@ENDS
+def test_what_is_cancelled_by_its_id_never_comes(user: ScheduleUser, ends: str):
+    user.park(b"a", LATER_MS, "a")
+    user.park(b"b", LATER_MS, "b")
+
+    outcome = user.cancel("a")
+    end(user, ends)
+    user.pass_time(LATER_MS)
+
+    assert outcome == "cancelled"
+    assert user.values() == [b"b"]
+
+
+@ENDS
+def test_a_record_without_an_id_is_cancelled_by_its_s_offset(user: ScheduleUser, ends: str):
+    user.park_all((b"a", LATER_MS, ""), (b"b", 2 * LATER_MS, ""))
+    s_offset = s_offset_of(user)
+
+    (result,) = user.change(cancel(s_offset))
+    end(user, ends)
+    user.pass_time(2 * LATER_MS)
+
+    assert (outcome_of(result), result.s_offset) == ("cancelled", s_offset)
+    assert user.values() == [b"b"]
+
+
+def test_what_was_cancelled_is_unknown_to_the_next(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+    s_offset = s_offset_of(user)
+
+    outcomes = [outcome_of(each) for each in user.change(cancel("a"), cancel("a"))]
+    outcomes += [user.cancel("a"), outcome_of(*user.change(cancel(s_offset)))]
+
+    assert outcomes == ["cancelled", "unknown", "unknown", "unknown"]
+
+
+@ENDS
+def test_what_has_come_is_already_released(user: ScheduleUser, ends: str):
+    user.park(b"x", 1)
+    user.pass_time(1)
+    user.park(b"a", LATER_MS, "a")
+    s_offset = s_offset_of(user)
+    user.pass_time(LATER_MS)
+    end(user, ends)
+
+    by_id, by_s_offset = user.change(cancel("a"), cancel(s_offset))
+
+    assert [outcome_of(by_id), outcome_of(by_s_offset)] == ["already_released"] * 2
+    assert by_id.s_offset == by_s_offset.s_offset == s_offset
+    # A checkpoint does not tell the offset of each.
+    assert by_id.offset in (1, -1)
+    assert ends or by_id.offset == 1
+
+
+def test_an_answer_waits_until_its_note_counts(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+
+    user.send_changes(cancel("a"))
+    before = user.results()
+    user.hand.settle()
+
+    assert before == []
+    assert [outcome_of(each) for each in user.results()] == ["cancelled"]
+
+
+def test_unknown_waits_for_a_note_of_its_own_one_a_turn_for_all(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+    before = s_end(user)
+
+    user.send_changes(cancel("x"), cancel("y"), cancel(10_000))
+    answered_at_once = user.results()
+    user.hand.settle()
+
+    assert answered_at_once == []
+    assert [outcome_of(each) for each in user.results()] == ["unknown"] * 3
+    assert s_end(user) == before + 1
+
+
+def test_unknown_in_a_topic_in_which_nothing_has_waited_yet(user: ScheduleUser):
+    assert user.cancel("a") == "unknown"
+
+    user.park(b"a", LATER_MS, "a")
+    user.hand.crash()
+    user.begin_anew()
+    user.pass_time(LATER_MS)
+    assert user.values() == [b"a"]
+
+
+def test_an_id_that_was_given_again_is_that_of_the_later_record(user: ScheduleUser):
+    user.park(b"a", 1, "a")
+    user.pass_time(1)
+    user.park(b"b", LATER_MS, "a")
+
+    outcomes = [user.cancel("a"), user.cancel("a")]
+    user.pass_time(LATER_MS)
+
+    assert outcomes == ["cancelled", "unknown"]
+    assert user.values() == [b"a"]
+
+
+def test_a_release_that_is_under_way_is_not_cancelled(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+    # The release is written and its flush has not ended.
+    user.hand.turn(after_ms=LATER_MS)
+    user.hand.turn()
+
+    user.send_changes(cancel("a"))
+    before = user.results()
+    user.hand.settle()
+
+    assert before == []
+    assert [outcome_of(each) for each in user.results()] == ["already_released"]
+    assert user.values() == [b"a"]
+
+
+def test_a_cancel_that_the_disk_refuses_is_not_done(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+    user.hand.disk.fail_writes(1, "schedule")
+
+    (result,) = user.change(cancel("a"))
+    again = user.cancel("a")
+
+    assert outcome_of(result) == "KAFKA_STORAGE_ERROR"
+    assert again == "cancelled"
+
+
+def test_a_cancel_is_kept_though_its_client_has_gone(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+    user.send_changes(cancel("a"))
+    user.hand.turn(doors.disconnected(user.client.connection_id))
+    user.hand.settle()
+
+    user.begin_anew()
+    user.pass_time(LATER_MS)
+
+    assert user.values() == []
+
+
+def test_a_thousand_changes_are_answered_in_their_order(user: ScheduleUser):
+    user.park_all(*[(b"%d" % at, LATER_MS, f"id-{at}") for at in range(3_000)])
+    changes = [cancel(f"id-{at}") for at in range(0, 3_000, 2)]
+
+    results = user.change(*changes, cancel("nobody"))
+    user.pass_time(LATER_MS)
+
+    assert [outcome_of(each) for each in results] == ["cancelled"] * 1_500 + ["unknown"]
+    assert len(user.values()) == 1_500
+
+
+# --- Moves.
+
+
+@ENDS
+@pytest.mark.parametrize("to_ms", [1_000, 10_000])
+def test_what_is_moved_comes_at_its_new_time_as_it_was_sent(
+    user: ScheduleUser, to_ms: int, ends: str
+):
+    user.park(b"a", LATER_MS, "a")
+
+    (result,) = user.change(move("a", to_ms))
+    end(user, ends)
+    told = user.waiting()
+    user.pass_time(to_ms - 1)
+    before = user.values()
+    user.pass_time(1)
+    after = user.values()
+    user.pass_time(60_000)
+
+    assert outcome_of(result) == "moved"
+    assert told == [(to_ms, b"a")]
+    assert (before, after, user.values()) == ([], [b"a"], [b"a"])
+
+
+@ENDS
+def test_one_record_of_a_batch_is_moved_and_the_others_stay(user: ScheduleUser, ends: str):
+    user.park_all((b"a", LATER_MS, "a"), (b"b", LATER_MS, "b"), (b"c", LATER_MS + 1, ""))
+
+    user.change(move("a", 10_000))
+    end(user, ends)
+    user.pass_time(9_999)
+    before = user.values()
+    user.pass_time(1)
+
+    assert before == [b"b", b"c"]
+    assert user.values() == [b"b", b"c", b"a"]
+
+
+def test_what_was_moved_is_found_by_its_new_s_offset(user: ScheduleUser):
+    user.park_all((b"a", LATER_MS, ""), (b"b", LATER_MS, ""))
+    first = s_offset_of(user)
+
+    (moved,) = user.change(move(first, 10_000))
+    (old,) = user.change(cancel(first))
+    (new,) = user.change(cancel(moved.s_offset))
+
+    assert moved.s_offset > first
+    assert [outcome_of(each) for each in (moved, old, new)] == ["moved", "unknown", "cancelled"]
+
+
+def test_what_is_moved_into_the_past_comes_at_once(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+
+    user.change(move("a", -LATER_MS))
+    user.pass_time(0)
+
+    assert user.values() == [b"a"]
+
+
+def test_what_has_come_is_not_moved(user: ScheduleUser):
+    user.park(b"a", 1, "a")
+    user.pass_time(1)
+
+    outcomes = [outcome_of(each) for each in user.change(move("a", 10_000), move("b", 10_000))]
+    user.pass_time(60_000)
+
+    assert outcomes == ["already_released", "unknown"]
+    assert user.values() == [b"a"]
+
+
+def test_a_producer_that_sends_a_moved_batch_again_is_answered_as_before(user: ScheduleUser):
+    headers: Headers = [("x-deliver-after", b"3000"), ("x-sched-id", b"a")]
+    batch = a_batch(b"a", headers=(headers,), producer_id=7, epoch=0, sequence=0)
+    next_one = a_batch(b"b", headers=(headers[:1],), producer_id=7, epoch=0, sequence=1)
+    user.produce(batch)
+    user.change(move("a", 10_000))
+
+    again = user.produce(batch)
+    following = user.produce(next_one)
+    user.pass_time(60_000)
+
+    assert (again.error_code, following.error_code) == (errors.NONE, errors.NONE)
+    assert user.values() == [b"b", b"a"]
+
+
+def test_a_move_beyond_the_longest_delay_is_refused():
+    user = ScheduleUser(delay_max_ms="5000")
+    user.park(b"a", LATER_MS, "a")
+
+    (result,) = user.change(move("a", 5_001))
+
+    assert outcome_of(result) == "INVALID_TIMESTAMP"
+    assert user.waiting() == [(LATER_MS, b"a")]
+
+
+# --- What is refused.
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ScheduledChange(),
+        ScheduledChange(schedule_id=b""),
+        ScheduledChange(schedule_id=b"a", s_offset=1),
+        ScheduledChange(schedule_id=b"a" * 1_025),
+    ],
+)
+def test_a_change_that_names_nothing_is_refused(user: ScheduleUser, change: ScheduledChange):
+    assert outcome_of(*user.change(change)) == "INVALID_REQUEST"
+
+
+@pytest.mark.parametrize(
+    ("topic", "index", "word"),
+    [
+        ("nothing", 0, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (ORDERS, 1, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (ORDERS, -1, "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("plain", 0, "INVALID_REQUEST"),
+    ],
+)
+def test_a_partition_that_is_not_there_is_refused(
+    user: ScheduleUser, topic: str, index: int, word: str
+):
+    user.create("plain")
+
+    (result,) = user.change(cancel("a"), topic=topic, index=index)
+
+    assert outcome_of(result) == word
+    assert result.error_message
+
+
+@pytest.mark.parametrize("s_offset", [0, 1, 2**62])
+def test_an_s_offset_at_which_nothing_waits_is_unknown(user: ScheduleUser, s_offset: int):
+    user.park(b"a", LATER_MS)
+
+    outcome = outcome_of(*user.change(cancel(s_offset)))
+
+    assert outcome == "unknown"
+    assert user.waiting() == [(LATER_MS, None)]
+
+
+def test_a_topic_that_is_deleted_meanwhile_is_answered(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+    other = user.hand.connect()
+    user.send_changes(cancel("a"))
+    user.client, first = other, user.client
+    user.delete()
+    user.client = first
+
+    (result,) = user.results()
+
+    assert outcome_of(result) in ("cancelled", "UNKNOWN_TOPIC_OR_PARTITION")
+
+
+def test_released_ids_are_remembered_up_to_a_bound(user: ScheduleUser):
+    count = SCHEDULE_RELEASED_KEPT + 10
+    user.park_all(*[(b"", 1_000 + at, f"id-{at}") for at in range(count)])
+    user.pass_time(1_000 + count)
+
+    assert user.cancel("id-0") == "unknown"
+    assert user.cancel(f"id-{count - 1}") == "already_released"

@@ -1,0 +1,107 @@
+"""Reads of opened batches: how often one is read again, and how much a turn reads at most."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.broker.scheduling.test_headers import Scheduler, after
+
+from tarry.broker.scheduling.scheduling import RELEASED_BYTES_PER_TURN_MAX
+from tarry.simulation.by_hand import BrokerByHand
+from tarry.simulation.disk import SimulatedDisk
+
+# Of a batch: where it ends, and all of it.
+READS = 2
+
+S = "orders-0.schedule/00000000000000000000.log"
+
+
+class CountingDisk(SimulatedDisk):
+    """A disk that counts the reads of the log of what waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+
+    def check_read(self, path: str) -> None:
+        super().check_read(path)
+        if path == S:
+            self.reads += 1
+
+
+def begin(**topic: str) -> tuple[Scheduler, CountingDisk]:
+    hand = BrokerByHand()
+    disk = CountingDisk()
+    hand.disk = disk
+    hand.start()
+    return Scheduler(hand, **topic), disk
+
+
+def test_batches_whose_records_are_due_in_turn_are_read_once():
+    user, disk = begin()
+    for first in (0, 1):
+        user.schedule(*[(b"%d" % n, after(100 + n)) for n in range(first, 120, 2)])
+    disk.reads = 0
+
+    user.pass_time(1_000)
+
+    assert user.values() == [b"%d" % n for n in range(120)]
+    assert disk.reads == 2 * READS
+
+
+def test_a_batch_whose_records_come_turn_by_turn_is_read_once():
+    user, disk = begin()
+    user.schedule(*[(b"%d" % n, after(200 - n)) for n in range(100)])
+    disk.reads = 0
+
+    user.pass_time(100)
+    for _ in range(100):
+        user.pass_time(1)
+
+    assert user.values() == [b"%d" % n for n in reversed(range(100))]
+    assert disk.reads == READS
+
+
+def test_a_damaged_batch_is_read_and_told_once(caplog: pytest.LogCaptureFixture):
+    user, disk = begin()
+    user.schedule(*[(b"%d" % n, after(100 + n)) for n in range(100)])
+    user.schedule((b"sound", after(300)))
+    disk.flip_bit(S, disk.content(S).index(b"x-deliver-after"))
+    disk.reads = 0
+
+    user.pass_time(200)
+    reads = disk.reads
+    user.pass_time(100)
+
+    assert reads == READS
+    assert user.values() == [b"sound"]
+    assert caplog.text.count("a batch that is due is damaged") == 1
+
+
+def test_a_turn_reads_no_more_than_its_share_of_large_batches():
+    user, disk = begin()
+    size = RELEASED_BYTES_PER_TURN_MAX * 6 // 10
+    for _ in range(10):
+        user.schedule((b"near", after(100)), (b"." * size, after(90_000)))
+
+    reads = []
+    for ms in (100, 0, 0, 0, 0):
+        disk.reads = 0
+        user.hand.turn(after_ms=ms)
+        reads.append(disk.reads // READS)
+    user.hand.settle()
+
+    assert reads == [2, 2, 2, 2, 2]
+    assert user.values() == [b"near"] * 10
+
+
+def test_nothing_of_what_was_read_is_kept_for_long():
+    user = Scheduler()
+    user.schedule((b"a", after(100)), (b"b", after(10_000)))
+    user.pass_time(100)
+    for _ in range(10):
+        user.pass_time(1_000)
+
+    assert user.values() == [b"a", b"b"]
+    assert user.hand.broker.scheduling.opened.size > 0
+    user.pass_time(1_000)
+    assert user.hand.broker.scheduling.opened.size == 0

@@ -1,0 +1,49 @@
+"""Wishes of a batch's records, as their headers say them."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.broker.broker_user import a_batch
+
+from tarry.base.limits import SCHEDULE_PLACES_MAX
+from tarry.log.config import LogConfig
+from tarry.records.batch import HEADER_SIZE
+from tarry.records.builder import Headers
+from tarry.schedule.wishes import WishWalk
+from tarry.simulation.by_hand import START_WALL_MS
+
+CONFIG = LogConfig({"delay.enable": True, "delay.source": "header"})
+
+
+def walk_over(*headers: Headers) -> WishWalk:
+    batch = a_batch(*[b""] * len(headers), headers=headers)
+    return WishWalk(batch[HEADER_SIZE:], len(headers), CONFIG, START_WALL_MS)
+
+
+@pytest.mark.parametrize(
+    "name_and_value", [("x-deliver-after", b"%d"), ("x-sched-id", b"%d"), ("x-deliver-at", b"20%d")]
+)
+def test_no_more_is_read_than_may_wait(name_and_value: tuple[str, bytes]) -> None:
+    name, value = name_and_value
+    count = 2 * SCHEDULE_PLACES_MAX
+    walk = walk_over(*[[(name, value % (10**12 + number))] for number in range(count)])
+
+    is_done = walk.step(count)
+
+    assert is_done
+    assert walk.has_too_many
+    assert len(walk.wishes) == SCHEDULE_PLACES_MAX + 1
+
+
+def test_records_that_are_not_delayed_are_one_wish() -> None:
+    walk = walk_over(
+        [],
+        [("x-deliver-at", b"1")],
+        [("x-deliver-at", b"%d" % START_WALL_MS)],
+        [("x-deliver-after", b"0")],
+        [("x-deliver-after", b"1")],
+    )
+
+    walk.step(5)
+
+    assert [(wish.first, wish.count) for wish in walk.wishes] == [(0, 4), (4, 1)]
