@@ -78,6 +78,8 @@ class PartitionSchedule(ParkingDoor):
         self._early: list[Body] = []
         # Why nothing is released and nothing more is parked; "" if that is not so.
         self._refusal = ""
+        # Something was cancelled since the last checkpoint.
+        self._has_cancelled = False
         # Where this turn's last note ends that was asked for by a client.
         self._noted_end = -1
         # Of the batch that is being parked.
@@ -173,6 +175,7 @@ class PartitionSchedule(ParkingDoor):
             assert not note.cancelled
             self._early += bodies
         else:
+            self._has_cancelled = self._has_cancelled or len(note.cancelled) > 0
             for cancelled in note.cancelled:
                 # The note stands right before its batch.
                 state.cancel(cancelled, s_offset - 1)
@@ -207,6 +210,7 @@ class PartitionSchedule(ParkingDoor):
         data = note.encode(self._turn.now_wall_ms)
         result = append_of_any_size(self.companion, data, self._turn)
         if result.error_code == errors.NONE:
+            self._has_cancelled = True
             self._noted_end = result.required_offset
             self._flushes.touch(self.companion)
             self._changed[self] = None
@@ -429,7 +433,23 @@ class PartitionSchedule(ParkingDoor):
         Behind a flaw of the companion log no checkpoint can be written.
         """
         has_flaw = self.companion.log.flaw_offset >= 0
-        return not has_flaw and self._released_end > self._checkpointed()
+        return not has_flaw and (
+            self._released_end > self._checkpointed() or self._holds_cancelled()
+        )
+
+    def _holds_cancelled(self) -> bool:
+        """Return whether segments of S stay for the last checkpoint alone, since all that waited in
+        them was cancelled: a release would have brought another checkpoint.
+        """
+        state = self.state
+        if not self._has_cancelled or state is None:
+            return False
+        order = self.companion.log.segment_order
+        last = order.last
+        if self._kept_offset >= last.base_offset:
+            return False
+        first = min(state.first_offset() - 1, int(last.base_offset))
+        return self._kept_offset < int(order.holding(first).base_offset)
 
     def _checkpointed(self) -> int:
         """Return up to where the last checkpoint speaks of the partition."""
@@ -444,7 +464,7 @@ class PartitionSchedule(ParkingDoor):
             # It could not be written, and what lies behind the flaw is not known.
             return None
         c = self.partition.high_watermark
-        if c <= self._checkpointed():
+        if c <= self._checkpointed() and not self._holds_cancelled():
             return None
         state.commit_released(c)
         return state.checkpoint(c, self._epoch_before(c))
@@ -454,6 +474,7 @@ class PartitionSchedule(ParkingDoor):
         note = checkpoint.encode(self._turn.now_wall_ms)
         result = append_of_any_size(self.companion, note, self._turn)
         if result.error_code == errors.NONE:
+            self._has_cancelled = False
             self._checkpoint_c = checkpoint.c
             self._checkpoint_end = result.required_offset
             self._flushes.touch(self.companion)

@@ -218,6 +218,30 @@ def test_of_many_changes_those_of_a_turn_that_the_disk_refuses_are_not_done(user
     assert set(user.values()) == refused
 
 
+@pytest.mark.parametrize("way", ["api", "header"])
+def test_what_was_cancelled_takes_no_room_though_nothing_is_ever_released(way: str):
+    user = ScheduleUser(segment_bytes=str(1 << 20))
+    partition = user.hand.broker.topics[ORDERS].partitions[0]
+    log = partition.leadership.logs[COMPANION].log
+    sizes = []
+
+    for number in range(12):
+        user.park(b"x" * 500_000, 10**9, f"id-{number}")
+        if way == "api":
+            user.cancel(f"id-{number}")
+        else:
+            headers: Headers = [("x-sched-id", b"id-%d" % number), ("x-sched-cancel", b"1")]
+            user.produce(a_batch(b"", headers=(headers,)))
+        for _ in range(8):
+            user.pass_time(1_000)
+        sizes.append(sum(segment.size for segment in log.segments))
+    user.hand.crash()
+    user.begin_anew()
+
+    assert max(sizes) < 3 * (1 << 20)
+    assert user.waiting() == []
+
+
 # --- Moves.
 
 
