@@ -1,9 +1,9 @@
 """Gap batches: what a consumer gets in place of batches that are left out of an answer.
 
 A consumer goes on behind the last offset of a batch.  An empty one, as compaction leaves it, is not
-enough where an answer has no other: librdkafka takes it for a batch that had no room, asks for ever
-more bytes and then gives up.  Clients skip a control batch of a type that they do not know.  Its
-one record has the last offset too, since kafkajs goes by the records.  Hot.
+enough where an answer has no other (docs/explanation/protocol-traps.md, 27).  Clients skip a
+control batch of a type that they do not know.  Its one record has the last offset too, since
+kafkajs goes by the records.  Hot.
 """
 
 from __future__ import annotations
