@@ -4,7 +4,7 @@ A time is a number of milliseconds since 1970, or RFC 3339: date, time of day an
 `2027-03-01T09:30:00+01:00`.  A duration is a number of milliseconds, or numbers with units from the
 largest to the smallest, as in `1h30m`: d, h, m, s and ms.  What is neither is a `BadTime` with a
 sentence, never a guess: local time without an offset is refused, so is a day that the calendar
-does not have.
+does not have.  Hot.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def parse_deliver_at(value: bytes | None) -> int:
             f"{DELIVER_AT}={shown(text)}: it must be milliseconds since 1970 or a time as in "
             "2027-03-01T09:30:00Z"
         )
-    year, month, day, hour, minute, second = (int(found[group]) for group in range(1, 7))
+    year, month, day, hour, minute, second = [int(found[group]) for group in range(1, 7)]
     offset = _offset_minutes(found)
     minutes = (_days_since_1970(year, month, day) * 24 + hour) * 60 + minute - offset
     # A leap second ends a day of UTC; it is the first of the next day for all who count from 1970.

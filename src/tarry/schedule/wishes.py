@@ -5,7 +5,7 @@ is noted with a sentence for each record.  Times that count from the append are 
 said until then: `decide_places` makes due times of all of them.
 
 Where headers do not say when records are due, or do so no more, they may still name what waits:
-`IdWalk` and `decide_named`.
+`IdWalk` and `decide_named`.  Hot.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Headers of a batch's records, on the way into a partition: what they ask for, and its note.
 
 A batch of one due time is parked as it came.  One of several, or with records that are never
-released, is parked uncompressed: then each place of it can be released for itself.
+released, is parked uncompressed: then each place of it can be released for itself.  Hot.
 """
 
 from __future__ import annotations
