@@ -77,6 +77,8 @@ class WaitingRead:
         self, offset: i64, end: LogPosition, size_max: i64, *, at_least_one: bool
     ) -> ChunkList | None:
         """Read; None if there is no room or no share left.  `Flaw`: the log is read up to there."""
+        if self._budget.left <= 0:
+            return None
         order = self._companion.log.segment_order
         self._sent_to = self._passed_to = offset
         stop_offset = end.offset
