@@ -14,6 +14,9 @@ from tarry.base.limits import RECORD_ERRORS_MAX, SCHEDULE_ID_BYTES_MAX, SCHEDULE
 from tarry.log.config import INT64_MAX, LogConfig
 from tarry.records.walk import RecordFields, read_record
 from tarry.schedule.places import NOT_RELEASED, RecordPlace
+from tarry.schedule.recurring.headers import BadRecurrence, parse_recurrence
+from tarry.schedule.recurring.terms import CRON, RECURRING_HEADERS, RecurrenceTerms
+from tarry.schedule.recurring.times import RecurringTimes
 from tarry.schedule.times import (
     DELIVER_AFTER,
     DELIVER_AT,
@@ -27,12 +30,17 @@ SCHEDULE_ID: Final = "x-sched-id"
 SCHEDULE_CANCEL: Final = "x-sched-cancel"
 
 _NAMES: Final = {
-    name.encode(): name for name in (DELIVER_AT, DELIVER_AFTER, SCHEDULE_ID, SCHEDULE_CANCEL)
+    name.encode(): name
+    for name in (DELIVER_AT, DELIVER_AFTER, SCHEDULE_ID, SCHEDULE_CANCEL, *RECURRING_HEADERS)
 }
 
 _AT_ONCE: Final = 0
 _AT: Final = 1
 _AFTER: Final = 2
+_RECURRING: Final = 3
+
+# Records that can be gone through while a cron expression is read and its first time found.
+_CRON_STEPS: Final = 100
 
 
 class BadWish(Exception):
@@ -49,11 +57,18 @@ class Wish:
         self.time_ms = time_ms
         self.schedule_id = schedule_id
         self.is_cancel = False
+        self.terms: RecurrenceTerms | None = None
+
+    @property
+    def has_own_place(self) -> bool:
+        """Return whether the batch has to be opened for it, even if it is the only one."""
+        return self.is_cancel or self.terms is not None
 
     def takes(self, other: Wish) -> bool:
         """Return whether the next record asks for the same; one with an id stands alone."""
         return (
             self.kind == other.kind
+            and self.kind != _RECURRING
             and self.time_ms == other.time_ms
             and not self.schedule_id
             and not other.schedule_id
@@ -67,13 +82,23 @@ class WishWalk:
     no time.  The walk ends where `has_too_many`.
     """
 
-    def __init__(self, data: bytes, count: int, config: LogConfig, now_wall_ms: int) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        count: int,
+        config: LogConfig,
+        now_wall_ms: int,
+        times: RecurringTimes,
+    ) -> None:
         self.wishes: list[Wish] = []
         self.errors: list[tuple[int, str]] = []
         # Of due times and ids: each wish that is kept becomes a place.
         self.has_too_many = False
         self._delay_min_ms = config.delay_min_ms
         self._now_wall_ms = now_wall_ms
+        self._times = times
+        # Records that this step still goes through.
+        self._left = 0
         self._data = data
         self._count = count
         self._index = 0
@@ -81,14 +106,18 @@ class WishWalk:
         self._fields = RecordFields()
 
     def step(self, count_max: int) -> bool:
-        """Go through so many records at most; True when all is done."""
-        end = min(self._index + count_max, self._count)
-        while self._index < end:
+        """Go through so many records at most; True when all is done.
+
+        One that recurs counts for many.
+        """
+        self._left = count_max
+        while self._left > 0 and self._index < self._count:
             self._position = int(
                 read_record(self._data, self._position, len(self._data), self._fields)
             )
             self._take(self._index)
             self._index += 1
+            self._left -= 1
             if len(self.wishes) > SCHEDULE_PLACES_MAX:
                 self.has_too_many = True
                 return True
@@ -96,8 +125,10 @@ class WishWalk:
 
     def _take(self, index: int) -> None:
         try:
-            wish = _wish_of(self._data, self._position, self._fields, index)
-        except (BadTime, BadWish) as error:
+            found = _headers_of(self._data, self._position, self._fields)
+            wish = _wish_from(found, index)
+            self._take_recurrence(found, wish)
+        except (BadTime, BadWish, BadRecurrence) as error:
             if len(self.errors) < RECORD_ERRORS_MAX:
                 self.errors.append((index, str(error)))
             return
@@ -108,7 +139,25 @@ class WishWalk:
         else:
             self.wishes.append(wish)
 
+    def _take_recurrence(self, found: dict[str, bytes | None], wish: Wish) -> None:
+        if CRON in found:
+            if len(self.errors) == RECORD_ERRORS_MAX:
+                # One more would not be told.
+                return
+            self._left -= _CRON_STEPS
+        first = parse_recurrence(found, self._now_wall_ms, self._times)
+        if first is None:
+            return
+        if wish.kind != _AT_ONCE:
+            other = DELIVER_AT if DELIVER_AT in found else DELIVER_AFTER
+            raise BadWish(f"{CRON} and {other} both say when the record is due")
+        if wish.is_cancel:
+            raise BadWish(f"a record with {SCHEDULE_CANCEL} is never due")
+        wish.kind, wish.time_ms, wish.terms = _RECURRING, first.due_ms, first.terms
+
     def _is_soon(self, wish: Wish) -> bool:
+        if wish.kind == _RECURRING:
+            return False
         after_ms = wish.time_ms - (self._now_wall_ms if wish.kind == _AT else 0)
         return is_soon(after_ms, self._delay_min_ms)
 
@@ -118,7 +167,8 @@ def is_soon(after_ms: int, delay_min_ms: int) -> bool:
     return after_ms <= 0 or after_ms < delay_min_ms
 
 
-def _wish_of(data: bytes, end: int, fields: RecordFields, index: int) -> Wish:
+def _headers_of(data: bytes, end: int, fields: RecordFields) -> dict[str, bytes | None]:
+    """Return the headers of a record that say something about scheduling."""
     found: dict[str, bytes | None] = {}
     if fields.header_count > 0:
         position = int(fields.headers)
@@ -132,7 +182,7 @@ def _wish_of(data: bytes, end: int, fields: RecordFields, index: int) -> Wish:
                 if name in found:
                     raise BadWish(f"{name} stands twice")
                 found[name] = value
-    return _wish_from(found, index)
+    return found
 
 
 def _wish_from(found: dict[str, bytes | None], index: int) -> Wish:
@@ -175,8 +225,16 @@ class PlacesDecision:
 
     @property
     def is_parked(self) -> bool:
-        """Return whether the batch is to wait: a record is due later, or names an id."""
-        return any(place.schedule_id or place.due_ms > self.now_wall_ms for place in self.places)
+        """Return whether the batch is to wait: a record is due later, names an id, or recurs."""
+        return any(
+            place.schedule_id or place.terms is not None or place.due_ms > self.now_wall_ms
+            for place in self.places
+        )
+
+    @property
+    def recurring(self) -> list[int]:
+        """Return which records recur."""
+        return [place.first for place in self.places if place.terms is not None]
 
 
 def decide_places(walk: WishWalk, config: LogConfig, now_wall_ms: int) -> PlacesDecision:
@@ -192,11 +250,11 @@ def decide_places(walk: WishWalk, config: LogConfig, now_wall_ms: int) -> Places
         if due_ms - now_wall_ms > config.delay_max_ms:
             _refuse_late(decision, wish, due_ms, config.delay_max_ms)
             continue
-        if is_soon(due_ms - now_wall_ms, config.delay_min_ms):
+        if wish.kind != _RECURRING and is_soon(due_ms - now_wall_ms, config.delay_min_ms):
             due_ms = now_wall_ms
         if wish.is_cancel:
             due_ms = NOT_RELEASED
-        place = RecordPlace(wish.first, wish.count, due_ms, wish.schedule_id)
+        place = RecordPlace(wish.first, wish.count, due_ms, wish.schedule_id, wish.terms)
         if wish.schedule_id:
             earlier = by_id.get(wish.schedule_id)
             if earlier is not None:
@@ -212,7 +270,7 @@ def decide_places(walk: WishWalk, config: LogConfig, now_wall_ms: int) -> Places
 
 
 def _due_ms(wish: Wish, now_wall_ms: int) -> int:
-    if wish.kind == _AT:
+    if wish.kind in (_AT, _RECURRING):
         return wish.time_ms
     if wish.kind == _AFTER:
         return min(now_wall_ms + wish.time_ms, INT64_MAX)

@@ -180,7 +180,7 @@ def test_more_exceptions_than_allowed_are_refused_before_they_are_read() -> None
     ("key", "value"),
     [
         (b"\0\x01\0\x64", value_of(ScheduledNote(1)) + b"\0"),
-        (b"\0\0\0\x64", b"\0\x02" + bytes(9)),
+        (b"\0\0\0\x64", b"\0\x03" + bytes(9)),
         (b"\0\0\0\x66", value_of(ScheduledNote(1)) + b"\0"),
         (b"\0\0\x01\x00", b"\0\0\0"),
     ],

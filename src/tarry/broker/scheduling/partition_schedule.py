@@ -15,6 +15,7 @@ from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.scheduling.header_wishes import HeaderWishes
+from tarry.broker.scheduling.instances import PartitionInstances
 from tarry.broker.scheduling.loading import ScheduleLoad
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.log.batch_walk import Flaw
@@ -29,11 +30,15 @@ from tarry.schedule.due import NOT_DELAYED, due_ms
 from tarry.schedule.notes import CheckpointNote, ScheduledNote
 from tarry.schedule.opened import OpenedBody
 from tarry.schedule.pending import NEVER, WHOLE, Body
-from tarry.schedule.release import release_fault, released_batch
+from tarry.schedule.recurring.bodies import RecurringBody
+from tarry.schedule.recurring.times import RecurringTimes
+from tarry.schedule.release import instance_batch, release_fault, released_batch
 from tarry.schedule.state import ScheduleState
 
 # A region of one batch, whatever its size.
 WHOLE_BATCH: Final = 0
+# Batches that are released in the time in which the next time of a recurring record is found.
+_INSTANCE_STEPS: Final = 5
 
 logger = logging.getLogger("tarry.broker")
 
@@ -42,7 +47,7 @@ class PartitionSchedule(ParkingDoor):
     """Schedule of one partition, for as long as this broker leads it in one epoch.
 
     `changed` has the schedules that are to be settled after the turn's write, `opened` the batches
-    that were read to release places of them.
+    that were read to release places of them, `times` the cron expressions.
     """
 
     def __init__(
@@ -52,6 +57,7 @@ class PartitionSchedule(ParkingDoor):
         flushes: Flushes,
         changed: dict[PartitionSchedule, None],
         opened: OpenedBodies,
+        times: RecurringTimes,
     ) -> None:
         self.partition = companion.leadership.records
         self.companion = companion
@@ -59,6 +65,7 @@ class PartitionSchedule(ParkingDoor):
         self._flushes = flushes
         self._changed = changed
         self._opened = opened
+        self._instances = PartitionInstances(companion, turn, flushes, times)
         self._load: ScheduleLoad | None = None
         # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
         # follower may not be written yet, and cannot be read before.
@@ -73,6 +80,8 @@ class PartitionSchedule(ParkingDoor):
         self._note = ScheduledNote(NEVER)
         # Bytes of the companion log that the release under way has read.
         self._read_bytes = 0
+        # Effort of the last release, in those of ordinary batches.
+        self.release_steps = 1
         # Where the last release ends in P.
         self._released_end = 0
         self._covered_offset = self.partition.log.log_start_offset
@@ -102,7 +111,13 @@ class PartitionSchedule(ParkingDoor):
     # -- parking
 
     def wishes_in(self, header: BatchHeader, content: bytes) -> BatchWishes:
-        return HeaderWishes(header, content, self.partition.config, self._turn.now_wall_ms)
+        return HeaderWishes(
+            header,
+            content,
+            self.partition.config,
+            self._turn.now_wall_ms,
+            self._instances.times,
+        )
 
     def note_for(self, check: BatchCheck, wishes: BatchWishes | None, now_wall_ms: int) -> bytes:
         header = check.header
@@ -151,7 +166,7 @@ class PartitionSchedule(ParkingDoor):
         )
         state = self.state
         if state is None:
-            # Batches with ids were refused.
+            # Batches with ids, and those with records that recur, were refused.
             assert not note.cancelled
             self._early += bodies
         else:
@@ -228,11 +243,11 @@ class PartitionSchedule(ParkingDoor):
         state = self.state
         if state is None:
             return True
-        state.rollback_parked(s_end)
+        has_lost_end = state.rollback_parked(s_end)
         # The companion log may have passed, meanwhile, what waits again since its cancel is lost.
         state.commit_parked(self.companion.high_watermark)
         if self._released_end <= p_end:
-            return True
+            return not has_lost_end
         self._released_end = p_end
         state.rollback_released(p_end)
         return False
@@ -272,20 +287,27 @@ class PartitionSchedule(ParkingDoor):
         if body is None:
             return 0
         self._read_bytes = 0
+        self.release_steps = _INSTANCE_STEPS if isinstance(body, RecurringBody) else 1
         is_settled = False
         try:
             is_settled = self._release(state, body)
         finally:
             if not is_settled:
                 state.put_back(body)
-        return max(body.size, self._read_bytes) if is_settled else -1
+        if not is_settled:
+            return -1
+        size = 0 if isinstance(body, RecurringBody) else body.size
+        return max(size, self._read_bytes)
 
     def _release(self, state: ScheduleState, body: Body) -> bool:
         if self.companion.log.has_flaw_before(body.s_offset):
             # The log has said so.
             state.set_aside(body)
             return True
+        self._changed[self] = None
         try:
+            if isinstance(body, RecurringBody) and not self._instances.is_due(state, body):
+                return True
             data = self._read(body) if body.place == WHOLE else self._read_place(body)
         except CorruptData as error:
             # One damaged batch must not hold back those that are due after it.
@@ -294,13 +316,19 @@ class PartitionSchedule(ParkingDoor):
             return True
         # The count in the companion log was read without its CRC; that of the checked batch counts.
         body.record_count = int(decode_batch_header(data, 0).record_count)
-        result = append_of_any_size(self.partition, released_batch(data, body.s_offset), self._turn)
+        if isinstance(body, RecurringBody):
+            batch = instance_batch(data, body.s_offset)
+        else:
+            batch = released_batch(data, body.s_offset)
+        result = append_of_any_size(self.partition, batch, self._turn)
         if result.error_code != errors.NONE:
             return False
-        state.add_release(body, result.base_offset)
+        if isinstance(body, RecurringBody):
+            self._instances.note_release(state, body, result.base_offset)
+        else:
+            state.add_release(body, result.base_offset)
         self._released_end = result.required_offset
         self._flushes.touch(self.partition)
-        self._changed[self] = None
         return True
 
     def _tell_damaged(self, error: CorruptData) -> None:
@@ -335,6 +363,10 @@ class PartitionSchedule(ParkingDoor):
                 raise CorruptData(f"another batch lies at offset {body.batch_offset}")
             self._opened.keep(self.companion, opened)
         config = self.partition.config
+        if isinstance(body, RecurringBody):
+            return opened.instance_of(
+                body.place, body.due_ms, config.compression_codec, config.compression_level
+            )
         return opened.batch_of(
             body.place,
             body.record_count,
