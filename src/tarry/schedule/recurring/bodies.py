@@ -35,6 +35,8 @@ class RecurringBody(Body):
         self.terms = terms
         self.last_ms = terms.since_ms
         self.released_count = 0
+        # The next instance is due later than this: it was found when times before were skipped.
+        self._passed_ms = terms.since_ms
         # The same of what counts in P.
         self.committed_ms = terms.since_ms
         self.committed_count = 0
@@ -42,6 +44,18 @@ class RecurringBody(Body):
         self.open_count = 0
         # There is no next time.  It is kept until its last release counts and a note says so.
         self.has_ended = False
+
+    @property
+    def search_ms(self) -> int:
+        """Time behind which the next instance is looked for."""
+        return max(self.last_ms, self._passed_ms)
+
+    def pass_until(self, due_ms: int) -> None:
+        """Note that there is no instance before this one, which is not due yet.
+
+        What was skipped by then must not make it look like one that comes too late.
+        """
+        self._passed_ms = due_ms - 1
 
     def add_instance(self, due_ms: int) -> None:
         """Note that the instance of this time was released."""
@@ -57,5 +71,6 @@ class RecurringBody(Body):
         """Go back to when it had come so often: P has not kept what was released since."""
         self.last_ms = last_ms
         self.released_count = count
+        self._passed_ms = last_ms
         self.due_ms = last_ms
         self.has_ended = False

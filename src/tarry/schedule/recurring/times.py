@@ -40,7 +40,10 @@ class RecurringTimes:
         `CronError` if this broker does not know the time zone.
         """
         recurrence = self._recurrence(body.terms)
-        return recurrence.next_ms(body.last_ms, body.released_count, now_wall_ms)
+        due_ms = recurrence.next_ms(body.search_ms, body.released_count, now_wall_ms)
+        if due_ms is not None and due_ms > now_wall_ms:
+            body.pass_until(due_ms)
+        return due_ms
 
     def _recurrence(self, terms: RecurrenceTerms) -> Recurrence:
         end_ms = None if terms.end_ms == UNBOUNDED else terms.end_ms
