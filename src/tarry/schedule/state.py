@@ -91,8 +91,6 @@ class ScheduleState:
             first = min(first, self._parked[0].batch_offset)
         for body in self._damaged:
             first = min(first, body.batch_offset)
-        for recurring in self._resting.values():
-            first = min(first, recurring.batch_offset)
         return min([first, *[release.body.batch_offset for release in self._releases]])
 
     # -- parking

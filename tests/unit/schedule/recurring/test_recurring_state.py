@@ -193,6 +193,8 @@ def test_a_checkpoint_names_what_is_alive_and_no_exception_for_it() -> None:
     led.end = 2
     state.commit_released(2)
     state.cancel(8, 12)
+    # Under way: a checkpoint speaks of what counts.
+    assert led.release() == 20
 
     note = state.checkpoint(2, 0)
 
