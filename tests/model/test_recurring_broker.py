@@ -14,6 +14,7 @@ from tests.unit.broker.scheduling.test_headers import after, cancel
 from tests.unit.broker.scheduling.test_recurring import MINUTE_MS, Recurrer, cron
 
 from tarry.base import errors
+from tarry.protocol.message import Message
 from tarry.simulation.by_hand import BrokerByHand
 
 SEEDS = range(40)
@@ -117,11 +118,12 @@ class Life:
 
     def send(self, batch: bytes) -> bool:
         user = self.user
-        user.answers()
         user.send_produce(batch)
+        answers: list[Message] = []
         for _ in range(30):
-            answers = user.answers()
-            if answers:
+            answers += user.answers()
+            if not user.client._asked:
+                # Nothing that was sent before has no answer yet: the last one is that of the batch.
                 return produced(answers[-1])[0].error_code == errors.NONE
             user.turn(self.chance.choice((0, 0, 500)))
         return False
