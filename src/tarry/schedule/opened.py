@@ -64,8 +64,11 @@ class OpenedBody:
         """Offset of the first record."""
         return int(self._header.base_offset)
 
-    def batch_of(self, first: int, count: int, due_ms: int, codec: int, level: int) -> bytes:
-        """Return the batch of the `count` records from `first` on."""
+    def batch_of(self, first: int, count: int, due_ms: int | None, codec: int, level: int) -> bytes:
+        """Return the batch of the `count` records from `first` on.
+
+        Without a due time they stay as they were sent.
+        """
         return self._batch_of(first, count, due_ms, codec, level, False)
 
     def instance_of(self, index: int, due_ms: int, codec: int, level: int) -> bytes:
@@ -73,11 +76,11 @@ class OpenedBody:
         return self._batch_of(index, 1, due_ms, codec, level, True)
 
     def _batch_of(
-        self, first: int, count: int, due_ms: int, codec: int, level: int, is_instance: bool
+        self, first: int, count: int, due_ms: int | None, codec: int, level: int, is_instance: bool
     ) -> bytes:
         if first + count > self._header.record_count:
             raise CorruptData(f"{self._header.record_count} records, {first + count} were noted")
-        due = _header(DUE, b"%d" % due_ms)
+        due = b"" if due_ms is None else _header(DUE, b"%d" % due_ms)
         builder = BatchBuilder()
         fields = RecordFields()
         try:
@@ -88,6 +91,7 @@ class OpenedBody:
             while index < first + count:
                 position = read_record(self._data, position, len(self._data), fields)
                 if index >= first and is_instance:
+                    assert due_ms is not None
                     self._add_instance(builder, fields, position, due_ms)
                 elif index >= first:
                     self._add(builder, fields, position, due)
@@ -103,7 +107,7 @@ class OpenedBody:
         rest = BytesWriter()
         write_bytes(rest, _field(data, fields.key, fields.key_size))
         write_bytes(rest, _field(data, fields.value, fields.value_size))
-        write_varint(rest, fields.header_count + 1)
+        write_varint(rest, max(fields.header_count, 0) + (1 if due else 0))
         if fields.header_count > 0:
             rest.write(data[fields.headers : end])
         rest.write(due)

@@ -259,6 +259,14 @@ class ScheduleState:
         releases.append(release)
         release.recurring.open_count += 1
 
+    def idle_recurring(self, before_offset: int) -> list[RecurringBody]:
+        """Return the recurring bodies before this s-offset that wait, with no release under way."""
+        return [
+            body
+            for s_offset, body in sorted(self.recurring.items())
+            if s_offset < before_offset and body.open_count == 0 and self.pending.has(s_offset)
+        ]
+
     def rest(self, body: RecurringBody, *, has_ended: bool) -> None:
         """Let a body that was taken wait for the first of its releases to count."""
         assert body.open_count > 0

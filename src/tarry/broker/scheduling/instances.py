@@ -2,6 +2,10 @@
 
 When a recurring record has no next time and all that was released of it counts, a note in the
 companion log says that it has ended, as for one that is cancelled.
+
+The companion log goes segment by segment, and a recurring record would hold it for as long as it
+lives.  So those in the first segment are parked anew at its end, with what is left of their terms,
+before more is written than two segments.
 """
 
 from __future__ import annotations
@@ -14,7 +18,8 @@ from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.partition.leader import append_of_any_size
 from tarry.partition.replicated_log import ReplicatedLog
-from tarry.schedule.notes import CancelledNote
+from tarry.schedule.notes import EACH_ITS_OWN, CancelledNote, ScheduledNote
+from tarry.schedule.places import RecordPlace
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.recurring.cron import CronError
 from tarry.schedule.recurring.times import RecurringTimes
@@ -22,6 +27,8 @@ from tarry.schedule.state import ScheduleState
 
 # Time until a note that the companion log has not taken is tried again.
 _RETRY_MS: Final = 1_000
+# Records that are parked anew in one turn.
+_RENEWED_MAX: Final = 20
 
 
 class PartitionInstances:
@@ -56,6 +63,15 @@ class PartitionInstances:
         next_due_ms = self._next_ms(body)
         state.await_next(body, next_due_ms)
 
+    def holders(self, state: ScheduleState, first_offset: int) -> list[RecurringBody]:
+        """Return some of the bodies that hold the first segment that is needed, if another one is
+        written by now."""
+        order = self._companion.log.segment_order
+        at = order.kept.index(order.holding(first_offset))
+        if at == len(order.kept) - 1:
+            return []
+        return state.idle_recurring(order.kept[at + 1].base_offset)[:_RENEWED_MAX]
+
     def _next_ms(self, body: RecurringBody) -> int | None:
         try:
             return self.times.next_ms(body, self._turn.now_wall_ms)
@@ -73,3 +89,10 @@ class PartitionInstances:
             self._flushes.touch(self._companion)
         else:
             state.put_off(body, self._turn.now_wall_ms + _RETRY_MS)
+
+
+def renewed_note(body: RecurringBody) -> ScheduledNote:
+    """Return the note of a body that is parked anew: it takes the place of what it was."""
+    terms = body.terms_from_now_on()
+    place = RecordPlace(0, 1, body.due_ms, body.schedule_id, terms)
+    return ScheduledNote(EACH_ITS_OWN, [place], [body.s_offset])

@@ -10,12 +10,12 @@ import logging
 from typing import Final
 
 from tarry.base import errors
-from tarry.base.errors import CorruptData
+from tarry.base.errors import CorruptData, StorageError
 from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.scheduling.header_wishes import HeaderWishes
-from tarry.broker.scheduling.instances import PartitionInstances
+from tarry.broker.scheduling.instances import PartitionInstances, renewed_note
 from tarry.broker.scheduling.loading import ScheduleLoad
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.log.batch_walk import Flaw
@@ -356,24 +356,22 @@ class PartitionSchedule(ParkingDoor):
 
     def _read_place(self, body: Body) -> bytes:
         """Read a place of a batch, as the batch that it is released in."""
+        opened = self._open(body)
+        config = self.partition.config
+        codec, level = config.compression_codec, config.compression_level
+        if isinstance(body, RecurringBody):
+            return opened.instance_of(body.place, body.due_ms, codec, level)
+        return opened.batch_of(body.place, body.record_count, body.due_ms, codec, level)
+
+    def _open(self, body: Body) -> OpenedBody:
+        """Read the batch of which a body is a place."""
         opened = self._opened.get(self.companion, body.batch_offset)
         if opened is None:
             opened = OpenedBody(self._read_batch(body.batch_offset, WHOLE_BATCH))
             if opened.base_offset != body.batch_offset:
                 raise CorruptData(f"another batch lies at offset {body.batch_offset}")
             self._opened.keep(self.companion, opened)
-        config = self.partition.config
-        if isinstance(body, RecurringBody):
-            return opened.instance_of(
-                body.place, body.due_ms, config.compression_codec, config.compression_level
-            )
-        return opened.batch_of(
-            body.place,
-            body.record_count,
-            body.due_ms,
-            config.compression_codec,
-            config.compression_level,
-        )
+        return opened
 
     def _read_batch(self, offset: int, size: int) -> bytes:
         companion = self.companion
@@ -441,6 +439,28 @@ class PartitionSchedule(ParkingDoor):
             self._checkpoint_end = result.required_offset
             self._flushes.touch(self.companion)
             self._changed[self] = None
+
+    def renew_recurring(self) -> None:
+        """Park recurring records anew that hold the first segment of S."""
+        state = self.state
+        log = self.companion.log
+        if state is None or not self.partition.leadership.may_act() or log.flaw_offset >= 0:
+            return
+        first = min(state.first_offset() - 1, self._kept_offset)
+        for body in self._instances.holders(state, first):
+            try:
+                batch = self._open(body).batch_of(body.place, 1, None, 0, 0)
+            except (CorruptData, StorageError):
+                # Its release will tell.
+                continue
+            note = renewed_note(body)
+            for each in (note.encode(self._turn.now_wall_ms), batch):
+                result = append_of_any_size(self.companion, each, self._turn)
+                if result.error_code != errors.NONE:
+                    return
+            self._note = note
+            self.on_parked(decode_batch_header(batch, 0), result.base_offset)
+            self._flushes.touch(self.companion)
 
     def _free_room(self, state: ScheduleState) -> None:
         """Let S begin with the first segment that has a body which is still needed, or the last

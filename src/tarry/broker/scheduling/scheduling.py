@@ -314,6 +314,7 @@ class Scheduling(Part):
             checkpoint = schedule.checkpoint()
             if checkpoint is not None:
                 schedule.append_checkpoint(checkpoint)
+                schedule.renew_recurring()
             if schedule.needs_checkpoint():
                 waiting.append(schedule)
         pause_ms = 1 if self._to_note else CHECKPOINT_MS

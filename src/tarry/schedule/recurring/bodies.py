@@ -7,7 +7,7 @@ has passed is `committed`.  Hot.
 from __future__ import annotations
 
 from tarry.schedule.pending import Body
-from tarry.schedule.recurring.terms import RecurrenceTerms
+from tarry.schedule.recurring.terms import UNBOUNDED, RecurrenceTerms
 
 
 class RecurringBody(Body):
@@ -44,6 +44,22 @@ class RecurringBody(Body):
         self.open_count = 0
         # There is no next time.  It is kept until its last release counts and a note says so.
         self.has_ended = False
+
+    def terms_from_now_on(self) -> RecurrenceTerms:
+        """Return what is left of the terms; only while no release is under way."""
+        assert self.open_count == 0
+        terms = self.terms
+        count = terms.count
+        if count != UNBOUNDED:
+            count -= self.released_count
+        return RecurrenceTerms(
+            terms.cron,
+            terms.zone,
+            self.search_ms,
+            end_ms=terms.end_ms,
+            count=count,
+            misfire=terms.misfire,
+        )
 
     @property
     def search_ms(self) -> int:

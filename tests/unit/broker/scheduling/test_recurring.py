@@ -12,6 +12,7 @@ from tests.unit.broker.scheduling.test_headers import CODECS, Scheduler, after, 
 
 from tarry.base import errors, limits
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
+from tarry.partition.replicated_log import COMPANION
 from tarry.protocol import api_keys
 from tarry.records.builder import Headers
 from tarry.schedule.state import ScheduleState
@@ -523,6 +524,74 @@ def test_a_checkpoint_says_how_often_it_came(ends: str):
     assert [(each.last_ms, each.count) for each in again.recurrences] == facts
     assert noted.exceptions == []
     assert len(user.minutes(b"a")) == len(come) + 1 or user.minutes(b"a") == [0, 1, 2, 3, 4]
+
+
+@ENDS
+@pytest.mark.parametrize("count", [-1, 20])
+def test_what_recurs_does_not_keep_what_was_parked_after_it(ends: str, count: int):
+    user = Recurrer(segment_bytes=str(1 << 20))
+    terms = {} if count < 0 else {"count": count}
+    user.schedule(
+        (b"a", [("other", b"x"), *cron(id="one", **terms)]), (b"b", cron(misfire="all")), codec=1
+    )
+    companion = user.hand.broker.topics[ORDERS].partitions[0].leadership.logs[COMPANION].log
+    sizes: list[int] = []
+    for minute in range(30):
+        for _ in range(2):
+            user.schedule((b"." * 400_000, after(1_000)))
+        user.at(minute + 0.5)
+        sizes.append(companion.size_bytes)
+        if minute % 7 == 6:
+            user.end(ends)
+            companion = user.hand.broker.topics[ORDERS].partitions[0].leadership.logs[COMPANION].log
+
+    first = user.state().recurring
+    user.schedule((b"", cancel("one")))
+    user.at(35)
+
+    assert max(sizes) < 8_000_000 < 30 * 800_000
+    assert min(first) > 40
+    assert user.minutes(b"a") == list(range(30 if count < 0 else count))
+    assert user.minutes(b"b") == list(range(36))
+
+
+def test_one_that_is_parked_anew_is_as_it_was():
+    user = Recurrer(segment_bytes=str(1 << 20))
+    user.schedule((b"a", [("other", b"x"), *cron(id="one", tz="Europe/Berlin", count=9)]))
+    (before,) = user.state().recurring.values()
+    for minute in range(4):
+        user.schedule((b"." * 600_000, after(1_000)))
+        user.at(minute + 0.5)
+    (body,) = user.state().recurring.values()
+    user.at(20)
+
+    assert body.s_offset > before.s_offset
+    assert (body.terms.cron, body.terms.zone) == ("* * * * *", "Europe/Berlin")
+    assert body.terms.count + 4 >= 9 > body.terms.count
+    assert user.minutes(b"a") == list(range(9))
+    assert all(
+        record.headers[:2] == [("other", b"x"), ("x-sched-instance-of", b"one")]
+        for record in user.records()
+        if record.value == b"a"
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_whose_new_place_was_lost_stays_where_it_was(count: int):
+    user = Recurrer(segment_bytes=str(1 << 20))
+    user.schedule((b"a", cron(id="one")))
+    for minute in range(8):
+        user.schedule((b"." * 600_000, after(1_000)))
+        user.at(minute + 0.01)
+        user.hand.disk.fail_writes(count=count, path_part=S)
+        user.at(minute + 0.5)
+        user.hand.disk.heal()
+        user.at(minute + 0.9)
+
+    user.end("crash")
+    user.at(10)
+
+    assert user.minutes(b"a") == list(range(11))
 
 
 def test_more_than_a_checkpoint_can_name_are_refused(monkeypatch: pytest.MonkeyPatch):
