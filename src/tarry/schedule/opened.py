@@ -29,7 +29,8 @@ DUE: Final = b"x-sched-due"
 INSTANCE_OF: Final = b"x-sched-instance-of"
 
 _ID: Final = SCHEDULE_ID.encode()
-_LEFT_OUT: Final = [name.encode() for name in RECURRING_HEADERS]
+# Of an instance: also what a record has that was an instance itself.
+_LEFT_OUT: Final = [DUE, INSTANCE_OF, *[name.encode() for name in RECURRING_HEADERS]]
 
 # Records between two places of a batch that are known.
 _MARK_RECORDS: Final = 16

@@ -13,7 +13,7 @@ in a gap, and both times in an hour that is repeated.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -211,7 +211,10 @@ def _to_next_month(day: date) -> timedelta:
     return following - day
 
 
-def _zone_of(name: str) -> ZoneInfo:
+def _zone_of(name: str) -> tzinfo:
+    if name == "UTC":
+        # Known where no time zones are installed.
+        return UTC
     if not name or len(name) > ZONE_CHARS_MAX:
         raise CronError(f"a time zone has a name of 1 to {ZONE_CHARS_MAX} characters")
     try:

@@ -164,6 +164,15 @@ def test_an_instance_is_a_new_record_without_the_headers_by_which_it_recurs():
     assert [record.offset for record in user.records()] == [0, 1]
 
 
+def test_an_instance_of_what_was_an_instance_is_its_own():
+    user = Recurrer()
+    user.schedule((b"a", [("x-sched-due", b"1"), ("x-sched-instance-of", b"other"), *cron()]))
+
+    user.at(0)
+
+    assert user.records()[0].headers == [("x-sched-due", b"%d" % FIRST_MS)]
+
+
 def test_a_record_that_is_sent_on_neither_recurs_nor_ends_what_recurs():
     user = Recurrer()
     user.schedule((b"a", cron(id="one")))
