@@ -16,7 +16,7 @@ from tarry.partition.replicated_log import COMPANION
 from tarry.protocol import api_keys
 from tarry.records.builder import Headers
 from tarry.schedule.state import ScheduleState
-from tarry.simulation.by_hand import START_WALL_MS
+from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
 from tarry.wire.reader import Window
 
 MINUTE_MS = 60_000
@@ -779,3 +779,23 @@ def test_the_broker_wakes_up_for_each_instance():
             come.append((user.hand.now_wall_ms - FIRST_MS) // MINUTE_MS)
 
     assert come == [0, 1, 2]
+
+
+@ENDS
+def test_what_retention_has_deleted_of_it_does_not_come_again(ends: str):
+    settings = {"log.retention.check.interval.ms": "1000"}
+    user = Recurrer(BrokerByHand(settings), retention_ms="10000", segment_ms="5000")
+    user.schedule((b"a", cron(misfire="all")))
+    come: list[float] = []
+    starts: list[int] = []
+    for minute in range(8):
+        user.at(minute)
+        start = user.list_offsets(-2).offset
+        starts.append(start)
+        come += [(each.timestamp - FIRST_MS) / MINUTE_MS for each in user.records_from(start)]
+        user.live_on(30_000)
+        if minute % 2:
+            user.end(ends)
+
+    assert starts[-1] > 5
+    assert come == list(range(8))
