@@ -150,8 +150,9 @@ def _list(
             if due_ms >= request.due_until_ms:
                 return False
             body = state.pending.get(s_offset)
-            # A step may have lasted for some turns, in which it was released.
-            if body is not None:
+            # A step may have lasted for some turns, in which it was released.  One that recurs has
+            # another place then.
+            if body is not None and body.due_ms == due_ms:
                 if left <= 0:
                     return True
                 cost = _add(answer, schedule, body, request)
