@@ -8,7 +8,7 @@ read, because it is damaged or newer, is an `UnreadableNote` with a sentence.  H
     100 scheduled    due; the body follows right behind: the next batch.  Version 1 has places, each
                      with a due time and an id, and whose bodies wait no more (s-offsets); version 2
                      has the terms of places that recur
-    101 cancelled    s-offset of the body
+    101 cancelled    s-offset of the body; tag 0: it recurred, has ended and came before that
     103 checkpoint   c, epoch of c - 1, watermarks W, exceptions E; tag 0: recurring bodies
 """
 
@@ -63,6 +63,8 @@ _RECURRENCE_SIZE: Final = 24
 # Tagged field of a checkpoint: its recurring bodies.  A release that does not know them skips it,
 # and releases none of them.
 _RECURRENCES_TAG: Final = 0
+# Tagged field of a cancel, which has no content.
+_HAS_COME_TAG: Final = 0
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -146,14 +148,26 @@ class ScheduledNote(ScheduleNote):
 
 
 class CancelledNote(ScheduleNote):
-    """Note that the body at `s_offset` is not to be released."""
+    """Note that the body at `s_offset` is not to be released.
 
-    def __init__(self, s_offset: int) -> None:
+    `has_come`: nobody has taken it back, it has recurred and no other instance comes.
+    """
+
+    def __init__(self, s_offset: int, *, has_come: bool = False) -> None:
         super().__init__(CANCELLED)
         self.s_offset = s_offset
+        self.has_come = has_come
 
     def write(self, value: BytesWriter) -> None:
         write_i64_be(value, self.s_offset)
+
+    def write_tagged(self, value: BytesWriter) -> None:
+        if not self.has_come:
+            value.append(0)
+            return
+        value.append(1)
+        write_unsigned_varint(value, _HAS_COME_TAG)
+        write_unsigned_varint(value, 0)
 
 
 class Watermark:
@@ -290,9 +304,7 @@ def _read_note(data: bytes, position: i64, header: BatchHeader) -> ScheduleNote:
         )
     if isinstance(note, CheckpointNote):
         note.noted_ms = int(header.max_timestamp)
-        _read_tagged(note, value)
-    else:
-        value.skip_tagged_fields()
+    _read_tagged(note, value)
     value.expect_end()
     return note
 
@@ -361,17 +373,19 @@ def _read_checkpoint(value: Reader) -> CheckpointNote:
     return CheckpointNote(c, c_epoch, watermarks, exceptions)
 
 
-def _read_tagged(note: CheckpointNote, value: Reader) -> None:
+def _read_tagged(note: ScheduleNote, value: Reader) -> None:
     count: i64 = value.tagged_field_count()
     tag: i64 = -1
     while count > 0:
         count -= 1
         tag = value.tag_after(tag)
         end: i64 = value.tagged_field_end()
-        if tag != _RECURRENCES_TAG:
+        if tag == _RECURRENCES_TAG and isinstance(note, CheckpointNote):
+            _read_recurrences(note, value)
+        elif tag == _HAS_COME_TAG and isinstance(note, CancelledNote):
+            note.has_come = True
+        else:
             value.position = end
-            continue
-        _read_recurrences(note, value)
         value.expect_position(end)
 
 

@@ -72,6 +72,8 @@ class Rebuild:
         self.unread_offset = NO_S_OFFSET
         self._unread_before = NO_S_OFFSET
         self._cancelled: dict[int, None] = {}
+        # Those of them that have recurred and ended by themselves.
+        self._ended: dict[int, None] = {}
         # By the epoch of c - 1, oldest first.
         self._checkpoints: dict[int, list[NotedCheckpoint]] = {}
         self._taken: NotedCheckpoint | None = None
@@ -96,6 +98,8 @@ class Rebuild:
             self._body_offset = offset + 1
         elif isinstance(note, CancelledNote):
             self._cancelled[note.s_offset] = None
+            if note.has_come:
+                self._ended[note.s_offset] = None
         elif isinstance(note, CheckpointNote):
             self._add_checkpoint(offset, note)
         elif isinstance(note, UnreadableNote):
@@ -265,8 +269,7 @@ class Rebuild:
         for s_offset, body in self._bodies.items():
             if s_offset in self._cancelled:
                 state.released.forget_id(body.schedule_id)
-                if isinstance(body, RecurringBody) and body.is_over and body.committed_count:
-                    # It has ended by itself.
+                if isinstance(body, RecurringBody) and s_offset in self._ended:
                     state.released.add(body, body.committed_offset)
             elif isinstance(body, RecurringBody):
                 # Its next time is found when it is looked at: to do so for all takes long.

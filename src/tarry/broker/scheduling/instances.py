@@ -82,8 +82,9 @@ class PartitionInstances:
         if body.open_count > 0:
             state.rest(body, has_ended=True)
             return
-        note = CancelledNote(body.s_offset).encode(self._turn.now_wall_ms)
-        result = append_of_any_size(self._companion, note, self._turn)
+        note = CancelledNote(body.s_offset, has_come=body.committed_count > 0)
+        data = note.encode(self._turn.now_wall_ms)
+        result = append_of_any_size(self._companion, data, self._turn)
         if result.error_code == errors.NONE:
             state.end(body, result.base_offset)
             self._flushes.touch(self._companion)
