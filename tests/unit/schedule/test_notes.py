@@ -133,12 +133,12 @@ def test_a_release_that_knows_no_recurring_bodies_reads_the_rest_of_a_checkpoint
     assert value_of(plain)[:-1] in data
 
 
-@given(OFFSETS)
-def test_a_cancelled_note_is_read_as_it_was_written(s_offset: int) -> None:
-    note = read(CancelledNote(s_offset).encode(5))
+@given(OFFSETS, st.booleans())
+def test_a_cancelled_note_is_read_as_it_was_written(s_offset: int, has_come: bool) -> None:
+    note = read(CancelledNote(s_offset, has_come=has_come).encode(5))
 
     assert isinstance(note, CancelledNote)
-    assert note.s_offset == s_offset
+    assert (note.s_offset, note.has_come) == (s_offset, has_come)
 
 
 @given(
