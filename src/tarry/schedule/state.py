@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from tarry.base.limits import CHECKPOINT_EXCEPTIONS_MAX
-from tarry.schedule.cancels import ScheduleIds
+from tarry.schedule.cancels import DAMAGED, PARKED, PENDING, ScheduleIds
 from tarry.schedule.notes import CheckpointNote
 from tarry.schedule.pending import WHOLE, Body, PendingBodies
 from tarry.schedule.released import ReleasedBodies
@@ -102,8 +102,11 @@ class ScheduleState:
             if body.s_offset >= s_end_offset:
                 continue
             self.ids.add(body)
-            if cancel.was_parked:
+            if cancel.place == PARKED:
                 parked.insert(self._parked_index(body.s_offset), body)
+            elif cancel.place == DAMAGED:
+                # It was never to be released: when it is due may not be known.
+                self._damaged[body.s_offset] = body
             else:
                 self.pending.add(body)
 
@@ -179,14 +182,15 @@ class ScheduleState:
 
     def cancel(self, s_offset: int, note_offset: int) -> None:
         """Take out a body that is cancellable: the note at this offset of S's tail says so."""
+        place = PENDING
         body = self.pending.forget(s_offset)
-        was_parked = body is None and self._is_parked(s_offset)
-        if was_parked:
+        if body is None and self._is_parked(s_offset):
+            place = PARKED
             body = self._parked.pop(self._parked_index(s_offset))
         elif body is None:
+            place = DAMAGED
             body = self._damaged.pop(s_offset)
-        assert body is not None
-        self.ids.begin_cancel(note_offset, body, was_parked)
+        self.ids.begin_cancel(note_offset, body, place)
         self.released.forget_id(body.schedule_id)
 
     def _is_parked(self, s_offset: int) -> bool:
