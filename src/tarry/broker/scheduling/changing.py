@@ -58,6 +58,8 @@ class ChangeStatus:
         self.result.error_code = error_code
         self.result.error_message = message
         self.result.outcome = NO_OUTCOME
+        # What was decided before may have told where it stands.
+        self.result.s_offset = self.result.offset = -1
 
     def try_settle(self) -> bool:
         """Settle the change if its outcome can no more become another one."""

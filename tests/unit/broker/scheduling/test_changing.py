@@ -501,6 +501,17 @@ def test_a_record_without_a_legible_due_time_does_not_come_when_its_cancel_is_lo
     assert [outcome_of(each) for each in user.change(cancel(s_offset))] == ["cancelled"]
 
 
+def test_a_change_that_failed_names_no_offset(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+    user.park(b"b", LATER_MS, "b")
+
+    user.hand.disk.fail_writes(1, "schedule")
+    results = user.change(cancel("a"), move("b", 2 * LATER_MS))
+
+    assert [outcome_of(each) for each in results] == ["KAFKA_STORAGE_ERROR"] * 2
+    assert [(each.outcome, each.s_offset, each.offset) for each in results] == [(0, -1, -1)] * 2
+
+
 def test_what_was_replaced_by_a_later_record_is_unknown_by_its_s_offset(user: ScheduleUser):
     user.park(b"a", LATER_MS, "a")
     first = s_offset_of(user, "a")
