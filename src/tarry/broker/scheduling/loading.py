@@ -246,3 +246,11 @@ class ScheduleLoad:
                     int(s_offset), epoch, offset, int(header.last_offset_delta) + 1
                 )
                 self.released_end = int(header.last_offset) + 1
+
+
+def is_written(log: Log, end_offset: int) -> bool:
+    """Return whether each batch below this offset is written, or was lost with the tail."""
+    if log.is_being_cut:
+        return False
+    written_end: int = log.written_end_offset
+    return written_end >= end_offset or not log.has_tail

@@ -19,10 +19,9 @@ from tarry.broker.scheduling.header_wishes import (
     RecordWishes,
     refuse_early,
 )
-from tarry.broker.scheduling.loading import ScheduleLoad
+from tarry.broker.scheduling.loading import ScheduleLoad, is_written
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.broker.scheduling.waiting_read import WaitingRead, WalkBudget
-from tarry.log.log import Log
 from tarry.log.segments import LogPosition
 from tarry.partition.leader import AppendResult, append_of_any_size
 from tarry.partition.leadership import BatchWishes, ParkingDoor
@@ -275,7 +274,7 @@ class PartitionSchedule(ParkingDoor):
         if self._load is not None or self.state is not None:
             return True
         p_end, s_end = self._p_end_at_begin, self._s_end_at_begin
-        return _is_written(self.partition.log, p_end) and _is_written(self.companion.log, s_end)
+        return is_written(self.partition.log, p_end) and is_written(self.companion.log, s_end)
 
     def load(self) -> bool:
         """Read on what an earlier life has left, once `can_load`; True when all is known."""
@@ -499,11 +498,3 @@ class PartitionSchedule(ParkingDoor):
 
     def _epoch_before(self, c: int) -> int:
         return self.partition.log.epoch_at(c - 1) if c > 0 else -1
-
-
-def _is_written(log: Log, end_offset: int) -> bool:
-    """Return whether each batch below this offset is written, or was lost with the tail."""
-    if log.is_being_cut:
-        return False
-    written_end: int = log.written_end_offset
-    return written_end >= end_offset or not log.has_tail
