@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from tests.support.broker.broker_user import ORDERS
 from tests.support.broker.schedule_user import ScheduleUser, move
+from tests.support.broker.waiting_reader import SHOWN, seen_in
 
 from tarry.base.limits import LONG_ANSWER_UNITS_PER_TURN
+from tarry.broker.scheduling.waiting_read import WALKED_PER_TURN_MAX
 from tarry.protocol import api_keys
 from tarry.protocol.messages.list_scheduled_records import (
     ListScheduledPartition,
@@ -23,6 +25,8 @@ BATCHES = 20
 LARGE = b"." * 600_000
 # So many of them a turn may read: a unit is 4 KiB, and the last one may go over the share.
 READ_PER_TURN_MAX = LONG_ANSWER_UNITS_PER_TURN * 4_096 // len(LARGE) + 2
+# For a consumer as many bytes are a batch that is gone over.
+READ_PER_FETCH_MAX = WALKED_PER_TURN_MAX * 4_096 // len(LARGE) + 2
 
 
 class CountingDisk(SimulatedDisk):
@@ -100,3 +104,23 @@ def test_moves_of_single_records_read_no_more_batches_than_their_share():
     assert [each.error_code for each in user.results()] == [0] * BATCHES
     assert sum(read) == BATCHES
     assert max(read) <= READ_PER_TURN_MAX
+
+
+def test_a_consumer_of_single_records_that_wait_reads_no_more_batches_than_its_share():
+    user = Counter(large_ms=1_000)
+    user.pass_time(1_000)
+    for _ in range(BATCHES):
+        user.hand.turn()
+    user.batches_read()
+
+    seen: list[bytes | None] = []
+    read: list[int] = []
+    offset = 0
+    while len(seen) < BATCHES:
+        shown = seen_in(user.fetch(offset, topic=SHOWN), offset)
+        seen += [value for _, value in shown.records]
+        offset = shown.next_offset
+        read.append(user.batches_read())
+
+    assert seen == [b"small"] * BATCHES
+    assert max(read) <= READ_PER_FETCH_MAX
