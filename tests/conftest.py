@@ -43,6 +43,9 @@ PROCESS_FOLDERS = ("interop", "processes", "meta", "spark")
 # run, three more workers share these, compiled.
 ONE_FORM_FOLDERS = ("interop", "meta", "spark")
 
+# Folders of unit tests whose modules are not compiled.
+PARTLY_RUN = [("unit", name) for name in ("cli", "spark", "testing")]
+
 TESTS = Path(__file__).parent
 
 # When the first test began.
@@ -160,15 +163,15 @@ def runs_here(item: pytest.Item) -> bool:
 def runs_in_this_form(item: pytest.Item) -> bool:
     """Return whether this of two workers, one of each form, runs a test of the part "both".
 
-    What starts brokers asks little of the form: each form has every other file of it, chosen by
-    the file's name.
+    What starts brokers asks little of the form, and so does what tests modules that are never
+    compiled: each form has every other file of it, chosen by the file's name.
     """
     is_compiled = tarry.FORM == "compiled"
     if item.get_closest_marker("interpreted") is not None:
         return not is_compiled
     if item.get_closest_marker("heavy") is not None:
         return is_compiled
-    if folder_of(item) == "processes":
+    if item.path.relative_to(TESTS).parts[:2] in PARTLY_RUN or folder_of(item) == "processes":
         return zlib.crc32(item.path.name.encode()) % 2 == is_compiled
     return True
 

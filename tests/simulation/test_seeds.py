@@ -11,25 +11,15 @@ from tests.support.patience import PATIENCE_S
 from tests.support.simulation.seeds import SEEDS
 
 import tarry
-from tarry.simulation.run import SETTINGS, run_seed
+from tarry.simulation.run import run_seed
 
 BLOCK = 20
 
 BLOCKS = [(workload, first) for workload in SEEDS for first in range(1, SEEDS[workload] + 1, BLOCK)]
 
-# Most of a client is the same in both forms: where both run, each has every other block.
-ALTERNATING = (
-    "clients",
-    "members",
-    "replicas",
-    "cluster",
-    "cluster-groups",
-    "cluster-schedule",
-    *SETTINGS,
-)
+# Where both forms run, each has every other block.
 if os.environ.get("TARRY_TEST_PART"):
-    mine = BLOCKS[tarry.FORM == "compiled" :: 2]
-    BLOCKS = [each for each in BLOCKS if each[0] not in ALTERNATING or each in mine]
+    BLOCKS = BLOCKS[tarry.FORM == "compiled" :: 2]
 
 DIGESTS = """
 from tarry.simulation.run import WORKLOADS, run_seed

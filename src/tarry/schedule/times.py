@@ -15,8 +15,9 @@ from typing import Final
 from tarry.base.schedule_headers import DELIVER_AFTER, DELIVER_AT
 from tarry.base.setting import shown
 
-# The longest text that is looked at.
+# The longest text that is looked at, and the longest number.
 _TEXT_BYTES_MAX: Final = 64
+_DIGITS_MAX: Final = 15
 # The end of the year 9999, the last that RFC 3339 can write.
 TIME_MS_MAX: Final = 253_402_300_799_999
 
@@ -42,6 +43,11 @@ class BadTime(Exception):
 
 def parse_deliver_at(value: bytes | None) -> int:
     """Parse when a record is due, in milliseconds since 1970."""
+    # Almost all are plain numbers: they are worth a short way.
+    if value is not None and value.isdigit() and len(value) <= _DIGITS_MAX:
+        time_ms = int(value)
+        if time_ms <= TIME_MS_MAX:
+            return time_ms
     text = _text_of(DELIVER_AT, value)
     if _NUMBER.fullmatch(text):
         return _within(DELIVER_AT, text, int(text))
@@ -74,6 +80,10 @@ def parse_deliver_at(value: bytes | None) -> int:
 
 def parse_deliver_after(value: bytes | None) -> int:
     """Parse how long a record waits, in milliseconds."""
+    if value is not None and value.isdigit() and len(value) <= _DIGITS_MAX:
+        time_ms = int(value)
+        if time_ms <= TIME_MS_MAX:
+            return time_ms
     text = _text_of(DELIVER_AFTER, value)
     if _NUMBER.fullmatch(text):
         return _within(DELIVER_AFTER, text, int(text))

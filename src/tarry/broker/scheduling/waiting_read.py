@@ -27,7 +27,7 @@ from tarry.schedule.pending import WHOLE, Body
 from tarry.schedule.state import ScheduleState
 from tarry.wire.writer import ChunkList
 
-# Batches that a turn goes over for all consumers of scheduled records, some two milliseconds.
+# Batches that a turn goes over for all consumers of scheduled records: 0.6 ms, interpreted 4 ms.
 WALKED_PER_TURN_MAX: Final = 1_000
 # Records that are asked about in the time of a batch, and bytes that are read and checked.
 _RECORDS_PER_BATCH: Final = 16
@@ -78,6 +78,8 @@ class WaitingRead:
         self, offset: i64, end: LogPosition, size_max: i64, *, at_least_one: bool
     ) -> ChunkList | None:
         """Read; None if there is no room or no share left.  `Flaw`: the log is read up to there."""
+        if self._budget.left <= 0:
+            return None
         order = self._companion.log.segment_order
         self._sent_to = self._passed_to = offset
         stop_offset = end.offset

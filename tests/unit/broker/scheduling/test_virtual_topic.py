@@ -289,6 +289,16 @@ def test_a_consumer_whose_turn_has_no_share_left_stays_and_comes_again():
     assert user.values() == [b"a"]
 
 
+def test_a_fetch_of_thousands_of_partitions_shows_it_too():
+    user = Scheduler()
+    user.schedule(b"a")
+
+    parts = user.fetch_all(*[0] * 2_500, topic=SHOWN)
+
+    assert seen_in(parts[0], 0).records == [(2, b"a")]
+    assert {each.error_code for each in parts[1:]} == {errors.UNKNOWN_TOPIC_OR_PARTITION}
+
+
 def test_what_is_gone_before_all_that_waits_is_passed_at_once():
     user = Scheduler()
     for number in range(300):
