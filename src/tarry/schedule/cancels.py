@@ -68,10 +68,13 @@ class ScheduleIds:
         that has cancelled it may still be lost."""
         return self._open_offsets.get(schedule_id)
 
-    def cancelling(self, s_offset: int) -> Body | None:
-        """Return the body at this offset if the note that cancels it may still be lost."""
-        cancel = self._open_cancels.get(s_offset)
-        return None if cancel is None else cancel.body
+    def cancelling_between(self, first: int, until: int) -> list[Body]:
+        """Return the bodies at these s-offsets of which the note that cancels them may still be
+        lost."""
+        if len(self._open) <= until - first:
+            return [each.body for each in self._open if first <= each.body.s_offset < until]
+        cancels = [self._open_cancels.get(s_offset) for s_offset in range(first, until)]
+        return [each.body for each in cancels if each is not None]
 
     def begin_cancel(self, note_offset: int, body: Body, place: int) -> None:
         """Note that a body was taken out by the note at this offset."""

@@ -17,7 +17,7 @@ from bisect import bisect_left
 from tarry.base.limits import CHECKPOINT_EXCEPTIONS_MAX
 from tarry.schedule.cancels import DAMAGED, PARKED, PENDING, ScheduleIds
 from tarry.schedule.notes import CheckpointNote
-from tarry.schedule.pending import WHOLE, Body, PendingBodies
+from tarry.schedule.pending import Body, PendingBodies
 from tarry.schedule.released import ReleasedBodies
 from tarry.schedule.watermarks import ScheduleWatermarks
 
@@ -129,26 +129,11 @@ class ScheduleState:
         One that is being released waits no more; one that is being cancelled waits until its note
         counts.
         """
-        found: list[Body] = []
-        parked = self._parked
-        at = self._parked_index(first)
-        s_offset = first
-        while s_offset < first + count:
-            body = self.pending.get(s_offset)
-            if body is None:
-                body = self.ids.cancelling(s_offset)
-            while body is None and at < len(parked) and parked[at].s_offset <= s_offset:
-                if parked[at].s_offset == s_offset:
-                    body = parked[at]
-                at += 1
-            if body is None:
-                s_offset += 1
-                continue
-            found.append(body)
-            if body.place == WHOLE:
-                break
-            s_offset += body.record_count
-        return found
+        until = first + count
+        found = self.pending.between(first, until)
+        found += self._parked[self._parked_index(first) : self._parked_index(until)]
+        found += self.ids.cancelling_between(first, until)
+        return sorted(found, key=_s_offset_of)
 
     # -- cancels
 

@@ -144,12 +144,10 @@ class WaitingRead:
 
         One whose records come at times of their own is kept uncompressed.
         """
-        count: i64 = 1
-        if header.codec == 0:
-            # The count was read without its CRC.
-            count = max(min(header.record_count, header.size // RECORD_BYTES_MIN), 1)
-            self._budget.take(count // _RECORDS_PER_BATCH)
-        return self._state.waiting_in(int(header.base_offset), int(count))
+        count: i64 = 1 if header.codec != 0 else max(_record_count(header), 1)
+        bodies = self._state.waiting_in(int(header.base_offset), int(count))
+        self._budget.take(len(bodies) // _RECORDS_PER_BATCH)
+        return bodies
 
     def _try_add(
         self,
@@ -194,8 +192,9 @@ class WaitingRead:
             return b""
         if sum([body.record_count for body in bodies]) == header.record_count:
             return b""
-        # All of it is read, for one record perhaps.
+        # All of it is read and gone through, for one record perhaps.
         self._budget.take(header.size // _BYTES_PER_BATCH)
+        self._budget.take(_record_count(header) // _RECORDS_PER_BATCH)
         try:
             return batch_with(walk.batch_bytes(header), bodies)
         except CorruptData:
@@ -230,3 +229,8 @@ class WaitingRead:
         if self._size + len(gap) <= size_max or (at_least_one and self._size == 0):
             self._chunks.append(gap)
             self._size += len(gap)
+
+
+def _record_count(header: BatchHeader) -> i64:
+    """Return how many records a batch can have: its count was read without its CRC."""
+    return max(min(header.record_count, header.size // RECORD_BYTES_MIN), 0)

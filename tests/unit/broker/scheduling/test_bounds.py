@@ -124,3 +124,18 @@ def test_a_consumer_of_single_records_that_wait_reads_no_more_batches_than_its_s
 
     assert seen == [b"small"] * BATCHES
     assert max(read) <= READ_PER_FETCH_MAX
+
+
+def test_a_consumer_passes_large_batches_that_have_come_without_asking_about_each_record():
+    user = ScheduleUser()
+    user.park(b"first", 900_000)
+    for _ in range(5):
+        user.park_all(*[(b"", 1_000, "")] * 1_000)
+    user.park(b"last", 900_000)
+    user.pass_time(1_000)
+    user.hand.broker.scheduling.budget.per_turn = 20
+    user.hand.turn()
+
+    seen = seen_in(user.fetch(0, topic=SHOWN), 0)
+
+    assert [value for _, value in seen.records] == [b"first", b"last"]
