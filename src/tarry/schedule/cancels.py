@@ -6,17 +6,24 @@ write that fails takes the note back, and the body waits again.
 
 from __future__ import annotations
 
+from typing import Final
+
 from tarry.schedule.notes import ANY_OFFSET
 from tarry.schedule.pending import Body
 
+# Where a body was that was cancelled, and waits again if its note is lost.
+PENDING: Final = 0
+PARKED: Final = 1
+DAMAGED: Final = 2
+
 
 class OpenCancel:
-    """Cancel of a body whose note lies at `note_offset`; `was_parked` says where the body was."""
+    """Cancel of a body whose note lies at `note_offset`; `place` says where the body was."""
 
-    def __init__(self, note_offset: int, body: Body, was_parked: bool) -> None:
+    def __init__(self, note_offset: int, body: Body, place: int) -> None:
         self.note_offset = note_offset
         self.body = body
-        self.was_parked = was_parked
+        self.place = place
 
 
 class ScheduleIds:
@@ -61,17 +68,20 @@ class ScheduleIds:
         that has cancelled it may still be lost."""
         return self._open_offsets.get(schedule_id)
 
-    def cancelling(self, s_offset: int) -> Body | None:
-        """Return the body at this offset if the note that cancels it may still be lost."""
-        cancel = self._open_cancels.get(s_offset)
-        return None if cancel is None else cancel.body
+    def cancelling_between(self, first: int, until: int) -> list[Body]:
+        """Return the bodies at these s-offsets of which the note that cancels them may still be
+        lost."""
+        if len(self._open) <= until - first:
+            return [each.body for each in self._open if first <= each.body.s_offset < until]
+        cancels = [self._open_cancels.get(s_offset) for s_offset in range(first, until)]
+        return [each.body for each in cancels if each is not None]
 
-    def begin_cancel(self, note_offset: int, body: Body, was_parked: bool) -> None:
+    def begin_cancel(self, note_offset: int, body: Body, place: int) -> None:
         """Note that a body was taken out by the note at this offset."""
         # Another one may have the id by now: a recurring body may end after that.
         had_id = self._offsets.get(body.schedule_id) == body.s_offset
         self.drop(body)
-        self._open.append(OpenCancel(note_offset, body, was_parked))
+        self._open.append(OpenCancel(note_offset, body, place))
         self._open_cancels[body.s_offset] = self._open[-1]
         if body.schedule_id and had_id:
             self._open_offsets[body.schedule_id] = body.s_offset

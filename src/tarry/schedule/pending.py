@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
 from mypy_extensions import mypyc_attr
 
 from tarry.schedule.due_order import DueEntry, DueOrder, DueSums
 from tarry.schedule.notes import ANY_OFFSET, Watermark
+from tarry.schedule.offset_order import OffsetOrder
 
 # Due time of nothing: later than every other.
 NEVER: Final = 2**63 - 1
@@ -105,6 +105,10 @@ class PendingBodies:
         """Return where the first batch of all of them begins; `ANY_OFFSET` if there is none."""
         raise NotImplementedError
 
+    def between(self, first: int, until: int) -> list[Body]:
+        """Return the bodies from one s-offset on and before another, in the order of these."""
+        raise NotImplementedError
+
     def furthest_due_ms(self) -> int:
         """Return when the last one is due; -1 if there is none."""
         raise NotImplementedError
@@ -130,22 +134,14 @@ class PendingHeap(PendingBodies):
         super().__init__()
         self._order = DueOrder()
         self._bodies: dict[int, Body] = {}
-        # S-offsets in the order of the log; that of a body which has left is dropped when it is
-        # the first.  Those that came again later stand apart.
-        self._offsets: deque[int] = deque()
-        self._last_offset = -1
-        self._returned: dict[int, None] = {}
+        self._offsets = OffsetOrder()
 
     def add(self, body: Body) -> None:
         assert body.s_offset not in self._bodies
         self._bodies[body.s_offset] = body
         self._order.add(body.due_ms, body.s_offset, body.record_count, body.size)
         self.count += 1
-        if body.s_offset > self._last_offset:
-            self._last_offset = body.s_offset
-            self._offsets.append(body.s_offset)
-        else:
-            self._returned[body.s_offset] = None
+        self._offsets.add(body.s_offset)
         self.record_count += body.record_count
         self.size += body.size
 
@@ -171,8 +167,7 @@ class PendingHeap(PendingBodies):
             return None
         self._order.remove(body.due_ms, s_offset)
         self.count -= 1
-        if self._returned:
-            self._returned.pop(s_offset, None)
+        self._offsets.remove(s_offset)
         self.record_count -= body.record_count
         self.size -= body.size
         return body
@@ -196,14 +191,12 @@ class PendingHeap(PendingBodies):
         return found
 
     def first_offset(self) -> int:
-        offsets = self._offsets
-        while offsets and offsets[0] not in self._bodies:
-            offsets.popleft()
+        first = self._offsets.first()
+        return ANY_OFFSET if first is None else self._bodies[first].batch_offset
+
+    def between(self, first: int, until: int) -> list[Body]:
         bodies = self._bodies
-        first = ANY_OFFSET
-        if self._returned:
-            first = bodies[min(self._returned)].batch_offset
-        return min(first, bodies[offsets[0]].batch_offset) if offsets else first
+        return [bodies[s_offset] for s_offset in self._offsets.between(first, until)]
 
     def furthest_due_ms(self) -> int:
         entry = self._order.last()

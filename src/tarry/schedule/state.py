@@ -23,9 +23,9 @@ from tarry.base.limits import (
     CHECKPOINT_RECURRING_MAX,
     INSTANCES_UNDER_WAY_MAX,
 )
-from tarry.schedule.cancels import ScheduleIds
+from tarry.schedule.cancels import DAMAGED, PARKED, PENDING, ScheduleIds
 from tarry.schedule.notes import CheckpointNote
-from tarry.schedule.pending import WHOLE, Body, PendingBodies
+from tarry.schedule.pending import Body, PendingBodies
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.recurring.terms import NotedRecurrence
 from tarry.schedule.released import ReleasedBodies
@@ -139,8 +139,11 @@ class ScheduleState:
             self._keep(body)
             if isinstance(body, RecurringBody) and body.has_ended:
                 has_lost_end = True
-            if cancel.was_parked:
+            if cancel.place == PARKED:
                 parked.insert(self._parked_index(body.s_offset), body)
+            elif cancel.place == DAMAGED:
+                # It was never to be released: when it is due may not be known.
+                self._damaged[body.s_offset] = body
             else:
                 self.pending.add(body)
         return has_lost_end
@@ -164,26 +167,11 @@ class ScheduleState:
         One that is being released waits no more; one that is being cancelled waits until its note
         counts.
         """
-        found: list[Body] = []
-        parked = self._parked
-        at = self._parked_index(first)
-        s_offset = first
-        while s_offset < first + count:
-            body = self.pending.get(s_offset)
-            if body is None:
-                body = self.ids.cancelling(s_offset)
-            while body is None and at < len(parked) and parked[at].s_offset <= s_offset:
-                if parked[at].s_offset == s_offset:
-                    body = parked[at]
-                at += 1
-            if body is None:
-                s_offset += 1
-                continue
-            found.append(body)
-            if body.place == WHOLE:
-                break
-            s_offset += body.record_count
-        return found
+        until = first + count
+        found = self.pending.between(first, until)
+        found += self._parked[self._parked_index(first) : self._parked_index(until)]
+        found += self.ids.cancelling_between(first, until)
+        return sorted(found, key=_s_offset_of)
 
     # -- cancels
 
@@ -237,27 +225,29 @@ class ScheduleState:
 
     def cancel(self, s_offset: int, note_offset: int) -> None:
         """Take out a body that is cancellable: the note at this offset of S's tail says so."""
+        place = PENDING
         body = self.pending.forget(s_offset)
         if body is None:
             body = self._resting.pop(s_offset, None)
-        was_parked = body is None and self._is_parked(s_offset)
-        if was_parked:
+        if body is None and self._is_parked(s_offset):
+            place = PARKED
             body = self._parked.pop(self._parked_index(s_offset))
         elif body is None:
+            place = DAMAGED
             body = self._damaged.pop(s_offset)
         assert body is not None
-        self._leave(body, note_offset, was_parked)
+        self._leave(body, note_offset, place)
 
     def end(self, body: RecurringBody, note_offset: int) -> None:
         """Let go of a body that was taken and has ended: the note at this offset says so."""
         body.has_ended = True
-        self._leave(body, note_offset, False)
+        self._leave(body, note_offset, PENDING)
         if body.committed_count:
             self.released.add(body, body.committed_offset)
 
-    def _leave(self, body: Body, note_offset: int, was_parked: bool) -> None:
+    def _leave(self, body: Body, note_offset: int, place: int) -> None:
         self.recurring.pop(body.s_offset, None)
-        self.ids.begin_cancel(note_offset, body, was_parked)
+        self.ids.begin_cancel(note_offset, body, place)
         self.released.forget_id(body.schedule_id)
 
     def _is_parked(self, s_offset: int) -> bool:

@@ -13,11 +13,25 @@ import pytest
 from tests.support.broker.admin_user import Operator
 from tests.support.broker.broker_user import ORDERS, a_batch
 from tests.support.broker.leader_scene import LEADER, SECOND, LeaderScene
+from tests.support.broker.schedule_user import ScheduleUser, cancel
 
-from tarry.base import errors
+from tarry.base import doors, errors
+from tarry.broker.delayed.long_answers import LongAnswer
+from tarry.broker.delayed.schedule_changes import AwaitedScheduleChanges
 from tarry.log.log import Log
 from tarry.partition.leadership import Leadership
 from tarry.partition.replicated_log import ReplicatedLog
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.change_scheduled_records import (
+    ChangedSchedulePartition,
+    ChangedScheduleTopic,
+    ChangeScheduledRecordsRequest,
+)
+from tarry.protocol.messages.list_scheduled_records import (
+    ListScheduledPartition,
+    ListScheduledRecordsRequest,
+)
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
 
 HOUR_MS = 60 * 60 * 1000
@@ -101,3 +115,30 @@ def test_a_replica_that_a_row_takes_away_is_freed() -> None:
 
     assert scene.broker.topics["shared"].replicas() == []
     assert alive("shared") == []
+
+
+@pytest.mark.parametrize("what", ["list", "change"])
+def test_an_answer_whose_client_has_gone_is_freed(what: str) -> None:
+    user = ScheduleUser()
+    user.park(b"waits", HOUR_MS, "id")
+    client = user.hand.connect()
+    request: Message
+    if what == "list":
+        asked = [ListScheduledPartition(0)] * 5
+        edges = list(range(1_000))
+        request = ListScheduledRecordsRequest(ORDERS, bucket_edges_ms=edges, partitions=asked)
+        client.send(api_keys.LIST_SCHEDULED_RECORDS, 0, request)
+    else:
+        partition = ChangedSchedulePartition(0, [cancel("id")])
+        topic = ChangedScheduleTopic(ORDERS, [partition])
+        request = ChangeScheduledRecordsRequest(5_000, [topic])
+        client.send(api_keys.CHANGE_SCHEDULED_RECORDS, 0, request)
+    kinds = (LongAnswer, AwaitedScheduleChanges)
+    before = sum(isinstance(each, kinds) for each in gc.get_objects())
+
+    user.hand.turn(doors.disconnected(client.connection_id))
+    user.hand.settle()
+    user.hand.turn(after_ms=HOUR_MS)
+
+    assert before == 1
+    assert [each for each in gc.get_objects() if isinstance(each, kinds)] == []

@@ -209,17 +209,20 @@ def _add(
         return 1
     if not answer.has_room(entry_bytes + body.size):
         return 0
+    read_before = schedule.reader.bytes_read
     batch = _batch_of(schedule, body)
     if batch and answer.has_room(entry_bytes + len(batch)):
         entry.batch = window_of(batch)
     answer.add(entry)
-    return 1 + len(batch) // _READ_BYTES_PER_UNIT
+    # Of a batch of several times all is read, for one record perhaps.
+    bytes_read = schedule.reader.bytes_read - read_before
+    return 1 + max(len(batch), bytes_read) // _READ_BYTES_PER_UNIT
 
 
 def _batch_of(schedule: PartitionSchedule, body: Body) -> bytes:
     """Read the batch of an entry; b"" if it cannot be read now."""
     try:
-        return schedule.batch_of(body)
+        return schedule.reader.batch_of(body)
     except (StorageError, CorruptData):
         # When it is due the broker tells of it.
         return b""

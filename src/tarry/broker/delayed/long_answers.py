@@ -80,6 +80,10 @@ class LongAnswer(PiecedResponse):
         """Return whether so many bytes may be added; ask before an element that may be large."""
         return self.size + size <= LONG_ANSWER_BYTES_MAX
 
+    def give_up(self) -> None:
+        """Take no more steps: they know the answer, and in a cycle both would stay in memory."""
+        self.steps = iter(())
+
     def held_bytes(self) -> i64:
         """Return about how much memory the request and its answer take."""
         return self.size + self.request_bytes
@@ -226,6 +230,7 @@ class LongAnswers(Part):
         steps = answer.steps
         spent: i64 = 0
         if context.connection.is_closed and not answer.must_end:
+            answer.give_up()
             return True, spent
         while spent < units:
             before: i64 = answer.size
@@ -243,6 +248,7 @@ class LongAnswers(Part):
             if not context.connection.is_closed:
                 continue
             if not answer.must_end:
+                answer.give_up()
                 return True, spent
             # The connection is closed, but the steps left change something: drop only the bytes.
             answer.forget()

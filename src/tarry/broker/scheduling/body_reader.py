@@ -13,7 +13,8 @@ from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.log.batch_walk import Flaw
 from tarry.partition.reader import CONSUMER
 from tarry.partition.replicated_log import ReplicatedLog
-from tarry.records.batch import checked_header
+from tarry.records.batch import NO_PRODUCER_ID, checked_header
+from tarry.records.numbering import numbered
 from tarry.schedule.opened import OpenedBody
 from tarry.schedule.pending import WHOLE, Body
 from tarry.schedule.recurring.bodies import RecurringBody
@@ -85,6 +86,12 @@ class BodyReader:
     def _opened_batch(self, body: Body) -> OpenedBody:
         opened = self._opened.get(self._companion, body.batch_offset)
         return self._open(body.batch_offset) if opened is None else opened
+
+    def batch_of(self, body: Body) -> bytes:
+        """Read what waits, as a batch without a producer; `StorageError`, `CorruptData`."""
+        if body.place == WHOLE:
+            return numbered(self.read(body), NO_PRODUCER_ID, -1, -1)
+        return self.read_place(body, None)
 
     def tell_damaged(self, error: CorruptData) -> None:
         """Tell the broker's log of a batch that is due and damaged; of the first ones alone."""

@@ -67,6 +67,8 @@ class ChangeStatus:
         self.result.error_code = error_code
         self.result.error_message = message
         self.result.outcome = NO_OUTCOME
+        # What was decided before may have told where it stands.
+        self.result.s_offset = self.result.offset = -1
 
     def try_settle(self) -> bool:
         """Settle the change if its outcome can no more become another one."""
@@ -203,15 +205,22 @@ def _move(schedule: PartitionSchedule, body: Body, due_ms: int, status: ChangeSt
             "what is to be moved has just been parked and does not count yet; ask again",
         )
         return
+    reader = schedule.reader
+    read_before = reader.bytes_read
+    size = 0
     try:
-        batch = schedule.batch_of(body)
+        batch = reader.batch_of(body)
+        size = len(batch)
     except CorruptData as error:
         status.fail(errors.INVALID_RECORD, f"it is damaged on the disk: {error}")
         return
     except StorageError as error:
         status.fail(errors.KAFKA_STORAGE_ERROR, str(error))
         return
-    status.cost = 1 + len(batch) // _MOVED_BYTES_PER_UNIT
+    finally:
+        # Of a batch of several times all is read, for one record perhaps.
+        bytes_read = reader.bytes_read - read_before
+        status.cost = 1 + max(size, bytes_read) // _MOVED_BYTES_PER_UNIT
     places = []
     if body.schedule_id:
         places = [RecordPlace(0, body.record_count, due_ms, body.schedule_id)]

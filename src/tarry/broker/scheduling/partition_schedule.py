@@ -30,16 +30,14 @@ from tarry.partition.leader import AppendResult, append_of_any_size
 from tarry.partition.leadership import BatchWishes, ParkingDoor
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.batch import (
-    NO_PRODUCER_ID,
     BatchCheck,
     BatchHeader,
     decode_batch_header,
 )
-from tarry.records.numbering import numbered
 from tarry.schedule.bodies import bodies_of
 from tarry.schedule.due import NOT_DELAYED, due_ms
 from tarry.schedule.notes import CancelledNote, CheckpointNote, ScheduledNote, ScheduleNote
-from tarry.schedule.pending import NEVER, WHOLE, Body
+from tarry.schedule.pending import NEVER, Body
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.recurring.times import RecurringTimes
 from tarry.schedule.release import (
@@ -248,14 +246,10 @@ class PartitionSchedule(ParkingDoor):
             self.on_parked(decode_batch_header(batch, 0), result.base_offset)
         return result
 
-    def batch_of(self, body: Body, due_ms: int | None = None) -> bytes:
-        """Read what waits, as a batch without a producer; `StorageError`, `CorruptData`.
-
-        A place of a batch has a header with `due_ms`, if that is given.
-        """
-        if body.place == WHOLE:
-            return numbered(self._reader.read(body), NO_PRODUCER_ID, -1, -1)
-        return self._reader.read_place(body, due_ms)
+    @property
+    def reader(self) -> BodyReader:
+        """Reader of what waits, also for those who ask for it."""
+        return self._reader
 
     def _begin_companion(self) -> None:
         log = self.companion.log

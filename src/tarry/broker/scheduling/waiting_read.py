@@ -29,8 +29,9 @@ from tarry.wire.writer import ChunkList
 
 # Batches that a turn goes over for all consumers of scheduled records: 0.6 ms, interpreted 4 ms.
 WALKED_PER_TURN_MAX: Final = 1_000
-# Records that are asked about in the time of a batch.
+# Records that are asked about in the time of a batch, and bytes that are read and checked.
 _RECORDS_PER_BATCH: Final = 16
+_BYTES_PER_BATCH: Final = 4 * 1024
 
 
 class WalkBudget:
@@ -143,12 +144,10 @@ class WaitingRead:
 
         One whose records come at times of their own is kept uncompressed.
         """
-        count: i64 = 1
-        if header.codec == 0:
-            # The count was read without its CRC.
-            count = max(min(header.record_count, header.size // RECORD_BYTES_MIN), 1)
-            self._budget.take(count // _RECORDS_PER_BATCH)
-        return self._state.waiting_in(int(header.base_offset), int(count))
+        count: i64 = 1 if header.codec != 0 else max(_record_count(header), 1)
+        bodies = self._state.waiting_in(int(header.base_offset), int(count))
+        self._budget.take(len(bodies) // _RECORDS_PER_BATCH)
+        return bodies
 
     def _try_add(
         self,
@@ -163,7 +162,7 @@ class WaitingRead:
         room: i64 = size_max - self._size
         if at_least_one and self._size == 0:
             room = max(room, header.size)
-        part = _part_of(walk, header, bodies)
+        part = self._part_of(walk, header, bodies)
         if part:
             if len(part) > room:
                 return False
@@ -183,6 +182,23 @@ class WaitingRead:
         self._size += size
         self._is_joined = True
         return True
+
+    def _part_of(self, walk: BatchWalk, header: BatchHeader, bodies: list[Body]) -> bytes:
+        """Return what waits of the batch that the walk went over last; b"" if all of it does.
+
+        A damaged one goes as it is: clients tell that by its CRC.
+        """
+        if bodies[0].place == WHOLE:
+            return b""
+        if sum([body.record_count for body in bodies]) == header.record_count:
+            return b""
+        # All of it is read and gone through, for one record perhaps.
+        self._budget.take(header.size // _BYTES_PER_BATCH)
+        self._budget.take(_record_count(header) // _RECORDS_PER_BATCH)
+        try:
+            return batch_with(walk.batch_bytes(header), bodies)
+        except CorruptData:
+            return b""
 
     def _end_run(self) -> None:
         file = self._run_file
@@ -215,16 +231,6 @@ class WaitingRead:
             self._size += len(gap)
 
 
-def _part_of(walk: BatchWalk, header: BatchHeader, bodies: list[Body]) -> bytes:
-    """Return the batch that the walk went over last with what waits of it; b"" if all of it does.
-
-    A damaged one goes as it is: clients tell that by its CRC.
-    """
-    if bodies[0].place == WHOLE:
-        return b""
-    if sum([body.record_count for body in bodies]) == header.record_count:
-        return b""
-    try:
-        return batch_with(walk.batch_bytes(header), bodies)
-    except CorruptData:
-        return b""
+def _record_count(header: BatchHeader) -> i64:
+    """Return how many records a batch can have: its count was read without its CRC."""
+    return max(min(header.record_count, header.size // RECORD_BYTES_MIN), 0)

@@ -15,6 +15,7 @@ from tarry.protocol.messages.list_scheduled_records import ListScheduledPartitio
 from tarry.records.builder import Headers
 
 LATER_MS = 3_000
+HOUR_MS = 3_600_000
 
 
 @pytest.fixture
@@ -473,6 +474,42 @@ def test_what_was_set_aside_as_damaged_is_counted_and_can_be_cancelled(user: Sch
     assert (before.entry_count, before.damaged_count) == (0, 1)
     assert outcome == "cancelled"
     assert user.list(ListScheduledPartition(0)).damaged_count == 0
+
+
+def test_a_record_without_a_legible_due_time_does_not_come_when_its_cancel_is_lost(
+    user: ScheduleUser,
+):
+    user.park(b"x", HOUR_MS)
+    s_offset = s_offset_of(user)
+    user.hand.stop()
+    path = f"{ORDERS}-0.schedule/00000000000000000000.log"
+    disk = user.hand.disk
+    # The note is the batch before that of the record.
+    disk.flip_bit(path, disk.content(path).index(b"x-deliver-after") - 100)
+    user.hand.start()
+    user.begin_anew()
+    before = user.list(ListScheduledPartition(0))
+
+    disk.fail_writes(1, "schedule")
+    (refused,) = user.change(cancel(s_offset))
+    user.pass_time(LATER_MS)
+
+    assert (before.entry_count, before.damaged_count) == (0, 1)
+    assert outcome_of(refused) == "KAFKA_STORAGE_ERROR"
+    assert user.values() == []
+    assert user.list(ListScheduledPartition(0)).damaged_count == 1
+    assert [outcome_of(each) for each in user.change(cancel(s_offset))] == ["cancelled"]
+
+
+def test_a_change_that_failed_names_no_offset(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+    user.park(b"b", LATER_MS, "b")
+
+    user.hand.disk.fail_writes(1, "schedule")
+    results = user.change(cancel("a"), move("b", 2 * LATER_MS))
+
+    assert [outcome_of(each) for each in results] == ["KAFKA_STORAGE_ERROR"] * 2
+    assert [(each.outcome, each.s_offset, each.offset) for each in results] == [(0, -1, -1)] * 2
 
 
 def test_what_was_replaced_by_a_later_record_is_unknown_by_its_s_offset(user: ScheduleUser):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.support.broker.admin_user import SET, TOPIC, Operator
-from tests.support.broker.broker_user import ORDERS, a_batch
+from tests.support.broker.broker_user import ORDERS, a_batch, records_in
 from tests.support.broker.group_user import READERS, GroupUser
 from tests.support.broker.waiting_reader import SHOWN, WaitingReader, seen_in
 
@@ -427,6 +427,26 @@ def test_a_group_commits_there_by_name_and_by_id():
     assert (codes, offset) == ([errors.NONE], 3)
     assert user.all_offsets() == {(SHOWN, 0): 3}
     assert user.delete_offsets(0, topic=SHOWN) == [errors.NONE]
+
+
+def test_a_topic_that_had_such_a_name_before_keeps_its_commits(monkeypatch: pytest.MonkeyPatch):
+    hand = BrokerByHand()
+    user = GroupUser(hand)
+    with monkeypatch.context() as earlier:
+        # A release that did not know virtual topics let it be made.
+        earlier.setattr("tarry.cluster.decisions.topic_decisions.topic_shown_by", lambda _: "")
+        user.create(SHOWN)
+    Scheduler(hand).schedule(b"a", after_ms=HOUR_MS)
+    user.find()
+    user.produce(a_batch(b"one"), topic=SHOWN)
+    user.commit({0: 1}, topic=SHOWN)
+
+    hand.crash()
+    user = GroupUser(hand)
+    hand.settle()
+
+    assert user.offset(topic=SHOWN) == 1
+    assert [each.value for each in records_in(user.fetch(0, topic=SHOWN))] == [b"one"]
 
 
 def test_commits_there_outlive_a_start_and_go_with_the_topic():

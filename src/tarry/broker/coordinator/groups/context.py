@@ -66,12 +66,13 @@ class GroupContext(ShardContext):
 
     def topic_ids(self) -> dict[str, bytes]:
         """Return the ids of the topics that there are, by name, virtual ones too."""
-        topic_ids: dict[str, bytes] = {}
-        for name, topic in self.cluster.topics.items():
+        topics = self.cluster.topics
+        topic_ids = {name: topic.topic_id for name, topic in topics.items()}
+        for topic in topics.values():
             virtual = scheduled_topic(topic)
             if virtual is not None:
-                topic_ids[virtual.name] = virtual.topic_id
-            topic_ids[name] = topic.topic_id
+                # An earlier release may have given a topic this name.
+                topic_ids.setdefault(virtual.name, virtual.topic_id)
         return topic_ids
 
 

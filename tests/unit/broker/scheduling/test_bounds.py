@@ -1,0 +1,141 @@
+"""What one client may cost the others: the work of a turn, whatever is asked of a schedule."""
+
+from __future__ import annotations
+
+from tests.support.broker.broker_user import ORDERS
+from tests.support.broker.schedule_user import ScheduleUser, move
+from tests.support.broker.waiting_reader import SHOWN, seen_in
+
+from tarry.base.limits import LONG_ANSWER_UNITS_PER_TURN
+from tarry.broker.scheduling.waiting_read import WALKED_PER_TURN_MAX
+from tarry.protocol import api_keys
+from tarry.protocol.messages.list_scheduled_records import (
+    ListScheduledPartition,
+    ListScheduledRecordsRequest,
+    ListScheduledRecordsResponse,
+)
+from tarry.simulation.disk import SimulatedDisk
+
+S = f"{ORDERS}-0.schedule/00000000000000000000.log"
+
+# Of a batch: where it ends, and all of it.
+READS = 2
+# All of them are more than a broker keeps of batches that it has read.
+BATCHES = 20
+LARGE = b"." * 600_000
+# So many of them a turn may read: a unit is 4 KiB, and the last one may go over the share.
+READ_PER_TURN_MAX = LONG_ANSWER_UNITS_PER_TURN * 4_096 // len(LARGE) + 2
+# For a consumer as many bytes are a batch that is gone over.
+READ_PER_FETCH_MAX = WALKED_PER_TURN_MAX * 4_096 // len(LARGE) + 2
+
+
+class CountingDisk(SimulatedDisk):
+    """A disk that counts the reads of the log of what waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+
+    def check_read(self, path: str) -> None:
+        super().check_read(path)
+        if path == S:
+            self.reads += 1
+
+
+class Counter(ScheduleUser):
+    """A user of large batches, of which a small record of each waits for itself."""
+
+    def __init__(self, large_ms: int) -> None:
+        super().__init__()
+        self.disk = CountingDisk()
+        self.hand.disk = self.disk
+        self.hand.start()
+        self.begin_anew()
+        self.create(ORDERS, delay_enable="true", delay_source="header")
+        for number in range(BATCHES):
+            self.park_all((b"small", 100_000 + number, ""), (LARGE, large_ms, ""))
+
+    def batches_read(self) -> int:
+        """How many were read since the last call."""
+        reads, self.disk.reads = self.disk.reads, 0
+        return reads // READS
+
+    def batches_read_by_turns(self, turns: int) -> list[int]:
+        """How many the turn of a request reads, and those after it."""
+        read = [self.batches_read()]
+        for _ in range(turns):
+            self.hand.turn()
+            read.append(self.batches_read())
+        return read
+
+
+def test_a_list_of_single_records_reads_no_more_batches_than_its_share():
+    user = Counter(large_ms=900_000)
+    request = ListScheduledRecordsRequest(
+        ORDERS,
+        due_until_ms=2**63 - 1,
+        limit=BATCHES,
+        include_batches=True,
+        partitions=[ListScheduledPartition(0)],
+    )
+    user.hand.turn()
+    user.batches_read()
+
+    user.client.send(api_keys.LIST_SCHEDULED_RECORDS, 0, request)
+    read = user.batches_read_by_turns(20)
+    (answer,) = user.answers()
+
+    assert isinstance(answer, ListScheduledRecordsResponse)
+    assert all(each.batch is not None for each in answer.partitions[0].scheduled)
+    assert sum(read) == BATCHES
+    assert max(read) <= READ_PER_TURN_MAX
+
+
+def test_moves_of_single_records_read_no_more_batches_than_their_share():
+    user = Counter(large_ms=900_000)
+    entries = user.list(ListScheduledPartition(0), limit=BATCHES).scheduled
+    user.hand.turn()
+    user.batches_read()
+
+    user.send_changes(*[move(each.s_offset, 300_000) for each in entries])
+    read = user.batches_read_by_turns(20)
+    user.hand.settle()
+
+    assert [each.error_code for each in user.results()] == [0] * BATCHES
+    assert sum(read) == BATCHES
+    assert max(read) <= READ_PER_TURN_MAX
+
+
+def test_a_consumer_of_single_records_that_wait_reads_no_more_batches_than_its_share():
+    user = Counter(large_ms=1_000)
+    user.pass_time(1_000)
+    for _ in range(BATCHES):
+        user.hand.turn()
+    user.batches_read()
+
+    seen: list[bytes | None] = []
+    read: list[int] = []
+    offset = 0
+    while len(seen) < BATCHES:
+        shown = seen_in(user.fetch(offset, topic=SHOWN), offset)
+        seen += [value for _, value in shown.records]
+        offset = shown.next_offset
+        read.append(user.batches_read())
+
+    assert seen == [b"small"] * BATCHES
+    assert max(read) <= READ_PER_FETCH_MAX
+
+
+def test_a_consumer_passes_large_batches_that_have_come_without_asking_about_each_record():
+    user = ScheduleUser()
+    user.park(b"first", 900_000)
+    for _ in range(5):
+        user.park_all(*[(b"", 1_000, "")] * 1_000)
+    user.park(b"last", 900_000)
+    user.pass_time(1_000)
+    user.hand.broker.scheduling.budget.per_turn = 20
+    user.hand.turn()
+
+    seen = seen_in(user.fetch(0, topic=SHOWN), 0)
+
+    assert [value for _, value in seen.records] == [b"first", b"last"]
