@@ -360,7 +360,7 @@ class PartitionSchedule(ParkingDoor):
         config = self.partition.config
         codec, level = config.compression_codec, config.compression_level
         if isinstance(body, RecurringBody):
-            return opened.instance_of(body.place, body.due_ms, codec, level)
+            return opened.instance_of(body.place, body.instance_ms, codec, level)
         return opened.batch_of(body.place, body.record_count, body.due_ms, codec, level)
 
     def _open(self, body: Body) -> OpenedBody:
