@@ -38,14 +38,15 @@ class Led:
         self.state.park(self.body, 0)
         self.state.commit_parked(9)
         self.end = 0
+        self.now_ms = 0
 
     def release(self, *, is_last: bool = False) -> int:
         body = self.state.take_due(10_000)
         assert body is self.body
         due_ms = self.body.search_ms + 10
-        self.body.due_ms = due_ms
+        self.body.begin_instance(due_ms)
         self.state.add_instance(self.body, self.end)
-        self.state.await_next(self.body, None if is_last else due_ms + 10)
+        self.state.await_next(self.body, None if is_last else due_ms + 10, self.now_ms)
         self.end += 1
         return due_ms
 
@@ -63,6 +64,21 @@ def test_it_waits_again_as_soon_as_it_was_released() -> None:
     assert released == [10, 20, 30]
     assert led.facts() == (30, 3, 20, 2)
     assert led.state.next_due_ms() == 40
+
+
+def test_one_that_is_late_lets_others_go_first() -> None:
+    led = Led()
+    led.state.park(Body(4, 50, 0, 1, 100), 0)
+    led.state.commit_parked(9)
+    led.now_ms = 100
+
+    released = led.release()
+    body = led.state.take_due(100)
+
+    assert released == 10
+    assert body is not None
+    assert body.s_offset == 4
+    assert led.state.next_due_ms() == 100
 
 
 def test_a_release_that_is_lost_brings_it_back_to_the_first_instance_that_was_not_kept() -> None:
