@@ -59,7 +59,7 @@ class BodyReader:
         opened = self._opened_batch(body)
         config = self._companion.leadership.records.config
         return opened.instance_of(
-            body.place, body.due_ms, config.compression_codec, config.compression_level
+            body.place, body.instance_ms, config.compression_codec, config.compression_level
         )
 
     def read_place(self, body: Body, due_ms: int | None) -> bytes:
