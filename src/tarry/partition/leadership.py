@@ -56,6 +56,11 @@ class BatchWishes:
         """Bytes of records that are held until the append."""
         raise NotImplementedError
 
+    @property
+    def place_count(self) -> int:
+        """Due times and ids that were found, each of which costs its share of the append."""
+        raise NotImplementedError
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ParkingDoor:

@@ -119,6 +119,12 @@ class Recompression:
         return self.check.window.size + (0 if wishes is None else wishes.held_bytes)
 
     @property
+    def place_count(self) -> int:
+        """Due times and ids of its records, if their headers were read."""
+        wishes = self._wishes
+        return 0 if wishes is None else wishes.place_count
+
+    @property
     def units_at_most(self) -> i64:
         """Return the cost of what is left, -1 if it is not known before the batch is unfolded."""
         if self._step == _DONE:

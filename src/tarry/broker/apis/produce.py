@@ -15,7 +15,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from tarry.base import errors
-from tarry.base.limits import OPENED_BATCHES_PER_TURN_MAX
+from tarry.base.limits import OPENED_BATCHES_PER_TURN_MAX, SCHEDULE_PLACES_MAX
 from tarry.base.turn import Turn
 from tarry.broker.delayed.produce import DelayedProduce, Produced, Produces, ProduceStatus
 from tarry.broker.delayed.recompressions import RecompressedProduce, Recompressions
@@ -23,6 +23,7 @@ from tarry.broker.flushes import Flushes
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics, missing_code
 from tarry.cluster.state.scheduled_topics import only_shows
+from tarry.log.compaction.effort import Effort
 from tarry.partition.leader import AppendResult, append_as_leader, may_open
 from tarry.partition.recompression import Recompression
 from tarry.partition.topic import HostedTopic, ReadableTopic, ScheduledTopic
@@ -54,7 +55,8 @@ NAMED_TWICE: Final = "a produce names each partition once"
 class ProduceHandler:
     """Handler of produces, with what it needs of the broker.
 
-    `take_steps` handles a produce to many partitions.
+    `take_steps` handles a produce to many partitions, or one whose batches are ready and too much
+    to append at once.
     """
 
     def __init__(
@@ -65,7 +67,10 @@ class ProduceHandler:
         produces: Produces,
         recompressions: Recompressions,
         *,
-        take_steps: Callable[[ProduceHandler, RequestContext, ProduceRequest], Message | None],
+        take_steps: Callable[
+            [ProduceHandler, RequestContext, ProduceRequest, RecompressedProduce | None],
+            Message | None,
+        ],
     ) -> None:
         self.turn = turn
         self.produces = produces
@@ -79,7 +84,7 @@ class ProduceHandler:
     def handle(self, context: RequestContext, request: ProduceRequest) -> Message | None:
         """Append what can be appended; the answer follows from the broker's settling."""
         if context.elements > LONG_PRODUCE_ELEMENTS:
-            return self._take_steps(self, context, request)
+            return self._take_steps(self, context, request, None)
         if self._needs_steps(context, request):
             produce = ProduceInSteps(self, context, request)
             self._collect(produce)
@@ -112,6 +117,10 @@ class ProduceHandler:
             and isinstance(records, Window)
             and may_open(partition.config, records, self.turn.now_wall_ms)
         )
+
+    def append_in_shares(self, produce: ProduceInSteps) -> Message | None:
+        """Append batches that are ready, some in a turn."""
+        return self._take_steps(self, produce.context, produce.request, produce)
 
     def append_all(
         self,
@@ -274,7 +283,11 @@ def _why_not_written(topic: ReadableTopic) -> str:
 
 
 class ProduceInSteps(RecompressedProduce):
-    """A produce whose batches are made ready before any of them is appended."""
+    """A produce whose batches are made ready before any of them is appended.
+
+    They are appended in one turn, but where their records have more due times and ids than one
+    batch may have: to park those of 200 batches would take seconds.
+    """
 
     def __init__(
         self, handler: ProduceHandler, context: RequestContext, request: ProduceRequest
@@ -282,7 +295,15 @@ class ProduceInSteps(RecompressedProduce):
         super().__init__(context, request)
         self._handler = handler
 
+    def try_finish(self, effort: Effort) -> bool:
+        if not super().try_finish(effort):
+            return False
+        self.is_in_shares = self.place_count > SCHEDULE_PLACES_MAX
+        return True
+
     def append(self) -> Message | None:
+        if self.is_in_shares:
+            return self._handler.append_in_shares(self)
         return self._handler.append_all(self.context, self.request, self.made)
 
 

@@ -49,6 +49,10 @@ REFUSALS_PER_UNIT: Final = 4
 # Bytes that are checked, copied and written in a unit's time.
 BYTES_PER_UNIT: Final = 4 * 1024
 
+# Bytes that are checked, copied and written in the time in which a record with a due time or an id
+# of its own is parked.
+BYTES_PER_PLACE: Final = 1024
+
 # Rows that one step adds to the answer.
 ROWS_PER_STEP: Final = 20
 
@@ -58,10 +62,11 @@ def begin(
     handler: ProduceHandler,
     context: RequestContext,
     request: ProduceRequest,
+    ready: RecompressedProduce | None = None,
 ) -> Message | None:
-    """Begin the steps of a produce to many partitions."""
+    """Begin the steps of a produce to many partitions, or of one whose batches are `ready`."""
     produce = LargeProduce(long_answers, handler, context, request)
-    return produce.begin(produce.prepare())
+    return produce.begin(produce.prepare() if ready is None else produce.append(ready))
 
 
 class BatchPlace:
@@ -83,8 +88,11 @@ class BatchPlace:
 
     @property
     def size(self) -> int:
-        """Bytes of the batch that is to be appended."""
-        records = self.asked.records if self.ready is None else self.ready.check.window
+        """Bytes of the batch that is to be appended, and those that its due times stand for."""
+        ready = self.ready
+        if ready is not None:
+            return int(ready.check.window.size) + BYTES_PER_PLACE * ready.place_count
+        records = self.asked.records
         return records.size if isinstance(records, Window) else 0
 
 

@@ -36,7 +36,8 @@ class RecompressedProduce:
     """Produce request with the batches that their topics want made anew.
 
     `made` holds them by their place: index of the topic and index in it.  `is_in_shares`: it is
-    appended in several turns, and `take` gives the batches out.
+    appended in several turns, and `take` gives the batches out.  `place_count`: due times and ids
+    of the records in those that are ready.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class RecompressedProduce:
         self.is_in_shares = is_in_shares
         self.request = request
         self.made: dict[tuple[int, int], Recompression] = {}
+        self.place_count = 0
         self._places: list[tuple[int, int]] = []
         self._waiting: list[tuple[ReplicatedLog, Window]] = []
         self._next: i64 = 0
@@ -93,6 +95,7 @@ class RecompressedProduce:
             if not recompression.try_finish(effort):
                 return False
             self._new_bytes += recompression.new_bytes
+            self.place_count += recompression.place_count
             if self._new_bytes > RECOMPRESSED_REQUEST_BYTES_MAX:
                 recompression.refuse_too_large(
                     f"by compression.type the batches of one produce come to more than "

@@ -50,6 +50,10 @@ class RecordWishes(BatchWishes):
     def held_bytes(self) -> int:
         return len(self._content)
 
+    @property
+    def place_count(self) -> int:
+        return len(self._walk.wishes)
+
     def step(self, count_max: int) -> bool:
         walk = self._walk
         if not walk.step(count_max):

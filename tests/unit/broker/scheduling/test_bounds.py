@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from tests.support.broker.broker_user import ORDERS
+from itertools import pairwise
+
+import pytest
+from tests.support.broker.broker_user import ORDERS, a_batch, produced
 from tests.support.broker.schedule_user import ScheduleUser, move
 from tests.support.broker.waiting_reader import SHOWN, seen_in
 
+from tarry.base import errors
 from tarry.base.limits import LONG_ANSWER_UNITS_PER_TURN
 from tarry.broker.scheduling.waiting_read import WALKED_PER_TURN_MAX
+from tarry.partition.replicated_log import COMPANION
 from tarry.protocol import api_keys
 from tarry.protocol.messages.list_scheduled_records import (
     ListScheduledPartition,
@@ -15,6 +20,7 @@ from tarry.protocol.messages.list_scheduled_records import (
     ListScheduledRecordsResponse,
 )
 from tarry.simulation.disk import SimulatedDisk
+from tarry.wire.compression import GZIP
 
 S = f"{ORDERS}-0.schedule/00000000000000000000.log"
 
@@ -139,3 +145,29 @@ def test_a_consumer_passes_large_batches_that_have_come_without_asking_about_eac
     seen = seen_in(user.fetch(0, topic=SHOWN), 0)
 
     assert [value for _, value in seen.records] == [b"first", b"last"]
+
+
+@pytest.mark.parametrize("acks", [-1, 0])
+def test_batches_of_many_due_times_are_parked_a_share_in_a_turn(acks: int):
+    user = ScheduleUser()
+    user.create("many", 6, delay_enable="true", delay_source="header")
+    count = 5_000
+    headers = tuple([("x-deliver-after", b"%d" % (1_000_000 + n))] for n in range(count))
+    batch = a_batch(*[b""] * count, headers=headers, codec=GZIP)
+    partitions = user.hand.broker.topics["many"].partitions
+    logs = [partitions[index].leadership.logs[COMPANION].log for index in range(6)]
+
+    request = user.produce_request(*[batch] * 6, topic="many", acks=acks)
+    user.client.send(api_keys.PRODUCE, 11, request)
+    parked = [0]
+    while parked[-1] < 6:
+        user.hand.turn()
+        parked.append(sum(log.log_end_offset > 1 for log in logs))
+    user.hand.settle()
+    user.send_produce(a_batch(b"behind", headers=headers[:1]), topic="many")
+    user.hand.settle()
+
+    assert max(after - before for before, after in pairwise(parked)) <= 2
+    codes = [row.error_code for answer in user.answers() for row in produced(answer)]
+    assert codes == [errors.NONE] * (7 if acks else 1)
+    assert logs[0].log_end_offset > logs[1].log_end_offset == 2 + count
