@@ -171,6 +171,11 @@ class ScheduleState:
         found = self.pending.between(first, until)
         found += self._parked[self._parked_index(first) : self._parked_index(until)]
         found += self.ids.cancelling_between(first, until)
+        found += [
+            each
+            for s_offset, each in self._resting.items()
+            if first <= s_offset < until and not each.is_over
+        ]
         return sorted(found, key=_s_offset_of)
 
     # -- cancels

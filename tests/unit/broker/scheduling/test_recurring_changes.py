@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from tests.support.broker.admin_user import TOPIC, Operator
 from tests.support.broker.broker_user import ORDERS, a_batch
@@ -24,8 +26,15 @@ PATH = f"{ORDERS}-0.schedule/00000000000000000000.log"
 class Recurring(ScheduleUser):
     """A user with one recurring record of the id `one`, which comes each full minute."""
 
-    def __init__(self, text: str = "* * * * *", *, named: bool = True, **terms: str | int) -> None:
-        super().__init__(segment_bytes=str(1 << 20))
+    def __init__(
+        self,
+        text: str = "* * * * *",
+        *,
+        named: bool = True,
+        compression: str = "producer",
+        **terms: str | int,
+    ) -> None:
+        super().__init__(segment_bytes=str(1 << 20), compression_type=compression)
         headers = cron(text, **({"id": "one", **terms} if named else terms))
         assert self.produce(a_batch(b"a", headers=(headers,))).error_code == errors.NONE
 
@@ -107,6 +116,20 @@ def test_it_is_found_by_its_id_and_its_place_while_an_instance_is_under_way():
     by_place = user.list(ListScheduledPartition(0, s_offset=s_offset)).scheduled
 
     assert [each.due_ms for each in (*by_id, *by_place)] == [FIRST_MS + MINUTE_MS] * 2
+
+
+def test_it_is_read_as_what_waits():
+    user = Recurring()
+    seen = []
+    for minutes in (-0.1, 0, 1):
+        user.at(minutes)
+        answer = user.fetch(0, topic=f"__scheduled.{ORDERS}")
+        window = answer.records
+        seen.append(
+            (answer.error_code, window is not None and b"x-sched-cron" in bytes(window.data))
+        )
+
+    assert seen == [(errors.NONE, True)] * 3
 
 
 def test_a_page_behind_it_tells_it_again_only_at_its_next_time():
@@ -210,21 +233,24 @@ def test_one_whose_cancel_the_disk_refuses_goes_on():
     assert user.outcomes("one") == ["cancelled"]
 
 
-def test_one_that_was_parked_anew_is_cancelled_by_its_id():
-    user = Recurring()
+@pytest.mark.parametrize("compression", ["producer", "gzip"])
+def test_one_that_was_parked_anew_comes_and_is_cancelled_by_its_id(compression: str):
+    user = Recurring(compression=compression)
     first = user.entry().s_offset
-    for minute in range(40):
+    chance = random.Random(1)
+    minute = 0
+    while user.entry().s_offset == first and minute < 40:
         headers: Headers = [("x-deliver-after", b"1000")]
-        user.produce(a_batch(b"." * 600_000, headers=(headers,)))
+        user.produce(a_batch(chance.randbytes(600_000), headers=(headers,)))
         user.at(minute + 0.5)
-        if user.entry().s_offset != first:
-            break
+        minute += 1
+    user.at(minute + 2.5)
+    come = user.values().count(b"a")
     outcomes = user.outcomes(first, "one")
-    come = len(user.values())
     user.at(60)
 
     assert outcomes == ["unknown", "cancelled"]
-    assert len(user.values()) == come
+    assert user.values().count(b"a") == come == minute + 3
 
 
 # --- Ended by itself.

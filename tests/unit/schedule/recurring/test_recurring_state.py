@@ -204,9 +204,12 @@ def test_it_waits_while_its_instances_are_under_way() -> None:
         assert found == (led.body, None, None)
         assert not led.state.is_being_released(b"id")
         led.release()
+    # It rests.
+    assert (led.state.next_due_ms(), led.state.waiting_in(0, 9)) == (NEVER, [led.body])
     led.state.commit_released(1)
 
     assert led.state.waiting(2) is led.body
+    assert led.state.waiting_in(0, 9) == [led.body]
     assert led.state.released_offset(2) is None
     assert led.state.cancellable(b"id") == 2
 
