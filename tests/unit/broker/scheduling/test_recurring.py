@@ -610,10 +610,13 @@ def test_one_whose_new_place_was_lost_stays_where_it_was(count: int):
     assert user.minutes(b"a") == list(range(11))
 
 
-def test_more_than_a_checkpoint_can_name_are_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tarry.broker.scheduling.header_wishes.RECURRING_RECORDS_MAX", 2)
+def test_more_than_a_checkpoint_can_name_are_refused():
     user = Recurrer()
     user.schedule((b"a", cron(id="one")), (b"b", cron()))
+    recurring = user.state().recurring
+    body = next(iter(recurring.values()))
+    for number in range(limits.RECURRING_RECORDS_MAX - 2):
+        recurring[1_000 + number] = body
 
     refused = user.send((b"", []), (b"c", cron()))
     user.schedule((b"", cancel("one")))
@@ -621,7 +624,7 @@ def test_more_than_a_checkpoint_can_name_are_refused(monkeypatch: pytest.MonkeyP
 
     assert refused.error_code == errors.INVALID_RECORD
     assert [each.batch_index for each in refused.record_errors] == [1]
-    assert "2 recurring records" in str(refused.record_errors[0].batch_index_error_message)
+    assert "10000 recurring records" in str(refused.record_errors[0].batch_index_error_message)
 
 
 # --- What is refused.
