@@ -7,17 +7,15 @@ from typing import Final
 
 from tarry.partition.replicated_log import RECORDS, ReplicatedLog, wire_index
 from tarry.records.batch import BatchHeader
-from tarry.records.record import decode_records
-from tarry.schedule.release import NO_S_OFFSET, released_s_offset
 from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.cluster.disk_log import DiskBatch
 from tarry.simulation.cluster.replica_checker import Place, ReplicaChecker
-from tarry.simulation.schedule.judge import Judge, SeenRecord
-from tarry.simulation.schedule.ledger import UNSAID, ScheduleLedger
+from tarry.simulation.schedule.judge import Judge
+from tarry.simulation.schedule.ledger import ScheduleLedger
+from tarry.simulation.schedule.seen import SightedBatch, parked_records, released_records
 
 CLOCK_STEPS: Final = "clock step"
 _STEPS_MS: Final = (-3_000, -400, -30, 30, 400, 3_000)
-_BATCH_BYTES_MAX: Final = 1 << 30
 # Calendar of a leader that was not seen when it wrote.
 _ANY_MS: Final = 1 << 62
 
@@ -65,22 +63,16 @@ class ClusterScheduleIds:
         ledger = self.ledger
         values = {value for value in ledger.wishes if value.startswith(once)}
         for topic_id, index in places:
-            parked = self._records((topic_id, -1 - index))
-            came = self._records((topic_id, index))
+            parked = parked_records(self._batches((topic_id, -1 - index)))
+            came = released_records(self._batches((topic_id, index)))
             found += Judge((topic_id, index), ledger, parked, came, values).sentences()
         return found
 
-    def _records(self, place: Place) -> list[SeenRecord]:
-        """Return the records of a log that count."""
-        records: list[SeenRecord] = []
+    def _batches(self, place: Place) -> list[SightedBatch]:
+        """Return the batches of a log that count."""
+        found: list[SightedBatch] = []
+        unseen = (0, _ANY_MS if place[1] >= 0 else 0)
         for batch in self._checker.committed(place):
-            header = BatchHeader(batch.data, 0)
-            if header.is_control:
-                continue
-            unseen = (0, _ANY_MS if place[1] >= 0 else 0)
-            seen = self._seen.get((place, batch.leader_epoch, batch.base_offset), unseen)
-            s_offset = int(released_s_offset(header))
-            for number, one in enumerate(decode_records(batch.data, size_max=_BATCH_BYTES_MAX)):
-                waited_at = UNSAID if s_offset == NO_S_OFFSET else s_offset + number
-                records.append(SeenRecord(one.offset, one.value or b"", *seen, waited_at))
-        return records
+            name = (place, batch.leader_epoch, batch.base_offset)
+            found.append(SightedBatch(batch.data, *self._seen.get(name, unseen)))
+        return found
