@@ -300,6 +300,11 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
         ValueError,
         "headers holds x-deliver-at",
     ),
+    (
+        {"deliver_after": 5, "headers": {"x-sched-cron": b"@daily"}},
+        ValueError,
+        "headers holds x-sched-cron",
+    ),
 ]
 
 

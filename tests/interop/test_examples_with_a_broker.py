@@ -33,7 +33,7 @@ PAGES = {
     "docs/how-to/compacted-topics.md": 5,
     "docs/how-to/consume-in-a-group.md": 7,
     "docs/how-to/consumer-groups.md": 5,
-    "docs/how-to/delay-a-record.md": 23,
+    "docs/how-to/delay-a-record.md": 25,
     "docs/how-to/fork-and-workers.md": 6,
     "docs/how-to/look-at-waits-and-rebalances.md": 15,
     "docs/how-to/moving-from-other-clients.md": 6,

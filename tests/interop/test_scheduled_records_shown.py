@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -135,6 +138,18 @@ def test_a_group_reads_commits_and_waits_for_more(broker):
     assert [each.value() for each in found] == [b"first", b"second", b"third"]
     assert more.value() == b"more"
     assert committed.offset == more.offset() + 1
+
+
+@pytest.mark.parametrize("command", ["list", "describe", "offsets"])
+def test_the_command_line_tells_of_it_where_it_is_named(broker, command: str):
+    run = [sys.executable, "-m", "tarry", "topics", command]
+    options = ["--json", "--bootstrap-server", broker.address]
+
+    named = subprocess.check_output([*run, SHOWN, *options], timeout=PATIENCE_S)
+    others = subprocess.check_output([*run, "*", *options], timeout=PATIENCE_S)
+
+    assert {each["topic"] for each in json.loads(named)} == {SHOWN}
+    assert SHOWN not in {each["topic"] for each in json.loads(others)}
 
 
 def test_our_own_consumer_reads_what_waits(broker):

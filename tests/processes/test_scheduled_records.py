@@ -98,6 +98,28 @@ def test_what_waits_is_loaded_listed_shown_cancelled_and_moved(
     assert [entry["id"] for entry in scheduler.listed()] == ["b"]
 
 
+def test_what_recurs_is_listed_cancelled_and_not_moved(scheduler: Scheduler) -> None:
+    topic = scheduler.topic
+    scheduler.park("once", "3600000")
+    headers = {"x-sched-cron": b"0 0 1 1 *", "x-sched-tz": b"Asia/Tokyo", "x-sched-id": b"yearly"}
+    with Producer(bootstrap_servers=scheduler.broker.address) as producer:
+        producer.send_and_wait(topic, b"v", headers=headers, partition=0)
+
+    (once, yearly) = scheduler.listed()
+    table = scheduler.tarry("schedule", "list", topic)
+    shown = scheduler.tarry("schedule", "show", topic, "yearly")
+    moved = scheduler.run("schedule", "move", topic, "yearly", "--to", "+1h")
+    cancelled = scheduler.tarry("schedule", "cancel", topic, "yearly")
+
+    assert (once["cron"], once["time_zone"]) == (None, None)
+    assert (yearly["cron"], yearly["time_zone"]) == ("0 0 1 1 *", "Asia/Tokyo")
+    assert "0 0 1 1 * Asia/Tokyo" in table and "0 0 1 1 * Asia/Tokyo" in shown
+    assert moved.returncode != 0
+    assert "is not moved" in moved.stderr
+    assert cancelled == "yearly: cancelled\n"
+    assert [entry["id"] for entry in scheduler.listed()] == ["once"]
+
+
 def test_bad_lines_are_named_and_nothing_is_sent(scheduler: Scheduler) -> None:
     lines = '{"due": "+1h", "value": "x"}\n{"value": "x"}\n{"due": "soon", "value": "x"}\n'
 

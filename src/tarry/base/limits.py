@@ -204,6 +204,19 @@ SCHEDULE_NOTE_BYTES_MAX: Final = 4 * 1024 * 1024
 # An id of a scheduled record; all that wait are in memory.
 SCHEDULE_ID_BYTES_MAX: Final = 1024
 
+# Recurring records of one partition.  Each checkpoint names all of them, with 24 bytes each.
+RECURRING_RECORDS_MAX: Final = 10_000
+
+# Those in a checkpoint.  One that would need more is left out: a cancel that was lost may have
+# brought some back.
+CHECKPOINT_RECURRING_MAX: Final = 20_000
+
+# Releases of one recurring record under way: what was missed for months comes in portions.
+INSTANCES_UNDER_WAY_MAX: Final = 100
+
+# Cron expressions in memory that were read: some 50 KB each at most.
+CRONS_KEPT_MAX: Final = 64
+
 # Checkpoints of one leader epoch that a start keeps in mind while it reads them.  The last one
 # counts but for an unclean election.
 CHECKPOINTS_KEPT_PER_EPOCH: Final = 16

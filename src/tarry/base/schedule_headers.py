@@ -1,4 +1,4 @@
-"""Headers by which a record says when it is due, and who may take it back."""
+"""Headers by which a record says when it is due, whether it recurs, and who may take it back."""
 
 from __future__ import annotations
 
@@ -13,4 +13,25 @@ SCHEDULE_ID: Final = "x-sched-id"
 # With the value 1 the record takes back the one with its x-sched-id.
 SCHEDULE_CANCEL: Final = "x-sched-cancel"
 
-HEADER_NAMES: Final = (DELIVER_AT, DELIVER_AFTER, SCHEDULE_ID, SCHEDULE_CANCEL)
+# When a record comes that recurs: a cron expression, and the time zone in which it is meant.
+RECURRENCE_CRON: Final = "x-sched-cron"
+RECURRENCE_ZONE: Final = "x-sched-tz"
+# Until when it comes: a time; and how often at most.
+RECURRENCE_END: Final = "x-sched-end"
+RECURRENCE_COUNT: Final = "x-sched-count"
+# What becomes of times that were missed.
+RECURRENCE_MISFIRE: Final = "x-sched-misfire"
+
+# What a released record has that was opened: when it was due, and as an instance its id.
+SCHEDULE_DUE: Final = "x-sched-due"
+SCHEDULE_INSTANCE_OF: Final = "x-sched-instance-of"
+
+RECURRENCE_NAMES: Final = (
+    RECURRENCE_CRON,
+    RECURRENCE_ZONE,
+    RECURRENCE_END,
+    RECURRENCE_COUNT,
+    RECURRENCE_MISFIRE,
+)
+# All that a topic with delay.source=header looks for.
+HEADER_NAMES: Final = (DELIVER_AT, DELIVER_AFTER, SCHEDULE_ID, SCHEDULE_CANCEL, *RECURRENCE_NAMES)

@@ -77,7 +77,8 @@ Examples:
 
 \b
 An entry is what is due together: one record, or a whole batch of them.  ID is the
-record's x-sched-id; AT names an entry without one, for show, cancel and move.
+record's x-sched-id; AT names an entry without one, for show, cancel and move.  A
+record that recurs is listed with its next time and its cron expression.
 """
 
 
@@ -139,8 +140,7 @@ def list_command(
                 for entry in page.entries:
                     print_json_line(_fields(entry))
             elif page.entries:
-                rows = [_row(entry) for entry in page.entries]
-                print_table(["due", "at", "records", "bytes", "id"], rows)
+                _print_entries(page.entries)
     if page is not None and not as_json:
         click.echo(_summary(topic, page, told), err=True)
 
@@ -158,6 +158,17 @@ def _pages(ask: Callable[[Any, int], SchedulePage], limit: int | None) -> Iterat
         left = None if left is None else left - len(page.entries)
 
 
+def _print_entries(entries: list[ScheduledRecords]) -> None:
+    """Print a table, with a column of cron expressions if one of them recurs."""
+    names = ["due", "at", "records", "bytes", "id"]
+    rows = [_row(entry) for entry in entries]
+    if any(entry.cron is not None for entry in entries):
+        names.append("cron")
+        for row, entry in zip(rows, entries, strict=True):
+            row.append(_cron_text(entry))
+    print_table(names, rows)
+
+
 def _row(entry: ScheduledRecords) -> list[object]:
     return [
         time_text(entry.due_ms, ISO),
@@ -166,6 +177,10 @@ def _row(entry: ScheduledRecords) -> list[object]:
         entry.size,
         "" if entry.schedule_id is None else id_text(entry.schedule_id),
     ]
+
+
+def _cron_text(entry: ScheduledRecords) -> str:
+    return "" if entry.cron is None else f"{entry.cron} {entry.time_zone}"
 
 
 def _fields(entry: ScheduledRecords) -> dict[str, object]:
@@ -177,6 +192,8 @@ def _fields(entry: ScheduledRecords) -> dict[str, object]:
         "id": None if entry.schedule_id is None else id_text(entry.schedule_id),
         "records": entry.record_count,
         "bytes": entry.size,
+        "cron": entry.cron,
+        "time_zone": entry.time_zone,
     }
 
 
@@ -253,6 +270,8 @@ def _show(entry: ScheduledRecords) -> None:
     click.echo(f"{strong('at')}         {entry.partition}:{entry.s_offset}")
     if entry.schedule_id is not None:
         click.echo(f"{strong('id')}         {printable(id_text(entry.schedule_id))}")
+    if entry.cron is not None:
+        click.echo(f"{strong('cron')}       {printable(_cron_text(entry))}")
     if entry.records is None:
         click.echo("its records cannot be read now")
         return

@@ -16,6 +16,7 @@ from tarry.base.limits import SCHEDULE_ID_BYTES_MAX
 from tarry.base.schedule_headers import (
     DELIVER_AFTER,
     DELIVER_AT,
+    RECURRENCE_NAMES,
     SCHEDULE_CANCEL,
     SCHEDULE_ID,
 )
@@ -140,6 +141,8 @@ def _loaded(
     for name, _ in headers:
         if name in _OURS:
             raise ValueError(f"the header {name} is set by the fields {DUE} and {ID}")
+        if name in RECURRENCE_NAMES:
+            raise ValueError(f"the header {name} cannot stand beside the field {DUE}")
     headers.append((DELIVER_AT, b"%d" % due_ms))
     if schedule_id is not None:
         encoded = schedule_id.encode()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -18,6 +18,9 @@ from tarry.cli.running import fail
 
 if TYPE_CHECKING:
     from tarry.client import Admin, ClientError, Topic
+
+# Names of topics that the broker tells of where they are asked for, and nowhere else.
+_UNLISTED: Final = "__scheduled."
 
 
 def is_pattern(text: str) -> bool:
@@ -54,6 +57,15 @@ def check_patterns(texts: Iterable[str]) -> None:
     """Refuse a pattern that is none before anything is connected to."""
     for text in texts:
         matcher(text)
+
+
+def known_topics(admin: Admin, texts: Iterable[str], timeout: float) -> list[Topic]:
+    """Return all topics, and those of the texts that no list names: they show what waits."""
+    topics = admin.list_topics(timeout)
+    listed = {one.name for one in topics}
+    names = [text for text in texts if text.startswith(_UNLISTED) and not is_pattern(text)]
+    unlisted = [name for name in names if name not in listed]
+    return [*topics, *admin.find_topics(unlisted, timeout).values()] if unlisted else topics
 
 
 def chosen_topics(

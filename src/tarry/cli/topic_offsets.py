@@ -57,10 +57,10 @@ def offsets_command(
     check_patterns(wanted)
     time_ms = _time_ms(at)
     with cluster.admin() as admin:
-        from tarry.cli.topic_choice import chosen_topics
+        from tarry.cli.topic_choice import chosen_topics, known_topics
 
         topics, failures = chosen_topics(
-            admin.list_topics(cluster.timeout), list(wanted), internal=False
+            known_topics(admin, wanted, cluster.timeout), list(wanted), internal=False
         )
         places: list[TopicPartition] = []
         for topic in topics:

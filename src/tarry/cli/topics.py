@@ -34,6 +34,7 @@ from tarry.cli.topic_choice import (
     check_patterns,
     chosen_topics,
     internal_option,
+    known_topics,
 )
 from tarry.cli.topic_offsets import offsets_command
 from tarry.cli.topic_replicas import elect_command, reassign_command
@@ -109,7 +110,8 @@ def list_command(
 
     check_patterns(names)
     with cluster.admin() as admin:
-        found, missing = chosen_topics(admin.list_topics(cluster.timeout), names, internal=internal)
+        topics = known_topics(admin, names, cluster.timeout)
+        found, missing = chosen_topics(topics, names, internal=internal)
         sizes = TopicSizes() if quiet else sizes_of(admin, found, cluster.timeout)
     if as_json:
         print_json([_listed_json(topic, sizes) for topic in found])
@@ -304,7 +306,7 @@ def describe_command(
     check_patterns(names)
     with cluster.admin() as admin:
         topics, missing = chosen_topics(
-            admin.list_topics(cluster.timeout), names, internal=internal
+            known_topics(admin, names, cluster.timeout), names, internal=internal
         )
         found = describe_topics(admin, topics, cluster.timeout)
     if problems:

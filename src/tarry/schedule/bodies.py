@@ -8,7 +8,8 @@ from __future__ import annotations
 from tarry.base.errors import CorruptData
 from tarry.schedule.notes import EACH_ITS_OWN, ScheduledNote
 from tarry.schedule.pending import Body
-from tarry.schedule.places import NOT_RELEASED
+from tarry.schedule.places import NOT_RELEASED, RecordPlace
+from tarry.schedule.recurring.bodies import RecurringBody
 
 
 def bodies_of(
@@ -31,16 +32,30 @@ def bodies_of(
     bodies: list[Body] = []
     for place in places:
         if place.due_ms != NOT_RELEASED:
-            bodies.append(
-                Body(
-                    s_offset + place.first,
-                    place.due_ms,
-                    leader_epoch,
-                    place.count,
-                    # Its share of the batch: nobody has counted the bytes of each record.
-                    max(size * place.count // noted, 1),
-                    place=place.first,
-                    schedule_id=place.schedule_id,
-                )
-            )
+            # Nobody has counted the bytes of each record.
+            share = max(size * place.count // noted, 1)
+            bodies.append(_body_of(place, s_offset + place.first, leader_epoch, share))
     return bodies
+
+
+def _body_of(place: RecordPlace, s_offset: int, leader_epoch: int, size: int) -> Body:
+    terms = place.terms
+    if terms is not None:
+        return RecurringBody(
+            s_offset,
+            place.due_ms,
+            leader_epoch,
+            size,
+            terms,
+            place=place.first,
+            schedule_id=place.schedule_id,
+        )
+    return Body(
+        s_offset,
+        place.due_ms,
+        leader_epoch,
+        place.count,
+        size,
+        place=place.first,
+        schedule_id=place.schedule_id,
+    )

@@ -78,10 +78,12 @@ class ScheduleIds:
 
     def begin_cancel(self, note_offset: int, body: Body, place: int) -> None:
         """Note that a body was taken out by the note at this offset."""
+        # Another one may have the id by now: a recurring body may end after that.
+        had_id = self._offsets.get(body.schedule_id) == body.s_offset
         self.drop(body)
         self._open.append(OpenCancel(note_offset, body, place))
         self._open_cancels[body.s_offset] = self._open[-1]
-        if body.schedule_id:
+        if body.schedule_id and had_id:
             self._open_offsets[body.schedule_id] = body.s_offset
 
     def commit(self, s_high_watermark: int) -> None:

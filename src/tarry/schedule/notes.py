@@ -6,10 +6,10 @@ and tagged fields (KIP-482), which a release that does not know them skips.  Wha
 read, because it is damaged or newer, is an `UnreadableNote` with a sentence.  Hot.
 
     100 scheduled    due; the body follows right behind: the next batch.  Version 1 has places, each
-                     with a due time and an id, and whose bodies wait no more (s-offsets)
-    101 cancelled    s-offset of the body
-    102 cron         kept for recurring records
-    103 checkpoint   c, epoch of c - 1, watermarks W, exceptions E
+                     with a due time and an id, and whose bodies wait no more (s-offsets); version 2
+                     has the terms of places that recur
+    101 cancelled    s-offset of the body; tag 0: it recurred, has ended and came before that
+    103 checkpoint   c, epoch of c - 1, watermarks W, exceptions E; tag 0: recurring bodies
     104 gap          nothing; for consumers, in no log (`records/gap`)
 """
 
@@ -23,6 +23,7 @@ from mypy_extensions import i16, i32, i64, mypyc_attr
 from tarry.base.errors import CorruptData
 from tarry.base.limits import (
     CHECKPOINT_EXCEPTIONS_MAX,
+    CHECKPOINT_RECURRING_MAX,
     CHECKPOINT_WATERMARKS_MAX,
     SCHEDULE_NOTE_BYTES_MAX,
 )
@@ -30,11 +31,12 @@ from tarry.records.batch import CONTROL_BIT, BatchHeader
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import open_records
 from tarry.schedule.places import RecordPlace
+from tarry.schedule.recurring.terms import NotedRecurrence, RecurrenceTerms, read_terms
 from tarry.wire.reader import MalformedData, Reader
+from tarry.wire.varint import write_unsigned_varint
 
 SCHEDULED: Final = 100
 CANCELLED: Final = 101
-CRON: Final = 102
 CHECKPOINT: Final = 103
 GAP: Final = 104
 # Of a note that could not be read.
@@ -52,10 +54,19 @@ _KEY_SIZE: Final = 4
 _VALUE_VERSION: Final = 0
 # Of a note with places: a release that does not know ids must not release what has one.
 _PLACES_VERSION: Final = 1
+# Of a note with places that recur: a release that does not know them must not release them once.
+_RECURRING_VERSION: Final = 2
 
 _PLACE_SIZE_MIN: Final = 14
 _WATERMARK_SIZE: Final = 24
 _OFFSET_SIZE: Final = 8
+_RECURRENCE_SIZE: Final = 24
+
+# Tagged field of a checkpoint: its recurring bodies.  A release that does not know them skips it,
+# and releases none of them.
+_RECURRENCES_TAG: Final = 0
+# Tagged field of a cancel, which has no content.
+_HAS_COME_TAG: Final = 0
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -84,13 +95,16 @@ class ScheduleNote:
         value = BytesWriter()
         write_i16_be(value, i16(self.version))
         self.write(value)
-        # No tagged fields yet.
-        value.append(0)
+        self.write_tagged(value)
         return value.getvalue()
 
     def write(self, value: BytesWriter) -> None:
         """Write the fields of this type."""
         raise NotImplementedError
+
+    def write_tagged(self, value: BytesWriter) -> None:
+        """Write its tagged fields; most types have none."""
+        value.append(0)
 
 
 class ScheduledNote(ScheduleNote):
@@ -112,16 +126,21 @@ class ScheduledNote(ScheduleNote):
         self.cancelled = [] if cancelled is None else cancelled
         if self.places or self.cancelled:
             self.version = _PLACES_VERSION
+        for place in self.places:
+            if place.terms is not None:
+                self.version = _RECURRING_VERSION
 
     @property
     def size(self) -> int:
         """Bytes of its fields."""
         size = sum([_PLACE_SIZE_MIN + len(place.schedule_id) for place in self.places])
+        for place in self.places:
+            size += 1 if place.terms is None else 1 + place.terms.size
         return size + _OFFSET_SIZE * (len(self.cancelled) + 2)
 
     def write(self, value: BytesWriter) -> None:
         write_i64_be(value, self.due_ms)
-        if self.version != _PLACES_VERSION:
+        if self.version == _VALUE_VERSION:
             return
         write_i32_be(value, i32(len(self.places)))
         for place in self.places:
@@ -129,20 +148,36 @@ class ScheduledNote(ScheduleNote):
             write_i64_be(value, place.due_ms)
             write_i16_be(value, i16(len(place.schedule_id)))
             value.write(place.schedule_id)
+            if self.version == _RECURRING_VERSION:
+                value.append(0 if place.terms is None else 1)
+                if place.terms is not None:
+                    place.terms.write(value)
         write_i32_be(value, i32(len(self.cancelled)))
         for s_offset in self.cancelled:
             write_i64_be(value, s_offset)
 
 
 class CancelledNote(ScheduleNote):
-    """Note that the body at `s_offset` is not to be released."""
+    """Note that the body at `s_offset` is not to be released.
 
-    def __init__(self, s_offset: int) -> None:
+    `has_come`: nobody has taken it back, it has recurred and no other instance comes.
+    """
+
+    def __init__(self, s_offset: int, *, has_come: bool = False) -> None:
         super().__init__(CANCELLED)
         self.s_offset = s_offset
+        self.has_come = has_come
 
     def write(self, value: BytesWriter) -> None:
         write_i64_be(value, self.s_offset)
+
+    def write_tagged(self, value: BytesWriter) -> None:
+        if not self.has_come:
+            value.append(0)
+            return
+        value.append(1)
+        write_unsigned_varint(value, _HAS_COME_TAG)
+        write_unsigned_varint(value, 0)
 
 
 class Watermark:
@@ -165,11 +200,17 @@ class CheckpointNote(ScheduleNote):
     c - 1, or -1 while c is 0.  Each body before the note belongs to the first watermark that lies
     behind it; one at or below its watermark is done, but for the `exceptions`, s-offsets in their
     order that were pending.  There is one watermark, and one more for each time that a clock was
-    set back and has not caught up since.
+    set back and has not caught up since.  `recurrences` are all recurring bodies that are alive, in
+    the order of their s-offsets: no watermark speaks of them.
     """
 
     def __init__(
-        self, c: int, c_epoch: int, watermarks: list[Watermark], exceptions: list[int]
+        self,
+        c: int,
+        c_epoch: int,
+        watermarks: list[Watermark],
+        exceptions: list[int],
+        recurrences: list[NotedRecurrence] | None = None,
     ) -> None:
         super().__init__(CHECKPOINT)
         assert len(watermarks) <= CHECKPOINT_WATERMARKS_MAX
@@ -178,6 +219,10 @@ class CheckpointNote(ScheduleNote):
         self.c_epoch = c_epoch
         self.watermarks = watermarks
         self.exceptions = exceptions
+        self.recurrences = [] if recurrences is None else recurrences
+        assert len(self.recurrences) <= CHECKPOINT_RECURRING_MAX
+        # The calendar of the broker that has written it.
+        self.noted_ms = -1
 
     def write(self, value: BytesWriter) -> None:
         write_i64_be(value, self.c)
@@ -190,6 +235,22 @@ class CheckpointNote(ScheduleNote):
         write_i32_be(value, i32(len(self.exceptions)))
         for s_offset in self.exceptions:
             write_i64_be(value, s_offset)
+
+    def write_tagged(self, value: BytesWriter) -> None:
+        if not self.recurrences:
+            value.append(0)
+            return
+        field = BytesWriter()
+        write_i32_be(field, i32(len(self.recurrences)))
+        for each in self.recurrences:
+            write_i64_be(field, each.s_offset)
+            write_i64_be(field, each.last_ms)
+            write_i64_be(field, each.count)
+        content = field.getvalue()
+        value.append(1)
+        write_unsigned_varint(value, _RECURRENCES_TAG)
+        write_unsigned_varint(value, len(content))
+        value.write(content)
 
     def watermark_of(self, s_offset: int) -> Watermark | None:
         """Return the watermark to which a body before the note belongs."""
@@ -247,7 +308,7 @@ def _read_note(data: bytes, position: i64, header: BatchHeader) -> ScheduleNote:
         raise CorruptData("a note without a value")
     value = Reader(cursor.data, cursor.position, cursor.position + value_size)
     version: i64 = value.i16()
-    version_max: i64 = _PLACES_VERSION if type_ == SCHEDULED else _VALUE_VERSION
+    version_max: i64 = _RECURRING_VERSION if type_ == SCHEDULED else _VALUE_VERSION
     if key_version != _KEY_VERSION or version < 0 or version > version_max:
         return UnreadableNote(
             f"the note at offset {header.base_offset} has the versions {key_version} and "
@@ -261,7 +322,9 @@ def _read_note(data: bytes, position: i64, header: BatchHeader) -> ScheduleNote:
             "written it",
             is_newer=True,
         )
-    value.skip_tagged_fields()
+    if isinstance(note, CheckpointNote):
+        note.noted_ms = int(header.max_timestamp)
+    _read_tagged(note, value)
     value.expect_end()
     return note
 
@@ -270,7 +333,7 @@ def _read_fields(type_: i64, version: i64, value: Reader) -> ScheduleNote | None
     """Read the fields of a note of this type; None if there is no such type yet."""
     if type_ == SCHEDULED:
         due_ms = int(value.i64())
-        return ScheduledNote(due_ms) if version == 0 else _read_places(due_ms, value)
+        return ScheduledNote(due_ms) if version == 0 else _read_places(due_ms, version, value)
     if type_ == CANCELLED:
         return CancelledNote(int(value.i64()))
     if type_ == CHECKPOINT:
@@ -278,7 +341,7 @@ def _read_fields(type_: i64, version: i64, value: Reader) -> ScheduleNote | None
     return None
 
 
-def _read_places(due_ms: int, value: Reader) -> ScheduledNote:
+def _read_places(due_ms: int, version: i64, value: Reader) -> ScheduledNote:
     count: i64 = value.array_length(_PLACE_SIZE_MIN)
     places: list[RecordPlace] = []
     first = 0
@@ -290,7 +353,10 @@ def _read_places(due_ms: int, value: Reader) -> ScheduledNote:
             raise CorruptData(f"a place of {records} records with an id of {id_size} bytes")
         schedule_id = value.data[value.position : value.position + id_size]
         value.position += id_size
-        places.append(RecordPlace(first, records, place_due_ms, schedule_id))
+        terms: RecurrenceTerms | None = None
+        if version == _RECURRING_VERSION and value.boolean():
+            terms = read_terms(value)
+        places.append(RecordPlace(first, records, place_due_ms, schedule_id, terms))
         first += records
     count = value.array_length(_OFFSET_SIZE)
     cancelled: list[int] = []
@@ -325,6 +391,33 @@ def _read_checkpoint(value: Reader) -> CheckpointNote:
         previous = s_offset
         exceptions.append(s_offset)
     return CheckpointNote(c, c_epoch, watermarks, exceptions)
+
+
+def _read_tagged(note: ScheduleNote, value: Reader) -> None:
+    count: i64 = value.tagged_field_count()
+    tag: i64 = -1
+    while count > 0:
+        count -= 1
+        tag = value.tag_after(tag)
+        end: i64 = value.tagged_field_end()
+        if tag == _RECURRENCES_TAG and isinstance(note, CheckpointNote):
+            _read_recurrences(note, value)
+        elif tag == _HAS_COME_TAG and isinstance(note, CancelledNote):
+            note.has_come = True
+        else:
+            value.position = end
+        value.expect_position(end)
+
+
+def _read_recurrences(note: CheckpointNote, value: Reader) -> None:
+    count = _count(value, _RECURRENCE_SIZE, CHECKPOINT_RECURRING_MAX, "recurring bodies")
+    previous = -1
+    while len(note.recurrences) < count:
+        each = NotedRecurrence(int(value.i64()), int(value.i64()), int(value.i64()))
+        if each.s_offset <= previous:
+            raise CorruptData(f"the recurring body {each.s_offset} after {previous}")
+        previous = each.s_offset
+        note.recurrences.append(each)
 
 
 def _count(value: Reader, element_size: i64, count_max: i64, what: str) -> i64:

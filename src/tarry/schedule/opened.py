@@ -2,6 +2,10 @@
 
 What is released keeps the records' times, keys, values and headers byte by byte, and has one header
 more: `x-sched-due`, when it was due in milliseconds since 1970.
+
+An instance of a recurring record has its due time as its timestamp, and not the headers by which it
+recurs.  Who sends it on to the topic must not define another recurrence, and not replace this one:
+its id is in `x-sched-instance-of`.
 """
 
 from __future__ import annotations
@@ -12,15 +16,26 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from tarry.base.errors import CorruptData
+from tarry.base.schedule_headers import (
+    RECURRENCE_NAMES,
+    SCHEDULE_DUE,
+    SCHEDULE_ID,
+    SCHEDULE_INSTANCE_OF,
+)
 from tarry.records.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, checked_header
 from tarry.records.builder import BatchBuilder, write_bytes
 from tarry.records.rebuild import RebuiltBatch
 from tarry.records.walk import RecordFields, read_record
 from tarry.schedule.pending import Body
 from tarry.wire.reader import MalformedData
-from tarry.wire.varint import write_varint
+from tarry.wire.varint import read_varint, write_varint
 
-DUE: Final = b"x-sched-due"
+DUE: Final = SCHEDULE_DUE.encode()
+INSTANCE_OF: Final = SCHEDULE_INSTANCE_OF.encode()
+
+_ID: Final = SCHEDULE_ID.encode()
+# Of an instance: also what a record has that was an instance itself.
+_LEFT_OUT: Final = [DUE, INSTANCE_OF, *[name.encode() for name in RECURRENCE_NAMES]]
 
 # Records between two places of a batch that are known.
 _MARK_RECORDS: Final = 16
@@ -88,9 +103,18 @@ class OpenedBody:
 
         Without a due time they stay as they were sent.
         """
+        return self._batch_of(first, count, due_ms, codec, level, False)
+
+    def instance_of(self, index: int, due_ms: int, codec: int, level: int) -> bytes:
+        """Return the batch of a recurring record's instance that is due then."""
+        return self._batch_of(index, 1, due_ms, codec, level, True)
+
+    def _batch_of(
+        self, first: int, count: int, due_ms: int | None, codec: int, level: int, is_instance: bool
+    ) -> bytes:
         if first + count > self._header.record_count:
             raise CorruptData(f"{self._header.record_count} records, {first + count} were noted")
-        due = b"" if due_ms is None else _due_header(due_ms)
+        due = b"" if due_ms is None else _header(DUE, b"%d" % due_ms)
         builder = BatchBuilder()
         fields = RecordFields()
         try:
@@ -100,7 +124,10 @@ class OpenedBody:
             position = marks[mark]
             while index < first + count:
                 position = read_record(self._data, position, len(self._data), fields)
-                if index >= first:
+                if index >= first and is_instance:
+                    assert due_ms is not None
+                    self._add_instance(builder, fields, position, due_ms)
+                elif index >= first:
                     self._add(builder, fields, position, due)
                 index += 1
                 if index == len(marks) * _MARK_RECORDS:
@@ -122,13 +149,40 @@ class OpenedBody:
         timestamp = self._header.base_timestamp + fields.timestamp_delta
         builder.begin_record(timestamp, len(body)).write(body)
 
+    def _add_instance(
+        self, builder: BatchBuilder, fields: RecordFields, end: i64, due_ms: int
+    ) -> None:
+        data = self._data
+        headers: list[bytes] = []
+        position: i64 = fields.headers
+        while fields.header_count > 0 and position < end:
+            start = position
+            size, position = read_varint(data, position, end)
+            name = data[position : position + size]
+            size, position = read_varint(data, position + size, end)
+            value_start = position
+            position += max(size, 0)
+            if name == _ID:
+                headers.append(_header(INSTANCE_OF, data[value_start:position]))
+            elif name not in _LEFT_OUT:
+                headers.append(data[start:position])
+        headers.append(_header(DUE, b"%d" % due_ms))
+        rest = BytesWriter()
+        write_bytes(rest, _field(data, fields.key, fields.key_size))
+        write_bytes(rest, _field(data, fields.value, fields.value_size))
+        write_varint(rest, len(headers))
+        for header in headers:
+            rest.write(header)
+        body = rest.getvalue()
+        builder.begin_record(due_ms, len(body)).write(body)
+
 
 def _field(data: bytes, position: i64, size: i64) -> bytes | None:
     return None if size < 0 else data[position : position + size]
 
 
-def _due_header(due_ms: int) -> bytes:
+def _header(name: bytes, value: bytes) -> bytes:
     writer = BytesWriter()
-    write_bytes(writer, DUE)
-    write_bytes(writer, b"%d" % due_ms)
+    write_bytes(writer, name)
+    write_bytes(writer, value)
     return writer.getvalue()

@@ -1,29 +1,44 @@
 """Places of a batch that waits: which of its records are released together, and when.
 
 Records that follow each other and are due at the same time share a place.  One with an id has a
-place of its own, so that it can be cancelled.  Each place is released for itself: its s-offset is
-that of its first record.
+place of its own, so that it can be cancelled, and so has one that recurs.  Each place is released
+for itself: its s-offset is that of its first record.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from tarry.schedule.recurring.terms import RecurrenceTerms
+
 # Due time of what is never released: a record that cancels, or one that its batch replaces.
 NOT_RELEASED: Final = -1
 
 
 class RecordPlace:
-    """Place of `count` records of a batch from the record `first` on."""
+    """Place of `count` records of a batch from the record `first` on.
 
-    def __init__(self, first: int, count: int, due_ms: int, schedule_id: bytes = b"") -> None:
+    One with `terms` is a record that recurs; `due_ms` is its first time.
+    """
+
+    def __init__(
+        self,
+        first: int,
+        count: int,
+        due_ms: int,
+        schedule_id: bytes = b"",
+        terms: RecurrenceTerms | None = None,
+    ) -> None:
         self.first = first
         self.count = count
         self.due_ms = due_ms
         self.schedule_id = schedule_id
+        self.terms = terms
 
     def takes(self, other: RecordPlace) -> bool:
         """Return whether the place behind this one can be one with it."""
+        if self.terms is not None or other.terms is not None:
+            return False
         return self.due_ms == other.due_ms and not self.schedule_id and not other.schedule_id
 
     def __eq__(self, other: object) -> bool:
@@ -33,6 +48,7 @@ class RecordPlace:
             and self.count == other.count
             and self.due_ms == other.due_ms
             and self.schedule_id == other.schedule_id
+            and self.terms == other.terms
         )
 
     def __hash__(self) -> int:

@@ -3,11 +3,14 @@
 The companion log S is read whole, note by note and body by body, in its order; then the last
 checkpoint that counts is taken, and P is read from there to its end.  A release counts for a body
 only if its leader epoch is not below the body's: after an unclean election s-offsets are given
-again.  Hot.
+again.
+
+A recurring body is not done by a release.  When it came last is the later of what the checkpoint
+says and of P's releases.  Hot.
 
     rebuild.add_note(...), rebuild.add_body(...)      each batch of S
     rebuild.begin_releases(...)                       from which offset on P is to be read
-    rebuild.add_release(...)                          each release from there to P's end
+    rebuild.add_release(...), rebuild.add_instance(...)    each release from there to P's end
     state = rebuild.finish(s_high_watermark)
 """
 
@@ -32,8 +35,9 @@ from tarry.schedule.notes import (
     UnreadableNote,
 )
 from tarry.schedule.pending import UNKNOWN, Body, PendingBodies
+from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.release import NO_S_OFFSET
-from tarry.schedule.state import OpenRelease, ScheduleState
+from tarry.schedule.state import OpenInstance, OpenRelease, ScheduleState
 from tarry.schedule.watermarks import ScheduleWatermarks
 
 
@@ -62,10 +66,14 @@ class Rebuild:
         self._bodies: dict[int, Body] = {}
         # Bodies that cannot be released, with the due time `UNKNOWN`.
         self._damaged: dict[int, Body] = {}
+        # Those that recur, as their releases tell.
+        self._damaged_recurring: dict[int, None] = {}
         # The last batch that cannot be read and may have been a checkpoint, and the one before.
         self.unread_offset = NO_S_OFFSET
         self._unread_before = NO_S_OFFSET
         self._cancelled: dict[int, None] = {}
+        # Those of them that have recurred and ended by themselves.
+        self._ended: dict[int, None] = {}
         # By the epoch of c - 1, oldest first.
         self._checkpoints: dict[int, list[NotedCheckpoint]] = {}
         self._taken: NotedCheckpoint | None = None
@@ -90,6 +98,8 @@ class Rebuild:
             self._body_offset = offset + 1
         elif isinstance(note, CancelledNote):
             self._cancelled[note.s_offset] = None
+            if note.has_come:
+                self._ended[note.s_offset] = None
         elif isinstance(note, CheckpointNote):
             self._add_checkpoint(offset, note)
         elif isinstance(note, UnreadableNote):
@@ -186,7 +196,24 @@ class Rebuild:
         if taken is None:
             return p_start_offset
         self._watermarks = ScheduleWatermarks(taken.checkpoint.watermarks)
+        self._take_recurrences(taken)
         return max(taken.checkpoint.c, p_start_offset)
+
+    def _take_recurrences(self, taken: NotedCheckpoint) -> None:
+        """Take from the checkpoint which instances P had below c."""
+        noted = {each.s_offset: each for each in taken.checkpoint.recurrences}
+        for body in self._bodies.values():
+            if not isinstance(body, RecurringBody) or body.s_offset > taken.offset:
+                continue
+            each = noted.get(body.s_offset)
+            if each is not None:
+                body.last_ms = each.last_ms
+                body.released_count = each.count
+            else:
+                # A release of Tarry that knows no recurring records has noted it.  What P had
+                # before is not known any more, and nothing comes twice.
+                body.last_ms = max(body.last_ms, taken.checkpoint.noted_ms)
+            body.commit(body.last_ms, body.released_count, NO_S_OFFSET)
 
     def add_release(
         self, s_offset: int, leader_epoch: int, base_offset: int, record_count: int
@@ -197,7 +224,7 @@ class Rebuild:
         """
         bodies = self._bodies if s_offset in self._bodies else self._damaged
         body = bodies.get(s_offset)
-        if body is None or leader_epoch < body.leader_epoch:
+        if body is None or leader_epoch < body.leader_epoch or isinstance(body, RecurringBody):
             return
         if body.due_ms == UNKNOWN and body.record_count != record_count:
             # Perhaps its first place, and others wait.
@@ -213,6 +240,22 @@ class Rebuild:
         else:
             self._releases.append(OpenRelease(body, base_offset))
 
+    def add_instance(self, s_offset: int, leader_epoch: int, base_offset: int, due_ms: int) -> None:
+        """Take a batch of P that is the instance of a recurring body at this due time."""
+        body = self._bodies.get(s_offset)
+        if not isinstance(body, RecurringBody):
+            if s_offset in self._damaged:
+                self._damaged_recurring[s_offset] = None
+            return
+        if leader_epoch < body.leader_epoch or due_ms <= body.last_ms:
+            return
+        release = OpenInstance(body, base_offset, due_ms)
+        body.add_instance(due_ms)
+        if release.end_offset <= self._p_high_watermark:
+            body.commit(due_ms, body.released_count, base_offset)
+        else:
+            self._releases.append(release)
+
     def finish(self, pending: PendingBodies, s_high_watermark: int) -> ScheduleState:
         """Return the state: what was neither released nor cancelled.  The rebuild is over.
 
@@ -220,24 +263,37 @@ class Rebuild:
         """
         state = ScheduleState(pending, self._watermarks)
         for release in self._releases:
-            # What came after it may have its id.
-            state.ids.add(release.body)
+            # What came after it may have its id.  A recurring body has its own while it is alive.
+            if not isinstance(release, OpenInstance):
+                state.ids.add(release.body)
         for s_offset, body in self._bodies.items():
             if s_offset in self._cancelled:
                 state.released.forget_id(body.schedule_id)
-                continue
-            if self._is_done(body):
+                if isinstance(body, RecurringBody) and s_offset in self._ended:
+                    state.released.add(body, body.committed_offset)
+            elif isinstance(body, RecurringBody):
+                # Its next time is found when it is looked at: to do so for all takes long.
+                body.due_ms = max(body.due_ms, body.last_ms)
+                state.restore(body, s_high_watermark)
+            elif self._is_done(body):
                 state.released.add(body, NO_S_OFFSET)
             else:
                 state.restore(body, s_high_watermark)
         for release in self._released:
             state.released.add(release.body, release.base_offset)
         for release in self._releases:
-            state.add_release(release.body, release.base_offset)
+            if isinstance(release, OpenInstance):
+                state.restore_instance(release)
+            else:
+                state.add_release(release.body, release.base_offset)
         for s_offset, body in self._damaged.items():
             if s_offset not in self._cancelled:
                 # Of several records each may have its own time: a checkpoint cannot name them.
-                is_unclear = body.record_count > 1 or self._is_done(body)
+                is_unclear = (
+                    body.record_count > 1
+                    or s_offset in self._damaged_recurring
+                    or self._is_done(body)
+                )
                 state.keep_damaged(body, is_unclear=is_unclear)
         self._bodies = {}
         self._damaged = {}

@@ -4,7 +4,12 @@ The record in the partition is the commit of a release.  So its batch says whose
 producer id is -1, and base sequence and producer epoch are the s-offset, the offset of the body in
 the companion log: 31 bits and 15 bits.  No client writes such a batch.  KafkaJS without idempotence
 sends producer id -1 with the epoch 0 and the sequence 0, which would be s-offset 0: there lies the
-first note of a companion log, never a body.  Hot.
+first note of a companion log, never a body.
+
+A recurring body is released again and again.  The epoch of such a release has its sign bit set, so
+that a release of Tarry which knows none does not take the first one for the end of its body.  Its
+record's timestamp is when the instance was due; the batch's base timestamp says so even where a
+topic stamps records when they are appended.  Hot.
 """
 
 from __future__ import annotations
@@ -17,7 +22,8 @@ from tarry.records.batch import NO_PRODUCER_ID, SEQUENCE_MAX, BatchHeader
 from tarry.records.numbering import numbered
 
 _SEQUENCE_BITS: Final = 31
-_EPOCH_MAX: Final = 0x7FFF
+# The epoch's sign bit.
+_INSTANCE: Final = -0x8000
 # A companion log that is appended to a million times a second reaches it after two years.
 S_OFFSET_MAX: Final = (1 << 46) - 1
 
@@ -35,6 +41,21 @@ def released_batch(body: bytes, s_offset: i64) -> bytes:
     return numbered(body, NO_PRODUCER_ID, s_offset >> _SEQUENCE_BITS, s_offset & SEQUENCE_MAX)
 
 
+def instance_batch(record: bytes, s_offset: i64) -> bytes:
+    """Return the batch that an instance of a recurring body becomes when it is released."""
+    assert s_offset > 0
+    assert s_offset <= S_OFFSET_MAX
+    epoch: i64 = (s_offset >> _SEQUENCE_BITS) + _INSTANCE
+    # Clients without idempotence send producer id -1 with the epoch -1.
+    assert epoch < -1
+    return numbered(record, NO_PRODUCER_ID, epoch, s_offset & SEQUENCE_MAX)
+
+
+def is_instance(header: BatchHeader) -> bool:
+    """Return whether a released batch is an instance of a recurring body."""
+    return int(header.producer_epoch) < 0
+
+
 def released_s_offset(header: BatchHeader) -> i64:
     """Return the s-offset of the body that this batch has released; `NO_S_OFFSET` if it is no
     release."""
@@ -42,6 +63,8 @@ def released_s_offset(header: BatchHeader) -> i64:
         return NO_S_OFFSET
     epoch: i64 = header.producer_epoch
     sequence: i64 = header.base_sequence
+    if epoch < -1 and sequence >= 0:
+        return ((epoch - _INSTANCE) << _SEQUENCE_BITS) | sequence
     if epoch < 0 or sequence < 0 or (epoch == 0 and sequence == 0):
         return NO_S_OFFSET
     return (epoch << _SEQUENCE_BITS) | sequence

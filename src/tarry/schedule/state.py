@@ -3,21 +3,31 @@
 A body is parked when it is appended to the companion log S, pending once S's high watermark has
 passed it, and only then it may be released: else a new leader could have the release and not the
 body.  A release is under way until the high watermark of the partition P has passed it.  What could
-not be written goes back to where it was.  Hot.
+not be written goes back to where it was.
 
     append to S                  S's high watermark                 append to P      P's
         park -> parked -> commit_parked -> pending -> take_due -> add_release -> commit_released
                 rollback_parked                      put_back     rollback_released
+
+A recurring body is pending again as soon as an instance of it was released (`add_instance`), with
+several releases under way.  It rests while these are too many, or if it has ended: until one of
+them counts, or a note says that it has ended.  Hot.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 
-from tarry.base.limits import CHECKPOINT_EXCEPTIONS_MAX
+from tarry.base.limits import (
+    CHECKPOINT_EXCEPTIONS_MAX,
+    CHECKPOINT_RECURRING_MAX,
+    INSTANCES_UNDER_WAY_MAX,
+)
 from tarry.schedule.cancels import DAMAGED, PARKED, PENDING, ScheduleIds
 from tarry.schedule.notes import CheckpointNote
 from tarry.schedule.pending import Body, PendingBodies
+from tarry.schedule.recurring.bodies import RecurringBody
+from tarry.schedule.recurring.terms import NotedRecurrence
 from tarry.schedule.released import ReleasedBodies
 from tarry.schedule.watermarks import ScheduleWatermarks
 
@@ -29,6 +39,17 @@ class OpenRelease:
         self.body = body
         self.base_offset = base_offset
         self.end_offset = base_offset + body.record_count
+
+
+class OpenInstance(OpenRelease):
+    """Release of an instance that is under way: its due time, and what was released before."""
+
+    def __init__(self, body: RecurringBody, base_offset: int, due_ms: int) -> None:
+        super().__init__(body, base_offset)
+        self.recurring = body
+        self.due_ms = due_ms
+        self.count = body.released_count + 1
+        self.last_ms_before = body.last_ms
 
 
 def _s_offset_of(body: Body) -> int:
@@ -45,7 +66,7 @@ class ScheduleState:
         # In the order of their offsets, in S and in P.
         self._parked: list[Body] = []
         self._releases: list[OpenRelease] = []
-        # The same by s-offset.
+        # The same by s-offset, without those of instances.
         self._releasing: dict[int, OpenRelease] = {}
         # Damaged bodies: not tried again by this state, and kept in S for a later one.
         self._damaged: dict[int, Body] = {}
@@ -53,11 +74,14 @@ class ScheduleState:
         self._has_unclear = False
         self.ids = ScheduleIds()
         self.released = ReleasedBodies()
+        # Recurring bodies that are alive, and those of them that rest, by s-offset.
+        self.recurring: dict[int, RecurringBody] = {}
+        self._resting: dict[int, RecurringBody] = {}
 
     @property
     def count(self) -> int:
-        """Batches that are parked, pending or damaged."""
-        return self.pending.count + len(self._parked) + len(self._damaged)
+        """Batches that are parked, pending or damaged, or rest."""
+        return self.pending.count + len(self._parked) + len(self._damaged) + len(self._resting)
 
     @property
     def damaged_count(self) -> int:
@@ -79,29 +103,42 @@ class ScheduleState:
         """Take a body that was appended to S's tail."""
         assert not self._parked or self._parked[-1].s_offset < body.s_offset
         self._parked.append(body)
-        self.ids.add(body)
-        self.released.forget_id(body.schedule_id)
+        self._keep(body)
         self.watermarks.begin(body.s_offset, now_wall_ms)
 
     def restore(self, body: Body, s_high_watermark: int) -> None:
         """Take a body that S has and that was not released; they come in the order of S."""
-        self.ids.add(body)
-        self.released.forget_id(body.schedule_id)
+        self._keep(body)
         if body.s_offset < s_high_watermark:
             self.pending.add(body)
         else:
             self._parked.append(body)
 
-    def rollback_parked(self, s_end_offset: int) -> None:
-        """Forget what S has not kept: it ends at this offset."""
+    def _keep(self, body: Body) -> None:
+        """Keep the id of a body that waits, and the body if it recurs."""
+        self.ids.add(body)
+        self.released.forget_id(body.schedule_id)
+        if isinstance(body, RecurringBody):
+            self.recurring[body.s_offset] = body
+
+    def rollback_parked(self, s_end_offset: int) -> bool:
+        """Forget what S has not kept: it ends at this offset.
+
+        Return whether the note is lost that a recurring body has ended: it is to be noted again.
+        """
         parked = self._parked
+        has_lost_end = False
         while parked and parked[-1].s_offset >= s_end_offset:
-            self.ids.drop(parked.pop())
+            body = parked.pop()
+            self.ids.drop(body)
+            self.recurring.pop(body.s_offset, None)
         for cancel in self.ids.rollback(s_end_offset):
             body = cancel.body
             if body.s_offset >= s_end_offset:
                 continue
-            self.ids.add(body)
+            self._keep(body)
+            if isinstance(body, RecurringBody) and body.has_ended:
+                has_lost_end = True
             if cancel.place == PARKED:
                 parked.insert(self._parked_index(body.s_offset), body)
             elif cancel.place == DAMAGED:
@@ -109,6 +146,7 @@ class ScheduleState:
                 self._damaged[body.s_offset] = body
             else:
                 self.pending.add(body)
+        return has_lost_end
 
     def commit_parked(self, s_high_watermark: int) -> None:
         """Let be pending what lies below S's high watermark."""
@@ -145,36 +183,69 @@ class ScheduleState:
         s_offset = self.ids.offset_of(schedule_id)
         if s_offset is None:
             return None
-        waits = self.pending.has(s_offset) or s_offset in self._damaged
-        return s_offset if waits or self._is_parked(s_offset) else None
+        return None if self.waiting(s_offset) is None else s_offset
 
     def is_being_released(self, schedule_id: bytes) -> bool:
         """Return whether what has this id was released, and not for good yet."""
         return self.ids.offset_of(schedule_id) is not None and self.cancellable(schedule_id) is None
 
     def waiting(self, s_offset: int) -> Body | None:
-        """Return the body at this s-offset if it waits: pending, parked or damaged."""
+        """Return the body at this s-offset if it waits: pending, parked, resting or damaged.
+
+        A recurring body waits for as long as an instance may come, also while others are under way.
+        """
         body = self.pending.get(s_offset)
-        if body is not None:
-            return body
-        if self._is_parked(s_offset):
-            return self._parked[self._parked_index(s_offset)]
-        return self._damaged.get(s_offset)
+        if body is None:
+            body = self._resting.get(s_offset)
+        if body is None and self._is_parked(s_offset):
+            body = self._parked[self._parked_index(s_offset)]
+        if body is None:
+            body = self._damaged.get(s_offset)
+        return None if isinstance(body, RecurringBody) and body.is_over else body
 
     def release_of(self, s_offset: int) -> OpenRelease | None:
-        """Return the release of this body that is under way."""
-        return self._releasing.get(s_offset)
+        """Return the release of this body that is under way, its last one if it recurs; None while
+        it waits.
+        """
+        body = self.recurring.get(s_offset)
+        if body is None:
+            return self._releasing.get(s_offset)
+        if not body.is_over or body.open_count == 0:
+            return None
+        return next(each for each in reversed(self._releases) if each.body is body)
+
+    def released_offset(self, s_offset: int) -> int | None:
+        """Return the offset in the partition, or -1, of what was released for good, of a recurring
+        body that of the last instance; None if it waits or is not known here.
+        """
+        body = self.recurring.get(s_offset)
+        if body is None:
+            return self.released.offset_of(s_offset)
+        return body.committed_offset if body.is_over and body.committed_count else None
 
     def cancel(self, s_offset: int, note_offset: int) -> None:
         """Take out a body that is cancellable: the note at this offset of S's tail says so."""
         place = PENDING
         body = self.pending.forget(s_offset)
+        if body is None:
+            body = self._resting.pop(s_offset, None)
         if body is None and self._is_parked(s_offset):
             place = PARKED
             body = self._parked.pop(self._parked_index(s_offset))
         elif body is None:
             place = DAMAGED
             body = self._damaged.pop(s_offset)
+        self._leave(body, note_offset, place)
+
+    def end(self, body: RecurringBody, note_offset: int) -> None:
+        """Let go of a body that was taken and has ended: the note at this offset says so."""
+        body.has_ended = True
+        self._leave(body, note_offset, PENDING)
+        if body.committed_count:
+            self.released.add(body, body.committed_offset)
+
+    def _leave(self, body: Body, note_offset: int, place: int) -> None:
+        self.recurring.pop(body.s_offset, None)
         self.ids.begin_cancel(note_offset, body, place)
         self.released.forget_id(body.schedule_id)
 
@@ -200,6 +271,11 @@ class ScheduleState:
         """Let a body that was taken be pending again: P has not taken its release."""
         self.pending.add(body)
 
+    def put_off(self, body: RecurringBody, due_ms: int) -> None:
+        """Let a body that was taken be pending until this time."""
+        body.due_ms = due_ms
+        self.pending.add(body)
+
     def set_aside(self, body: Body) -> None:
         """Let a body that was taken and is damaged wait for a later state."""
         self._damaged[body.s_offset] = body
@@ -222,12 +298,64 @@ class ScheduleState:
         self._releasing[body.s_offset] = release
         self.ids.keep(body)
 
+    def add_instance(self, body: RecurringBody, base_offset: int) -> None:
+        """Note that the instance of a body that was taken was appended to P's tail at this offset.
+
+        `await_next` has to follow.
+        """
+        self.restore_instance(OpenInstance(body, base_offset, body.due_ms))
+        body.add_instance(body.due_ms)
+
+    def await_next(self, body: RecurringBody, next_due_ms: int | None) -> None:
+        """Let a body wait for the next instance; there is none if it has ended."""
+        if next_due_ms is None or body.open_count >= INSTANCES_UNDER_WAY_MAX:
+            self.rest(body, has_ended=next_due_ms is None)
+        else:
+            self.put_off(body, next_due_ms)
+
+    def restore_instance(self, release: OpenInstance) -> None:
+        """Take the release of an instance that is under way; they come in the order of P."""
+        releases = self._releases
+        assert not releases or releases[-1].end_offset <= release.base_offset
+        releases.append(release)
+        release.recurring.open_count += 1
+
+    def idle_recurring(self, before_offset: int) -> list[RecurringBody]:
+        """Return the recurring bodies before this s-offset that wait, with no release under way."""
+        return [
+            body
+            for s_offset, body in sorted(self.recurring.items())
+            if s_offset < before_offset
+            and body.open_count == 0
+            and not body.is_over
+            and self.pending.has(s_offset)
+        ]
+
+    def rest(self, body: RecurringBody, *, has_ended: bool) -> None:
+        """Let a body that was taken wait for the first of its releases to count."""
+        assert body.open_count > 0
+        body.has_ended = has_ended
+        self._resting[body.s_offset] = body
+
     def rollback_released(self, p_end_offset: int) -> None:
         """Let be pending again what P has not kept: it ends at this offset."""
         releases = self._releases
         while releases and releases[-1].base_offset >= p_end_offset:
-            body = releases.pop().body
-            del self._releasing[body.s_offset]
+            release = releases.pop()
+            if isinstance(release, OpenInstance):
+                self._rollback_instance(release)
+            else:
+                del self._releasing[release.body.s_offset]
+                self.pending.add(release.body)
+
+    def _rollback_instance(self, release: OpenInstance) -> None:
+        """Let a body wait for this instance again, unless it was cancelled meanwhile."""
+        body = release.recurring
+        waits = self.pending.forget(body.s_offset) is not None
+        waits = self._resting.pop(body.s_offset, None) is not None or waits
+        body.open_count -= 1
+        body.take_back(release.last_ms_before, release.count - 1)
+        if waits:
             self.pending.add(body)
 
     def commit_released(self, p_high_watermark: int) -> None:
@@ -235,13 +363,25 @@ class ScheduleState:
         releases = self._releases
         count = 0
         while count < len(releases) and releases[count].end_offset <= p_high_watermark:
-            self.watermarks.add(releases[count].body)
-            self.ids.drop(releases[count].body)
-            del self._releasing[releases[count].body.s_offset]
-            self.released.add(releases[count].body, releases[count].base_offset)
+            release = releases[count]
+            if isinstance(release, OpenInstance):
+                self._commit_instance(release)
+            else:
+                self.watermarks.add(release.body)
+                self.ids.drop(release.body)
+                del self._releasing[release.body.s_offset]
+                self.released.add(release.body, release.base_offset)
             count += 1
         if count:
             del releases[:count]
+
+    def _commit_instance(self, release: OpenInstance) -> None:
+        body = release.recurring
+        body.open_count -= 1
+        body.commit(release.due_ms, release.count, release.base_offset)
+        if self._resting.pop(body.s_offset, None) is not None:
+            # Whether it has ended is seen when it is looked at.
+            self.put_off(body, body.last_ms)
 
     # -- checkpoints
 
@@ -249,6 +389,8 @@ class ScheduleState:
         """Return the checkpoint for P's high watermark `c`, up to which `commit_released` was told;
         None if it would have too many exceptions, or may say what is not true."""
         if self._has_unclear or len(self._damaged) > CHECKPOINT_EXCEPTIONS_MAX:
+            return None
+        if len(self.recurring) > CHECKPOINT_RECURRING_MAX:
             return None
         exceptions: list[int] = []
         from_offset = 0
@@ -260,6 +402,8 @@ class ScheduleState:
             found += self._damaged.values()
             found += [release.body for release in self._releases]
             for body in found:
+                if isinstance(body, RecurringBody):
+                    continue
                 if from_offset <= body.s_offset < watermark.before_offset and watermark.covers(
                     body.due_ms, body.s_offset
                 ):
@@ -269,4 +413,12 @@ class ScheduleState:
             return None
         # A heap may have an entry of a forgotten body beside one of the same place.
         exceptions = sorted(dict.fromkeys(exceptions))
-        return CheckpointNote(c, c_epoch, self.watermarks.copy(), exceptions)
+        return CheckpointNote(
+            c, c_epoch, self.watermarks.copy(), exceptions, self._noted_recurrences()
+        )
+
+    def _noted_recurrences(self) -> list[NotedRecurrence]:
+        return [
+            NotedRecurrence(s_offset, body.committed_ms, body.committed_count)
+            for s_offset, body in sorted(self.recurring.items())
+        ]

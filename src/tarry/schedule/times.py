@@ -48,13 +48,18 @@ def parse_deliver_at(value: bytes | None) -> int:
         time_ms = int(value)
         if time_ms <= TIME_MS_MAX:
             return time_ms
-    text = _text_of(DELIVER_AT, value)
+    return parse_time(DELIVER_AT, value)
+
+
+def parse_time(header: str, value: bytes | None) -> int:
+    """Parse the time that a header says, in milliseconds since 1970."""
+    text = _text_of(header, value)
     if _NUMBER.fullmatch(text):
-        return _within(DELIVER_AT, text, int(text))
+        return _within(header, text, int(text))
     found = _RFC_3339.fullmatch(text)
     if found is None:
         raise BadTime(
-            f"{DELIVER_AT}={shown(text)}: it must be milliseconds since 1970 or a time as in "
+            f"{header}={shown(text)}: it must be milliseconds since 1970 or a time as in "
             "2027-03-01T09:30:00Z"
         )
     year, month, day, hour, minute, second = [int(found[group]) for group in range(1, 7)]
@@ -72,10 +77,10 @@ def parse_deliver_at(value: bytes | None) -> int:
         and int(found[11] or "0") <= 59
     )
     if not is_right:
-        raise BadTime(f"{DELIVER_AT}={shown(text)}: the calendar has no such time")
+        raise BadTime(f"{header}={shown(text)}: the calendar has no such time")
     # Never early: a part of a millisecond counts as a whole one.
     parts_ms = -(-int((found[7] or "").ljust(9, "0")) // 1_000_000)
-    return _within(DELIVER_AT, text, (minutes * 60 + second) * 1_000 + parts_ms)
+    return _within(header, text, (minutes * 60 + second) * 1_000 + parts_ms)
 
 
 def parse_deliver_after(value: bytes | None) -> int:

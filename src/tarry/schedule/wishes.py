@@ -18,6 +18,7 @@ from tarry.base.schedule_headers import (
     DELIVER_AFTER,
     DELIVER_AT,
     HEADER_NAMES,
+    RECURRENCE_CRON,
     SCHEDULE_CANCEL,
     SCHEDULE_ID,
 )
@@ -25,6 +26,9 @@ from tarry.log.config import INT64_MAX, LogConfig
 from tarry.records.walk import RecordFields, read_record
 from tarry.schedule.cancels import ScheduleIds
 from tarry.schedule.places import NOT_RELEASED, RecordPlace
+from tarry.schedule.recurring.headers import BadRecurrence, parse_recurrence
+from tarry.schedule.recurring.terms import RecurrenceTerms
+from tarry.schedule.recurring.times import RecurringTimes
 from tarry.schedule.times import (
     BadTime,
     parse_deliver_after,
@@ -40,6 +44,10 @@ _NAMES: Final = {name.encode(): name for name in HEADER_NAMES}
 _AT_ONCE: Final = 0
 _AT: Final = 1
 _AFTER: Final = 2
+_RECURRING: Final = 3
+
+# Records that can be gone through while a cron expression is read and its first time found.
+_CRON_STEPS: Final = 100
 
 
 class BadWish(Exception):
@@ -56,11 +64,18 @@ class Wish:
         self.time_ms = time_ms
         self.schedule_id = schedule_id
         self.is_cancel = False
+        self.terms: RecurrenceTerms | None = None
+
+    @property
+    def has_own_place(self) -> bool:
+        """Return whether the batch has to be opened for it, even if it is the only one."""
+        return self.is_cancel or self.terms is not None
 
     def takes(self, other: Wish) -> bool:
         """Return whether the next record asks for the same; one with an id stands alone."""
         return (
             self.kind == other.kind
+            and self.kind != _RECURRING
             and self.time_ms == other.time_ms
             and not self.schedule_id
             and not other.schedule_id
@@ -98,6 +113,8 @@ class RecordsWalk:
     def __init__(self, data: bytes, count: int) -> None:
         self.wishes: list[Wish] = []
         self.has_too_many = False
+        # Records that this step still goes through.
+        self.steps_left = 0
         self._data = data
         self._count = count
         self._index = 0
@@ -105,14 +122,18 @@ class RecordsWalk:
         self._fields = RecordFields()
 
     def step(self, count_max: int) -> bool:
-        """Go through so many records at most; True when all is done."""
-        end = min(self._index + count_max, self._count)
-        while self._index < end:
+        """Go through so many records at most; True when all is done.
+
+        One that recurs counts for many.
+        """
+        self.steps_left = count_max
+        while self.steps_left > 0 and self._index < self._count:
             self._position = int(
                 read_record(self._data, self._position, len(self._data), self._fields)
             )
             self._take(self._index)
             self._index += 1
+            self.steps_left -= 1
             if len(self.wishes) > SCHEDULE_PLACES_MAX:
                 self.has_too_many = True
                 return True
@@ -140,16 +161,25 @@ class WishWalk(RecordsWalk):
     no time.
     """
 
-    def __init__(self, data: bytes, count: int, config: LogConfig, now_wall_ms: int) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        count: int,
+        config: LogConfig,
+        now_wall_ms: int,
+        times: RecurringTimes,
+    ) -> None:
         super().__init__(data, count)
         self.errors: list[tuple[int, str]] = []
         self._delay_min_ms = config.delay_min_ms
         self._now_wall_ms = now_wall_ms
+        self._times = times
 
     def wish_of(self, headers: RecordHeaders, index: int) -> Wish | None:
         try:
             wish = _wish_from(headers, index)
-        except (BadTime, BadWish) as error:
+            self._take_recurrence(headers.values, wish)
+        except (BadTime, BadWish, BadRecurrence) as error:
             if len(self.errors) < RECORD_ERRORS_MAX:
                 self.errors.append((index, str(error)))
             return None
@@ -157,7 +187,25 @@ class WishWalk(RecordsWalk):
             wish.kind, wish.time_ms = _AT_ONCE, 0
         return wish
 
+    def _take_recurrence(self, found: dict[str, bytes | None], wish: Wish) -> None:
+        if RECURRENCE_CRON in found:
+            if len(self.errors) == RECORD_ERRORS_MAX:
+                # One more would not be told.
+                return
+            self.steps_left -= _CRON_STEPS
+        first = parse_recurrence(found, self._now_wall_ms, self._times)
+        if first is None:
+            return
+        if wish.kind != _AT_ONCE:
+            other = DELIVER_AT if DELIVER_AT in found else DELIVER_AFTER
+            raise BadWish(f"{RECURRENCE_CRON} and {other} both say when the record is due")
+        if wish.is_cancel:
+            raise BadWish(f"a record with {SCHEDULE_CANCEL} is never due")
+        wish.kind, wish.time_ms, wish.terms = _RECURRING, first.due_ms, first.terms
+
     def _is_soon(self, wish: Wish) -> bool:
+        if wish.kind == _RECURRING:
+            return False
         after_ms = wish.time_ms - (self._now_wall_ms if wish.kind == _AT else 0)
         return is_soon(after_ms, self._delay_min_ms)
 
@@ -237,14 +285,22 @@ class PlacesDecision:
 
     @property
     def is_parked(self) -> bool:
-        """Return whether the batch is to wait: a record is due later, or names an id."""
-        return any(place.schedule_id or place.due_ms > self.now_wall_ms for place in self.places)
+        """Return whether the batch is to wait: a record is due later, names an id, or recurs."""
+        return any(
+            place.schedule_id or place.terms is not None or place.due_ms > self.now_wall_ms
+            for place in self.places
+        )
+
+    @property
+    def recurring(self) -> list[int]:
+        """Return which records recur."""
+        return [place.first for place in self.places if place.terms is not None]
 
     def add(self, wish: Wish, due_ms: int) -> None:
         """Add the place of a wish that is due then, unless it cancels."""
-        place = RecordPlace(
-            wish.first, wish.count, NOT_RELEASED if wish.is_cancel else due_ms, wish.schedule_id
-        )
+        if wish.is_cancel:
+            due_ms = NOT_RELEASED
+        place = RecordPlace(wish.first, wish.count, due_ms, wish.schedule_id, wish.terms)
         if wish.schedule_id:
             earlier = self._by_id.get(wish.schedule_id)
             if earlier is not None:
@@ -270,7 +326,7 @@ def decide_places(walk: WishWalk, config: LogConfig, now_wall_ms: int) -> Places
         if due_ms - now_wall_ms > config.delay_max_ms:
             _refuse_late(decision, wish, due_ms, config.delay_max_ms)
             continue
-        if is_soon(due_ms - now_wall_ms, config.delay_min_ms):
+        if wish.kind != _RECURRING and is_soon(due_ms - now_wall_ms, config.delay_min_ms):
             due_ms = now_wall_ms
         decision.add(wish, due_ms)
     return decision
@@ -285,7 +341,7 @@ def decide_named(walk: IdWalk, due_ms: int, now_wall_ms: int) -> PlacesDecision:
 
 
 def _due_ms(wish: Wish, now_wall_ms: int) -> int:
-    if wish.kind == _AT:
+    if wish.kind in (_AT, _RECURRING):
         return wish.time_ms
     if wish.kind == _AFTER:
         return min(now_wall_ms + wish.time_ms, INT64_MAX)

@@ -109,6 +109,10 @@ def test_a_row_is_a_record_and_an_empty_id_is_none() -> None:
             '{"due": 5, "value": "v", "headers": [{"name": "x-deliver-at", "value": "1"}]}',
             "the header x-deliver-at is set",
         ),
+        (
+            '{"due": 5, "value": "v", "headers": [{"name": "x-sched-cron", "value": "@daily"}]}',
+            "the header x-sched-cron cannot stand beside the field due",
+        ),
         ("[1]", "not an object"),
         ("{", "not valid JSON"),
     ],

@@ -41,6 +41,8 @@ class ScheduleCluster(GroupCluster):
         # As our broker does: what ApiVersions does not name is asked for all the same.
         del self.ranges[LIST], self.ranges[CHANGE]
         self.due: list[list[int]] = [[], []]
+        # By s-offset: expression and time zone of what recurs.
+        self.crons: dict[int, tuple[str, str]] = {}
         # By partition: the error code and the outcome of a change.
         self.told: list[tuple[int, int]] = [(errors.NONE, UNKNOWN)] * 2
         self.rule(LIST, lambda _, seen: self._list(seen))
@@ -61,6 +63,8 @@ class ScheduleCluster(GroupCluster):
                     has_more=len(behind) > limit,
                 )
             )
+            for each in told[-1].scheduled:
+                each.cron, each.time_zone = self.crons.get(each.s_offset, ("", ""))
         return ListScheduledRecordsResponse(partitions=told)
 
     def _change(self, seen: Seen) -> ChangeScheduledRecordsResponse:
@@ -136,6 +140,20 @@ def test_each_leader_is_asked_about_its_own_partitions(
 def test_a_topic_that_is_not_there_is_unknown(admin: Admin) -> None:
     with pytest.raises(UnknownTopic):
         admin.scheduled("nowhere")
+
+
+def test_what_recurs_has_its_expression_and_its_time_zone(
+    cluster: ScheduleCluster, admin: Admin
+) -> None:
+    cluster.due = [[7, 5], []]
+    cluster.crons = {1: ("@daily", "Europe/Berlin")}
+
+    entries = admin.scheduled("t").entries
+
+    assert [(each.due_ms, each.cron, each.time_zone) for each in entries] == [
+        (5, "@daily", "Europe/Berlin"),
+        (7, None, None),
+    ]
 
 
 # --- Pages

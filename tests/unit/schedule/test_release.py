@@ -11,6 +11,8 @@ from tarry.records.record import decode_records
 from tarry.schedule.release import (
     NO_S_OFFSET,
     S_OFFSET_MAX,
+    instance_batch,
+    is_instance,
     release_fault,
     released_batch,
     released_s_offset,
@@ -37,6 +39,24 @@ def test_a_released_batch_says_whose_body_it_is(s_offset: int) -> None:
     released = released_batch(batch_of(producer_id=7, epoch=2, sequence=9), s_offset)
 
     assert released_s_offset(checked_header(released, 0)) == s_offset
+
+
+@given(st.integers(1, (0x7FFF << 31) - 1))
+def test_an_instance_says_so_and_whose_body_it_is(s_offset: int) -> None:
+    released = instance_batch(batch_of(), s_offset)
+
+    header = checked_header(released, 0)
+    assert released_s_offset(header) == s_offset
+    assert is_instance(header)
+    assert not is_instance(checked_header(released_batch(batch_of(), s_offset), 0))
+    assert header.base_timestamp == 1_000
+
+
+def test_a_release_that_knows_no_instances_takes_none_for_the_end_of_a_body() -> None:
+    header = checked_header(instance_batch(batch_of(), 5), 0)
+
+    # It took no batch with a negative epoch for a release.
+    assert header.producer_epoch < 0
 
 
 @pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
@@ -71,7 +91,9 @@ def test_batches_of_clients_are_no_releases(producer_id: int, epoch: int, sequen
     assert release_fault(checked_header(batch, 0)) == ""
 
 
-@pytest.mark.parametrize(("epoch", "sequence"), [(0, 1), (1, 0), (0x7FFF, 0x7FFF_FFFF)])
+@pytest.mark.parametrize(
+    ("epoch", "sequence"), [(0, 1), (1, 0), (0x7FFF, 0x7FFF_FFFF), (-2, 0), (-0x8000, 5)]
+)
 def test_a_batch_that_looks_like_a_release_is_told(epoch: int, sequence: int) -> None:
     batch = batch_of(epoch=epoch, sequence=sequence)
 

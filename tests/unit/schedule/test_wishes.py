@@ -9,6 +9,7 @@ from tarry.base.limits import SCHEDULE_PLACES_MAX
 from tarry.log.config import LogConfig
 from tarry.records.batch import HEADER_SIZE
 from tarry.records.builder import Headers
+from tarry.schedule.recurring.times import RecurringTimes
 from tarry.schedule.wishes import WishWalk
 from tarry.simulation.by_hand import START_WALL_MS
 
@@ -17,7 +18,7 @@ CONFIG = LogConfig({"delay.enable": True, "delay.source": "header"})
 
 def walk_over(*headers: Headers) -> WishWalk:
     batch = a_batch(*[b""] * len(headers), headers=headers)
-    return WishWalk(batch[HEADER_SIZE:], len(headers), CONFIG, START_WALL_MS)
+    return WishWalk(batch[HEADER_SIZE:], len(headers), CONFIG, START_WALL_MS, RecurringTimes())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 A page is a look at each of its entries at the time at which it is added, and no snapshot.  Places
 in the order of due time and s-offset do not change, so over all pages nothing is told twice, and
-nothing is left out that waits from the first page to the last.
+nothing is left out that waits from the first page to the last.  But a recurring record, which is
+told with its next time, goes to another place when it comes, and is told there again.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from tarry.protocol.messages.list_scheduled_records import (
     ScheduledPartition,
 )
 from tarry.schedule.pending import Body
+from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.state import ScheduleState
 from tarry.wire.reader import window_of
 
@@ -150,8 +152,9 @@ def _list(
             if due_ms >= request.due_until_ms:
                 return False
             body = state.pending.get(s_offset)
-            # A step may have lasted for some turns, in which it was released.
-            if body is not None:
+            # A step may have lasted for some turns, in which it was released.  One that recurs has
+            # another place then.
+            if body is not None and body.due_ms == due_ms:
                 if left <= 0:
                     return True
                 cost = _add(answer, schedule, body, request)
@@ -195,7 +198,10 @@ def _add(
         _within_i32(body.size),
         body.schedule_id or None,
     )
-    entry_bytes = _ENTRY_BYTES + len(body.schedule_id)
+    if isinstance(body, RecurringBody):
+        entry.cron = body.terms.cron
+        entry.time_zone = body.terms.zone
+    entry_bytes = _ENTRY_BYTES + len(body.schedule_id) + len(entry.cron) + len(entry.time_zone)
     if not request.include_batches or body.size > _BATCH_BYTES_MAX:
         if not answer.has_room(entry_bytes):
             return 0

@@ -17,11 +17,14 @@ from tarry.records.batch import NO_PRODUCER_ID, checked_header
 from tarry.records.numbering import numbered
 from tarry.schedule.opened import OpenedBody
 from tarry.schedule.pending import WHOLE, Body
+from tarry.schedule.recurring.bodies import RecurringBody
 
 logger = logging.getLogger("tarry.broker")
 
 # A region of one batch, whatever its size.
 _WHOLE_BATCH: Final = 0
+# Of a batch that stays uncompressed.
+_NO_CODEC: Final = 0
 
 
 class BodyReader:
@@ -47,15 +50,24 @@ class BodyReader:
             raise CorruptData(f"another batch lies at offset {body.s_offset}")
         return data
 
+    def read_due(self, body: Body) -> bytes:
+        """Read a body as it is released when it is due; `StorageError`, `CorruptData`."""
+        if body.place == WHOLE:
+            return self.read(body)
+        if not isinstance(body, RecurringBody):
+            return self.read_place(body, body.due_ms)
+        opened = self._opened_batch(body)
+        config = self._companion.leadership.records.config
+        return opened.instance_of(
+            body.place, body.due_ms, config.compression_codec, config.compression_level
+        )
+
     def read_place(self, body: Body, due_ms: int | None) -> bytes:
         """Read a place of a batch, as the batch that it is released in, with a header that tells
         `due_ms`; `StorageError`, `CorruptData`.
         """
-        companion = self._companion
-        opened = self._opened.get(companion, body.batch_offset)
-        if opened is None:
-            opened = self._open(body.batch_offset)
-        config = companion.leadership.records.config
+        opened = self._opened_batch(body)
+        config = self._companion.leadership.records.config
         return opened.batch_of(
             body.place,
             body.record_count,
@@ -69,6 +81,17 @@ class BodyReader:
         if body.place == WHOLE:
             return numbered(self.read(body), NO_PRODUCER_ID, -1, -1)
         return self.read_place(body, None)
+
+    def read_uncompressed(self, body: Body) -> bytes:
+        """Read a place of a batch as it was sent, so that it can be a place again; `StorageError`,
+        `CorruptData`.
+        """
+        opened = self._opened_batch(body)
+        return opened.batch_of(body.place, body.record_count, None, _NO_CODEC, 0)
+
+    def _opened_batch(self, body: Body) -> OpenedBody:
+        opened = self._opened.get(self._companion, body.batch_offset)
+        return self._open(body.batch_offset) if opened is None else opened
 
     def tell_damaged(self, error: CorruptData) -> None:
         """Tell the broker's log of a batch that is due and damaged; of the first ones alone."""

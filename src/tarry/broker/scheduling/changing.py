@@ -5,6 +5,9 @@ on an offset of one of the partition's two logs: below that log's high watermark
 become another one.  `cancelled` and `moved` rest on their note, `already_released` on the record in
 the partition, `unknown` after another one's cancel on that note.  Any other `unknown` rests on a
 note of its own, one a turn for all: only what is committed proves that this broker still led.
+
+A recurring record waits while another instance may come: a cancel ends it, whatever was released of
+it before.  `already_released` is what has ended by itself.  It is not moved.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from tarry.protocol.messages.change_scheduled_records import (
 from tarry.schedule.notes import CancelledNote, ScheduledNote
 from tarry.schedule.pending import Body
 from tarry.schedule.places import RecordPlace
+from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.state import ScheduleState
 
 # Due time of a change that cancels.
@@ -33,6 +37,11 @@ NO_DUE_MS: Final = -1
 
 # Bytes of a batch that cost as much as one element of a long answer, when it is moved.
 _MOVED_BYTES_PER_UNIT: Final = 4 * 1024
+
+_NOT_MOVED: Final = (
+    "a recurring record comes at the times of its x-sched-cron and is not moved: cancel it, or "
+    "replace it by another one with its x-sched-id"
+)
 
 
 class ChangeStatus:
@@ -105,6 +114,8 @@ def change_schedule(
         _answer_absent(schedule, state, s_offset, status)
     elif change.due_ms == NO_DUE_MS:
         _cancel(schedule, state, body, status)
+    elif isinstance(body, RecurringBody):
+        status.fail(errors.INVALID_REQUEST, _NOT_MOVED)
     else:
         _move(schedule, body, max(change.due_ms, now_wall_ms), status)
     return status
@@ -157,7 +168,7 @@ def _answer_absent(
     result = status.result
     if s_offset is not None:
         release = state.release_of(s_offset)
-        offset = state.released.offset_of(s_offset)
+        offset = state.released_offset(s_offset)
         if release is not None or offset is not None:
             result.outcome = ALREADY_RELEASED
             result.s_offset = s_offset

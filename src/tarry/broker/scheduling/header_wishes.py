@@ -1,7 +1,8 @@
 """Headers of a batch's records, on the way into a partition: what they ask for, and its note.
 
 A batch of one due time is parked as it came.  One of several, or with records that are never
-released, is parked uncompressed: then each place of it can be released for itself.  Hot.
+released or that recur, is parked uncompressed: then each place of it can be released for itself.
+Hot.
 """
 
 from __future__ import annotations
@@ -9,7 +10,12 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.base.limits import SCHEDULE_NOTE_BYTES_MAX, SCHEDULE_PLACES_MAX
+from tarry.base.limits import (
+    RECORD_ERRORS_MAX,
+    RECURRING_RECORDS_MAX,
+    SCHEDULE_NOTE_BYTES_MAX,
+    SCHEDULE_PLACES_MAX,
+)
 from tarry.log.config import LogConfig
 from tarry.partition.leadership import BatchWishes
 from tarry.records.batch import HEADER_SIZE, BatchCheck, BatchHeader
@@ -18,6 +24,7 @@ from tarry.schedule.due import due_ms
 from tarry.schedule.notes import EACH_ITS_OWN, ScheduledNote
 from tarry.schedule.opened import opened_batch
 from tarry.schedule.places import NOT_RELEASED
+from tarry.schedule.recurring.times import RecurringTimes
 from tarry.schedule.state import ScheduleState
 from tarry.schedule.wishes import (
     IdWalk,
@@ -51,7 +58,7 @@ class RecordWishes(BatchWishes):
         walk = self._walk
         if not walk.step(count_max):
             return False
-        if walk.has_too_many or (len(walk.wishes) == 1 and not walk.wishes[0].is_cancel):
+        if walk.has_too_many or (len(walk.wishes) == 1 and not walk.wishes[0].has_own_place):
             # Of one due time it stays as it came.
             self._content = b""
         return True
@@ -75,6 +82,9 @@ class RecordWishes(BatchWishes):
         """Return the note of a batch about whose places this was decided, as `note_for` does."""
         if not decision.is_parked:
             return None
+        recurring = decision.recurring
+        if recurring and not _may_recur(check, recurring, state):
+            return None
         cancelled: dict[int, None] = {}
         for place in decision.places:
             if not place.schedule_id:
@@ -91,7 +101,8 @@ class RecordWishes(BatchWishes):
         self, check: BatchCheck, config: LogConfig, decision: PlacesDecision, cancelled: list[int]
     ) -> ScheduledNote | None:
         places = decision.places
-        if len(places) == 1 and places[0].due_ms != NOT_RELEASED:
+        is_opened = len(places) > 1 or places[0].terms is not None
+        if not is_opened and places[0].due_ms != NOT_RELEASED:
             named = places if places[0].schedule_id else []
             return ScheduledNote(places[0].due_ms, named, cancelled)
         note = ScheduledNote(EACH_ITS_OWN, places, cancelled)
@@ -121,9 +132,14 @@ class HeaderWishes(RecordWishes):
     """Wishes in a topic whose records' headers say when they are due."""
 
     def __init__(
-        self, header: BatchHeader, content: bytes, config: LogConfig, now_wall_ms: int
+        self,
+        header: BatchHeader,
+        content: bytes,
+        config: LogConfig,
+        now_wall_ms: int,
+        times: RecurringTimes,
     ) -> None:
-        walk = WishWalk(content, int(header.record_count), config, now_wall_ms)
+        walk = WishWalk(content, int(header.record_count), config, now_wall_ms, times)
         super().__init__(content, walk)
         self._times = walk
 
@@ -193,3 +209,23 @@ def refuse_too_many(check: BatchCheck, what: str) -> None:
         errors.MESSAGE_TOO_LARGE,
         f"the batch has more than {SCHEDULE_PLACES_MAX} {what}: send fewer at once",
     )
+
+
+def _may_recur(check: BatchCheck, recurring: list[int], state: ScheduleState | None) -> bool:
+    """Return whether the partition takes these records of a batch that recur; or refuse it."""
+    if state is None:
+        check.refuse(
+            errors.KAFKA_STORAGE_ERROR,
+            "what recurs is being read since this broker began to lead; send it again",
+        )
+        return False
+    count = len(state.recurring)
+    if count + len(recurring) <= RECURRING_RECORDS_MAX:
+        return True
+    sentence = (
+        f"the partition has {count} recurring records and {RECURRING_RECORDS_MAX} are the most: "
+        "cancel some, or send it to another partition"
+    )
+    check.record_errors = [(index, sentence) for index in recurring[:RECORD_ERRORS_MAX]]
+    check.refuse(errors.INVALID_RECORD, f"record {recurring[0]}: {sentence}")
+    return False

@@ -21,7 +21,7 @@ from tarry.records.batch import BatchHeader, has_valid_crc
 from tarry.schedule.notes import UnreadableNote, read_note
 from tarry.schedule.pending import PendingHeap
 from tarry.schedule.rebuild import Rebuild
-from tarry.schedule.release import NO_S_OFFSET, released_s_offset
+from tarry.schedule.release import NO_S_OFFSET, is_instance, released_s_offset
 from tarry.schedule.state import ScheduleState
 
 # Bytes of a log that are gone through in one step: a millisecond or two.
@@ -242,9 +242,14 @@ class ScheduleLoad:
                 # The CRC does not cover the epoch: a damaged one that is too small would hide the
                 # release.
                 epoch = max(int(header.leader_epoch), log.epoch_at(offset))
-                self._rebuild.add_release(
-                    int(s_offset), epoch, offset, int(header.last_offset_delta) + 1
-                )
+                if is_instance(header):
+                    self._rebuild.add_instance(
+                        int(s_offset), epoch, offset, int(header.base_timestamp)
+                    )
+                else:
+                    self._rebuild.add_release(
+                        int(s_offset), epoch, offset, int(header.last_offset_delta) + 1
+                    )
                 self.released_end = int(header.last_offset) + 1
 
 

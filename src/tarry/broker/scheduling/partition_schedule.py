@@ -7,18 +7,21 @@ being read, batches are parked as ever, and nothing is released.  Hot.
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from tarry.base import errors
-from tarry.base.errors import CorruptData
+from tarry.base.errors import CorruptData, StorageError
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.scheduling.body_reader import BodyReader
+from tarry.broker.scheduling.checkpoints import ScheduleCheckpoints
 from tarry.broker.scheduling.header_wishes import (
     HeaderWishes,
     IdWishes,
     RecordWishes,
     refuse_early,
 )
+from tarry.broker.scheduling.instances import PartitionInstances, renewed_note
 from tarry.broker.scheduling.loading import ScheduleLoad, is_written
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.broker.scheduling.waiting_read import WaitingRead, WalkBudget
@@ -34,10 +37,20 @@ from tarry.records.batch import (
 from tarry.schedule.bodies import bodies_of
 from tarry.schedule.due import NOT_DELAYED, due_ms
 from tarry.schedule.notes import CancelledNote, CheckpointNote, ScheduledNote, ScheduleNote
-from tarry.schedule.pending import NEVER, WHOLE, Body
-from tarry.schedule.release import NO_S_OFFSET, release_fault, released_batch
+from tarry.schedule.pending import NEVER, Body
+from tarry.schedule.recurring.bodies import RecurringBody
+from tarry.schedule.recurring.times import RecurringTimes
+from tarry.schedule.release import (
+    NO_S_OFFSET,
+    instance_batch,
+    release_fault,
+    released_batch,
+)
 from tarry.schedule.state import ScheduleState
 from tarry.wire.writer import ChunkList
+
+# Batches that are released in the time in which the next time of a recurring record is found.
+_INSTANCE_STEPS: Final = 5
 
 logger = logging.getLogger("tarry.broker")
 
@@ -46,7 +59,8 @@ class PartitionSchedule(ParkingDoor):
     """Schedule of one partition, for as long as this broker leads it in one epoch.
 
     `changed` has the schedules that are to be settled after the turn's write, `opened` the batches
-    that were read to release places of them, `budget` what this turn may read for consumers.
+    that were read to release places of them, `budget` what this turn may read for consumers,
+    `times` the cron expressions.
     """
 
     def __init__(
@@ -56,7 +70,9 @@ class PartitionSchedule(ParkingDoor):
         flushes: Flushes,
         changed: dict[PartitionSchedule, None],
         opened: OpenedBodies,
+        *,
         budget: WalkBudget,
+        times: RecurringTimes,
     ) -> None:
         self.partition = companion.leadership.records
         self.companion = companion
@@ -65,6 +81,8 @@ class PartitionSchedule(ParkingDoor):
         self._changed = changed
         self._reader = BodyReader(companion, opened)
         self._budget = budget
+        self._instances = PartitionInstances(companion, turn, flushes, times)
+        self._checkpoints = ScheduleCheckpoints(companion, turn, flushes)
         self._load: ScheduleLoad | None = None
         # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
         # follower may not be written yet, and cannot be read before.
@@ -75,22 +93,14 @@ class PartitionSchedule(ParkingDoor):
         self._early: list[Body] = []
         # Why nothing is released and nothing more is parked; "" if that is not so.
         self._refusal = ""
-        # Something was cancelled since the last checkpoint.
-        self._has_cancelled = False
         # Where this turn's last note ends that was asked for by a client.
         self._noted_end = -1
         # Of the batch that is being parked.
         self._note = ScheduledNote(NEVER)
+        # Effort of the last release, in those of ordinary batches.
+        self.release_steps = 1
         # Where the last release ends in P.
         self._released_end = 0
-        self._covered_offset = self.partition.log.log_start_offset
-        # The note of the last checkpoint that counts, which S has to keep.
-        self._kept_offset = companion.log.log_start_offset
-        # Where another one may have stood that cannot be read.
-        self._unread_offset = -1
-        # The last checkpoint: up to where it speaks of P, and where its note ends in S.
-        self._checkpoint_c = -1
-        self._checkpoint_end = 0
         # When it stands in the queue of what is due; the clock of the calendar.
         # open: scheduling has the queue
         self.queued_ms = NEVER
@@ -117,8 +127,9 @@ class PartitionSchedule(ParkingDoor):
 
     def wishes_in(self, header: BatchHeader, content: bytes) -> BatchWishes:
         config = self.partition.config
+        now_wall_ms = self._turn.now_wall_ms
         if config.has_delay_by_header:
-            return HeaderWishes(header, content, config, self._turn.now_wall_ms)
+            return HeaderWishes(header, content, config, now_wall_ms, self._instances.times)
         state = self.state
         return IdWishes(header, content, None if state is None else state.ids)
 
@@ -168,11 +179,12 @@ class PartitionSchedule(ParkingDoor):
         )
         state = self.state
         if state is None:
-            # Batches with ids were refused.
+            # Batches with ids, and those with records that recur, were refused.
             assert not note.cancelled
             self._early += bodies
         else:
-            self._has_cancelled = self._has_cancelled or len(note.cancelled) > 0
+            if note.cancelled:
+                self._checkpoints.has_cancelled = True
             for cancelled in note.cancelled:
                 # The note stands right before its batch.
                 state.cancel(cancelled, s_offset - 1)
@@ -207,7 +219,7 @@ class PartitionSchedule(ParkingDoor):
         data = note.encode(self._turn.now_wall_ms)
         result = append_of_any_size(self.companion, data, self._turn)
         if result.error_code == errors.NONE:
-            self._has_cancelled = True
+            self._checkpoints.has_cancelled = True
             self._noted_end = result.required_offset
             self._flushes.touch(self.companion)
             self._changed[self] = None
@@ -243,7 +255,7 @@ class PartitionSchedule(ParkingDoor):
         log = self.companion.log
         if log.log_end_offset == log.log_start_offset:
             # The batches that P holds by now have released nothing of this log: note that.
-            self.append_checkpoint(self._first_checkpoint())
+            self.append_checkpoint(self._checkpoints.first())
 
     # -- what consumers see
 
@@ -306,8 +318,7 @@ class PartitionSchedule(ParkingDoor):
                 self.partition.name,
                 load.flaw_count,
             )
-        self._covered_offset = load.read_from
-        self._unread_offset = load.unread_offset
+        self._checkpoints.begin(load)
         self._released_end = load.released_end
         self.state = state
         self._load = None
@@ -323,16 +334,15 @@ class PartitionSchedule(ParkingDoor):
         early = self._early
         while early and early[-1].s_offset >= s_end:
             early.pop()
-        if self._checkpoint_end > s_end:
-            self._checkpoint_c = -1
+        self._checkpoints.rollback(s_end)
         state = self.state
         if state is None:
             return True
-        state.rollback_parked(s_end)
+        has_lost_end = state.rollback_parked(s_end)
         # The companion log may have passed, meanwhile, what waits again since its cancel is lost.
         state.commit_parked(self.companion.high_watermark)
         if self._released_end <= p_end:
-            return True
+            return not has_lost_end
         self._released_end = p_end
         state.rollback_released(p_end)
         return False
@@ -347,11 +357,7 @@ class PartitionSchedule(ParkingDoor):
             state.commit_released(high_watermark)
             return
         state.commit_parked(high_watermark)
-        if self._checkpoint_c >= 0 and self._checkpoint_end <= high_watermark:
-            self._covered_offset = max(self._covered_offset, self._checkpoint_c)
-            self._kept_offset = self._checkpoint_end - 1
-            self._checkpoint_c = -1
-            self._free_room(state)
+        self._checkpoints.commit(state, high_watermark)
 
     # -- releasing
 
@@ -372,14 +378,17 @@ class PartitionSchedule(ParkingDoor):
         if body is None:
             return 0
         read_before = self._reader.bytes_read
+        self.release_steps = _INSTANCE_STEPS if isinstance(body, RecurringBody) else 1
         is_settled = False
         try:
             is_settled = self._release(state, body)
         finally:
             if not is_settled:
                 state.put_back(body)
-        bytes_read = self._reader.bytes_read - read_before
-        return max(body.size, bytes_read) if is_settled else -1
+        if not is_settled:
+            return -1
+        size = 0 if isinstance(body, RecurringBody) else body.size
+        return max(size, self._reader.bytes_read - read_before)
 
     def _release(self, state: ScheduleState, body: Body) -> bool:
         is_told = body.batch_offset in self._reader.damaged_batches
@@ -387,10 +396,11 @@ class PartitionSchedule(ParkingDoor):
             # The log has said so.
             state.set_aside(body)
             return True
+        self._changed[self] = None
         try:
-            reader = self._reader
-            whole = body.place == WHOLE
-            data = reader.read(body) if whole else reader.read_place(body, body.due_ms)
+            if isinstance(body, RecurringBody) and not self._instances.is_due(state, body):
+                return True
+            data = self._reader.read_due(body)
         except CorruptData as error:
             # One damaged batch must not hold back those that are due after it.
             state.set_aside(body)
@@ -398,26 +408,31 @@ class PartitionSchedule(ParkingDoor):
             return True
         # The count in the companion log was read without its CRC; that of the checked batch counts.
         body.record_count = int(decode_batch_header(data, 0).record_count)
-        result = append_of_any_size(self.partition, released_batch(data, body.s_offset), self._turn)
+        if isinstance(body, RecurringBody):
+            batch = instance_batch(data, body.s_offset)
+        else:
+            batch = released_batch(data, body.s_offset)
+        result = append_of_any_size(self.partition, batch, self._turn)
         if result.error_code != errors.NONE:
             return False
-        state.add_release(body, result.base_offset)
+        if isinstance(body, RecurringBody):
+            self._instances.note_release(state, body, result.base_offset)
+        else:
+            state.add_release(body, result.base_offset)
         self._released_end = result.required_offset
         self._flushes.touch(self.partition)
-        self._changed[self] = None
         return True
 
     # -- checkpoints
 
     def covered_offset(self) -> int:
         state = self.state
-        if state is None or self._released_end > self._covered_offset:
-            return self._covered_offset
-        is_whole = self.companion.log.flaw_offset < 0 and self._unread_offset <= self._kept_offset
-        if state.count and not is_whole:
-            # A later checkpoint may be lost.  The next start has to see for itself that nothing
-            # was released behind this one.
-            return self._covered_offset
+        covered_offset = self._checkpoints.covered_offset
+        if state is None or self._released_end > covered_offset:
+            return covered_offset
+        if state.count and not self._checkpoints.is_last_known:
+            # The next start has to see for itself that nothing was released behind this one.
+            return covered_offset
         return self.partition.log.log_end_offset
 
     def needs_checkpoint(self) -> bool:
@@ -426,69 +441,32 @@ class PartitionSchedule(ParkingDoor):
         Behind a flaw of the companion log no checkpoint can be written.
         """
         has_flaw = self.companion.log.flaw_offset >= 0
-        return not has_flaw and (
-            self._released_end > self._checkpointed() or self._holds_cancelled()
-        )
-
-    def _holds_cancelled(self) -> bool:
-        """Return whether segments of S stay for the last checkpoint alone, since all that waited in
-        them was cancelled: a release would have brought another checkpoint.
-        """
-        state = self.state
-        if not self._has_cancelled or state is None:
+        if has_flaw:
             return False
-        order = self.companion.log.segment_order
-        last = order.last
-        if self._kept_offset >= last.base_offset:
-            return False
-        first = min(state.first_offset() - 1, int(last.base_offset))
-        return self._kept_offset < int(order.holding(first).base_offset)
-
-    def _checkpointed(self) -> int:
-        """Return up to where the last checkpoint speaks of the partition."""
-        return max(self._covered_offset, self._checkpoint_c)
+        checkpoints = self._checkpoints
+        is_behind = self._released_end > checkpoints.up_to
+        return is_behind or (self.state is not None and checkpoints.holds_cancelled(self.state))
 
     def checkpoint(self) -> CheckpointNote | None:
         """Return a checkpoint of what is released for good by now; None if there is none."""
-        state = self.state
-        if state is None or not self.partition.leadership.may_act():
-            return None
-        if self.companion.log.flaw_offset >= 0:
-            # It could not be written, and what lies behind the flaw is not known.
-            return None
-        c = self.partition.high_watermark
-        if c <= self._checkpointed() and not self._holds_cancelled():
-            return None
-        state.commit_released(c)
-        return state.checkpoint(c, self._epoch_before(c))
+        return None if self.state is None else self._checkpoints.take(self.state)
 
     def append_checkpoint(self, checkpoint: CheckpointNote) -> None:
         """Append a checkpoint to the companion log; what the disk refuses is left out."""
-        note = checkpoint.encode(self._turn.now_wall_ms)
-        result = append_of_any_size(self.companion, note, self._turn)
-        if result.error_code == errors.NONE:
-            self._has_cancelled = False
-            self._checkpoint_c = checkpoint.c
-            self._checkpoint_end = result.required_offset
-            self._flushes.touch(self.companion)
+        if self._checkpoints.append(checkpoint):
             self._changed[self] = None
 
-    def _free_room(self, state: ScheduleState) -> None:
-        """Let S begin with the first segment that has a body which is still needed, or the last
-        checkpoint.
-        """
-        log = self.companion.log
-        if log.flaw_offset >= 0:
+    def renew_recurring(self) -> None:
+        """Park recurring records anew that hold the first segment of S."""
+        state = self.state
+        may_act = self.partition.leadership.may_act()
+        if state is None or not may_act or self.companion.log.flaw_offset >= 0:
             return
-        # A body stands behind its note.
-        first = min(state.first_offset() - 1, self._kept_offset)
-        segment = log.segment_order.holding(first)
-        if segment.base_offset > log.coming_start_offset:
-            log.ask_for_start(segment.base_offset)
-
-    def _first_checkpoint(self) -> CheckpointNote:
-        c = self.partition.high_watermark
-        return CheckpointNote(c, self._epoch_before(c), [], [])
-
-    def _epoch_before(self, c: int) -> int:
-        return self.partition.log.epoch_at(c - 1) if c > 0 else -1
+        for body in self._instances.holders(state, self._checkpoints.first_needed(state)):
+            try:
+                batch = self._reader.read_uncompressed(body)
+            except (CorruptData, StorageError):
+                # Its release will tell.
+                continue
+            if self.park_again(renewed_note(body), batch).error_code != errors.NONE:
+                return

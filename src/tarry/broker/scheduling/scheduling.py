@@ -27,6 +27,7 @@ from tarry.partition.leadership import Leadership
 from tarry.partition.replicated_log import COMPANION, ReplicatedLog
 from tarry.purgatory.alarm import Alarm
 from tarry.schedule.pending import NEVER
+from tarry.schedule.recurring.times import RecurringTimes
 from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.broker")
@@ -62,6 +63,7 @@ class Scheduling(Part):
         self._changed: dict[PartitionSchedule, None] = {}
         self.opened = OpenedBodies()
         self.budget = WalkBudget()
+        self._times = RecurringTimes()
         # When the first batch of a partition is due, and a number by which partitions with the
         # same time take turns.  An entry counts if the schedule knows of it.
         self._queue: list[tuple[int, int, PartitionSchedule]] = []
@@ -108,7 +110,13 @@ class Scheduling(Part):
         if not leadership.is_leader:
             return
         schedule = PartitionSchedule(
-            companion, self._turn, self._flushes, self._changed, self.opened, self.budget
+            companion,
+            self._turn,
+            self._flushes,
+            self._changed,
+            self.opened,
+            budget=self.budget,
+            times=self._times,
         )
         leadership.parking = schedule
         self._schedules[leadership] = schedule
@@ -241,8 +249,8 @@ class Scheduling(Part):
             if schedule.is_ended or schedule.queued_ms != due_ms:
                 continue
             schedule.queued_ms = NEVER
-            left -= 1
             size = self._release_one(schedule)
+            left -= schedule.release_steps
             if size >= 0:
                 left_bytes -= size
                 self._enqueue(schedule)
@@ -317,6 +325,7 @@ class Scheduling(Part):
             checkpoint = schedule.checkpoint()
             if checkpoint is not None:
                 schedule.append_checkpoint(checkpoint)
+                schedule.renew_recurring()
             if schedule.needs_checkpoint():
                 waiting.append(schedule)
         pause_ms = 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from tarry.base.schedule_headers import HEADER_NAMES
+from tarry.base.schedule_headers import HEADER_NAMES, SCHEDULE_DUE
 from tarry.client.core.consumer.decoding import DecodedRecord
 from tarry.client.core.outgoing import check_topic
 from tarry.client.face.due import duration_ms_of
@@ -25,7 +25,7 @@ DEFER_PARTITION: Final = "x-defer-partition"
 DEFER_OFFSET: Final = "x-defer-offset"
 
 _OWN: Final = frozenset(
-    {*HEADER_NAMES, "x-sched-due"}
+    {*HEADER_NAMES, SCHEDULE_DUE}
     | {DEFER_ATTEMPT, DEFER_TIMESTAMP, DEFER_TOPIC, DEFER_PARTITION, DEFER_OFFSET}
 )
 

@@ -150,6 +150,8 @@ class ScheduledEntry:
         size: int = 0,
         schedule_id: bytes | None = None,
         batch: Window | ChunkList | None = None,
+        cron: str = "",
+        time_zone: str = "",
     ) -> None:
         self.due_ms: int = due_ms
         self.s_offset: int = s_offset
@@ -157,6 +159,8 @@ class ScheduledEntry:
         self.size: int = size
         self.schedule_id: bytes | None = schedule_id
         self.batch: Window | ChunkList | None = batch
+        self.cron: str = cron
+        self.time_zone: str = time_zone
 
     def encode(self, writer: Writer, version: i64) -> None:
         writer.i64(self.due_ms)
@@ -165,18 +169,48 @@ class ScheduledEntry:
         writer.i32(self.size)
         writer.compact_nullable_bytes(self.schedule_id)
         writer.compact_nullable_records(self.batch)
-        writer.unsigned_varint(0)
+        tag_count: i64 = 0
+        if self.cron != "":
+            tag_count += 1
+        if self.time_zone != "":
+            tag_count += 1
+        writer.unsigned_varint(tag_count)
+        if tag_count > 0:
+            self._encode_tagged_fields(writer, version)
+
+    def _encode_tagged_fields(self, writer: Writer, version: i64) -> None:
+        if self.cron != "":
+            content = Writer()
+            content.compact_string(self.cron)
+            writer.tagged_field(0, content)
+        if self.time_zone != "":
+            content = Writer()
+            content.compact_string(self.time_zone)
+            writer.tagged_field(1, content)
 
 
 def _decode_scheduled_entry(reader: Reader, version: i64) -> ScheduledEntry:
+    cron: str = ""
+    time_zone: str = ""
     due_ms = reader.i64()
     s_offset = reader.i64()
     record_count = reader.i32()
     size = reader.i32()
     schedule_id = reader.compact_nullable_bytes()
     batch = reader.compact_nullable_window()
-    reader.skip_tagged_fields()
-    return ScheduledEntry(due_ms, s_offset, record_count, size, schedule_id, batch)
+    tag: i64 = -1
+    for _ in range(reader.tagged_field_count()):
+        tag = reader.tag_after(tag)
+        end = reader.tagged_field_end()
+        if tag == 0:
+            cron = reader.compact_string()
+            reader.expect_position(end)
+        elif tag == 1:
+            time_zone = reader.compact_string()
+            reader.expect_position(end)
+        else:
+            reader.position = end
+    return ScheduledEntry(due_ms, s_offset, record_count, size, schedule_id, batch, cron, time_zone)
 
 
 class ScheduledPartition:

@@ -47,3 +47,22 @@ def test_a_cancel_is_refused_until_a_release_before_it_is_copied(headers: Header
 
     assert ends == [0, 1]
     assert codes == [errors.KAFKA_STORAGE_ERROR, errors.NONE]
+
+
+@pytest.mark.parametrize("headers", [cancel("one"), after(60_000, "one")])
+def test_what_recurs_is_taken_back_while_an_instance_is_not_copied(headers: Headers) -> None:
+    scene = Scene()
+    scene.send([("x-sched-cron", b"* * * * *"), ("x-sched-id", b"one")], sequence=0)
+    scene.copy(records=0)
+    while scene.partition().log.log_end_offset == 0:
+        scene.pass_ms(1_000)
+        scene.copy(records=0)
+
+    code = scene.send(headers, sequence=1)
+    scene.copy(records=1)
+    scene.pass_ms(40_000)
+    scene.copy(records=1)
+
+    assert code == errors.NONE
+    # What was under way has come, and nothing more.
+    assert (scene.high_watermark, scene.partition().log.log_end_offset) == (1, 1)

@@ -67,9 +67,12 @@ class Scheduler(User):
             self.pass_time(500)
 
     def records(self) -> list[Record]:
+        return self.records_from(0)
+
+    def records_from(self, offset: int) -> list[Record]:
         found: list[Record] = []
-        while batch := records_in(self.fetch(len(found))):
-            found += [each for each in batch if each.offset >= len(found)]
+        while batch := records_in(self.fetch(offset + len(found))):
+            found += [each for each in batch if each.offset >= offset + len(found)]
         return found
 
     def values(self) -> list[bytes | None]:

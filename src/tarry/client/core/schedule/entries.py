@@ -15,7 +15,8 @@ class ScheduledRecords(NamedTuple):
 
     `due_ms` is when, in milliseconds since 1970; `s_offset` names them within their partition, and
     so does `schedule_id` if they have one; `size` is about how many bytes they take.  `records` are
-    there if they were asked for and could be read; their offsets mean nothing yet.
+    there if they were asked for and could be read; their offsets mean nothing yet.  A record that
+    comes again and again has `cron` and `time_zone`, and `due_ms` is when it comes next.
     """
 
     topic: str
@@ -26,6 +27,8 @@ class ScheduledRecords(NamedTuple):
     size: int
     schedule_id: bytes | None = None
     records: list[Record] | None = None
+    cron: str | None = None
+    time_zone: str | None = None
 
 
 class ScheduleBucket(NamedTuple):

@@ -181,6 +181,8 @@ def _entry_of(topic: str, index: int, entry: ScheduledEntry) -> ScheduledRecords
         entry.size,
         entry.schedule_id,
         _records_of(entry),
+        entry.cron or None,
+        entry.time_zone or None,
     )
 
 

@@ -9,8 +9,9 @@ import pytest
 from cronsim import CronSim
 from hypothesis import given, strategies as st
 
-from tarry.schedule.cron import CRON_CHARS_MAX, Cron, CronError
-from tarry.schedule.recurrence import MISFIRE_ALL, MISFIRE_ONCE, MISFIRE_SKIP, Recurrence
+from tarry.schedule.recurring.cron import CRON_CHARS_MAX, Cron, CronError
+from tarry.schedule.recurring.recurrence import Recurrence
+from tarry.schedule.recurring.terms import MISFIRE_ALL, MISFIRE_ONCE, MISFIRE_SKIP
 
 BERLIN = "Europe/Berlin"
 

@@ -1,4 +1,4 @@
-"""Cron expressions with time zones: when does a recurring message come next?
+"""Cron expressions with time zones: when does a recurring record come next?
 
 Five fields as in crontab(5): minute, hour, day of month, month, day of week; names (`MON`, `JAN`),
 lists, ranges, steps, and `@hourly` to `@yearly`.  As in crontab(5) a day matches if either of the
@@ -13,7 +13,7 @@ in a gap, and both times in an hour that is repeated.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -67,6 +67,9 @@ class Cron:
         self._is_fixed = not (minute.startswith("*") or hour.startswith("*"))
         # Minutes since midnight, ascending.
         self._times = [60 * h + m for h in hours for m in minutes]
+        # The day that was not 24 hours long and was asked for last, and its times.
+        self._odd_day: date | None = None
+        self._odd_times: list[int] = []
         if not self._comes_ever():
             raise CronError(f"cron expression {text!r} never comes: no month of it has such a day")
 
@@ -79,10 +82,9 @@ class Cron:
         day -= timedelta(days=1)
         for _ in range(_DAYS_AHEAD_MAX):
             if self._matches(day):
-                times = self._times_of(day)
-                place = bisect_right(times, after_ms)
-                if place < len(times):
-                    return times[place]
+                found = self._first_after(day, after_ms)
+                if found is not None:
+                    return found
             if day.year > 9990:
                 return None
             day += timedelta(days=1) if day.month in self._months else _to_next_month(day)
@@ -95,10 +97,9 @@ class Cron:
             return None
         for _ in range(_DAYS_AHEAD_MAX):
             if self._matches(day):
-                times = self._times_of(day)
-                place = bisect_right(times, until_ms)
-                if place > 0:
-                    return times[place - 1]
+                found = self._last_until(day, until_ms)
+                if found is not None:
+                    return found
             if day.year < 1900:
                 return None
             day -= timedelta(days=1) if day.month in self._months else timedelta(days=day.day)
@@ -124,13 +125,42 @@ class Cron:
         is_weekday = day.isoweekday() % 7 in self._weekdays
         return is_day or is_weekday if self._is_any_day else is_day and is_weekday
 
-    def _times_of(self, day: date) -> list[int]:
-        """Return the times of this day, ascending."""
+    def _first_after(self, day: date, after_ms: int) -> int | None:
+        """Return the first time of this day that is later; None if it has none."""
+        midnight, start_ms, is_odd = self._start_of(day)
+        times = self._odd_times_of(midnight) if is_odd else self._times
+        after = after_ms if is_odd else (after_ms - start_ms) // 60_000
+        place = bisect_right(times, after)
+        if place == len(times):
+            return None
+        return times[place] if is_odd else start_ms + 60_000 * times[place]
+
+    def _last_until(self, day: date, until_ms: int) -> int | None:
+        """Return the last time of this day that is not later; None if it has none."""
+        midnight, start_ms, is_odd = self._start_of(day)
+        times = self._odd_times_of(midnight) if is_odd else self._times
+        until = until_ms if is_odd else (until_ms - start_ms) // 60_000
+        place = bisect_right(times, until)
+        if place == 0:
+            return None
+        return times[place - 1] if is_odd else start_ms + 60_000 * times[place - 1]
+
+    def _start_of(self, day: date) -> tuple[datetime, int, bool]:
+        """Return the day's midnight, when that is, and whether its clock is changed."""
         midnight = datetime(day.year, day.month, day.day)
         start_ms = self._instant_ms(midnight, 0)
         end_ms = self._instant_ms(midnight + timedelta(days=1), 0)
-        if end_ms - start_ms == _DAY_MINUTES * 60_000:
-            return [start_ms + 60_000 * minute for minute in self._times]
+        return midnight, start_ms, end_ms - start_ms != _DAY_MINUTES * 60_000
+
+    def _odd_times_of(self, midnight: datetime) -> list[int]:
+        """Return the times of a day on which the clock is changed, ascending.
+
+        They take milliseconds to find for an expression that comes each minute, and are asked for
+        after each of them.
+        """
+        day = midnight.date()
+        if self._odd_day == day:
+            return self._odd_times
         found: set[int] = set()
         for minute in self._times:
             clock = midnight + timedelta(minutes=minute)
@@ -144,7 +174,9 @@ class Cron:
                 found.add(first_ms)
                 if not self._is_fixed:
                     found.add(second_ms)
-        return sorted(found)
+        self._odd_day = day
+        self._odd_times = sorted(found)
+        return self._odd_times
 
     def _offset(self, clock: datetime, fold: int) -> timedelta:
         offset = self._zone.utcoffset(clock.replace(fold=fold))
@@ -179,7 +211,10 @@ def _to_next_month(day: date) -> timedelta:
     return following - day
 
 
-def _zone_of(name: str) -> ZoneInfo:
+def _zone_of(name: str) -> tzinfo:
+    if name == "UTC":
+        # Known where no time zones are installed.
+        return UTC
     if not name or len(name) > ZONE_CHARS_MAX:
         raise CronError(f"a time zone has a name of 1 to {ZONE_CHARS_MAX} characters")
     try:

@@ -1,4 +1,4 @@
-"""Recurring messages: which time comes after the last one, also when times were missed.
+"""Recurring records: which time comes after the last one, also when times were missed.
 
 A time is missed if the one behind it is due as well: the broker was stopped for longer than a
 period, or its clock was stepped forward.
@@ -6,18 +6,12 @@ period, or its clock was stepped forward.
 
 from __future__ import annotations
 
-from typing import Final
-
-from tarry.schedule.cron import Cron
-
-MISFIRE_ONCE: Final = "once"
-MISFIRE_SKIP: Final = "skip"
-MISFIRE_ALL: Final = "all"
-MISFIRES: Final = (MISFIRE_ONCE, MISFIRE_SKIP, MISFIRE_ALL)
+from tarry.schedule.recurring.cron import Cron
+from tarry.schedule.recurring.terms import MISFIRE_ALL, MISFIRE_ONCE
 
 
 class Recurrence:
-    """Definition of a recurring message.
+    """Definition of a recurring record.
 
     `end_ms` is the last moment at which it may be due (milliseconds since 1970), `count` how often
     it comes at most; None is no bound.  `misfire` says what missed times do: `all` has each of

@@ -1,0 +1,99 @@
+"""Instances of a partition's recurring records: which one is due now, and what comes after it.
+
+When a recurring record has no next time and all that was released of it counts, a note in the
+companion log says that it has ended, as for one that is cancelled.
+
+The companion log goes segment by segment, and a recurring record would hold it for as long as it
+lives.  So those in the first segment are parked anew at its end, with what is left of their terms,
+before more is written than two segments.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.errors import CorruptData
+from tarry.base.turn import Turn
+from tarry.broker.flushes import Flushes
+from tarry.partition.leader import append_of_any_size
+from tarry.partition.replicated_log import ReplicatedLog
+from tarry.schedule.notes import EACH_ITS_OWN, CancelledNote, ScheduledNote
+from tarry.schedule.places import RecordPlace
+from tarry.schedule.recurring.bodies import RecurringBody
+from tarry.schedule.recurring.cron import CronError
+from tarry.schedule.recurring.times import RecurringTimes
+from tarry.schedule.state import ScheduleState
+
+# Time until a note that the companion log has not taken is tried again.
+_RETRY_MS: Final = 1_000
+# Records that are parked anew in one turn.
+_RENEWED_MAX: Final = 20
+
+
+class PartitionInstances:
+    """Instances of one partition's recurring records."""
+
+    def __init__(
+        self, companion: ReplicatedLog, turn: Turn, flushes: Flushes, times: RecurringTimes
+    ) -> None:
+        self.times = times
+        self._companion = companion
+        self._turn = turn
+        self._flushes = flushes
+
+    def is_due(self, state: ScheduleState, body: RecurringBody) -> bool:
+        """Return whether the instance of a body that was taken is due; else it is cared for.
+
+        `CorruptData`: its times cannot be found here.
+        """
+        due_ms = self._next_ms(body)
+        if due_ms is None:
+            self._end(state, body)
+            return False
+        if due_ms != body.due_ms:
+            # It was looked at before its time, or times were missed: it comes in its order.
+            state.put_off(body, due_ms)
+            return False
+        return True
+
+    def note_release(self, state: ScheduleState, body: RecurringBody, base_offset: int) -> None:
+        """Note the release of the instance that is due, and let its body wait for the next."""
+        state.add_instance(body, base_offset)
+        next_due_ms = self._next_ms(body)
+        state.await_next(body, next_due_ms)
+
+    def holders(self, state: ScheduleState, first_offset: int) -> list[RecurringBody]:
+        """Return some of the bodies that hold the first segment that is needed, if another one is
+        written by now."""
+        order = self._companion.log.segment_order
+        at = order.kept.index(order.holding(first_offset))
+        if at == len(order.kept) - 1:
+            return []
+        return state.idle_recurring(order.kept[at + 1].base_offset)[:_RENEWED_MAX]
+
+    def _next_ms(self, body: RecurringBody) -> int | None:
+        try:
+            return self.times.next_ms(body, self._turn.now_wall_ms)
+        except CronError as error:
+            raise CorruptData(f"when the record comes again is not known: {error}") from None
+
+    def _end(self, state: ScheduleState, body: RecurringBody) -> None:
+        if body.open_count > 0:
+            state.rest(body, has_ended=True)
+            return
+        note = CancelledNote(body.s_offset, has_come=body.committed_count > 0)
+        data = note.encode(self._turn.now_wall_ms)
+        result = append_of_any_size(self._companion, data, self._turn)
+        if result.error_code == errors.NONE:
+            state.end(body, result.base_offset)
+            self._flushes.touch(self._companion)
+        else:
+            state.put_off(body, self._turn.now_wall_ms + _RETRY_MS)
+
+
+def renewed_note(body: RecurringBody) -> ScheduledNote:
+    """Return the note of a body that is parked anew: it takes the place of what it was."""
+    terms = body.terms_from_now_on()
+    place = RecordPlace(0, 1, body.due_ms, body.schedule_id, terms)
+    return ScheduledNote(EACH_ITS_OWN, [place], [body.s_offset])

@@ -1,0 +1,1 @@
+"""Records that come again and again: their cron expressions, terms and instances."""
