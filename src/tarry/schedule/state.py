@@ -235,6 +235,7 @@ class ScheduleState:
         elif body is None:
             place = DAMAGED
             body = self._damaged.pop(s_offset)
+        assert body is not None
         self._leave(body, note_offset, place)
 
     def end(self, body: RecurringBody, note_offset: int) -> None:
@@ -303,15 +304,18 @@ class ScheduleState:
 
         `await_next` has to follow.
         """
-        self.restore_instance(OpenInstance(body, base_offset, body.due_ms))
-        body.add_instance(body.due_ms)
+        self.restore_instance(OpenInstance(body, base_offset, body.instance_ms))
+        body.add_instance(body.instance_ms)
 
-    def await_next(self, body: RecurringBody, next_due_ms: int | None) -> None:
-        """Let a body wait for the next instance; there is none if it has ended."""
+    def await_next(self, body: RecurringBody, next_due_ms: int | None, now_wall_ms: int) -> None:
+        """Let a body wait for the next instance; there is none if it has ended.
+
+        One that is late lets others go first: thousands may have been missed.
+        """
         if next_due_ms is None or body.open_count >= INSTANCES_UNDER_WAY_MAX:
             self.rest(body, has_ended=next_due_ms is None)
         else:
-            self.put_off(body, next_due_ms)
+            self.put_off(body, max(next_due_ms, now_wall_ms))
 
     def restore_instance(self, release: OpenInstance) -> None:
         """Take the release of an instance that is under way; they come in the order of P."""

@@ -357,7 +357,7 @@ CLUSTER: Final[dict[Callable[[], None], int]] = {
     resume_the_watch_one_late: 1,
     skip_what_was_compacted_away: 22,
     apply_what_a_watch_tells_again: 23,
-    forget_an_addition_whose_outcome_is_unknown: 126,
+    forget_an_addition_whose_outcome_is_unknown: 166,
     count_what_an_earlier_life_has_told: 50,
     take_a_directory_by_its_name: 7,
     hide_a_topic_with_a_refused_log: 26,

@@ -160,7 +160,7 @@ def ask_hosting_which_topics_have_offsets() -> None:
 
 # A seed that found each.
 CLUSTER_GROUPS_DISKS: Final[dict[Callable[[], None], int]] = {
-    ask_hosting_which_topics_have_offsets: 1,
+    ask_hosting_which_topics_have_offsets: 4,
 }
 
 # A seed that found each.

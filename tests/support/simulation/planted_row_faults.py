@@ -147,13 +147,13 @@ def keep_producers_at_the_end_of_a_cut() -> None:
 # A seed that found each.
 ROWS: Final[dict[Callable[[], None], int]] = {
     count_a_life_from_the_answer: 22,
-    claim_in_a_life_that_may_be_over: 43,
+    claim_in_a_life_that_may_be_over: 30,
     claim_while_the_old_life_lasts: 13,
     claim_with_the_living_alone_in_sync: 5,
     count_as_caught_up_whoever_has_what_was_there_the_time_before: 9,
     put_out_of_sync_below_the_floor: 9,
     end_a_reassignment_when_one_of_its_target_is_in_sync: 8,
-    name_the_epoch_before_an_unclean_election: 21,
+    name_the_epoch_before_an_unclean_election: 63,
     name_a_partition_that_comes_back_no_more: 501,
-    keep_producers_at_the_end_of_a_cut: 21,
+    keep_producers_at_the_end_of_a_cut: 13,
 }

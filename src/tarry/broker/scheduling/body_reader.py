@@ -59,7 +59,7 @@ class BodyReader:
         opened = self._opened_batch(body)
         config = self._companion.leadership.records.config
         return opened.instance_of(
-            body.place, body.due_ms, config.compression_codec, config.compression_level
+            body.place, body.instance_ms, config.compression_codec, config.compression_level
         )
 
     def read_place(self, body: Body, due_ms: int | None) -> bytes:
@@ -76,12 +76,6 @@ class BodyReader:
             config.compression_level,
         )
 
-    def batch_of(self, body: Body) -> bytes:
-        """Read what waits, as a batch without a producer; `StorageError`, `CorruptData`."""
-        if body.place == WHOLE:
-            return numbered(self.read(body), NO_PRODUCER_ID, -1, -1)
-        return self.read_place(body, None)
-
     def read_uncompressed(self, body: Body) -> bytes:
         """Read a place of a batch as it was sent, so that it can be a place again; `StorageError`,
         `CorruptData`.
@@ -92,6 +86,12 @@ class BodyReader:
     def _opened_batch(self, body: Body) -> OpenedBody:
         opened = self._opened.get(self._companion, body.batch_offset)
         return self._open(body.batch_offset) if opened is None else opened
+
+    def batch_of(self, body: Body) -> bytes:
+        """Read what waits, as a batch without a producer; `StorageError`, `CorruptData`."""
+        if body.place == WHOLE:
+            return numbered(self.read(body), NO_PRODUCER_ID, -1, -1)
+        return self.read_place(body, None)
 
     def tell_damaged(self, error: CorruptData) -> None:
         """Tell the broker's log of a batch that is due and damaged; of the first ones alone."""

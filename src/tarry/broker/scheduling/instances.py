@@ -51,17 +51,18 @@ class PartitionInstances:
         if due_ms is None:
             self._end(state, body)
             return False
-        if due_ms != body.due_ms:
-            # It was looked at before its time, or times were missed: it comes in its order.
+        if due_ms > min(body.due_ms, self._turn.now_wall_ms):
+            # It was looked at before its time.
             state.put_off(body, due_ms)
             return False
+        body.begin_instance(due_ms)
         return True
 
     def note_release(self, state: ScheduleState, body: RecurringBody, base_offset: int) -> None:
         """Note the release of the instance that is due, and let its body wait for the next."""
         state.add_instance(body, base_offset)
         next_due_ms = self._next_ms(body)
-        state.await_next(body, next_due_ms)
+        state.await_next(body, next_due_ms, self._turn.now_wall_ms)
 
     def holders(self, state: ScheduleState, first_offset: int) -> list[RecurringBody]:
         """Return some of the bodies that hold the first segment that is needed, if another one is

@@ -327,7 +327,9 @@ class PartitionSchedule(ParkingDoor):
     # -- what becomes of appends
 
     def settle(self) -> bool:
-        """Take back what this turn's write has not kept; False if a release is to be repeated."""
+        """Take back what this turn's write has not kept; False if a release, or the note that a
+        recurring record has ended, is to be repeated.
+        """
         self._noted_end = -1
         s_end: int = self.companion.log.written_end_offset
         p_end: int = self.partition.log.written_end_offset

@@ -13,9 +13,10 @@ from tarry.schedule.recurring.terms import UNBOUNDED, RecurrenceTerms
 class RecurringBody(Body):
     """Record of the companion log that comes again and again; always a place of its batch.
 
-    While it waits, `due_ms` is when the next instance is due, or a time before that, at which it is
-    looked at: to find the next time may take milliseconds.  `last_ms` is when the last instance was
-    due that was released, or when the record was defined, `released_count` how often it came.
+    While it waits, `due_ms` is when it is looked at.  That is when the next instance is due; or
+    before, since to find the next time may take milliseconds; or after, if it is late: others that
+    are due by now come first.  `last_ms` is when the last instance was due that was released, or
+    when the record was defined, `released_count` how often it came.
     """
 
     def __init__(
@@ -35,6 +36,8 @@ class RecurringBody(Body):
         self.terms = terms
         self.last_ms = terms.since_ms
         self.released_count = 0
+        # The instance that is being released.
+        self.instance_ms = due_ms
         # The next instance is due later than this: it was found when times before were skipped.
         self._passed_ms = terms.since_ms
         # The same of what counts in P.
@@ -79,6 +82,10 @@ class RecurringBody(Body):
         What was skipped by then must not make it look like one that comes too late.
         """
         self._passed_ms = due_ms - 1
+
+    def begin_instance(self, due_ms: int) -> None:
+        """Note which instance is to be released now."""
+        self.instance_ms = due_ms
 
     def add_instance(self, due_ms: int) -> None:
         """Note that the instance of this time was released."""

@@ -155,14 +155,20 @@ class Cron:
     def _odd_times_of(self, midnight: datetime) -> list[int]:
         """Return the times of a day on which the clock is changed, ascending.
 
-        They take milliseconds to find for an expression that comes each minute, and are asked for
-        after each of them.
+        They are asked for after each of them: for an expression that comes each minute it takes a
+        millisecond to find them.
         """
         day = midnight.date()
         if self._odd_day == day:
             return self._odd_times
         found: set[int] = set()
+        hour_offsets = [self._hour_offset_ms(midnight, hour) for hour in range(24)]
+        midnight_ms = _ms_of(midnight)
         for minute in self._times:
+            offset_ms = hour_offsets[minute // 60]
+            if offset_ms is not None:
+                found.add(midnight_ms + 60_000 * minute - offset_ms)
+                continue
             clock = midnight + timedelta(minutes=minute)
             first_ms = self._instant_ms(clock, 0)
             second_ms = self._instant_ms(clock, 1)
@@ -177,6 +183,16 @@ class Cron:
         self._odd_day = day
         self._odd_times = sorted(found)
         return self._odd_times
+
+    def _hour_offset_ms(self, midnight: datetime, hour: int) -> int | None:
+        """Return how far an hour of this day is from UTC; None if the clock is changed there."""
+        start = midnight + timedelta(hours=hour)
+        end = start + timedelta(minutes=59)
+        offset = self._offset(start, 0)
+        others = (self._offset(start, 1), self._offset(end, 0), self._offset(end, 1))
+        if any(other != offset for other in others):
+            return None
+        return int(offset.total_seconds() * 1000)
 
     def _offset(self, clock: datetime, fold: int) -> timedelta:
         offset = self._zone.utcoffset(clock.replace(fold=fold))

@@ -403,14 +403,21 @@ def test_many_that_were_missed_come_in_portions_while_others_are_served():
         ends.append(partition.log.log_end_offset)
         assert len(user.state()._releases) <= limits.INSTANCES_UNDER_WAY_MAX
         if turn == 10:
-            user.send_produce(a_batch(b"other"))
-        if ends[-1] == missed + 2:
+            others = ((b"direct", []), (b"delayed", after(1)))
+            for value, headers in others:
+                user.send_produce(a_batch(value, headers=(headers,)))
+        if turn == 20:
+            user.hand.turn(after_ms=2)
+        if turn == 30:
+            has_come = b"delayed" in user.hand.disk.content(f"{P}00000000000000000000.log")
+        if ends[-1] == missed + 3:
             break
 
-    assert ends[-1] == missed + 2
-    # In one of them two turns were taken.
-    assert max(after - before for before, after in itertools.pairwise(ends)) <= 41
-    assert user.answers()
+    assert ends[-1] == missed + 3
+    assert has_come
+    # Two of them took turns of their own.
+    assert max(after - before for before, after in itertools.pairwise(ends)) <= 62
+    assert len(user.answers()) == 2
 
 
 # --- Cancelled, replaced.

@@ -38,14 +38,15 @@ class Led:
         self.state.park(self.body, 0)
         self.state.commit_parked(9)
         self.end = 0
+        self.now_ms = 0
 
     def release(self, *, is_last: bool = False) -> int:
         body = self.state.take_due(10_000)
         assert body is self.body
         due_ms = self.body.search_ms + 10
-        self.body.due_ms = due_ms
+        self.body.begin_instance(due_ms)
         self.state.add_instance(self.body, self.end)
-        self.state.await_next(self.body, None if is_last else due_ms + 10)
+        self.state.await_next(self.body, None if is_last else due_ms + 10, self.now_ms)
         self.end += 1
         return due_ms
 
@@ -63,6 +64,21 @@ def test_it_waits_again_as_soon_as_it_was_released() -> None:
     assert released == [10, 20, 30]
     assert led.facts() == (30, 3, 20, 2)
     assert led.state.next_due_ms() == 40
+
+
+def test_one_that_is_late_lets_others_go_first() -> None:
+    led = Led()
+    led.state.park(Body(4, 50, 0, 1, 100), 0)
+    led.state.commit_parked(9)
+    led.now_ms = 100
+
+    released = led.release()
+    body = led.state.take_due(100)
+
+    assert released == 10
+    assert body is not None
+    assert body.s_offset == 4
+    assert led.state.next_due_ms() == 100
 
 
 def test_a_release_that_is_lost_brings_it_back_to_the_first_instance_that_was_not_kept() -> None:
@@ -176,6 +192,87 @@ def test_one_that_rests_can_be_cancelled() -> None:
     assert led.state.first_offset() == 2
     led.state.commit_parked(12)
     assert led.state.first_offset() == ANY_OFFSET
+
+
+# --- Asked for.
+
+
+def test_it_waits_while_its_instances_are_under_way() -> None:
+    led = Led(b"id")
+    for _ in range(INSTANCES_UNDER_WAY_MAX):
+        found = (led.state.waiting(2), led.state.release_of(2), led.state.released_offset(2))
+        assert found == (led.body, None, None)
+        assert not led.state.is_being_released(b"id")
+        led.release()
+    led.state.commit_released(1)
+
+    assert led.state.waiting(2) is led.body
+    assert led.state.released_offset(2) is None
+    assert led.state.cancellable(b"id") == 2
+
+
+def test_one_that_has_ended_is_its_last_release_until_that_counts() -> None:
+    led = Led(b"id")
+    led.release()
+    led.release(is_last=True)
+    led.state.commit_released(1)
+    release = led.state.release_of(2)
+    under_way = (led.state.waiting(2), led.state.released_offset(2))
+
+    led.state.commit_released(2)
+
+    assert release is not None
+    assert (release.base_offset, under_way) == (1, (None, 0))
+    assert led.state.is_being_released(b"id")
+    assert (led.state.waiting(2), led.state.release_of(2)) == (None, None)
+    assert led.state.released_offset(2) == 1
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_one_whose_end_is_noted_is_remembered_by_its_id_and_place(is_lost: bool) -> None:
+    led = Led(b"id")
+    led.release(is_last=True)
+    led.state.commit_released(1)
+    assert led.state.take_due(10_000) is led.body
+    led.state.end(led.body, 11)
+
+    if is_lost:
+        led.state.rollback_parked(11)
+    else:
+        led.state.commit_parked(12)
+
+    assert led.state.waiting(2) is None
+    assert led.state.released_offset(2) == 0
+    assert led.state.ids.offset_of(b"id") == (2 if is_lost else None)
+    assert is_lost or led.state.released.s_offset_of(b"id") == 2
+
+
+def test_one_that_was_taken_back_is_not_released_by_what_counts_later() -> None:
+    led = Led(b"id")
+    led.release()
+    led.state.cancel(2, 11)
+
+    led.state.commit_released(1)
+    led.state.commit_parked(12)
+
+    assert (led.state.release_of(2), led.state.released_offset(2)) == (None, None)
+    assert led.state.released.s_offset_of(b"id") is None
+
+
+def test_the_end_of_one_whose_id_another_one_has_says_nothing_of_that() -> None:
+    led = Led(b"id")
+    led.release(is_last=True)
+    led.state.park(Body(10, 50, 0, 1, 100, schedule_id=b"id"), 0)
+    led.state.commit_released(1)
+    assert led.state.take_due(49) is led.body
+
+    led.state.end(led.body, 12)
+
+    assert led.state.ids.offset_of(b"id") == 10
+    assert led.state.ids.cancelled_offset_of(b"id") is None
+
+
+# --- Checkpoints.
 
 
 def test_a_checkpoint_names_what_is_alive_and_no_exception_for_it() -> None:
@@ -293,6 +390,20 @@ def test_what_was_cancelled_is_not_there(cancel_first: bool) -> None:
 
     assert state.recurring == {}
     assert state.next_due_ms() == NEVER
+
+
+@pytest.mark.parametrize("has_come", [False, True])
+def test_what_has_ended_by_itself_is_remembered_and_what_was_taken_back_is_not(
+    has_come: bool,
+) -> None:
+    read = Read()
+    read.rebuild.add_note(4, CancelledNote(2, has_come=has_come))
+
+    state = read.finish((0, 5, 10))
+
+    assert state.recurring == {}
+    assert state.released_offset(2) == (5 if has_come else None)
+    assert state.released.s_offset_of(b"id") == (2 if has_come else None)
 
 
 def test_a_checkpoint_that_knows_no_recurring_bodies_doubles_nothing() -> None:
