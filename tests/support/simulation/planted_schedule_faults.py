@@ -32,12 +32,12 @@ def release_above_the_high_watermark() -> None:
     def park(self: ScheduleState, body: Body, now_wall_ms: int) -> None:
         self.pending.add(body)
 
-    def rollback_parked(self: ScheduleState, s_end_offset: int) -> None:
+    def rollback_parked(self: ScheduleState, s_end_offset: int) -> bool:
         assert isinstance(self.pending, PendingHeap)
         for s_offset in list(self.pending._bodies):
             if s_offset >= s_end_offset:
                 self.pending.forget(s_offset)
-        honest(self, s_end_offset)
+        return honest(self, s_end_offset)
 
     ScheduleState.park = park
     ScheduleState.rollback_parked = rollback_parked
