@@ -68,3 +68,14 @@ def test_many_entries_are_kept_in_order_and_summed_up() -> None:
         count // 2 - 10,
         count - 20,
     )
+
+
+def test_sums_tell_how_many_chunks_they_took() -> None:
+    order = DueOrder()
+    for number in range(10 * due_order.CHUNK_ENTRIES_MAX):
+        order.add(number, number, 1, 1)
+
+    narrow = order.sums(5, 10).chunk_count
+    wide = order.sums(0, 2**63 - 1).chunk_count
+
+    assert (narrow, wide) == (1, 10)

@@ -21,9 +21,10 @@ _LEAST: Final = -(2**63)
 
 
 class DueSums:
-    """Sums over a range of entries."""
+    """Sums over a range of entries; `chunk_count` is how many chunks that took."""
 
     def __init__(self) -> None:
+        self.chunk_count = 0
         self.entry_count = 0
         self.record_count = 0
         self.size = 0
@@ -132,6 +133,7 @@ class DueOrder:
         while index < len(self._chunks) and self._bounds[index] < end:
             chunk = self._chunks[index]
             index += 1
+            sums.chunk_count += 1
             entries = chunk.entries
             if entries[0] > begin and entries[-1] < end:
                 sums.entry_count += len(entries)

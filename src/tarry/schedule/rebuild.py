@@ -18,6 +18,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
 
 from tarry.base.errors import CorruptData
 from tarry.base.limits import (
@@ -39,6 +42,8 @@ from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.release import NO_S_OFFSET
 from tarry.schedule.state import OpenInstance, OpenRelease, ScheduleState
 from tarry.schedule.watermarks import ScheduleWatermarks
+
+_TAKEN_AT_ONCE: Final = 10_000
 
 
 class NotedCheckpoint:
@@ -83,6 +88,11 @@ class Rebuild:
         self._releases: list[OpenRelease] = []
         # The last ones of those below it.
         self._released: deque[OpenRelease] = deque(maxlen=SCHEDULE_RELEASED_KEPT)
+        # What is made of all this, the bodies that it does not have yet, and where S's high
+        # watermark was when it was begun.
+        self._state: ScheduleState | None = None
+        self._left: Iterator[Body] = iter(())
+        self._s_high_watermark = 0
         # The note that was read last, and where its body has to be.
         self._scheduled: ScheduledNote | None = None
         self._body_offset = NO_S_OFFSET
@@ -256,29 +266,38 @@ class Rebuild:
         else:
             self._releases.append(release)
 
+    # -- the state
+
     def finish(self, pending: PendingBodies, s_high_watermark: int) -> ScheduleState:
         """Return the state: what was neither released nor cancelled.  The rebuild is over.
 
         What lies below S's high watermark is pending, the rest is parked.
         """
-        state = ScheduleState(pending, self._watermarks)
+        self.begin_state(pending, s_high_watermark)
+        while True:
+            state = self.take_on(_TAKEN_AT_ONCE)
+            if state is not None:
+                return state
+
+    def begin_state(self, pending: PendingBodies, s_high_watermark: int) -> None:
+        """Begin the state, which `take_on` fills, as `finish` does at once."""
+        state = self._state = ScheduleState(pending, self._watermarks)
+        self._s_high_watermark = s_high_watermark
+        self._left = iter(self._bodies.values())
         for release in self._releases:
             # What came after it may have its id.  A recurring body has its own while it is alive.
             if not isinstance(release, OpenInstance):
                 state.ids.add(release.body)
-        for s_offset, body in self._bodies.items():
-            if s_offset in self._cancelled:
-                state.released.forget_id(body.schedule_id)
-                if isinstance(body, RecurringBody) and s_offset in self._ended:
-                    state.released.add(body, body.committed_offset)
-            elif isinstance(body, RecurringBody):
-                # Its next time is found when it is looked at: to do so for all takes long.
-                body.due_ms = max(body.due_ms, body.last_ms)
-                state.restore(body, s_high_watermark)
-            elif self._is_done(body):
-                state.released.add(body, NO_S_OFFSET)
-            else:
-                state.restore(body, s_high_watermark)
+
+    def take_on(self, count_max: int) -> ScheduleState | None:
+        """Take so many bodies into the state; return it when it has all of them."""
+        state = self._state
+        assert state is not None
+        bodies = list(islice(self._left, count_max))
+        for body in bodies:
+            self._take(state, body)
+        if len(bodies) == count_max:
+            return None
         for release in self._released:
             state.released.add(release.body, release.base_offset)
         for release in self._releases:
@@ -298,6 +317,21 @@ class Rebuild:
         self._bodies = {}
         self._damaged = {}
         return state
+
+    def _take(self, state: ScheduleState, body: Body) -> None:
+        s_offset = body.s_offset
+        if s_offset in self._cancelled:
+            state.released.forget_id(body.schedule_id)
+            if isinstance(body, RecurringBody) and s_offset in self._ended:
+                state.released.add(body, body.committed_offset)
+        elif isinstance(body, RecurringBody):
+            # Its next time is found when it is looked at: to do so for all takes long.
+            body.due_ms = max(body.due_ms, body.last_ms)
+            state.restore(body, self._s_high_watermark)
+        elif self._is_done(body):
+            state.released.add(body, NO_S_OFFSET)
+        else:
+            state.restore(body, self._s_high_watermark)
 
     def _is_done(self, body: Body) -> bool:
         """Return whether the checkpoint says that a body was released below its c."""

@@ -221,7 +221,10 @@ def tell_ends_before_they_are_known() -> None:
 
 
 def act_while_another_may_lead() -> None:
-    """The own expiry of the lease is ignored."""
+    """The own expiry of the lease is ignored.
+
+    It is a fault of the workload with isolated brokers: without groups no seed of 500 shows it.
+    """
     Leadership.may_act = lambda self: self.is_leader
 
 
@@ -353,7 +356,6 @@ CLUSTER: Final[dict[Callable[[], None], int]] = {
     ask_for_more_before_it_is_flushed: 1,
     delete_records_at_the_leader_alone: 7,
     tell_ends_before_they_are_known: 8,
-    act_while_another_may_lead: 136,
     resume_the_watch_one_late: 1,
     skip_what_was_compacted_away: 22,
     apply_what_a_watch_tells_again: 23,

@@ -51,8 +51,9 @@ _READ_BYTES_PER_UNIT: Final = 4 * 1024
 # A larger batch is left out, so that each answer has room for an entry.
 _BATCH_BYTES_MAX: Final = LONG_ANSWER_BYTES_MAX // 2
 
-# What the sums of a range cost: the chunks of some million entries are looked at.
+# What the sums of a range cost, and how many chunks of entries are looked at in a unit's time.
 _SUM_UNITS: Final = 20
+_CHUNKS_PER_UNIT: Final = 20
 
 
 def handle(
@@ -117,12 +118,12 @@ def _sum_up(
     told.size = sums.size
     told.damaged_count = state.damaged_count
     told.furthest_due_ms = pending.furthest_due_ms()
-    yield _SUM_UNITS
+    yield _SUM_UNITS + sums.chunk_count // _CHUNKS_PER_UNIT
     edges = request.bucket_edges_ms
     for left, right in pairwise(edges):
         bucket = pending.sums(left, right)
         told.buckets.append(ScheduledBucket(bucket.record_count, bucket.size))
-        yield _SUM_UNITS
+        yield _SUM_UNITS + bucket.chunk_count // _CHUNKS_PER_UNIT
 
 
 def _list(

@@ -26,6 +26,8 @@ from tarry.schedule.state import ScheduleState
 
 # Bytes of a log that are gone through in one step: a millisecond or two.
 READ_BYTES: Final = 512 * 1024
+# Bodies that one step takes into the state, in as long.
+TAKEN_BODIES: Final = 1_000
 
 
 class _Reading:
@@ -142,6 +144,8 @@ class ScheduleLoad:
         self.read_from = partition.log.log_start_offset
         # Where the last release ends that was found there.
         self.released_end = 0
+        # What was read is taken into the state.
+        self._is_all_read = False
         self.state: ScheduleState | None = None
 
     @property
@@ -168,12 +172,14 @@ class ScheduleLoad:
             self._releases = self._begin_releases()
         elif releases is not None and not releases.is_over:
             self._read_on(self._partition.log, self._take_releases)
-        elif self._partition.log.flaw_offset >= 0:
-            raise CorruptData(self._partition.log.flaw_reason)
+        elif not self._is_all_read:
+            if self._partition.log.flaw_offset >= 0:
+                raise CorruptData(self._partition.log.flaw_reason)
+            self._is_all_read = True
+            self._rebuild.begin_state(PendingHeap(), self._companion.high_watermark)
         else:
-            self.state = self._rebuild.finish(PendingHeap(), self._companion.high_watermark)
-            return True
-        return False
+            self.state = self._rebuild.take_on(TAKEN_BODIES)
+        return self.state is not None
 
     def _read_on(self, log: Log, take: Callable[[], None]) -> None:
         try:

@@ -461,6 +461,10 @@ class ReplicaChecker(NodeObserver):
     def _deleted(self) -> list[DeletedTopic]:
         return list(self.state.deleted_topics.values())
 
+    def committed(self, place: Place) -> list[DiskBatch]:
+        """Return all batches that count, in order, also those that were deleted since."""
+        return self._committed_of(place).batches
+
     def content(self, place: Place) -> tuple[int, list[bytes]]:
         """Return where a partition begins and its batches; for an end at which all are alike."""
         logs = [seen for key, seen in self._logs.items() if key[1] == place]

@@ -4,11 +4,15 @@ The cluster, its faults and its clients are those of `cluster_run`; records have
 are still to come.  Companion logs are looked at as all logs are.  When all has healed, each record
 that was acknowledged with acks=all has come once, and none was released before the calendar of the
 broker that released it showed its time.
+
+In some seeds headers say when records are due, and records have ids: clients cancel, replace and
+move what waits, and the judge holds what each was answered against the logs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from random import Random
 from typing import Final
 
@@ -17,17 +21,22 @@ from tarry.broker.scheduling.partition_schedule import PartitionSchedule
 from tarry.partition.replicated_log import RECORDS, ReplicatedLog
 from tarry.records.batch import BatchHeader
 from tarry.schedule.release import NO_S_OFFSET, released_s_offset
-from tarry.simulation.clients.history import place_name
+from tarry.simulation.clients.history import Place, place_name
 from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.cluster.cluster_run import ClusterRun
 from tarry.simulation.cluster.disk_log import DiskBatch
 from tarry.simulation.cluster.faulty_cluster import TOPIC
 from tarry.simulation.cluster.results import Found, check_handed_out, records_of
 from tarry.simulation.cluster.scenario import ClusterScenario
+from tarry.simulation.cluster.schedule_ids import CLOCK_STEPS, ClusterScheduleIds
+from tarry.simulation.schedule.changer import Changer
 from tarry.simulation.trace import Trace
 
 # Of these a seed has some: due at once, within a flush, after a lease, at the end of a run.
 _DELAYS_MS: Final = (0, 60, 150, 400, 1_500, 3_000, 6_000)
+
+# What a seed has of ids is drawn from a chance of its own.
+_IDS_SEED: Final = 0x285
 
 
 class ClusterScheduleScenario(ClusterScenario):
@@ -41,6 +50,13 @@ class ClusterScheduleScenario(ClusterScenario):
         self.topic_configs = {"delay.enable": "true", "delay.source": "timestamp"}
         first = random.randrange(len(_DELAYS_MS))
         self.delays_ms = _DELAYS_MS[first:]
+        self.has_ids = False
+
+    def draw_ids(self, random: Random) -> None:
+        """Draw whether headers say when records are due, and which ids they have."""
+        self.has_ids = random.randrange(2) == 0
+        if self.has_ids:
+            self.topic_configs["delay.source"] = "header"
 
     def _draw_of_disks(self, random: Random) -> None:
         """Let no disk refuse directories and files: the workload `cluster-disks` has that."""
@@ -53,15 +69,61 @@ class ClusterScheduleRun(ClusterRun):
 
     def __init__(self, seed: int, trace: Trace | None = None, *, setting: str = "") -> None:
         super().__init__(seed, trace, setting=setting)
-        self.checker.on_batch = self._check_due
+        assert isinstance(self.scenario, ClusterScheduleScenario)
+        random = Random(seed ^ _IDS_SEED)
+        self.scenario.draw_ids(random)
+        self.ids: ClusterScheduleIds | None = None
+        if self.scenario.has_ids:
+            self.ids = ClusterScheduleIds(random, self.checker)
+        self.checker.on_batch = self._see
         self.early: list[str] = []
         # Released batches that were seen when they were written.
         self.released = 0
 
+    @property
+    def fault_counts(self) -> dict[str, int]:
+        counts = super().fault_counts
+        if self.ids is not None and self.ids.clock_steps:
+            counts[CLOCK_STEPS] = self.ids.clock_steps
+        return counts
+
+    def begin_clients(self) -> None:
+        super().begin_clients()
+        ids = self.ids
+        if ids is None:
+            return
+        ids.ledger.delays_ms = self.scenario.delays_ms
+        for producer in self.producers:
+            producer.delays_ms = ()
+            producer.ledger = ids.ledger
+        for number, node in enumerate(self.nodes * ids.changers):
+            Changer(
+                self.visitor_context(node),
+                f"changer{number}",
+                self.context,
+                self.context.topics[0],
+                ids.ledger,
+                pause_ms_max=ids.pause_ms_max,
+                leads=partial(_leads, node),
+            ).start()
+
+    def strike(self) -> None:
+        super().strike()
+        if self.ids is not None:
+            self.ids.step_a_clock(self.nodes)
+
+    def _see(self, node: ClusterNode, log: ReplicatedLog, batch: DiskBatch) -> None:
+        if log.leadership.topic != TOPIC:
+            return
+        if self.ids is not None:
+            self.ids.see(node, log, batch)
+        else:
+            self._check_due(node, log, batch)
+
     def _check_due(self, node: ClusterNode, log: ReplicatedLog, batch: DiskBatch) -> None:
         """Check that what a leader has just written is due by its own calendar."""
         leadership = log.leadership
-        if leadership.topic != TOPIC or log.which != RECORDS or not leadership.is_leader:
+        if log.which != RECORDS or not leadership.is_leader:
             return
         if batch.leader_epoch != leadership.leader_epoch:
             return
@@ -88,10 +150,21 @@ class ClusterScheduleRun(ClusterRun):
 
     def wrong_at_the_end(self) -> list[str]:
         records = records_of(self.checker, self.context.topics[0])
+        wrong = self._check_released(records) if self.ids is None else self._judge(self.ids)
         return [
-            *self._check_released(records),
+            *wrong,
             *check_handed_out(self.history, self.context, self.checker, records),
         ]
+
+    def _judge(self, ids: ClusterScheduleIds) -> list[str]:
+        careful = [one.name for one in self.producers if one.settings.acks == -1]
+        starts = tuple(name.encode() + b"-" for name in careful)
+        for values in self.history.promised.values():
+            for value in values:
+                if value.startswith(starts):
+                    ids.ledger.wishes[value].is_promised = True
+        places = self.context.topics[0].places()
+        return ids.judge(places, (*starts, b"changer"))
 
     def _check_released(self, found: Found) -> list[str]:
         """Check that what was acknowledged with acks=all has come, and nothing of it twice.
@@ -111,6 +184,13 @@ class ClusterScheduleRun(ClusterRun):
                 if value.startswith(starts) and count > 1:
                     sentences.append(f"{name} has {value[:20]!r} {count} times")
         return sentences
+
+
+def _leads(node: ClusterNode, place: Place) -> bool:
+    """Return whether this broker leads a partition, as it believes itself."""
+    broker = node.broker
+    partition = None if broker is None else broker.topics.partition(TOPIC, place[1])
+    return partition is not None and partition.leadership.is_leader
 
 
 def _waiting(partition: ReplicatedLog) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.core.producer.core import ProducerCore
@@ -15,6 +15,10 @@ from tarry.simulation.clients.simulated_client import Delay
 from tarry.simulation.product.client_node import ClientNode, User
 from tarry.simulation.product.history import ProductHistory
 from tarry.simulation.world import World
+
+if TYPE_CHECKING:
+    from tarry.records.builder import Headers
+    from tarry.simulation.schedule.ledger import ScheduleLedger
 
 _RECORDS_MAX: Final = 4
 _VALUE_BYTES_MAX: Final = 120
@@ -47,6 +51,8 @@ class ProducerNode(ClientNode):
         self.batch_bytes = 0
         # How much later than now records are due, by their timestamps; none: they are due now.
         self.delays_ms: tuple[int, ...] = ()
+        # Draws what the headers of records ask for; none: they have no headers.
+        self.ledger: ScheduleLedger | None = None
         # It may send records although the run is quiet.
         self.extra_records = 0
         self.producer_core = ProducerCore(self.settings, world.random, world.agenda.now_ms)
@@ -92,6 +98,11 @@ class ProducerNode(ClientNode):
         timestamp = self.clock.now_wall_ms
         if self.delays_ms:
             timestamp += self.delays_ms[random.randrange(len(self.delays_ms))]
+        headers: Headers | None = None
+        if self.ledger is not None:
+            clock = self.clock
+            wish = self.ledger.draw_wish(random, place, value, clock.now_ms, clock.now_wall_ms)
+            headers = wish.headers(random.randrange(2))
         sent = SentRecord(value, timestamp)
         number = self._numbers.get(place, 0)
         self._numbers[place] = number + 1
@@ -99,7 +110,7 @@ class ProducerNode(ClientNode):
         batch.is_idempotent = self.settings.is_idempotent
         batch.is_ordered = batch.is_idempotent
         context.history.batches.append(batch)
-        record = (topic.name, place[1], sent.timestamp, None, sent.value, None)
+        record = (topic.name, place[1], sent.timestamp, None, sent.value, headers)
         core = self.producer_core
         try:
             receipt = core.append(*record, now_ms=self.clock.now_ms)

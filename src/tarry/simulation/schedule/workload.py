@@ -1,6 +1,9 @@
 """Workload of scheduled records: that of records, over topics whose records wait until due.
 
 The calendar is the broker's: what is read before it has ever shown the due time came early.
+
+In some runs there is a topic besides in which headers say when records are due, and clients cancel,
+replace and move what waits by ids.
 """
 
 from __future__ import annotations
@@ -13,15 +16,21 @@ from tarry.broker.broker import Broker
 from tarry.simulation.broker_node import BrokerNode
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.history import PARKED, Place, SentBatch, place_name
+from tarry.simulation.clients.simulated_client import SimulatedClient
 from tarry.simulation.faults import PLACES_OF_SCHEDULES, add_clock_steps
 from tarry.simulation.records.scenario import RecordsScenario
 from tarry.simulation.records.workload import RecordsWorkload
 from tarry.simulation.schedule.checkers import check_schedule
+from tarry.simulation.schedule.ids import DELAY_MS_MAX, BrokerScheduleIds
 from tarry.simulation.schedule.scenario import (
     DELAY_DEFAULT_MS_MAX,
     delay_ms_min,
     draw_schedule_scenario,
 )
+
+# Not drawn: the runs without ids stay what they were.
+_IDS_OF_SEVEN: Final = (0, 4, 6)
+_IDS_SEED: Final = 0x1D5
 
 # A broker that has started, or whose last batch fell due, has released all by then: what the disk
 # refused is tried again each second.
@@ -50,11 +59,24 @@ class ScheduleWorkload(RecordsWorkload):
         self._batches: dict[tuple[Place, bytes], SentBatch] = {}
         self._batch_count = 0
         self._life_began_ms = 0
+        self._ids: BrokerScheduleIds | None = None
+        if self.duration_ms % 7 in _IDS_OF_SEVEN:
+            random = Random(self.duration_ms ^ _IDS_SEED)
+            self._ids = BrokerScheduleIds(random, context, node, self.duration_ms)
         # What is due sooner may come at once.
         self._delay_ms_min = 0
         for plan in self._scenario.topics:
             context.delayed_topics[plan.name] = delay_ms_min(plan)
             self._delay_ms_min = max(self._delay_ms_min, delay_ms_min(plan))
+
+    def begin(self) -> None:
+        super().begin()
+        if self._ids is not None:
+            self._ids.begin()
+
+    def clients(self) -> list[SimulatedClient]:
+        found = super().clients()
+        return found if self._ids is None else [*found, *self._ids.clients()]
 
     def on_life_begins(self, broker: Broker) -> None:
         super().on_life_begins(broker)
@@ -62,11 +84,17 @@ class ScheduleWorkload(RecordsWorkload):
 
     def on_heal(self) -> None:
         clock = self._context.clock
-        clock.wall_offset_ms += max(0, self._last_due_ms() - _WAIT_MS - clock.now_wall_ms)
+        due_ms = self._last_due_ms()
+        if self._ids is not None:
+            # Its clients count from the calendar, whatever it has shown.
+            due_ms = max(due_ms, self._history.calendar_max_ms + DELAY_MS_MAX)
+        clock.wall_offset_ms += max(0, due_ms - _WAIT_MS - clock.now_wall_ms)
 
     def after_turn(self, broker: Broker) -> None:
         history = self._history
         history.calendar_max_ms = max(history.calendar_max_ms, self._context.clock.own_wall_ms)
+        if self._ids is not None:
+            self._ids.after_turn(broker, history.calendar_max_ms)
         for batch in history.batches[self._batch_count :]:
             for record in batch.records:
                 self._batches[batch.place, record.value] = batch
@@ -83,10 +111,15 @@ class ScheduleWorkload(RecordsWorkload):
             super().is_done(broker)
             and clock.now_ms >= self._life_began_ms + _RELEASED_MS
             and clock.now_wall_ms >= self._last_due_ms() + _RELEASED_MS
+            and (self._ids is None or self._ids.is_done(broker))
         )
 
     def check(self) -> list[str]:
-        return check_schedule(self._history)
+        found = check_schedule(self._history)
+        if self._ids is not None and not found:
+            # A run that was broken off has not come to its end.
+            found = self._ids.judge()
+        return found
 
     def _check_due(self, place: Place, value: bytes) -> None:
         batch = self._batches.get((place, value))

@@ -11,6 +11,7 @@ from tests.support.broker.waiting_reader import SHOWN, seen_in
 
 from tarry.base import errors
 from tarry.base.limits import LONG_ANSWER_UNITS_PER_TURN
+from tarry.broker.scheduling.loading import TAKEN_BODIES
 from tarry.broker.scheduling.waiting_read import WALKED_PER_TURN_MAX
 from tarry.partition.replicated_log import COMPANION
 from tarry.protocol import api_keys
@@ -171,3 +172,23 @@ def test_batches_of_many_due_times_are_parked_a_share_in_a_turn(acks: int):
     codes = [row.error_code for answer in user.answers() for row in produced(answer)]
     assert codes == [errors.NONE] * (7 if acks else 1)
     assert logs[0].log_end_offset > logs[1].log_end_offset == 2 + count
+
+
+def test_a_start_takes_a_share_of_what_waits_in_each_turn():
+    user = ScheduleUser()
+    count = 5 * TAKEN_BODIES
+    user.park_all(*[(b"%d" % n, 10_000 + n, f"id-{n}") for n in range(count)])
+    user.hand.crash()
+    user.client = user.hand.connect()
+    schedule = user.hand.broker.scheduling.get(
+        user.hand.broker.topics[ORDERS].partitions[0].leadership
+    )
+    assert schedule is not None
+    turns = 0
+    while schedule.state is None:
+        user.hand.turn()
+        turns += 1
+    user.pass_time(10_000 + count)
+
+    assert turns > count // TAKEN_BODIES
+    assert len(user.values()) == count

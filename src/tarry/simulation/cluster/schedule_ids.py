@@ -1,0 +1,78 @@
+"""Ids of scheduled records in a cluster: its ledger, and what is seen of it in the logs."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from tarry.partition.replicated_log import RECORDS, ReplicatedLog, wire_index
+from tarry.records.batch import BatchHeader
+from tarry.simulation.cluster.cluster_node import ClusterNode
+from tarry.simulation.cluster.disk_log import DiskBatch
+from tarry.simulation.cluster.replica_checker import Place, ReplicaChecker
+from tarry.simulation.schedule.judge import Judge
+from tarry.simulation.schedule.ledger import ScheduleLedger
+from tarry.simulation.schedule.seen import SightedBatch, parked_records, released_records
+
+CLOCK_STEPS: Final = "clock step"
+_STEPS_MS: Final = (-3_000, -400, -30, 30, 400, 3_000)
+# Calendar of a leader that was not seen when it wrote.
+_ANY_MS: Final = 1 << 62
+
+
+class ClusterScheduleIds:
+    """Ids of one run: the ledger of its clients, and when each batch was seen in a leader's log."""
+
+    def __init__(self, random: Random, checker: ReplicaChecker) -> None:
+        self.random = random
+        self.ledger = ScheduleLedger(random)
+        self.pause_ms_max = (30, 120)[random.randrange(2)]
+        # Clients that change what waits, of each broker.
+        self.changers = (1, 3)[random.randrange(2)]
+        self.steps_clocks = random.randrange(3) == 0
+        self.clock_steps = 0
+        self._checker = checker
+        # By place, leader epoch and base offset: the world's time, and the leader's calendar.
+        self._seen: dict[tuple[Place, int, int], tuple[int, int]] = {}
+
+    def step_a_clock(self, nodes: list[ClusterNode]) -> None:
+        """Set the calendar of a broker forward or back."""
+        random = self.random
+        if self.steps_clocks and random.randrange(3) == 0:
+            node = nodes[random.randrange(len(nodes))]
+            node.clock.wall_offset_ms += _STEPS_MS[random.randrange(len(_STEPS_MS))]
+            self.clock_steps += 1
+
+    def see(self, node: ClusterNode, log: ReplicatedLog, batch: DiskBatch) -> None:
+        """Note when a leader has written a batch."""
+        leadership = log.leadership
+        if not leadership.is_leader or batch.leader_epoch != leadership.leader_epoch:
+            return
+        place = (log.key[0], wire_index(log.key))
+        name = (place, batch.leader_epoch, batch.base_offset)
+        if name in self._seen:
+            return
+        self._seen[name] = (node.clock.now_ms, node.clock.own_wall_ms)
+        if log.which != RECORDS and not BatchHeader(batch.data, 0).is_control:
+            place = (log.key[0], log.key[1])
+            self.ledger.parked.setdefault(place, []).append(batch.base_offset)
+
+    def judge(self, places: list[Place], once: tuple[bytes, ...]) -> list[str]:
+        """Return what is wrong; values that start with one of `once` come once at most."""
+        found: list[str] = []
+        ledger = self.ledger
+        values = {value for value in ledger.wishes if value.startswith(once)}
+        for topic_id, index in places:
+            parked = parked_records(self._batches((topic_id, -1 - index)))
+            came = released_records(self._batches((topic_id, index)))
+            found += Judge((topic_id, index), ledger, parked, came, values).sentences()
+        return found
+
+    def _batches(self, place: Place) -> list[SightedBatch]:
+        """Return the batches of a log that count."""
+        found: list[SightedBatch] = []
+        unseen = (0, _ANY_MS if place[1] >= 0 else 0)
+        for batch in self._checker.committed(place):
+            name = (place, batch.leader_epoch, batch.base_offset)
+            found.append(SightedBatch(batch.data, *self._seen.get(name, unseen)))
+        return found

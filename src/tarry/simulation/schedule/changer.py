@@ -1,0 +1,191 @@
+"""Changer: sends records with ids to one broker, cancels them by header, and cancels and moves
+what waits by the broker's own API.
+
+It speaks the protocol by hand and sends nothing twice, so that each of its records comes once at
+most, and whatever it was answered has to be true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.errors import error_name
+from tarry.base.schedule_outcomes import ALREADY_RELEASED, CANCELLED, MOVED, UNKNOWN
+from tarry.protocol import api_keys
+from tarry.protocol.messages.change_scheduled_records import (
+    ChangedSchedulePartition,
+    ChangedScheduleTopic,
+    ChangeScheduledRecordsRequest,
+    ChangeScheduledRecordsResponse,
+    ScheduledChange,
+    ScheduledChangeResult,
+    decode_change_scheduled_records_response,
+)
+from tarry.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    decode_produce_response,
+)
+from tarry.records.builder import BatchBuilder
+from tarry.simulation.clients.context import KnownTopic, RunContext
+from tarry.simulation.clients.history import Place, place_name
+from tarry.simulation.clients.simulated_client import Delay, Query, RunClient, Script
+from tarry.simulation.schedule.ledger import UNSAID, AskedChange, ScheduleLedger, SentWish
+from tarry.wire.reader import window_of
+
+_TIMEOUT_MS: Final = 2_000
+_PRODUCE_VERSION: Final = 9
+_RECORDS_MAX: Final = 4
+_CHANGES_MAX: Final = 3
+_VALUE_BYTES_MAX: Final = 120
+# What may be named by its s-offset was parked so many entries ago at most.
+_NEWEST: Final = 20
+
+# After these a change may have been made, as the API's page says.
+_UNCLEAR: Final = (errors.NOT_LEADER_OR_FOLLOWER, errors.REQUEST_TIMED_OUT)
+# What else a change may be answered: the leader has just begun, or its disk is slow or full.
+_REFUSALS: Final = (
+    errors.COORDINATOR_LOAD_IN_PROGRESS,
+    errors.NOT_ENOUGH_REPLICAS,
+    errors.KAFKA_STORAGE_ERROR,
+    errors.UNKNOWN_TOPIC_OR_PARTITION,
+    errors.LEADER_NOT_AVAILABLE,
+)
+
+
+class Changer(RunClient):
+    """Client of one broker, until the run is quiet; `leads` tells what the broker leads, as it
+    believes itself.
+    """
+
+    def __init__(
+        self,
+        context: RunContext,
+        name: str,
+        run: RunContext,
+        topic: KnownTopic,
+        ledger: ScheduleLedger,
+        *,
+        pause_ms_max: int,
+        leads: Callable[[Place], bool],
+    ) -> None:
+        super().__init__(context, name, run)
+        self._topic = topic
+        self._ledger = ledger
+        self._pause_ms_max = pause_ms_max
+        self._count = 0
+        self._leads = leads
+
+    def script(self) -> Script:
+        random = self.context.random
+        while not self.run.is_quiet:
+            yield Delay(1 + random.randrange(self._pause_ms_max))
+            place = self._draw_place()
+            if place is None:
+                continue
+            if random.randrange(2):
+                yield from self._send(place)
+            else:
+                yield from self._change(place)
+
+    def _draw_place(self) -> Place | None:
+        """Draw a partition, mostly one that the broker believes to lead; None if it leads none."""
+        random = self.context.random
+        places = self._topic.places()
+        if random.randrange(8):
+            places = [place for place in places if self._leads(place)]
+        return places[random.randrange(len(places))] if places else None
+
+    # --- Records.
+
+    def _send(self, place: Place) -> Script:
+        random = self.context.random
+        builder = BatchBuilder()
+        wishes: list[SentWish] = []
+        codec = (0, 0, 1)[random.randrange(3)]
+        for _ in range(1 + random.randrange(_RECORDS_MAX)):
+            wish = self._draw_wish(place)
+            now_wall_ms = self.context.clock.now_wall_ms
+            builder.append(now_wall_ms, None, wish.value, wish.headers(random.randrange(2)))
+            wishes.append(wish)
+        data = [PartitionProduceData(place[1], window_of(builder.build(codec)))]
+        topic = TopicProduceData(self._topic.name, partition_data=data)
+        request = ProduceRequest(None, -1, _TIMEOUT_MS, [topic])
+        outcome = yield Query(
+            api_keys.PRODUCE, _PRODUCE_VERSION, request, decode_produce_response, _TIMEOUT_MS
+        )
+        if outcome is None or not isinstance(outcome.answer, ProduceResponse):
+            return
+        code = outcome.answer.responses[0].partition_responses[0].error_code
+        for wish in wishes:
+            wish.is_promised = code == errors.NONE
+
+    def _draw_wish(self, place: Place) -> SentWish:
+        random = self.context.random
+        clock = self.context.clock
+        self._count += 1
+        value = b"%s-%d-" % (self.name.encode(), self._count)
+        value += b"." * random.randrange(_VALUE_BYTES_MAX)
+        return self._ledger.draw_wish(random, place, value, clock.now_ms, clock.now_wall_ms)
+
+    # --- Changes.
+
+    def _change(self, place: Place) -> Script:
+        asked = [
+            self._draw_change(place) for _ in range(1 + self.context.random.randrange(_CHANGES_MAX))
+        ]
+        self._ledger.changes += asked
+        changes = [ScheduledChange(each.schedule_id, each.s_offset, each.due_ms) for each in asked]
+        partitions = [ChangedSchedulePartition(place[1], changes)]
+        outcome = yield Query(
+            api_keys.CHANGE_SCHEDULED_RECORDS,
+            0,
+            ChangeScheduledRecordsRequest(
+                _TIMEOUT_MS, [ChangedScheduleTopic(self._topic.name, partitions)]
+            ),
+            decode_change_scheduled_records_response,
+            _TIMEOUT_MS,
+        )
+        if outcome is None or not isinstance(outcome.answer, ChangeScheduledRecordsResponse):
+            return
+        results = outcome.answer.topics[0].partitions[0].results
+        for each, result in zip(asked, results, strict=True):
+            self._take(each, result)
+
+    def _draw_change(self, place: Place) -> AskedChange:
+        random = self.context.random
+        clock = self.context.clock
+        ledger = self._ledger
+        schedule_id: bytes | None = ledger.draw_id(random)
+        s_offset = UNSAID
+        parked = ledger.parked.get(place, [])[-_NEWEST:]
+        if parked and random.randrange(4) == 0:
+            schedule_id, s_offset = None, parked[random.randrange(len(parked))]
+        due_ms = UNSAID
+        if random.randrange(2):
+            delays_ms = ledger.delays_ms
+            due_ms = clock.now_wall_ms + delays_ms[random.randrange(len(delays_ms))]
+        return AskedChange(place, schedule_id, s_offset, due_ms, clock.now_ms)
+
+    def _take(self, asked: AskedChange, result: ScheduledChangeResult) -> None:
+        asked.answered_ms = self.context.clock.now_ms
+        code = result.error_code
+        if code == errors.NONE:
+            asked.outcome = result.outcome
+            asked.told_s_offset = result.s_offset
+            asked.told_offset = result.offset
+            right = UNKNOWN, ALREADY_RELEASED, CANCELLED if asked.due_ms == UNSAID else MOVED
+            if result.outcome not in right:
+                self._violate(asked, f"has the outcome {result.outcome}")
+        elif code in _REFUSALS or (code in _UNCLEAR and result.error_message):
+            # Who does not lead says so at once, in a sentence; without one it has led and tried.
+            asked.is_refused = code != errors.REQUEST_TIMED_OUT
+        elif code not in _UNCLEAR:
+            self._violate(asked, f"fails with {error_name(code)}: {result.error_message}")
+
+    def _violate(self, asked: AskedChange, sentence: str) -> None:
+        self.context.history.violate(f"{place_name(asked.place)}: {asked} {sentence}")

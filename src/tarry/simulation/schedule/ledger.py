@@ -1,0 +1,120 @@
+"""Ledger of what clients asked for by ids: records that were sent, cancels and moves, and answers.
+
+It is shared by all clients of a run; `judge` holds it against the logs at the end.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from tarry.base.schedule_headers import (
+    DELIVER_AFTER,
+    DELIVER_AT,
+    SCHEDULE_CANCEL,
+    SCHEDULE_ID,
+)
+from tarry.base.schedule_outcomes import NO_OUTCOME
+from tarry.records.builder import Headers
+from tarry.simulation.clients.history import Place
+
+# What a record or a change did not say.
+UNSAID: Final = -1
+
+_SECOND_MS: Final = 1_000
+
+
+class SentWish:
+    """Record that was sent, with the words of its headers."""
+
+    def __init__(self, place: Place, value: bytes, schedule_id: bytes, sent_ms: int) -> None:
+        self.place = place
+        self.value = value
+        self.schedule_id = schedule_id
+        self.at_ms = UNSAID
+        self.after_ms = UNSAID
+        self.is_cancel = False
+        self.sent_ms = sent_ms
+        # Acknowledged by all replicas in sync.
+        self.is_promised = False
+
+    def headers(self, form: int) -> Headers:
+        """Return its headers; a duration is written in one of two forms."""
+        found: Headers = []
+        if self.schedule_id:
+            found.append((SCHEDULE_ID, self.schedule_id))
+        if self.is_cancel:
+            found.append((SCHEDULE_CANCEL, b"1"))
+        if self.at_ms != UNSAID:
+            found.append((DELIVER_AT, b"%d" % self.at_ms))
+        elif self.after_ms != UNSAID:
+            seconds, rest = divmod(self.after_ms, _SECOND_MS)
+            text = b"%ds%dms" % (seconds, rest) if form else b"%d" % self.after_ms
+            found.append((DELIVER_AFTER, text))
+        return found
+
+
+class AskedChange:
+    """Cancel or move by the API.  It names an id or an s-offset, and has its answer."""
+
+    def __init__(
+        self, place: Place, schedule_id: bytes | None, s_offset: int, due_ms: int, sent_ms: int
+    ) -> None:
+        self.place = place
+        self.schedule_id = schedule_id
+        self.s_offset = s_offset
+        # UNSAID: it cancels.
+        self.due_ms = due_ms
+        self.sent_ms = sent_ms
+        self.answered_ms = UNSAID
+        self.outcome = NO_OUTCOME
+        # Nothing was changed, the answer says; without an outcome and this it may have been.
+        self.is_refused = False
+        # As the answer has them.
+        self.told_s_offset = UNSAID
+        self.told_offset = UNSAID
+
+    @property
+    def is_unclear(self) -> bool:
+        """True if nobody knows whether the change was made."""
+        return self.outcome == NO_OUTCOME and not self.is_refused
+
+    def __str__(self) -> str:
+        name = f"s-offset {self.s_offset}" if self.schedule_id is None else f"{self.schedule_id!r}"
+        what = "a cancel" if self.due_ms == UNSAID else f"a move to {self.due_ms}"
+        return f"{what} of {name}, sent at {self.sent_ms} and answered at {self.answered_ms},"
+
+
+class ScheduleLedger:
+    """Ledger of one run: how many ids it has, how late records are due, and all that was asked."""
+
+    def __init__(self, random: Random) -> None:
+        # Few ids: nearly each record replaces one that waits.
+        self.id_count = (3, 12, 60)[random.randrange(3)]
+        self.delays_ms: tuple[int, ...] = (0,)
+        self.wishes: dict[bytes, SentWish] = {}
+        self.changes: list[AskedChange] = []
+        # S-offsets at which something was parked, the newest last.
+        self.parked: dict[Place, list[int]] = {}
+
+    def draw_id(self, random: Random) -> bytes:
+        """Draw one of the ids."""
+        return b"i%d" % random.randrange(self.id_count)
+
+    def draw_wish(
+        self, random: Random, place: Place, value: bytes, now_ms: int, now_wall_ms: int
+    ) -> SentWish:
+        """Draw what a record asks for, and note it."""
+        schedule_id = self.draw_id(random) if random.randrange(3) else b""
+        wish = SentWish(place, value, schedule_id, now_ms)
+        kind = random.randrange(12)
+        if kind == 0 and schedule_id:
+            wish.is_cancel = True
+        elif kind > 1:
+            delay_ms = self.delays_ms[random.randrange(len(self.delays_ms))]
+            if kind < 7:
+                wish.at_ms = now_wall_ms + delay_ms
+            else:
+                wish.after_ms = delay_ms
+        self.wishes[value] = wish
+        return wish

@@ -1,0 +1,77 @@
+"""Records of the two logs of a partition with scheduled records, as they were seen first.
+
+An entry is what waits and is released together: some records of a batch, or all.  The note before
+the batch says which; it is named by the s-offset of its first record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from tarry.records.batch import BatchHeader
+from tarry.records.record import decode_records
+from tarry.schedule.notes import EACH_ITS_OWN, ScheduledNote, read_note
+from tarry.schedule.release import NO_S_OFFSET, released_s_offset
+from tarry.simulation.schedule.ledger import UNSAID
+
+_BATCH_BYTES_MAX: Final = 1 << 30
+
+
+class SightedBatch(NamedTuple):
+    """Batch of a log that counts: when it was seen first, in the world's time and by the calendar
+    of who led."""
+
+    data: bytes
+    seen_ms: int
+    wall_ms: int
+
+
+class SeenRecord(NamedTuple):
+    """Record of a log that counts."""
+
+    offset: int
+    value: bytes
+    seen_ms: int
+    wall_ms: int
+    # Of its entry; -1: it has not waited.
+    s_offset: int
+
+
+def parked_records(batches: Iterable[SightedBatch]) -> list[SeenRecord]:
+    """Return the records of a companion log, whose batches these are, in their order."""
+    found: list[SeenRecord] = []
+    note: ScheduledNote | None = None
+    for batch in batches:
+        header = BatchHeader(batch.data, 0)
+        if header.is_control:
+            read = read_note(batch.data, 0, header)
+            note = read if isinstance(read, ScheduledNote) else None
+            continue
+        base_offset = int(header.base_offset)
+        entries = [base_offset] * int(header.record_count)
+        if note is not None and note.due_ms == EACH_ITS_OWN:
+            entries = [
+                base_offset + place.first for place in note.places for _ in range(place.count)
+            ]
+        found += _records(batch, entries)
+    return found
+
+
+def released_records(batches: Iterable[SightedBatch]) -> list[SeenRecord]:
+    """Return the records of a partition, whose batches these are, in their order."""
+    found: list[SeenRecord] = []
+    for batch in batches:
+        header = BatchHeader(batch.data, 0)
+        s_offset = int(released_s_offset(header))
+        entry = UNSAID if s_offset == NO_S_OFFSET else s_offset
+        found += _records(batch, [entry] * int(header.record_count))
+    return found
+
+
+def _records(batch: SightedBatch, entries: list[int]) -> list[SeenRecord]:
+    records = decode_records(batch.data, size_max=_BATCH_BYTES_MAX)
+    return [
+        SeenRecord(one.offset, one.value or b"", batch.seen_ms, batch.wall_ms, entry)
+        for one, entry in zip(records, entries, strict=True)
+    ]
