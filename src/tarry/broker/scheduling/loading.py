@@ -11,7 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from tarry.base.errors import CorruptData
+from tarry.base.errors import CorruptData, StorageError
 from tarry.log.batch_walk import UNKNOWN_OFFSET, BatchWalk, Flaw
 from tarry.log.log import Log
 from tarry.log.segment import Segment
@@ -42,8 +42,9 @@ class _Reading:
         self._offset = offset
         self._end = end
         self._checks_crc = checks_crc
-        # While it is being read: the batch in it that was read last.
+        # While it is being read: the batch in it that was read last, if one was.
         self._segment: Segment | None = None
+        self._has_read = False
         self._batch_position = 0
         self._batch_offset = UNKNOWN_OFFSET
         # Where in the segment this step ends.
@@ -68,7 +69,7 @@ class _Reading:
     def _begin_walk(self) -> BatchWalk:
         log = self._log
         segment = self._segment
-        if segment is not None and segment in log.segment_order.kept:
+        if segment is not None and self._has_read and segment in log.segment_order.kept:
             walk = self._walk(segment, self._batch_position, self._batch_offset)
             # The batch that was read last: the one behind it has to fit.
             segment.next_header(walk)
@@ -76,7 +77,9 @@ class _Reading:
         # The log's start may have moved since.
         self._offset = max(self._offset, log.log_start_offset)
         segment = log.segment_order.holding(self._offset)
+        # What the disk refuses before the first batch is begun anew with the next step.
         self._segment = segment
+        self._has_read = False
         limit = limit_of(segment, self._end)
         position: i64 = segment.find(self._offset, limit)
         first = segment.next_header(segment.walk(position, limit))
@@ -92,10 +95,16 @@ class _Reading:
         if header is None:
             self._end_segment(segment)
             return None
+        self._has_read = True
         self._batch_position = int(walk.batch_position)
         self._batch_offset = int(header.base_offset)
         self._offset = int(header.last_offset) + 1
         return header
+
+    def give_back(self, header: BatchHeader) -> None:
+        """Let the next step begin with this batch, of which the disk has refused the rest."""
+        self._has_read = False
+        self._offset = int(header.base_offset)
 
     def _walk(self, segment: Segment, position: i64, expected_offset: i64) -> BatchWalk:
         walk = BatchWalk(segment.file(), position, limit_of(segment, self._end), expected_offset)
@@ -205,7 +214,11 @@ class ScheduleLoad:
     def _take_note(self, walk: BatchWalk, header: BatchHeader) -> None:
         rebuild = self._rebuild
         offset = int(header.base_offset)
-        data = walk.batch_bytes(header)
+        try:
+            data = walk.batch_bytes(header)
+        except StorageError:
+            self._bodies.give_back(header)
+            raise
         if has_valid_crc(data, 0, header):
             rebuild.add_note(offset, read_note(data, 0, header))
         elif rebuild.is_body_expected(offset):

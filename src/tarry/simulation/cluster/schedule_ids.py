@@ -16,8 +16,6 @@ from tarry.simulation.schedule.seen import SightedBatch, parked_records, release
 
 CLOCK_STEPS: Final = "clock step"
 _STEPS_MS: Final = (-3_000, -400, -30, 30, 400, 3_000)
-# Calendar of a leader that was not seen when it wrote.
-_ANY_MS: Final = 1 << 62
 
 
 class ClusterScheduleIds:
@@ -44,10 +42,7 @@ class ClusterScheduleIds:
             self.clock_steps += 1
 
     def see(self, node: ClusterNode, log: ReplicatedLog, batch: DiskBatch) -> None:
-        """Note when a leader has written a batch."""
-        leadership = log.leadership
-        if not leadership.is_leader or batch.leader_epoch != leadership.leader_epoch:
-            return
+        """Note when a batch was seen first: its leader has written it in that turn."""
         place = (log.key[0], wire_index(log.key))
         name = (place, batch.leader_epoch, batch.base_offset)
         if name in self._seen:
@@ -71,8 +66,7 @@ class ClusterScheduleIds:
     def _batches(self, place: Place) -> list[SightedBatch]:
         """Return the batches of a log that count."""
         found: list[SightedBatch] = []
-        unseen = (0, _ANY_MS if place[1] >= 0 else 0)
         for batch in self._checker.committed(place):
             name = (place, batch.leader_epoch, batch.base_offset)
-            found.append(SightedBatch(batch.data, *self._seen.get(name, unseen)))
+            found.append(SightedBatch(batch.data, *self._seen[name]))
         return found

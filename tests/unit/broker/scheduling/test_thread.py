@@ -43,6 +43,13 @@ class Scheduler(User):
         """Values of all records that a consumer finds."""
         return [record.value for record in records_in(self.fetch(0))]
 
+    def all_values(self) -> list[bytes | None]:
+        """Values of all records, of which a fetch gives those of one segment."""
+        found: list[bytes | None] = []
+        while records := records_in(self.fetch(len(found))):
+            found += [record.value for record in records]
+        return found
+
     def begin_anew(self) -> None:
         """Connect to the broker that was started again."""
         self.client = self.hand.connect()
@@ -205,6 +212,28 @@ def test_what_waits_is_read_in_steps_while_records_are_taken_as_ever():
     assert offsets == [0, -1]
     values = [record.value for offset in range(6) for record in records_in(user.fetch(offset))[:1]]
     assert values == [b"now", *large, b"later"]
+
+
+def test_what_waits_is_read_on_where_the_disk_has_refused_it(caplog: pytest.LogCaptureFixture):
+    user = Scheduler(segment_index_bytes="24", index_interval_bytes="0")
+    values = [b"%d" % number for number in range(12)]
+    for number, value in enumerate(values):
+        user.schedule(value, after_ms=LATER_MS + number)
+    disk = user.hand.disk
+    user.hand.stop()
+    user.hand.start()
+
+    for turn in range(60):
+        disk.files_left = turn % 4
+        user.hand.turn(after_ms=1_000)
+    disk.heal()
+    user.hand.now_wall_ms += 60_000
+    user.begin_anew()
+    user.pass_time(2_000)
+
+    assert len(disk.paths("orders-0.schedule")) > 12
+    assert "has no note" not in caplog.text
+    assert user.all_values() == values
 
 
 def test_a_damaged_batch_is_passed_over_and_comes_once_the_disk_is_right_again(
