@@ -204,6 +204,10 @@ SCHEDULE_NOTE_BYTES_MAX: Final = 4 * 1024 * 1024
 # An id of a scheduled record; all that wait are in memory.
 SCHEDULE_ID_BYTES_MAX: Final = 1024
 
+# Headers of a record that are looked at for when it is due and for its id: two bytes in a batch, or
+# none in a compressed one, are one of them.
+SCHEDULE_HEADERS_MAX: Final = 1_000
+
 # Recurring records of one partition.  Each checkpoint names all of them, with 24 bytes each.
 RECURRING_RECORDS_MAX: Final = 10_000
 
