@@ -127,8 +127,8 @@ RECORD_ERRORS_MAX: Final = 100
 OPENED_BATCH_BYTES_MAX: Final = 16 * 1024 * 1024
 OPENED_BATCHES_PER_TURN_MAX: Final = 2
 
-# Batches of one produce that were made anew by compression.type and wait to be appended together:
-# a frame of compressed nothing could become a hundred times its size.
+# Batches of one produce that were made anew by compression.type, or opened for their due times, and
+# wait to be appended together: a frame of compressed nothing could become a hundred times its size.
 RECOMPRESSED_REQUEST_BYTES_MAX: Final = 64 * 1024 * 1024
 # The same of all produces that are appended in shares and wait for flushes.  While theirs come to
 # so much no further produce of this kind is begun, so the whole is bounded by this and one of them.
@@ -203,6 +203,10 @@ SCHEDULE_NOTE_BYTES_MAX: Final = 4 * 1024 * 1024
 
 # An id of a scheduled record; all that wait are in memory.
 SCHEDULE_ID_BYTES_MAX: Final = 1024
+
+# Headers of a record that are looked at for when it is due and for its id: two bytes in a batch, or
+# none in a compressed one, are one of them.
+SCHEDULE_HEADERS_MAX: Final = 1_000
 
 # Recurring records of one partition.  Each checkpoint names all of them, with 24 bytes each.
 RECURRING_RECORDS_MAX: Final = 10_000

@@ -13,7 +13,12 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base.errors import INVALID_RECORD, INVALID_TIMESTAMP
-from tarry.base.limits import RECORD_ERRORS_MAX, SCHEDULE_ID_BYTES_MAX, SCHEDULE_PLACES_MAX
+from tarry.base.limits import (
+    RECORD_ERRORS_MAX,
+    SCHEDULE_HEADERS_MAX,
+    SCHEDULE_ID_BYTES_MAX,
+    SCHEDULE_PLACES_MAX,
+)
 from tarry.base.schedule_headers import (
     DELIVER_AFTER,
     DELIVER_AT,
@@ -48,6 +53,8 @@ _RECURRING: Final = 3
 
 # Records that can be gone through while a cron expression is read and its first time found.
 _CRON_STEPS: Final = 100
+# Headers that are looked at in the time of a record.
+_HEADERS_PER_STEP: Final = 8
 
 
 class BadWish(Exception):
@@ -83,15 +90,18 @@ class Wish:
 
 
 class RecordHeaders:
-    """Headers of a record that scheduling knows; `repeated` is one that stands twice, or ""."""
+    """Headers of a record that scheduling knows; `repeated` is one that stands twice, or "".
+
+    `has_too_many`: those behind the first ones were not looked at.
+    """
 
     def __init__(self, data: bytes, end: int, fields: RecordFields) -> None:
         self.values: dict[str, bytes | None] = {}
         self.repeated = ""
-        if fields.header_count <= 0:
-            return
+        self.has_too_many = fields.header_count > SCHEDULE_HEADERS_MAX
+        self.count = min(max(int(fields.header_count), 0), SCHEDULE_HEADERS_MAX)
         position = int(fields.headers)
-        while position < end:
+        for _ in range(self.count):
             size, position = read_varint(data, position, end)
             name = _NAMES.get(data[position : position + size])
             size, position = read_varint(data, position + size, end)
@@ -124,7 +134,7 @@ class RecordsWalk:
     def step(self, count_max: int) -> bool:
         """Go through so many records at most; True when all is done.
 
-        One that recurs counts for many.
+        One that recurs or has many headers counts for many.
         """
         self.steps_left = count_max
         while self.steps_left > 0 and self._index < self._count:
@@ -141,6 +151,7 @@ class RecordsWalk:
 
     def _take(self, index: int) -> None:
         headers = RecordHeaders(self._data, self._position, self._fields)
+        self.steps_left -= headers.count // _HEADERS_PER_STEP
         wish = self.wish_of(headers, index)
         if wish is None:
             return
@@ -242,6 +253,8 @@ def is_soon(after_ms: int, delay_min_ms: int) -> bool:
 
 def _wish_from(headers: RecordHeaders, index: int) -> Wish:
     found = headers.values
+    if headers.has_too_many:
+        raise BadWish(f"a record with more than {SCHEDULE_HEADERS_MAX} headers")
     if headers.repeated:
         raise BadWish(f"{headers.repeated} stands twice")
     if DELIVER_AT in found and DELIVER_AFTER in found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.broker.broker_user import a_batch
 
-from tarry.base.limits import SCHEDULE_PLACES_MAX
+from tarry.base.limits import SCHEDULE_HEADERS_MAX, SCHEDULE_PLACES_MAX
 from tarry.log.config import LogConfig
 from tarry.records.batch import HEADER_SIZE
 from tarry.records.builder import Headers
@@ -48,3 +48,24 @@ def test_records_that_are_not_delayed_are_one_wish() -> None:
     walk.step(5)
 
     assert [(wish.first, wish.count) for wish in walk.wishes] == [(0, 4), (4, 1)]
+
+
+def test_a_record_of_many_headers_is_refused_and_they_are_not_gone_through() -> None:
+    most: Headers = [("", b"")] * (SCHEDULE_HEADERS_MAX - 1) + [("x-deliver-after", b"5000")]
+
+    walk = walk_over(most, [("", b""), *most], most)
+
+    assert walk.step(1_000)
+    assert [(wish.first, wish.time_ms) for wish in walk.wishes] == [(0, 5_000)]
+    assert walk.wishes[0].count == 2
+    assert walk.errors == [(1, "a record with more than 1000 headers")]
+
+
+def test_a_step_goes_through_fewer_records_of_many_headers() -> None:
+    walk = walk_over(*[[("", b"")] * 800] * 20)
+
+    steps = 1
+    while not walk.step(200):
+        steps += 1
+
+    assert steps == 10

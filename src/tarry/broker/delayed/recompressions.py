@@ -98,8 +98,9 @@ class RecompressedProduce:
             self.place_count += recompression.place_count
             if self._new_bytes > RECOMPRESSED_REQUEST_BYTES_MAX:
                 recompression.refuse_too_large(
-                    f"by compression.type the batches of one produce come to more than "
-                    f"{RECOMPRESSED_REQUEST_BYTES_MAX} bytes; send fewer at once"
+                    f"made anew by compression.type or opened for their due times, the batches of "
+                    f"one produce come to more than {RECOMPRESSED_REQUEST_BYTES_MAX} bytes; send "
+                    "fewer at once"
                 )
             self._next += 1
         return True

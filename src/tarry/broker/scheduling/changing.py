@@ -27,7 +27,7 @@ from tarry.protocol.messages.change_scheduled_records import (
     ScheduledChangeResult,
 )
 from tarry.schedule.notes import CancelledNote, ScheduledNote
-from tarry.schedule.pending import Body
+from tarry.schedule.pending import NEVER, Body
 from tarry.schedule.places import RecordPlace
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.state import ScheduleState
@@ -133,7 +133,7 @@ def _refusal(
             errors.INVALID_REQUEST,
             f"an id has 1 to {SCHEDULE_ID_BYTES_MAX} bytes, not {len(schedule_id)}",
         )
-    if change.due_ms < NO_DUE_MS:
+    if not NO_DUE_MS <= change.due_ms < NEVER:
         return errors.INVALID_TIMESTAMP, f"{change.due_ms} is no time"
     partition = schedule.partition
     delay_max_ms = partition.config.delay_max_ms

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tarry.base import errors
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
 from tarry.broker.scheduling.scheduling import Scheduling
 from tarry.broker.topics import Topics, missing_code
 from tarry.cluster.state.topic_names import name_fault
 from tarry.schedule.state import ScheduleState
+
+_WHY_MISSING: Final = {
+    errors.UNKNOWN_TOPIC_OR_PARTITION: "there is no",
+    errors.NOT_LEADER_OR_FOLLOWER: "another broker leads",
+    errors.KAFKA_STORAGE_ERROR: "the disk has refused the log of",
+}
 
 
 class FoundSchedule:
@@ -28,8 +36,8 @@ def find_schedule(topics: Topics, scheduling: Scheduling, name: str, index: int)
     hosted = topics.get(name)
     partition = None if hosted is None else hosted.partition(index)
     if partition is None:
-        sentence = f"there is no partition {index} of a topic '{name}' here"
-        return FoundSchedule(missing_code(hosted, index), sentence)
+        code = missing_code(hosted, index)
+        return FoundSchedule(code, f"{_WHY_MISSING[code]} partition {index} of a topic '{name}'")
     leadership = partition.leadership
     if not leadership.may_act():
         sentence = f"another broker may lead {partition.name} by now"

@@ -37,6 +37,8 @@ from tarry.schedule.wishes import (
 
 # Room in a note for its other fields and its batch header.
 _NOTE_OVERHEAD_BYTES: Final = 256
+# Memory that one wish holds beside its id: of a batch with 10,000 it is more than their records.
+_WISH_BYTES: Final = 200
 
 
 class RecordWishes(BatchWishes):
@@ -45,10 +47,11 @@ class RecordWishes(BatchWishes):
     def __init__(self, content: bytes, walk: RecordsWalk) -> None:
         self._content = content
         self._walk = walk
+        self._wish_bytes = 0
 
     @property
     def held_bytes(self) -> int:
-        return len(self._content)
+        return len(self._content) + self._wish_bytes
 
     @property
     def place_count(self) -> int:
@@ -58,6 +61,7 @@ class RecordWishes(BatchWishes):
         walk = self._walk
         if not walk.step(count_max):
             return False
+        self._wish_bytes = sum([_WISH_BYTES + len(each.schedule_id) for each in walk.wishes])
         if walk.has_too_many or (len(walk.wishes) == 1 and not walk.wishes[0].has_own_place):
             # Of one due time it stays as it came.
             self._content = b""

@@ -13,6 +13,8 @@ from tarry.base import errors
 from tarry.base.limits import LONG_ANSWER_UNITS_PER_TURN
 from tarry.broker.scheduling.loading import TAKEN_BODIES
 from tarry.broker.scheduling.waiting_read import WALKED_PER_TURN_MAX
+from tarry.log.compaction.effort import Effort
+from tarry.partition.recompression import Recompression
 from tarry.partition.replicated_log import COMPANION
 from tarry.protocol import api_keys
 from tarry.protocol.messages.list_scheduled_records import (
@@ -20,8 +22,10 @@ from tarry.protocol.messages.list_scheduled_records import (
     ListScheduledRecordsRequest,
     ListScheduledRecordsResponse,
 )
+from tarry.simulation.by_hand import START_WALL_MS
 from tarry.simulation.disk import SimulatedDisk
 from tarry.wire.compression import GZIP
+from tarry.wire.reader import window_of
 
 S = f"{ORDERS}-0.schedule/00000000000000000000.log"
 
@@ -192,3 +196,18 @@ def test_a_start_takes_a_share_of_what_waits_in_each_turn():
 
     assert turns > count // TAKEN_BODIES
     assert len(user.values()) == count
+
+
+def test_a_produce_counts_the_memory_of_due_times_and_ids_beside_that_of_its_records():
+    user = ScheduleUser()
+    count = 10_000
+    headers = tuple([("x-sched-id", b"%05d" % n)] for n in range(count))
+    batch = a_batch(*[b""] * count, headers=headers, codec=GZIP)
+    partition = user.hand.broker.topics[ORDERS].partitions[0]
+    made = Recompression(partition, window_of(batch), 11, START_WALL_MS)
+
+    while not made.try_finish(Effort()):
+        pass
+
+    assert made.place_count == count
+    assert made.new_bytes > 200 * count + 5 * count

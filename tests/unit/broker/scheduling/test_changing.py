@@ -374,6 +374,21 @@ def test_a_partition_that_is_not_there_is_refused(
     assert result.error_message
 
 
+def test_nothing_is_moved_to_behind_all_times(user: ScheduleUser):
+    user.park(b"a", LATER_MS, "a")
+
+    change = cancel("a")
+    change.due_ms = 2**63 - 1
+    (refused,) = user.change(change)
+    change.due_ms -= 1
+    (moved,) = user.change(change)
+    listed = user.list(ListScheduledPartition(0), due_until_ms=2**63 - 1)
+
+    # What is due then would be in no range of times, and never come.
+    assert [outcome_of(refused), outcome_of(moved)] == ["INVALID_TIMESTAMP", "moved"]
+    assert listed.entry_count == 1
+
+
 @pytest.mark.parametrize("s_offset", [0, 1, 2**62])
 def test_an_s_offset_at_which_nothing_waits_is_unknown(user: ScheduleUser, s_offset: int):
     user.park(b"a", LATER_MS)

@@ -157,6 +157,15 @@ def test_what_is_not_there_is_refused(user: ScheduleUser, topic: str, index: int
     assert told.error_message
 
 
+def test_of_a_partition_that_another_broker_leads_that_is_said(user: ScheduleUser):
+    user.hand.broker.topics[ORDERS].leave(0)
+
+    told = user.list(ListScheduledPartition(0))
+
+    assert told.error_code == errors.NOT_LEADER_OR_FOLLOWER
+    assert told.error_message == "another broker leads partition 0 of a topic 'orders'"
+
+
 @pytest.mark.parametrize(
     "terms",
     [
