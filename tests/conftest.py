@@ -43,8 +43,17 @@ PROCESS_FOLDERS = ("interop", "processes", "meta", "spark")
 # run, three more workers share these, compiled.
 ONE_FORM_FOLDERS = ("interop", "meta", "spark")
 
-# Folders of unit tests whose modules are not compiled.
-PARTLY_RUN = [("unit", name) for name in ("cli", "spark", "testing")]
+# Folders of long tests, or of modules that are never compiled: where both forms run, each has every
+# other file of them.  `test_seeds` shares out its blocks of seeds itself.
+SHARED_OUT = (
+    "contracts",
+    "model",
+    "processes",
+    "simulation",
+    "unit/cli",
+    "unit/spark",
+    "unit/testing",
+)
 
 TESTS = Path(__file__).parent
 
@@ -161,17 +170,15 @@ def runs_here(item: pytest.Item) -> bool:
 
 
 def runs_in_this_form(item: pytest.Item) -> bool:
-    """Return whether this of two workers, one of each form, runs a test of the part "both".
-
-    What starts brokers asks little of the form, and so does what tests modules that are never
-    compiled: each form has every other file of it, chosen by the file's name.
-    """
+    """Return whether this of two workers, one of each form, runs a test of the part "both"."""
     is_compiled = tarry.FORM == "compiled"
     if item.get_closest_marker("interpreted") is not None:
         return not is_compiled
     if item.get_closest_marker("heavy") is not None:
         return is_compiled
-    if item.path.relative_to(TESTS).parts[:2] in PARTLY_RUN or folder_of(item) == "processes":
+    name = item.path.relative_to(TESTS).as_posix()
+    if name.startswith(tuple(f"{folder}/" for folder in SHARED_OUT)) and "test_seeds" not in name:
+        # Which file is whose stays the same as long as it has its name.
         return zlib.crc32(item.path.name.encode()) % 2 == is_compiled
     return True
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The whole suite in both forms of the hot modules at once: one worker runs the interpreted form,
+# The whole suite in both forms of the hot modules at once (long tests in one of the two, by their
+# file): one worker runs the interpreted form,
 # one the compiled form, three more what asks nothing of the form and mostly waits for other programs
 # (groups of consumers, single clients, Spark); pytest closes with one line over all.  Where
 # nothing is compiled, two workers share the interpreted form.
