@@ -11,17 +11,23 @@ from typing import Final
 
 from tarry.base.errors import NONE
 from tarry.base.partition_row import PartitionRow
+from tarry.base.schedule_outcomes import CANCELLED, UNKNOWN
 from tarry.broker.scheduling import partition_schedule
+from tarry.broker.scheduling.changing import ChangeStatus
 from tarry.broker.scheduling.loading import ScheduleLoad
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
 from tarry.broker.scheduling.scheduling import Scheduling
+from tarry.partition.leader import AppendResult
 from tarry.partition.leadership import Leadership
 from tarry.partition.paired_check import PairedCheck
 from tarry.partition.producers import ProducerCheck, ProducerStates
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.numbering import numbered
+from tarry.schedule.cancels import OpenCancel, ScheduleIds
 from tarry.schedule.due_order import DueEntry, DueOrder
+from tarry.schedule.notes import ScheduledNote
 from tarry.schedule.pending import Body, PendingHeap
+from tarry.schedule.rebuild import Rebuild
 from tarry.schedule.state import ScheduleState
 
 
@@ -195,6 +201,76 @@ def plan_no_checkpoint_of_the_leader_before() -> None:
     Scheduling._load = load
 
 
+def answer_a_cancel_before_its_note_counts() -> None:
+    """The note is lost with its leader, and what was `cancelled` comes."""
+    honest = ChangeStatus.rest_on
+
+    def rest_on(self: ChangeStatus, log: ReplicatedLog, required_offset: int) -> None:
+        if self.result.outcome != CANCELLED:
+            honest(self, log, required_offset)
+
+    ChangeStatus.rest_on = rest_on
+
+
+def answer_unknown_without_a_note() -> None:
+    """Another one's cancel is lost, or who answers leads no more and knows not what was parked."""
+    honest = ChangeStatus.rest_on
+
+    def rest_on(self: ChangeStatus, log: ReplicatedLog, required_offset: int) -> None:
+        if self.result.outcome != UNKNOWN:
+            honest(self, log, required_offset)
+
+    ChangeStatus.rest_on = rest_on
+
+
+def cancel_what_is_being_released() -> None:
+    """A release that does not count yet is taken for none: it is cancelled, and comes."""
+    waiting = ScheduleState.waiting
+    cancel = ScheduleState.cancel
+
+    def waiting_or_released(self: ScheduleState, s_offset: int) -> Body | None:
+        release = self.release_of(s_offset)
+        return waiting(self, s_offset) if release is None else release.body
+
+    def cancel_what_waits(self: ScheduleState, s_offset: int, note_offset: int) -> None:
+        if self.release_of(s_offset) is None:
+            cancel(self, s_offset, note_offset)
+
+    ScheduleState.waiting = waiting_or_released
+    ScheduleState.cancel = cancel_what_waits
+
+
+def forget_whom_a_record_has_replaced() -> None:
+    """The next leader reads the record and not whose place it has taken."""
+    honest = Rebuild._add_noted
+
+    def add_noted(self: Rebuild, note: ScheduledNote, *rest: int) -> None:
+        honest(self, ScheduledNote(note.due_ms, note.places), *rest)
+
+    Rebuild._add_noted = add_noted
+
+
+def move_a_copy() -> None:
+    """What was moved comes at both times."""
+    honest = PartitionSchedule.park_again
+
+    def park_again(self: PartitionSchedule, note: ScheduledNote, batch: bytes) -> AppendResult:
+        return honest(self, ScheduledNote(note.due_ms, note.places), batch)
+
+    PartitionSchedule.park_again = park_again
+
+
+def forget_what_a_lost_note_had_cancelled() -> None:
+    """The disk refuses the note, and what it was to cancel comes no more."""
+    honest = ScheduleIds.rollback
+
+    def rollback(self: ScheduleIds, s_end_offset: int) -> list[OpenCancel]:
+        honest(self, s_end_offset)
+        return []
+
+    ScheduleIds.rollback = rollback
+
+
 SCHEDULE: Final[dict[Callable[[], None], int]] = {
     release_above_the_high_watermark: 13,
     forget_whose_body_was_released: 2,
@@ -206,6 +282,11 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
     keep_what_the_companion_log_has_dropped: 4,
     count_a_release_that_was_not_written: 4,
     let_retention_pass_what_no_checkpoint_notes: 108,
+    forget_what_a_lost_note_had_cancelled: 37,
+    forget_whom_a_record_has_replaced: 9,
+    move_a_copy: 6,
+    answer_unknown_without_a_note: 35,
+    cancel_what_is_being_released: 14,
 }
 
 CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
@@ -219,4 +300,8 @@ CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
     forget_whose_body_was_released: 1,
     look_up_retries_in_the_log_of_the_partition_alone: 1,
     fill_no_gaps: 40,
+    answer_a_cancel_before_its_note_counts: 18,
+    answer_unknown_without_a_note: 33,
+    cancel_what_is_being_released: 19,
+    forget_whom_a_record_has_replaced: 19,
 }

@@ -77,7 +77,8 @@ class ChangeStatus:
             return True
         leadership = log.leadership
         if leadership.gone_code != errors.NONE:
-            self.fail(leadership.gone_code)
+            # Where the replica was taken away the note may count at another leader.
+            self.fail(errors.NOT_LEADER_OR_FOLLOWER)
         elif leadership.led_since != self.led_since:
             self.fail(errors.NOT_LEADER_OR_FOLLOWER)
         elif log.high_watermark >= self.required_offset:

@@ -409,7 +409,21 @@ def test_a_topic_that_is_deleted_meanwhile_is_answered(user: ScheduleUser):
 
     (result,) = user.results()
 
-    assert outcome_of(result) in ("cancelled", "UNKNOWN_TOPIC_OR_PARTITION")
+    assert outcome_of(result) in ("cancelled", "NOT_LEADER_OR_FOLLOWER")
+
+
+def test_a_broker_whose_replica_is_taken_away_says_that_it_leads_no_more(user: ScheduleUser):
+    """Its note may count at the next leader: that there is no such partition would deny it."""
+    user.park(b"a", LATER_MS, "a")
+    leadership = user.hand.broker.topics[ORDERS].partitions[0].leadership
+    user.send_changes(cancel("a"), cancel("nobody"))
+    companion = leadership.logs[COMPANION]
+
+    leadership.close()
+    user.hand.broker.parts.on_moved(companion)
+    user.hand.turn()
+
+    assert [outcome_of(each) for each in user.results()] == ["NOT_LEADER_OR_FOLLOWER"] * 2
 
 
 def test_a_broker_that_leads_no_more_says_so_instead_of_an_outcome(user: ScheduleUser):
