@@ -285,7 +285,7 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
     forget_what_a_lost_note_had_cancelled: 37,
     forget_whom_a_record_has_replaced: 9,
     move_a_copy: 6,
-    answer_unknown_without_a_note: 35,
+    answer_unknown_without_a_note: 9,
     cancel_what_is_being_released: 14,
 }
 
@@ -295,10 +295,10 @@ CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
     count_a_follower_by_its_records_alone: 15,
     count_records_before_both_ends_are_told: 21,
     keep_the_schedule_over_a_change_of_leaders: 19,
-    plan_no_checkpoint_of_the_leader_before: 71,
-    release_above_the_high_watermark: 1,
+    plan_no_checkpoint_of_the_leader_before: 27,
+    release_above_the_high_watermark: 2,
     forget_whose_body_was_released: 1,
-    look_up_retries_in_the_log_of_the_partition_alone: 1,
+    look_up_retries_in_the_log_of_the_partition_alone: 2,
     fill_no_gaps: 40,
     answer_a_cancel_before_its_note_counts: 18,
     answer_unknown_without_a_note: 33,
