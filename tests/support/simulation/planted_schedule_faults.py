@@ -281,7 +281,7 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
     fill_no_gaps: 38,
     keep_what_the_companion_log_has_dropped: 2,
     count_a_release_that_was_not_written: 14,
-    let_retention_pass_what_no_checkpoint_notes: 108,
+    let_retention_pass_what_no_checkpoint_notes: 297,
     forget_what_a_lost_note_had_cancelled: 37,
     forget_whom_a_record_has_replaced: 9,
     move_a_copy: 6,
