@@ -229,7 +229,8 @@ def test_what_waits_is_read_on_where_the_disk_has_refused_it(caplog: pytest.LogC
     disk.heal()
     user.hand.now_wall_ms += 60_000
     user.begin_anew()
-    user.pass_time(2_000)
+    for _ in range(5):
+        user.pass_time(2_000)
 
     assert len(disk.paths("orders-0.schedule")) > 12
     assert "has no note" not in caplog.text
