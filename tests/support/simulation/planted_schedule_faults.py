@@ -299,7 +299,6 @@ CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
     release_above_the_high_watermark: 2,
     forget_whose_body_was_released: 1,
     look_up_retries_in_the_log_of_the_partition_alone: 2,
-    fill_no_gaps: 40,
     answer_a_cancel_before_its_note_counts: 18,
     answer_unknown_without_a_note: 33,
     cancel_what_is_being_released: 19,
