@@ -161,11 +161,6 @@ def count_a_follower_by_its_records_alone() -> None:
     Leadership.is_caught_up = of_records(is_caught_up)
 
 
-def count_records_before_both_ends_are_told() -> None:
-    """A follower copies the retry though its companion log has the first try of a lost epoch."""
-    Leadership.may_differ = lambda self, replica_id: False
-
-
 def keep_the_schedule_over_a_change_of_leaders() -> None:
     """A broker that leads again goes on with what it knew in an earlier epoch."""
     honest = Scheduling.on_role
@@ -293,7 +288,6 @@ CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
     load_before_the_copied_tail_is_written: 128,
     read_releases_up_to_the_high_watermark: 2,
     count_a_follower_by_its_records_alone: 15,
-    count_records_before_both_ends_are_told: 21,
     keep_the_schedule_over_a_change_of_leaders: 19,
     plan_no_checkpoint_of_the_leader_before: 27,
     release_above_the_high_watermark: 2,
