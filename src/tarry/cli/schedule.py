@@ -24,8 +24,7 @@ from tarry.cli.schedule_changes import (
     ScheduleName,
     cancel_command,
     move_command,
-    names_of,
-    place_options,
+    naming,
 )
 from tarry.cli.schedule_histogram import histogram_command
 from tarry.cli.schedule_load import load_command
@@ -34,7 +33,7 @@ from tarry.cli.tables import print_json_line, print_table, printable, strong
 from tarry.cli.units import PARTITION_MAX, Count
 
 if TYPE_CHECKING:
-    from tarry.client import Admin, ScheduledRecords, SchedulePage
+    from tarry.client import ScheduledRecords, SchedulePage
 
 # Entries that one question asks for, and rows of one table.
 PAGE_ENTRIES: Final = 1_000
@@ -221,27 +220,16 @@ Examples:
 
 
 @schedule.command("show", epilog=SHOW_EXAMPLES)
-@click.argument("topic")
-@click.argument("ids", nargs=-1, metavar="[ID]...")
-@place_options
+@naming
 @cluster_options
 @json_option
 @quietly
-def show_command(
-    topic: str,
-    ids: tuple[str, ...],
-    *,
-    cluster: Cluster,
-    places: tuple[str, ...],
-    partition: int | None,
-    as_json: bool,
-) -> None:
+def show_command(topic: str, *, cluster: Cluster, names: list[ScheduleName], as_json: bool) -> None:
     """Show what waits with its records: keys, headers and values."""
-    names = names_of(ids, places, partition)
     missing: list[str] = []
     with cluster.admin() as admin:
         for number, name in enumerate(names):
-            found = _find(admin, topic, name, cluster.timeout)
+            found = admin.find_scheduled(topic, **name._asdict(), timeout=cluster.timeout)
             if not found:
                 missing.append(str(name))
             for entry in found:
@@ -253,16 +241,6 @@ def show_command(
                     _show(entry)
     if missing:
         fail(f"nothing waits in {printable(topic)} as {', '.join(missing)}")
-
-
-def _find(admin: Admin, topic: str, name: ScheduleName, timeout: float) -> list[ScheduledRecords]:
-    return admin.find_scheduled(
-        topic,
-        name.schedule_id,
-        partition=name.partition,
-        s_offset=name.s_offset,
-        timeout=timeout,
-    )
 
 
 def _show(entry: ScheduledRecords) -> None:

@@ -32,9 +32,11 @@ class ScheduleName(NamedTuple):
         return f"{self.partition}:{self.s_offset}"
 
 
-def place_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that name what has no id; the command gets `places` and `partition`."""
+def naming(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the arguments that name what waits, by ids or by places; the command gets `names`."""
 
+    @click.argument("topic")
+    @click.argument("ids", nargs=-1, metavar="[ID]...")
     @click.option(
         "--at",
         "places",
@@ -49,13 +51,15 @@ def place_options(command: Callable[..., None]) -> Callable[..., None]:
         help="Look for the ids in this partition only.",
     )
     @functools.wraps(command)
-    def run(**options: Any) -> None:
-        command(**options)
+    def run(
+        ids: tuple[str, ...], places: tuple[str, ...], partition: int | None, **options: Any
+    ) -> None:
+        command(names=_names_of(ids, places, partition), **options)
 
     return run
 
 
-def names_of(
+def _names_of(
     ids: tuple[str, ...], places: tuple[str, ...], partition: int | None
 ) -> list[ScheduleName]:
     """Return what is named; nothing is wrong usage."""
@@ -89,33 +93,19 @@ is 0 if all were cancelled.
 
 
 @click.command("cancel", epilog=CANCEL_EXAMPLES)
-@click.argument("topic")
-@click.argument("ids", nargs=-1, metavar="[ID]...")
-@place_options
+@naming
 @cluster_options
 @json_option
 @quietly
 def cancel_command(
-    topic: str,
-    ids: tuple[str, ...],
-    *,
-    cluster: Cluster,
-    places: tuple[str, ...],
-    partition: int | None,
-    as_json: bool,
+    topic: str, *, cluster: Cluster, names: list[ScheduleName], as_json: bool
 ) -> None:
     """Cancel what waits: it never comes."""
 
     def cancel(admin: Admin, name: ScheduleName) -> ScheduleOutcome:
-        return admin.cancel_scheduled(
-            topic,
-            name.schedule_id,
-            partition=name.partition,
-            s_offset=name.s_offset,
-            timeout=cluster.timeout,
-        )
+        return admin.cancel_scheduled(topic, **name._asdict(), timeout=cluster.timeout)
 
-    _change(cluster, names_of(ids, places, partition), cancel, "cancelled", as_json=as_json)
+    _change(cluster, names, cancel, "cancelled", as_json=as_json)
 
 
 MOVE_EXAMPLES: Final = """
@@ -131,41 +121,25 @@ in list from then on.  A time that has passed lets it come at once.
 
 
 @click.command("move", epilog=MOVE_EXAMPLES)
-@click.argument("topic")
-@click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option(
     "--to", "to_text", required=True, metavar="TIME", help="When it is due; +2h is in two hours."
 )
-@place_options
+@naming
 @cluster_options
 @json_option
 @quietly
 def move_command(
-    topic: str,
-    ids: tuple[str, ...],
-    *,
-    cluster: Cluster,
-    to_text: str,
-    places: tuple[str, ...],
-    partition: int | None,
-    as_json: bool,
+    topic: str, *, cluster: Cluster, to_text: str, names: list[ScheduleName], as_json: bool
 ) -> None:
     """Move what waits: it comes at another time."""
     due_ms = due_time_ms("--to", to_text)
 
     def move(admin: Admin, name: ScheduleName) -> ScheduleOutcome:
-        return admin.move_scheduled(
-            topic,
-            due_ms,
-            name.schedule_id,
-            partition=name.partition,
-            s_offset=name.s_offset,
-            timeout=cluster.timeout,
-        )
+        return admin.move_scheduled(topic, due_ms, **name._asdict(), timeout=cluster.timeout)
 
     _change(
         cluster,
-        names_of(ids, places, partition),
+        names,
         move,
         "moved",
         done_text=f", due {time_text(due_ms, ISO)}",
