@@ -55,25 +55,10 @@ class BodyReader:
         if body.place == WHOLE:
             return self.read(body)
         if not isinstance(body, RecurringBody):
-            return self.read_place(body, body.due_ms)
-        opened = self._opened_batch(body)
+            return self._read_place(body, body.due_ms)
         config = self._companion.leadership.records.config
-        return opened.instance_of(
+        return self._opened_batch(body).instance_of(
             body.place, body.instance_ms, config.compression_codec, config.compression_level
-        )
-
-    def read_place(self, body: Body, due_ms: int | None) -> bytes:
-        """Read a place of a batch, as the batch that it is released in, with a header that tells
-        `due_ms`; `StorageError`, `CorruptData`.
-        """
-        opened = self._opened_batch(body)
-        config = self._companion.leadership.records.config
-        return opened.batch_of(
-            body.place,
-            body.record_count,
-            due_ms,
-            config.compression_codec,
-            config.compression_level,
         )
 
     def read_uncompressed(self, body: Body) -> bytes:
@@ -83,15 +68,26 @@ class BodyReader:
         opened = self._opened_batch(body)
         return opened.batch_of(body.place, body.record_count, None, _NO_CODEC, 0)
 
-    def _opened_batch(self, body: Body) -> OpenedBody:
-        opened = self._opened.get(self._companion, body.batch_offset)
-        return self._open(body.batch_offset) if opened is None else opened
-
     def batch_of(self, body: Body) -> bytes:
         """Read what waits, as a batch without a producer; `StorageError`, `CorruptData`."""
         if body.place == WHOLE:
             return numbered(self.read(body), NO_PRODUCER_ID, -1, -1)
-        return self.read_place(body, None)
+        return self._read_place(body, None)
+
+    def _read_place(self, body: Body, due_ms: int | None) -> bytes:
+        """Read a place in the codec of the topic; a header tells `due_ms`, if that is given."""
+        config = self._companion.leadership.records.config
+        return self._opened_batch(body).batch_of(
+            body.place,
+            body.record_count,
+            due_ms,
+            config.compression_codec,
+            config.compression_level,
+        )
+
+    def _opened_batch(self, body: Body) -> OpenedBody:
+        opened = self._opened.get(self._companion, body.batch_offset)
+        return self._open(body.batch_offset) if opened is None else opened
 
     def tell_damaged(self, error: CorruptData) -> None:
         """Tell the broker's log of a batch that is due and damaged; of the first ones alone."""

@@ -55,6 +55,13 @@ class ChangeStatus:
         self.led_since = 0
         self.cost = 1
 
+    def decide(self, outcome: int, s_offset: int = -1, offset: int = -1) -> None:
+        """Note the outcome, and the offsets in the companion log and in the partition."""
+        result = self.result
+        result.outcome = outcome
+        result.s_offset = s_offset
+        result.offset = offset
+
     def rest_on(self, log: ReplicatedLog, required_offset: int) -> None:
         """Let the answer wait until everything below this offset counts."""
         self.log = log
@@ -66,9 +73,7 @@ class ChangeStatus:
         self.log = None
         self.result.error_code = error_code
         self.result.error_message = message
-        self.result.outcome = NO_OUTCOME
-        # What was decided before may have told where it stands.
-        self.result.s_offset = self.result.offset = -1
+        self.decide(NO_OUTCOME)
 
     def try_settle(self) -> bool:
         """Settle the change if its outcome can no more become another one."""
@@ -166,20 +171,17 @@ def _answer_absent(
     schedule: PartitionSchedule, state: ScheduleState, s_offset: int | None, status: ChangeStatus
 ) -> None:
     """Answer about what does not wait: it was released, or it is not known."""
-    result = status.result
     if s_offset is not None:
         release = state.release_of(s_offset)
-        offset = state.released_offset(s_offset)
-        if release is not None or offset is not None:
-            result.outcome = ALREADY_RELEASED
-            result.s_offset = s_offset
-            if release is not None:
-                result.offset = release.base_offset
-                status.rest_on(schedule.partition, release.end_offset)
-            elif offset is not None:
-                result.offset = offset
+        if release is not None:
+            status.decide(ALREADY_RELEASED, s_offset, release.base_offset)
+            status.rest_on(schedule.partition, release.end_offset)
             return
-    result.outcome = UNKNOWN
+        offset = state.released_offset(s_offset)
+        if offset is not None:
+            status.decide(ALREADY_RELEASED, s_offset, offset)
+            return
+    status.decide(UNKNOWN)
     note_offset = None if s_offset is None else state.ids.note_that_cancels(s_offset)
     if note_offset is not None:
         status.rest_on(schedule.companion, note_offset + 1)
@@ -193,8 +195,7 @@ def _cancel(
     appended = schedule.append_note(CancelledNote(body.s_offset))
     if appended.error_code == errors.NONE:
         state.cancel(body.s_offset, appended.required_offset - 1)
-    status.result.outcome = CANCELLED
-    status.result.s_offset = body.s_offset
+    status.decide(CANCELLED, body.s_offset)
     _rest_on_append(schedule, appended, status)
 
 
@@ -226,8 +227,7 @@ def _move(schedule: PartitionSchedule, body: Body, due_ms: int, status: ChangeSt
     if body.schedule_id:
         places = [RecordPlace(0, body.record_count, due_ms, body.schedule_id)]
     appended = schedule.park_again(ScheduledNote(due_ms, places, [body.s_offset]), batch)
-    status.result.outcome = MOVED
-    status.result.s_offset = appended.base_offset
+    status.decide(MOVED, appended.base_offset)
     _rest_on_append(schedule, appended, status)
 
 

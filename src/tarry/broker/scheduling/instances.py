@@ -10,20 +10,23 @@ before more is written than two segments.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData
 from tarry.base.turn import Turn
-from tarry.broker.flushes import Flushes
-from tarry.partition.leader import append_of_any_size
+from tarry.partition.leader import AppendResult
 from tarry.partition.replicated_log import ReplicatedLog
-from tarry.schedule.notes import EACH_ITS_OWN, CancelledNote, ScheduledNote
+from tarry.schedule.notes import EACH_ITS_OWN, CancelledNote, ScheduledNote, ScheduleNote
 from tarry.schedule.places import RecordPlace
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.recurring.cron import CronError
 from tarry.schedule.recurring.times import RecurringTimes
 from tarry.schedule.state import ScheduleState
+
+# Function that appends a note to the companion log, to be written in this turn.
+AppendNote = Callable[[ScheduleNote], AppendResult]
 
 # Time until a note that the companion log has not taken is tried again.
 _RETRY_MS: Final = 1_000
@@ -34,22 +37,20 @@ _RENEWED_MAX: Final = 20
 class PartitionInstances:
     """Instances of one partition's recurring records."""
 
-    def __init__(
-        self, companion: ReplicatedLog, turn: Turn, flushes: Flushes, times: RecurringTimes
-    ) -> None:
+    def __init__(self, companion: ReplicatedLog, turn: Turn, times: RecurringTimes) -> None:
         self.times = times
         self._companion = companion
         self._turn = turn
-        self._flushes = flushes
 
-    def is_due(self, state: ScheduleState, body: RecurringBody) -> bool:
-        """Return whether the instance of a body that was taken is due; else it is cared for.
+    def is_due(self, state: ScheduleState, body: RecurringBody, append_note: AppendNote) -> bool:
+        """Return whether the instance of a body that was taken is due; else the body is put off,
+        rests or has ended, which `append_note` writes down.
 
         `CorruptData`: its times cannot be found here.
         """
         due_ms = self._next_ms(body)
         if due_ms is None:
-            self._end(state, body)
+            self._end(state, body, append_note)
             return False
         if due_ms > min(body.due_ms, self._turn.now_wall_ms):
             # It was looked at before its time.
@@ -79,16 +80,13 @@ class PartitionInstances:
         except CronError as error:
             raise CorruptData(f"when the record comes again is not known: {error}") from None
 
-    def _end(self, state: ScheduleState, body: RecurringBody) -> None:
+    def _end(self, state: ScheduleState, body: RecurringBody, append_note: AppendNote) -> None:
         if body.open_count > 0:
             state.rest(body, has_ended=True)
             return
-        note = CancelledNote(body.s_offset, has_come=body.committed_count > 0)
-        data = note.encode(self._turn.now_wall_ms)
-        result = append_of_any_size(self._companion, data, self._turn)
+        result = append_note(CancelledNote(body.s_offset, has_come=body.committed_count > 0))
         if result.error_code == errors.NONE:
             state.end(body, result.base_offset)
-            self._flushes.touch(self._companion)
         else:
             state.put_off(body, self._turn.now_wall_ms + _RETRY_MS)
 

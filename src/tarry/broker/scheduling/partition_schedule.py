@@ -79,9 +79,9 @@ class PartitionSchedule(ParkingDoor):
         self._turn = turn
         self._flushes = flushes
         self._changed = changed
-        self._reader = BodyReader(companion, opened)
+        self.reader = BodyReader(companion, opened)
         self._budget = budget
-        self._instances = PartitionInstances(companion, turn, flushes, times)
+        self._instances = PartitionInstances(companion, turn, times)
         self._checkpoints = ScheduleCheckpoints(companion, turn, flushes)
         self._load: ScheduleLoad | None = None
         # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
@@ -113,7 +113,7 @@ class PartitionSchedule(ParkingDoor):
         self.state = None
         self._load = None
         self._early = []
-        self._reader.forget()
+        self.reader.forget()
 
     # -- parking
 
@@ -246,11 +246,6 @@ class PartitionSchedule(ParkingDoor):
             self.on_parked(decode_batch_header(batch, 0), result.base_offset)
         return result
 
-    @property
-    def reader(self) -> BodyReader:
-        """Reader of what waits, also for those who ask for it."""
-        return self._reader
-
     def _begin_companion(self) -> None:
         log = self.companion.log
         if log.log_end_offset == log.log_start_offset:
@@ -379,7 +374,7 @@ class PartitionSchedule(ParkingDoor):
         body = state.take_due(self._turn.now_wall_ms)
         if body is None:
             return 0
-        read_before = self._reader.bytes_read
+        read_before = self.reader.bytes_read
         self.release_steps = _INSTANCE_STEPS if isinstance(body, RecurringBody) else 1
         is_settled = False
         try:
@@ -390,23 +385,25 @@ class PartitionSchedule(ParkingDoor):
         if not is_settled:
             return -1
         size = 0 if isinstance(body, RecurringBody) else body.size
-        return max(size, self._reader.bytes_read - read_before)
+        return max(size, self.reader.bytes_read - read_before)
 
     def _release(self, state: ScheduleState, body: Body) -> bool:
-        is_told = body.batch_offset in self._reader.damaged_batches
+        is_told = body.batch_offset in self.reader.damaged_batches
         if is_told or self.companion.log.has_flaw_before(body.s_offset):
             # The log has said so.
             state.set_aside(body)
             return True
         self._changed[self] = None
         try:
-            if isinstance(body, RecurringBody) and not self._instances.is_due(state, body):
+            if isinstance(body, RecurringBody) and not self._instances.is_due(
+                state, body, self.append_note
+            ):
                 return True
-            data = self._reader.read_due(body)
+            data = self.reader.read_due(body)
         except CorruptData as error:
             # One damaged batch must not hold back those that are due after it.
             state.set_aside(body)
-            self._reader.tell_damaged(error)
+            self.reader.tell_damaged(error)
             return True
         # The count in the companion log was read without its CRC; that of the checked batch counts.
         body.record_count = int(decode_batch_header(data, 0).record_count)
@@ -442,8 +439,7 @@ class PartitionSchedule(ParkingDoor):
 
         Behind a flaw of the companion log no checkpoint can be written.
         """
-        has_flaw = self.companion.log.flaw_offset >= 0
-        if has_flaw:
+        if self.companion.log.flaw_offset >= 0:
             return False
         checkpoints = self._checkpoints
         is_behind = self._released_end > checkpoints.up_to
@@ -466,7 +462,7 @@ class PartitionSchedule(ParkingDoor):
             return
         for body in self._instances.holders(state, self._checkpoints.first_needed(state)):
             try:
-                batch = self._reader.read_uncompressed(body)
+                batch = self.reader.read_uncompressed(body)
             except (CorruptData, StorageError):
                 # Its release will tell.
                 continue
