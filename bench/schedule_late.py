@@ -167,7 +167,7 @@ def measure_lateness(options: Options) -> list[Row]:
 
 
 class Burst(NamedTuple):
-    """What one burst did, in ms."""
+    """Figures of one burst, in ms: how late its records came, and how long other produce took."""
 
     late_p50: float
     late_p99: float

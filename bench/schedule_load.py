@@ -148,7 +148,8 @@ def environment(tree: Path) -> dict[str, str]:
 def cpu_s(pid: int) -> float:
     """Return CPU seconds of a process: by its clock, which counts ns, else from /proc."""
     try:
-        # As `clock_getcpuclockid` makes the number of Linux's clock of a process.
+        # Linux derives the number of a process's CPU clock from its pid like this; the C library's
+        # clock_getcpuclockid does the same.
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:
         return cpu_seconds(pid)

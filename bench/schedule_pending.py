@@ -42,7 +42,7 @@ DAY_MS: Final = 24 * HOUR_MS
 PENDING_OF_GOALS: Final = 10_000_000
 # Parked before memory is looked at for the first time.
 WARM_COUNT: Final = 2_000
-# What is due when the broker is killed comes when it has started.
+# The first records are due so soon: while the broker is down, so that a start releases them.
 SOON_MS: Final = 1_000
 
 CANCELS: Final = 2_000

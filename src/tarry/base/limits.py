@@ -130,8 +130,8 @@ OPENED_BATCHES_PER_TURN_MAX: Final = 2
 # Batches of one produce that were made anew by compression.type, or opened for their due times, and
 # wait to be appended together: a frame of compressed nothing could become a hundred times its size.
 RECOMPRESSED_REQUEST_BYTES_MAX: Final = 64 * 1024 * 1024
-# The same of all produces that are appended in shares and wait for flushes.  While theirs come to
-# so much no further produce of this kind is begun, so the whole is bounded by this and one of them.
+# Bytes of such batches that all produces in shares hold together while they wait for flushes.  At
+# this size no further produce in shares is begun, so all of them hold at most this and one more.
 RECOMPRESSED_HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 
 # Idempotent producers known in a partition; past it those are forgotten of which one connection

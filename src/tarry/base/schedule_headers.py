@@ -19,10 +19,11 @@ RECURRENCE_ZONE: Final = "x-sched-tz"
 # Until when it comes: a time; and how often at most.
 RECURRENCE_END: Final = "x-sched-end"
 RECURRENCE_COUNT: Final = "x-sched-count"
-# What becomes of times that were missed.
+# Rule for times that were missed while the broker was down: once, skip or all.
 RECURRENCE_MISFIRE: Final = "x-sched-misfire"
 
-# What a released record has that was opened: when it was due, and as an instance its id.
+# Headers that the broker adds to a record which it releases alone: when the record was due, and the
+# x-sched-id of the recurring record that it is an instance of.
 SCHEDULE_DUE: Final = "x-sched-due"
 SCHEDULE_INSTANCE_OF: Final = "x-sched-instance-of"
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Bad lines that are told; the rest is counted.
 TOLD_MAX: Final = 20
 
-# What stdin may hold in memory; more is kept in a file meanwhile.
+# Bytes of standard input that are kept in memory; a longer input is kept in a file meanwhile.
 MEMORY_BYTES: Final = 8 * 1024 * 1024
 
 EXAMPLES: Final = """

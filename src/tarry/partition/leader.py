@@ -139,7 +139,7 @@ def _append_or_park(
     assert header is not None
     known = _known_in_either(partition, header)
     if known is not None and known.error_code == errors.NONE:
-        # Whatever the settings say by now.
+        # A retry is a duplicate, also if the settings would refuse the batch by now.
         return known
     note = parking.note_for(check, wishes, turn.now_wall_ms)
     if check.error_code != errors.NONE:

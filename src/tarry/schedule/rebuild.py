@@ -88,8 +88,8 @@ class Rebuild:
         self._releases: list[OpenRelease] = []
         # The last ones of those below it.
         self._released: deque[OpenRelease] = deque(maxlen=SCHEDULE_RELEASED_KEPT)
-        # What is made of all this, the bodies that it does not have yet, and where S's high
-        # watermark was when it was begun.
+        # The state that is being made, the bodies that it does not have yet, and S's high watermark
+        # when it was begun.
         self._state: ScheduleState | None = None
         self._left: Iterator[Body] = iter(())
         self._s_high_watermark = 0
@@ -285,7 +285,8 @@ class Rebuild:
         self._s_high_watermark = s_high_watermark
         self._left = iter(self._bodies.values())
         for release in self._releases:
-            # What came after it may have its id.  A recurring body has its own while it is alive.
+            # A body that was parked later may take the id over.  A recurring body has its own while
+            # it is alive.
             if not isinstance(release, OpenInstance):
                 state.ids.add(release.body)
 

@@ -51,7 +51,7 @@ _READ_BYTES_PER_UNIT: Final = 4 * 1024
 # A larger batch is left out, so that each answer has room for an entry.
 _BATCH_BYTES_MAX: Final = LONG_ANSWER_BYTES_MAX // 2
 
-# What the sums of a range cost, and how many chunks of entries are looked at in a unit's time.
+# Units that summing up a range costs at least, and chunks of entries that are summed up in a unit.
 _SUM_UNITS: Final = 20
 _CHUNKS_PER_UNIT: Final = 20
 

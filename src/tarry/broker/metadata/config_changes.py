@@ -100,7 +100,7 @@ class ConfigAlteration(ChangeOfMany[ConfigOutcome]):
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
         # Each is decided on what those before it leave: bounds hold for all of them together.
         ahead = view.overlay()
-        # What is used first brings the level of its feature into force.
+        # The levels of features that this request uses first: it brings them into force.
         begun: list[FeatureLevelChanged] = []
         for outcome in self.outcomes:
             outcome.error_code, outcome.message = errors.NONE, None

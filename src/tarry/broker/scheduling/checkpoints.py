@@ -32,8 +32,7 @@ class ScheduleCheckpoints:
         self._c = -1
         self._end = 0
         # Something was cancelled since the last checkpoint.
-        # open: the schedule sets it
-        self.has_cancelled = False
+        self._has_cancelled = False
 
     def begin(self, load: ScheduleLoad) -> None:
         """Begin with what an earlier life has left."""
@@ -74,11 +73,15 @@ class ScheduleCheckpoints:
         result = append_of_any_size(self._companion, note, self._turn)
         if result.error_code != errors.NONE:
             return False
-        self.has_cancelled = False
+        self._has_cancelled = False
         self._c = checkpoint.c
         self._end = result.required_offset
         self._flushes.touch(self._companion)
         return True
+
+    def note_cancel(self) -> None:
+        """Note that something was cancelled: the room that it leaves may need a checkpoint."""
+        self._has_cancelled = True
 
     def rollback(self, s_end_offset: int) -> None:
         """Forget the last one if S has not kept it: it ends at this offset."""
@@ -97,7 +100,7 @@ class ScheduleCheckpoints:
         """Return whether segments of S stay for the last checkpoint alone, since all that waited in
         them was cancelled: a release would have brought another checkpoint.
         """
-        if not self.has_cancelled:
+        if not self._has_cancelled:
             return False
         order = self._companion.log.segment_order
         last = order.last

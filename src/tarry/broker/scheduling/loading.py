@@ -77,7 +77,7 @@ class _Reading:
         # The log's start may have moved since.
         self._offset = max(self._offset, log.log_start_offset)
         segment = log.segment_order.holding(self._offset)
-        # What the disk refuses before the first batch is begun anew with the next step.
+        # If the disk refuses a file before the first batch is read, the next step begins again.
         self._segment = segment
         self._has_read = False
         limit = limit_of(segment, self._end)
@@ -153,7 +153,7 @@ class ScheduleLoad:
         self.read_from = partition.log.log_start_offset
         # Where the last release ends that was found there.
         self.released_end = 0
-        # What was read is taken into the state.
+        # Both logs were read, and the state is being made of what was found.
         self._is_all_read = False
         self.state: ScheduleState | None = None
 

@@ -121,7 +121,7 @@ class PartitionSchedule(ParkingDoor):
         if self.partition.config.has_delay_by_header:
             return True
         if self._refusal:
-            # What waits is not known, and not released either.
+            # The companion log cannot be read: nobody knows which ids wait, and none is released.
             return False
         return self.state is None or len(self.state.ids) > 0
 
@@ -184,7 +184,7 @@ class PartitionSchedule(ParkingDoor):
             self._early += bodies
         else:
             if note.cancelled:
-                self._checkpoints.has_cancelled = True
+                self._checkpoints.note_cancel()
             for cancelled in note.cancelled:
                 # The note stands right before its batch.
                 state.cancel(cancelled, s_offset - 1)
@@ -219,7 +219,7 @@ class PartitionSchedule(ParkingDoor):
         data = note.encode(self._turn.now_wall_ms)
         result = append_of_any_size(self.companion, data, self._turn)
         if result.error_code == errors.NONE:
-            self._checkpoints.has_cancelled = True
+            self._checkpoints.note_cancel()
             self._noted_end = result.required_offset
             self._flushes.touch(self.companion)
             self._changed[self] = None

@@ -28,7 +28,7 @@ from tarry.protocol.messages.describe_configs import (
 if TYPE_CHECKING:
     from tarry.client.core.producer.core import ProducerCore
 
-# What says when a record of a topic is due.
+# Sources of due times in a topic (`delay.source`).
 UNKNOWN_SOURCE: Final = 0
 BY_HEADER: Final = 1
 BY_TIMESTAMP: Final = 2

@@ -40,7 +40,7 @@ class RecurringBody(Body):
         self.instance_ms = due_ms
         # The next instance is due later than this: it was found when times before were skipped.
         self._passed_ms = terms.since_ms
-        # The same of what counts in P.
+        # Due time of the last instance whose release counts in P, and how many such instances came.
         self.committed_ms = terms.since_ms
         self.committed_count = 0
         # Where the last of these is in P, or -1.

@@ -35,14 +35,14 @@ from tarry.simulation.trace import Trace
 # Of these a seed has some: due at once, within a flush, after a lease, at the end of a run.
 _DELAYS_MS: Final = (0, 60, 150, 400, 1_500, 3_000, 6_000)
 
-# What a seed has of ids is drawn from a chance of its own.
+# Ids are drawn from a chance of their own: seeds without ids stay as they were.
 _IDS_SEED: Final = 0x285
 
 
 class ClusterScheduleScenario(ClusterScenario):
     """Scenario of a cluster with scheduled records."""
 
-    # What an unclean election has lost may come again, or its body is gone.
+    # After an unclean election records may be lost or come again: the checks allow for neither.
     may_be_unclean = False
 
     def __init__(self, random: Random) -> None:

@@ -42,12 +42,12 @@ _PRODUCE_VERSION: Final = 9
 _RECORDS_MAX: Final = 4
 _CHANGES_MAX: Final = 3
 _VALUE_BYTES_MAX: Final = 120
-# What may be named by its s-offset was parked so many entries ago at most.
+# A change by s-offset names one of so many entries that were parked last.
 _NEWEST: Final = 20
 
 # After these a change may have been made, as the API's page says.
 _UNCLEAR: Final = (errors.NOT_LEADER_OR_FOLLOWER, errors.REQUEST_TIMED_OUT)
-# What else a change may be answered: the leader has just begun, or its disk is slow or full.
+# Errors that a change may be answered besides: the leader has just begun, or its disk is full.
 _REFUSALS: Final = (
     errors.COORDINATOR_LOAD_IN_PROGRESS,
     errors.NOT_ENOUGH_REPLICAS,
@@ -182,7 +182,8 @@ class Changer(RunClient):
             if result.outcome not in right:
                 self._violate(asked, f"has the outcome {result.outcome}")
         elif code in _REFUSALS or (code in _UNCLEAR and result.error_message):
-            # Who does not lead says so at once, in a sentence; without one it has led and tried.
+            # A broker that does not lead refuses in a sentence.  Without a sentence it has led and
+            # tried, and the outcome is not clear.
             asked.is_refused = code != errors.REQUEST_TIMED_OUT
         elif code not in _UNCLEAR:
             self._violate(asked, f"fails with {error_name(code)}: {result.error_message}")

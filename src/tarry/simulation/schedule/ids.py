@@ -26,7 +26,7 @@ from tarry.simulation.schedule.seen import SightedBatch, parked_records, release
 _TOPIC: Final = "with-ids"
 _DELAYS_MS: Final = (0, 60, 90, 150, 400, 1_500, 4_000)
 DELAY_MS_MAX: Final = 4_000
-# What waits counts its time from an append in an earlier life, by a calendar that nobody has seen.
+# Calendar time of an append in an earlier life: the run has not seen it.
 _UNSEEN_MS: Final = 0
 
 

@@ -18,7 +18,7 @@ from tarry.base.schedule_outcomes import NO_OUTCOME
 from tarry.records.builder import Headers
 from tarry.simulation.clients.history import Place
 
-# What a record or a change did not say.
+# Value of a time or an offset that a record or a change did not give.
 UNSAID: Final = -1
 
 _SECOND_MS: Final = 1_000

@@ -24,7 +24,7 @@ from tarry.client.errors import UnknownTopic
 from tarry.link.errand import Steps
 from tarry.protocol.messages.change_scheduled_records import ScheduledChange
 
-# What a page holds at most.
+# Entries of one page at most.
 PAGE_ENTRIES_MAX: Final = 10_000
 
 _TIME_MS_MAX: Final = 2**63 - 1
