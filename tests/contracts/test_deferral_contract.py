@@ -9,26 +9,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.support.client.faces import FACES_OF_RECORDS, SyncFace as Face, make_face
+from tests.support.client.faces import SyncFace as Face
 
 from tarry.client import ClientClosed, DecodeError, Json, SchedulingUnsupported
 from tarry.testing import Tarry
 
 BY_HEADER = {"delay.enable": "true", "delay.source": "header"}
 BY_TIMESTAMP = {"delay.enable": "true", "delay.source": "timestamp"}
-
-
-@pytest.fixture
-def broker() -> Iterator[Tarry]:
-    with Tarry() as made:
-        yield made
-
-
-@pytest.fixture(params=FACES_OF_RECORDS)
-def face(request: pytest.FixtureRequest) -> Iterator[Face]:
-    made = make_face(request.param)
-    yield made
-    made.close()
 
 
 class Failing:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from tests.support.client.faces import FACES_OF_RECORDS, SyncFace as Face, make_face
+from tests.support.client.faces import SyncFace as Face
 
 from tarry.base import errors
 from tarry.client import SET, BrokerError, BufferFull, ConfigChange, SchedulingUnsupported
@@ -18,20 +18,6 @@ HOUR_MS = 3_600_000
 BY_HEADER = {"delay.enable": "true", "delay.source": "header"}
 BY_TIMESTAMP = {"delay.enable": "true", "delay.source": "timestamp"}
 ALL_ALIKE = {"delay.enable": "true", "delay.default.ms": "1000"}
-
-
-@pytest.fixture
-def broker() -> Iterator[Tarry]:
-    """A broker for one test: its calendar goes by the machine's until the test moves it on."""
-    with Tarry() as made:
-        yield made
-
-
-@pytest.fixture(params=FACES_OF_RECORDS)
-def face(request: pytest.FixtureRequest) -> Iterator[Face]:
-    made = make_face(request.param)
-    yield made
-    made.close()
 
 
 class Delayed:

@@ -69,6 +69,16 @@ class ScheduleUser(User):
         self.client = self.hand.connect()
         self.hand.settle()
 
+    def end(self, ends: str) -> None:
+        """End the broker cleanly ("stop") or not ("crash") and start it; "": let it run on."""
+        if ends == "stop":
+            self.hand.stop()
+            self.hand.start()
+        elif ends == "crash":
+            self.hand.crash()
+        if ends:
+            self.begin_anew()
+
     # --- What waits.
 
     def list(

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 from tests.support.broker.broker_user import ORDERS, a_batch, produced
+from tests.support.broker.counting_disk import CountingDisk
 from tests.support.broker.schedule_user import ScheduleUser, move
 from tests.support.broker.waiting_reader import SHOWN, seen_in
 
@@ -23,11 +24,8 @@ from tarry.protocol.messages.list_scheduled_records import (
     ListScheduledRecordsResponse,
 )
 from tarry.simulation.by_hand import START_WALL_MS
-from tarry.simulation.disk import SimulatedDisk
 from tarry.wire.compression import GZIP
 from tarry.wire.reader import window_of
-
-S = f"{ORDERS}-0.schedule/00000000000000000000.log"
 
 # Of a batch: where it ends, and all of it.
 READS = 2
@@ -38,19 +36,6 @@ LARGE = b"." * 600_000
 READ_PER_TURN_MAX = LONG_ANSWER_UNITS_PER_TURN * 4_096 // len(LARGE) + 2
 # For a consumer as many bytes are a batch that is gone over.
 READ_PER_FETCH_MAX = WALKED_PER_TURN_MAX * 4_096 // len(LARGE) + 2
-
-
-class CountingDisk(SimulatedDisk):
-    """A disk that counts the reads of the log of what waits."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reads = 0
-
-    def check_read(self, path: str) -> None:
-        super().check_read(path)
-        if path == S:
-            self.reads += 1
 
 
 class Counter(ScheduleUser):

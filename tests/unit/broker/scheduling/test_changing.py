@@ -38,16 +38,6 @@ def s_end(user: ScheduleUser) -> int:
 ENDS = pytest.mark.parametrize("ends", ["", "stop", "crash"])
 
 
-def end(user: ScheduleUser, ends: str) -> None:
-    if ends == "stop":
-        user.hand.stop()
-        user.hand.start()
-    elif ends == "crash":
-        user.hand.crash()
-    if ends:
-        user.begin_anew()
-
-
 # --- Cancels.
 
 
@@ -57,7 +47,7 @@ def test_what_is_cancelled_by_its_id_never_comes(user: ScheduleUser, ends: str):
     user.park(b"b", LATER_MS, "b")
 
     outcome = user.cancel("a")
-    end(user, ends)
+    user.end(ends)
     user.pass_time(LATER_MS)
 
     assert outcome == "cancelled"
@@ -70,7 +60,7 @@ def test_a_record_without_an_id_is_cancelled_by_its_s_offset(user: ScheduleUser,
     s_offset = s_offset_of(user)
 
     (result,) = user.change(cancel(s_offset))
-    end(user, ends)
+    user.end(ends)
     user.pass_time(2 * LATER_MS)
 
     assert (outcome_of(result), result.s_offset) == ("cancelled", s_offset)
@@ -94,7 +84,7 @@ def test_what_has_come_is_already_released(user: ScheduleUser, ends: str):
     user.park(b"a", LATER_MS, "a")
     s_offset = s_offset_of(user)
     user.pass_time(LATER_MS)
-    end(user, ends)
+    user.end(ends)
 
     by_id, by_s_offset = user.change(cancel("a"), cancel(s_offset))
 
@@ -254,7 +244,7 @@ def test_what_is_moved_comes_at_its_new_time_as_it_was_sent(
     user.park(b"a", LATER_MS, "a")
 
     (result,) = user.change(move("a", to_ms))
-    end(user, ends)
+    user.end(ends)
     told = user.waiting()
     user.pass_time(to_ms - 1)
     before = user.values()
@@ -272,7 +262,7 @@ def test_one_record_of_a_batch_is_moved_and_the_others_stay(user: ScheduleUser, 
     user.park_all((b"a", LATER_MS, "a"), (b"b", LATER_MS, "b"), (b"c", LATER_MS + 1, ""))
 
     user.change(move("a", 10_000))
-    end(user, ends)
+    user.end(ends)
     user.pass_time(9_999)
     before = user.values()
     user.pass_time(1)

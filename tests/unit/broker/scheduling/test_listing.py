@@ -26,13 +26,7 @@ def test_what_waits_is_listed_in_the_order_of_due_times(user: ScheduleUser, ends
     user.park(b"c", 3_000, "c")
     user.park(b"a", 1_000, "a")
     user.park(b"b", 2_000)
-    if ends == "stop":
-        user.hand.stop()
-        user.hand.start()
-    elif ends == "crash":
-        user.hand.crash()
-    if ends:
-        user.begin_anew()
+    user.end(ends)
 
     told = user.list(FIRST)
 

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.broker.counting_disk import COMPANION_FILE, CountingDisk
 from tests.unit.broker.scheduling.test_headers import Scheduler, after
 
 from tarry.broker.scheduling.scheduling import RELEASED_BYTES_PER_TURN_MAX
 from tarry.simulation.by_hand import BrokerByHand
-from tarry.simulation.disk import SimulatedDisk
 
 # Of a batch: where it ends, and all of it.
 READS = 2
-
-S = "orders-0.schedule/00000000000000000000.log"
-
-
-class CountingDisk(SimulatedDisk):
-    """A disk that counts the reads of the log of what waits."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reads = 0
-
-    def check_read(self, path: str) -> None:
-        super().check_read(path)
-        if path == S:
-            self.reads += 1
 
 
 def begin(**topic: str) -> tuple[Scheduler, CountingDisk]:
@@ -65,7 +50,7 @@ def test_a_damaged_batch_is_read_and_told_once(caplog: pytest.LogCaptureFixture)
     user, disk = begin()
     user.schedule(*[(b"%d" % n, after(100 + n)) for n in range(100)])
     user.schedule((b"sound", after(300)))
-    disk.flip_bit(S, disk.content(S).index(b"x-deliver-after"))
+    disk.flip_bit(COMPANION_FILE, disk.content(COMPANION_FILE).index(b"x-deliver-after"))
     disk.reads = 0
 
     user.pass_time(200)
