@@ -1,4 +1,4 @@
-"""Outcomes of a change of scheduled records, as they stand in the answer of ChangeScheduledRecords.
+"""Changes of scheduled records: what their fields mean in ChangeScheduledRecords and its answer.
 
 A name is the id of what waits, or its s-offset.  Which outcome it is the leader decides when the
 request reaches it, and answers when it can no more become another one.
@@ -18,6 +18,9 @@ MOVED: Final = 2
 ALREADY_RELEASED: Final = 3
 # Nothing waits by that name.
 UNKNOWN: Final = 4
+
+# Due time of a change that cancels.
+NO_DUE_MS: Final = -1
 
 OUTCOMES: Final = {
     CANCELLED: "cancelled",

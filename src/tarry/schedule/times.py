@@ -43,12 +43,8 @@ class BadTime(Exception):
 
 def parse_deliver_at(value: bytes | None) -> int:
     """Parse when a record is due, in milliseconds since 1970."""
-    # Almost all are plain numbers: they are worth a short way.
-    if value is not None and value.isdigit() and len(value) <= _DIGITS_MAX:
-        time_ms = int(value)
-        if time_ms <= TIME_MS_MAX:
-            return time_ms
-    return parse_time(DELIVER_AT, value)
+    time_ms = _plain_number(value)
+    return time_ms if time_ms >= 0 else parse_time(DELIVER_AT, value)
 
 
 def parse_time(header: str, value: bytes | None) -> int:
@@ -85,10 +81,9 @@ def parse_time(header: str, value: bytes | None) -> int:
 
 def parse_deliver_after(value: bytes | None) -> int:
     """Parse how long a record waits, in milliseconds."""
-    if value is not None and value.isdigit() and len(value) <= _DIGITS_MAX:
-        time_ms = int(value)
-        if time_ms <= TIME_MS_MAX:
-            return time_ms
+    time_ms = _plain_number(value)
+    if time_ms >= 0:
+        return time_ms
     text = _text_of(DELIVER_AFTER, value)
     if _NUMBER.fullmatch(text):
         return _within(DELIVER_AFTER, text, int(text))
@@ -102,6 +97,15 @@ def parse_deliver_after(value: bytes | None) -> int:
     for number, unit_ms in zip(found.groups(), _UNITS_MS, strict=True):
         total += 0 if number is None else int(number) * unit_ms
     return _within(DELIVER_AFTER, text, total)
+
+
+def _plain_number(value: bytes | None) -> int:
+    """Return a number within bounds, -1 for all else: most values are one, and it is found fast."""
+    if value is not None and value.isdigit() and len(value) <= _DIGITS_MAX:
+        number = int(value)
+        if number <= TIME_MS_MAX:
+            return number
+    return -1
 
 
 def _text_of(header: str, value: bytes | None) -> str:

@@ -293,7 +293,6 @@ class PlacesDecision:
         self.error_code = 0
         self.record_errors: list[tuple[int, str]] = []
         self.places: list[RecordPlace] = []
-
         self._by_id: dict[bytes, RecordPlace] = {}
 
     @property

@@ -17,7 +17,14 @@ from typing import Final
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
 from tarry.base.limits import SCHEDULE_ID_BYTES_MAX
-from tarry.base.schedule_outcomes import ALREADY_RELEASED, CANCELLED, MOVED, NO_OUTCOME, UNKNOWN
+from tarry.base.schedule_outcomes import (
+    ALREADY_RELEASED,
+    CANCELLED,
+    MOVED,
+    NO_DUE_MS,
+    NO_OUTCOME,
+    UNKNOWN,
+)
 from tarry.broker.scheduling.finding import FoundSchedule
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
 from tarry.partition.leader import AppendResult
@@ -31,9 +38,6 @@ from tarry.schedule.pending import NEVER, Body
 from tarry.schedule.places import RecordPlace
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.state import ScheduleState
-
-# Due time of a change that cancels.
-NO_DUE_MS: Final = -1
 
 # Bytes of a batch that cost as much as one element of a long answer, when it is moved.
 _MOVED_BYTES_PER_UNIT: Final = 4 * 1024

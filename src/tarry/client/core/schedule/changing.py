@@ -26,9 +26,6 @@ from tarry.protocol.messages.change_scheduled_records import (
     decode_change_scheduled_records_response,
 )
 
-# Due time of a change that cancels.
-NO_DUE_MS: Final = -1
-
 # Errors of the broker after which the change may have been made.
 _UNCLEAR: Final = (NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT)
 

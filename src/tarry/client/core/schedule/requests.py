@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from tarry.base.limits import SCHEDULE_BUCKETS_MAX, SCHEDULE_ID_BYTES_MAX
+from tarry.base.schedule_outcomes import NO_DUE_MS
 from tarry.client.core.admin.arguments import check_number
 from tarry.client.core.admin.calls import TopicList
 from tarry.client.core.connections import Connections
 from tarry.client.core.outgoing import check_topic
-from tarry.client.core.schedule.changing import NO_DUE_MS, change_schedule
+from tarry.client.core.schedule.changing import change_schedule
 from tarry.client.core.schedule.entries import (
     ScheduleCursor,
     ScheduledRecords,
