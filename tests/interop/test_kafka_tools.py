@@ -149,7 +149,7 @@ def test_kafkas_tools_say_what_tarry_does_not_have(run_tool, shared_broker):
     login = run_tool("kafka.admin.ConfigCommand", *words, "SCRAM-SHA-256=[password=x]", fails=True)
 
     assert "Feature: transaction.version" in features
-    assert features.count("FinalizedVersionLevel: 0 ") == 6
+    assert features.count("FinalizedVersionLevel: 0 ") == 7
     assert users.strip() == ""
     assert transactions.splitlines()[1:] == []
     assert "SecurityDisabledException: No Authorizer is configured on the broker" in acls
