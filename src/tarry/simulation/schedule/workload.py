@@ -90,9 +90,18 @@ class ScheduleWorkload(RecordsWorkload):
             due_ms = max(due_ms, self._history.calendar_max_ms + DELAY_MS_MAX)
         clock.wall_offset_ms += max(0, due_ms - _WAIT_MS - clock.now_wall_ms)
 
-    def after_turn(self, broker: Broker) -> None:
+    def on_life_ends(self) -> None:
+        super().on_life_ends()
+        # The broker may have released records in the turn in which it lost its power.
+        self._look_at_calendar()
+
+    def _look_at_calendar(self) -> None:
         history = self._history
         history.calendar_max_ms = max(history.calendar_max_ms, self._context.clock.own_wall_ms)
+
+    def after_turn(self, broker: Broker) -> None:
+        history = self._history
+        self._look_at_calendar()
         if self._ids is not None:
             self._ids.after_turn(broker, history.calendar_max_ms)
         for batch in history.batches[self._batch_count :]:
