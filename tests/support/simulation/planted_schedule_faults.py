@@ -288,7 +288,7 @@ CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
     load_before_the_copied_tail_is_written: 128,
     read_releases_up_to_the_high_watermark: 2,
     count_a_follower_by_its_records_alone: 15,
-    keep_the_schedule_over_a_change_of_leaders: 19,
+    keep_the_schedule_over_a_change_of_leaders: 50,
     plan_no_checkpoint_of_the_leader_before: 27,
     release_above_the_high_watermark: 2,
     forget_whose_body_was_released: 1,
