@@ -61,6 +61,11 @@ def test_a_reassignment_whose_leader_has_lost_its_life_blames_no_watch() -> None
     assert run_seed(66, workload="cluster-groups").failure == ""
 
 
+def test_a_late_fetch_that_begins_a_session_lets_no_deposed_coordinator_answer() -> None:
+    """The link was cut as the fetch left, and whole again when another coordinator had commits."""
+    assert run_seed(175, workload="cluster-groups-isolated").failure == ""
+
+
 @pytest.mark.process
 def test_a_seed_has_one_digest_whatever_the_hash_seed_of_the_process() -> None:
     digests = []

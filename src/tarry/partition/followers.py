@@ -32,7 +32,8 @@ TURNED_TO_MS: Final = 1_500
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FetchClock:
-    """Time of a fetch session's last fetch.
+    """Time of a fetch session's last fetch.  A fetch that may have been on its way for long counts,
+    by the monotonic clock, as of the answer before it; -1 if there was none.
 
     A fetch does not name partitions without news, so this time counts for all of the session.
     """
@@ -80,7 +81,7 @@ class LogCopy:
             self.caught_up_ms = max(self.caught_up_ms, self._asked_ms)
         self._asked_ms = now_ms
         self._asked_end = leader_end
-        self.fetched_real_ms = real_ms
+        self.fetched_real_ms = max(self.fetched_real_ms, real_ms)
 
     def ask_in(self, clock: FetchClock) -> None:
         """Let the fetches of this session count for this log.

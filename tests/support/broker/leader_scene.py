@@ -219,6 +219,15 @@ class LeaderScene:
         assert answer.error_code == 0
         return parts_of(answer)[0]
 
+    def follows(self, broker_id: int, offset: int) -> None:
+        """Have a follower say that it has everything below an offset, and ask on in its session:
+        by that it is known to follow this leader now.
+        """
+        answer = self.fetch(broker_id, {0: offset})
+        assert answer.error_code == 0
+        answer = self.fetch(broker_id, {}, session=(answer.session_id, 1))
+        assert answer.error_code == 0
+
 
 def parts_of(answer: FetchResponse) -> dict[int, PartitionData]:
     """The answers by partition."""

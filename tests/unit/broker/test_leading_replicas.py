@@ -539,7 +539,7 @@ ACTS = """
 def test_when_a_leader_may_act(lease: str, isr: str, ago: str, expected: str) -> None:
     scene = LeaderScene(isr=tuple(int(each) for each in isr.split(",")), replicas=(1, 2))
     if ago != "-":
-        scene.has(SECOND, 0)
+        scene.follows(SECOND, 0)
     scene.is_alive = lease == "yes"
     scene.hand.turn(after_ms=0 if ago == "-" else int(ago))
 
@@ -567,6 +567,20 @@ def test_a_fetch_that_was_long_on_its_way_does_not_tell_that_its_sender_follows_
     soon = scene.operator.fetch(0, topic="shared").error_code
 
     assert (late, soon) == (errors.NOT_LEADER_OR_FOLLOWER, errors.NONE)
+
+
+def test_the_first_fetch_of_a_session_does_not_tell_that_its_sender_follows_still() -> None:
+    """A link that was cut may bring it late; the next one was sent after its answer."""
+    scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
+    scene.is_alive = False
+    scene.pass_ms(5_000)
+
+    session = scene.fetch(SECOND, {0: 0}).session_id
+    first = scene.operator.fetch(0, topic="shared").error_code
+    scene.fetch(SECOND, {}, session=(session, 1))
+    next_one = scene.operator.fetch(0, topic="shared").error_code
+
+    assert (first, next_one) == (errors.NOT_LEADER_OR_FOLLOWER, errors.NONE)
 
 
 def test_who_may_not_act_does_not_name_itself_as_the_leader() -> None:
@@ -629,7 +643,7 @@ def test_who_leads_no_more_and_is_not_told_of_it_yet_tells_nobody_that_it_leads(
 def test_a_producer_that_waits_is_sent_away_by_a_leader_that_may_not_act_any_more() -> None:
     """Its followers may have turned to another: nothing that it waits for may ever come."""
     scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
-    scene.has(SECOND, 0)
+    scene.follows(SECOND, 0)
     scene.is_alive = False
     scene.operator.send_produce(a_batch(b"a"), topic="shared")
     scene.pass_ms(TURNED_TO_MS)
@@ -645,11 +659,11 @@ def test_who_came_while_a_leader_might_act_for_a_moment_is_sent_away_too() -> No
     scene = LeaderScene(isr=(1, 2, 3))
     scene.is_alive = False
     scene.pass_ms(2 * TURNED_TO_MS)
-    scene.has(SECOND, 0)
+    scene.follows(SECOND, 0)
     for _ in range(TURNED_TO_MS // REST_LOOK_MS - 1):
         scene.hand.turn(after_ms=REST_LOOK_MS)
     scene.hand.turn(after_ms=REST_LOOK_MS - 10)
-    scene.has(THIRD, 0)
+    scene.follows(THIRD, 0)
     scene.operator.send_produce(a_batch(b"a"), topic="shared")
     early = codes(scene)
 
@@ -667,7 +681,7 @@ def test_who_rested_is_looked_at_when_the_leader_may_act_again() -> None:
     scene.is_alive = False
     scene.pass_ms(TURNED_TO_MS + REST_LOOK_MS)
     rested = len(moved.names)
-    scene.has(SECOND, 0)
+    scene.follows(SECOND, 0)
     scene.hand.turn(after_ms=REST_LOOK_MS)
     turned_to = len(moved.names)
     scene.pass_ms(TURNED_TO_MS + REST_LOOK_MS)
@@ -682,7 +696,7 @@ def test_who_rested_is_looked_at_when_the_leader_may_act_again() -> None:
 def test_a_producer_that_waits_is_sent_away_by_a_leader_in_a_new_life() -> None:
     """The lease of the new life does not cover a partition whose row names the life before."""
     scene = LeaderScene(isr=(1, 2), replicas=(1, 2))
-    scene.has(SECOND, 0)
+    scene.follows(SECOND, 0)
     scene.operator.send_produce(a_batch(b"a"), topic="shared")
     scene.member.epoch = NEW_LIFE
     scene.pass_ms(TURNED_TO_MS)
@@ -826,7 +840,7 @@ def test_who_may_have_been_added_may_lead_by_now(isr: tuple[int, ...], follows: 
     scene = LeaderScene(isr=isr)
     store = StoreAway(scene)
     for broker_id in (SECOND, THIRD)[: len(isr)]:
-        scene.has(broker_id, 0)
+        scene.follows(broker_id, 0)
     scene.hand.settle()
     assert store.lose_answer() != []
     scene.is_alive = False
@@ -834,9 +848,9 @@ def test_who_may_have_been_added_may_lead_by_now(isr: tuple[int, ...], follows: 
     early = scene.operator.fetch(0, topic="shared").error_code
     scene.hand.turn(after_ms=1_000)
     if len(isr) > 1:
-        scene.has(SECOND, 0)
+        scene.follows(SECOND, 0)
     late = scene.operator.fetch(0, topic="shared").error_code
-    scene.has(follows, 0)
+    scene.follows(follows, 0)
 
     assert (early, late) == (errors.NONE, errors.NOT_LEADER_OR_FOLLOWER)
     assert scene.operator.fetch(0, topic="shared").error_code == errors.NONE

@@ -105,8 +105,9 @@ class ReplicaSession(FetchClock):
         """Note a fetch: all partitions without news were asked for too.  Return its number."""
         self.fetched_ms = now_ms
         answered_ms = self.answered_real_ms
-        # It left after the answer before: that alone is sure of one that is late.
-        is_late = 0 <= answered_ms < real_ms - LATE_FETCH_MS
+        # It left after the answer before: that alone is sure of one that is late.  The first fetch
+        # of a session has no answer before it, and may be as old as the link.
+        is_late = answered_ms < 0 or answered_ms < real_ms - LATE_FETCH_MS
         self.fetched_real_ms = answered_ms if is_late else real_ms
         self.requests += 1
         return self.requests

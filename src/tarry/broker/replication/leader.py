@@ -225,8 +225,8 @@ class ReplicaLeader(Part):
         had_end, had_start = copy.end, copy.log_start
         may_have_differed = leadership.may_differ(replica_id)
         leader_end = log.log.written_end_offset
-        real_ms = self._turn.monotonic_ms() if clock is None else clock.fetched_real_ms
-        copy.told(broker_epoch, offset, leader_end, self._turn.now_ms, real_ms)
+        sent_ms = -1 if clock is None else clock.fetched_real_ms  # -1: perhaps long on its way
+        copy.told(broker_epoch, offset, leader_end, self._turn.now_ms, sent_ms)
         copy.log_start = log_start
         if clock is not None:
             copy.ask_in(clock)
