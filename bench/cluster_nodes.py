@@ -6,7 +6,7 @@ import contextlib
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -87,28 +87,27 @@ class TarryNode:
 
 
 class KafkaNode:
-    """One KRaft node, broker and controller in one as Kafka's own quick start has it."""
+    """One KRaft node.  `own` holds what is its own: id, roles, listeners."""
 
     def __init__(
-        self, directory: Path, number: int, controllers: list[int], settings: Mapping[str, str]
+        self,
+        directory: Path,
+        port: int,
+        own: Mapping[str, str],
+        voters: str,
+        settings: Mapping[str, str],
     ) -> None:
-        port = free_port()
-        voters = ",".join(
-            f"{each}@127.0.0.1:{controller}" for each, controller in enumerate(controllers, 1)
-        )
-        own = controllers[number - 1]
         self._server = KafkaServer(
-            directory / str(number),
+            directory,
             port,
             heap_megabytes=peers.KAFKA_HEAP_MEGABYTES,
             is_measured=True,
             properties={
-                "node.id": str(number),
                 "controller.quorum.voters": voters,
-                "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{own}",
                 "broker.session.timeout.ms": str(SESSION_MS),
                 "min.insync.replicas": "2",
                 "offsets.topic.replication.factor": "3",
+                **own,
                 **settings,
             },
         )
@@ -134,11 +133,16 @@ class KafkaNode:
 
 
 class Cluster(NamedTuple):
-    """Three nodes under one name.  `etcd` is the address of ours; "" of a cluster without one."""
+    """Three nodes under one name.
+
+    `etcd` is the address of ours; "" of a cluster without one.  `keepers` are the processes that
+    keep nothing but metadata: etcd, or controllers that are no brokers.
+    """
 
     name: str
     nodes: list[Node]
     etcd: str = ""
+    keepers: Sequence[int] = ()
 
     @property
     def addresses(self) -> str:
@@ -163,7 +167,8 @@ def tarry_cluster(
     try:
         for node in nodes:
             node.start()
-        yield Cluster(f"Tarry ({policy})", list[Node](nodes), etcd.address)
+        assert etcd.process is not None
+        yield Cluster(f"Tarry ({policy})", list[Node](nodes), etcd.address, (etcd.process.pid,))
     finally:
         for node in nodes:
             if node.process is not None and node.process.poll() is None:
@@ -172,18 +177,43 @@ def tarry_cluster(
 
 
 @contextlib.contextmanager
-def kafka_cluster(directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[Cluster]:
-    """Start three nodes; `KafkaUnavailable` where they cannot run."""
-    controllers = [free_port() for _ in REPLICAS]
-    nodes = [KafkaNode(directory, number, controllers, settings or {}) for number in REPLICAS]
+def kafka_cluster(
+    directory: Path, settings: Mapping[str, str] | None = None, *, has_keepers: bool = False
+) -> Iterator[Cluster]:
+    """Start three nodes; `KafkaUnavailable` where they cannot run.
+
+    Each node is broker and controller in one, as Kafka's own quick start has it.  With
+    `has_keepers` three more nodes are the controllers, as for production.
+    """
+    keepers = [free_port() for _ in REPLICAS]
+    first = REPLICAS[-1] + 1 if has_keepers else REPLICAS[0]
+    voters = ",".join(f"{each}@127.0.0.1:{port}" for each, port in enumerate(keepers, first))
+    nodes: list[KafkaNode] = []
+    controllers: list[KafkaNode] = []
+    for number, keeper in zip(REPLICAS, keepers, strict=True):
+        port = free_port()
+        listener, control = f"PLAINTEXT://127.0.0.1:{port}", f"CONTROLLER://127.0.0.1:{keeper}"
+        own = {"node.id": str(number), "listeners": f"{listener},{control}"}
+        if has_keepers:
+            own |= {"process.roles": "broker", "listeners": listener}
+            of_keeper = {
+                "node.id": str(number + len(REPLICAS)),
+                "process.roles": "controller",
+                "listeners": control,
+                "advertised.listeners": control,
+            }
+            place = directory / f"controller-{number}"
+            controllers.append(KafkaNode(place, keeper, of_keeper, voters, {}))
+        nodes.append(KafkaNode(directory / str(number), port, own, voters, settings or {}))
     try:
         # At once: one controller alone is no quorum, and its broker gives up waiting for one.
-        with ThreadPoolExecutor(len(nodes)) as pool:
-            for started in [pool.submit(node.start) for node in nodes]:
+        with ThreadPoolExecutor(len(nodes) + len(controllers)) as pool:
+            for started in [pool.submit(node.start) for node in (*controllers, *nodes)]:
                 started.result()
-        yield Cluster("Apache Kafka", list[Node](nodes))
+        pids = [controller.pid for controller in controllers]
+        yield Cluster("Apache Kafka", list[Node](nodes), keepers=pids)
     finally:
-        for node in nodes:
+        for node in (*nodes, *controllers):
             with contextlib.suppress(AssertionError):
                 node.end(signal.SIGKILL)
 

@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 
 import brokers
 import peers
+from cluster_frozen import frozen_figures
 from cluster_nodes import (
     READY_S_MAX,
     REPLICAS,
@@ -306,12 +307,20 @@ def idle_scene(cluster: Cluster, count: int, *, is_spread: bool) -> Figures:
     )
 
 
+def frozen_scene(cluster: Cluster, count: int, *, is_spread: bool) -> Figures:
+    """Stop what keeps the metadata for a while, and tell for how long clients pause."""
+    assert count == 1
+    assert is_spread
+    return Figures("metadata frozen for 20 s, longest gaps", frozen_figures(cluster))
+
+
 Scene = Callable[..., Figures]
 SCENES: Final[dict[str, tuple[Scene, int, bool]]] = {
     # How many by themselves, and whether leaders are even.
     "partitions": (partitions_scene, 2_000, False),
     "groups": (groups_scene, 10_000, False),
     "idle": (idle_scene, 2_000, True),
+    "frozen": (frozen_scene, 1, True),
 }
 
 
@@ -333,12 +342,13 @@ def run(
         for number in range(rounds):
             places = [tarry_cluster(directory / f"{name}-{number}", "commit", SETTINGS)]
             if with_kafka:
-                places.append(kafka_cluster(directory / f"{name}-{number}-kafka", SETTINGS))
+                place = directory / f"{name}-{number}-kafka"
+                places.append(kafka_cluster(place, SETTINGS, has_keepers=name == "frozen"))
             row: list[Figures] = []
-            for place in places:
+            for each in places:
                 brokers.touch_memory()
                 try:
-                    with place as cluster:
+                    with each as cluster:
                         row.append(scene(cluster, count or usual, is_spread=is_spread or is_even))
                 except KafkaUnavailable as reason:
                     print(f"without Apache Kafka: {reason}", file=sys.stderr)

@@ -6,7 +6,8 @@ record.  Latency is that of one connection with one request under way.  A gap is
 between two acknowledgements of an idempotent producer of librdkafka, with the session time-outs
 alike.  Both leave flushing to the page cache; in one more column ours flushes each record.
 
-`--scene` runs what `cluster_scenes` has instead: many partitions, many groups, an idle cluster.
+`--scene` runs what `cluster_scenes` has instead: many partitions, many groups, an idle cluster,
+and metadata that stand still for a while.
 """
 
 from __future__ import annotations
@@ -14,21 +15,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import itertools
 import json
 import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 import brokers
 import cluster_scenes
 import peers
+from acknowledgements import Acknowledgements
 from cluster_nodes import (
     READY_S_MAX,
     REPLICAS,
@@ -39,7 +39,7 @@ from cluster_nodes import (
     tarry_cluster,
     wait_for,
 )
-from confluent_kafka import KafkaError, Message, Producer, admin as confluent_admin
+from confluent_kafka import admin as confluent_admin
 from peers import tell_progress
 from tests.support.interop.kafka_server import KafkaUnavailable
 
@@ -89,55 +89,6 @@ def measure(wireload: Path, cluster: Cluster, work: Work, topic: str, seconds: f
     if figures["errors"]:
         raise SystemExit(f"{cluster.name}, {work.name}: {figures['errors']} errors")
     return float(figures[work.figure])
-
-
-class Acknowledgements:
-    """Times at which an idempotent producer was told that a record is kept.
-
-    Inside the block a thread of its own writes a record a millisecond, whatever is done to brokers.
-    """
-
-    def __init__(self, cluster: Cluster, topic: str) -> None:
-        self.times: list[float] = []
-        self._topic = topic
-        self._must_end = threading.Event()
-        self._writer = threading.Thread(target=self._write)
-        self._producer = Producer(
-            {
-                "bootstrap.servers": cluster.addresses,
-                "enable.idempotence": True,
-                "linger.ms": 0,
-                "reconnect.backoff.max.ms": 100,
-                "retry.backoff.ms": 20,
-                "topic.metadata.refresh.fast.interval.ms": 20,
-            }
-        )
-
-    def _on_delivery(self, error: KafkaError | None, _: Message) -> None:
-        if error is None:
-            self.times.append(time.monotonic())
-
-    def __enter__(self) -> Self:
-        self._writer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._must_end.set()
-        self._writer.join()
-        self._producer.flush(READY_S_MAX)
-
-    def _write(self) -> None:
-        while not self._must_end.is_set():
-            with contextlib.suppress(BufferError):
-                self._producer.produce(
-                    self._topic, b"x", partition=0, on_delivery=self._on_delivery
-                )
-            self._producer.poll(0.001)
-
-    def longest_gap_s(self) -> float:
-        """Return the longest time between two acknowledgements, in s."""
-        times = sorted(self.times)
-        return max(after - before for before, after in itertools.pairwise(times))
 
 
 def gap(cluster: Cluster, topic: str, number: signal.Signals, restarts_after_s: float) -> float:
