@@ -12,6 +12,7 @@ from tarry.base.errors import FlushFailed, StorageError
 from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
 from tarry.broker.flushes import Flushes
+from tarry.broker.membership.doubts import stand_still
 from tarry.broker.membership.neighbours import Neighbours
 from tarry.broker.metadata.closings import Closings
 from tarry.broker.metadata.companions import Companions
@@ -34,7 +35,7 @@ from tarry.cluster.state.records import (
     TopicCreated,
     TopicDeleted,
 )
-from tarry.cluster.state.state import DeletedTopic, TopicState
+from tarry.cluster.state.state import DeletedTopic, TopicState, stands_still
 from tarry.cluster.state.topic_names import is_internal
 from tarry.cluster.store.change import Change
 from tarry.cluster.store.store import MetadataStore
@@ -357,9 +358,14 @@ class Hosting(Part):
             return
         partition = hosted.replica(record.index)
         if partition is not None:
-            self._take_row(hosted, partition.leadership, record.row)
-            if self._settings.node_id not in record.row.replicas:
-                self._give_up_replica(hosted, partition.leadership)
+            leadership, row = partition.leadership, record.row
+            if leadership.is_ahead_of(row) and not stands_still(row):
+                # Others go on from a row that is older than what is here.
+                record = stand_still(leadership, row)
+                self._state.apply(record)
+            self._take_row(hosted, leadership, record.row)
+            if self._settings.node_id not in row.replicas and not stands_still(record.row):
+                self._give_up_replica(hosted, leadership)
         elif self._settings.node_id in record.row.replicas:
             topic = self._state.topic_by_id(record.topic_id)
             if topic is not None:
