@@ -201,6 +201,14 @@ class Leadership:
         if not self.is_closed:
             self.gone_code = errors.NONE if is_leader else errors.NOT_LEADER_OR_FOLLOWER
 
+    def is_ahead_of(self, row: PartitionRow) -> bool:
+        """Return whether the records here are of a later leader epoch than the row.
+
+        Each epoch is in the row before a record has it, so such a row is older than what is here:
+        it was put by hand, or etcd was restored from a copy, or others went on from there.
+        """
+        return self.records.log.leader_epochs.latest_epoch > row.leader_epoch
+
     def _start_epoch(self, *, is_new: bool) -> None:
         for log in self.logs:
             # A leader without followers knows its high watermark exactly, so its epoch needs no

@@ -5,7 +5,7 @@
 One table, a line for each request: the most CPU that the loop of a broker took while an ApiVersions
 of another connection waited (a bound of its longest turn, whatever else the machine does), the
 longest such wait, the memory above the start, the answer.  Behind it the frames that are above the
-bounds, the heartbeats that were refused, and with three brokers the lives that were lost.  The
+bounds, the members that were refused, and with three brokers the lives that were lost.  The
 frames go to the first broker; all are watched.  `TARRY_PURE=1` measures the interpreted form.
 """
 
@@ -20,15 +20,16 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Final, NamedTuple
 
 from tests.support.broker_process import BrokerProcess
 from tests.support.cluster.broker_cluster import BrokerCluster
 from tests.support.largest_requests import largest_requests
-from tests.support.patience import tries
+from tests.support.patience import PATIENCE_S, tries
 
 from tarry.base.limits import REQUEST_ELEMENTS_MAX
 from tarry.protocol import api_keys
@@ -53,8 +54,9 @@ from tarry.protocol.messages.sync_group import SyncGroupRequest
 from tarry.wire.reader import Reader
 
 MEMBERS = 2_000
+SESSION_MS = 10_000
 HEARTBEATS_AT_ONCE = 50
-HEARTBEAT_EVERY_S = 0.1
+HEARTBEAT_EVERY_S = 0.05
 ANSWER_S_MAX = 120.0
 
 CPU_MS_MAX: Final = 150 if os.environ.get("TARRY_PURE") == "1" else 50
@@ -88,51 +90,104 @@ class Wire:
         return self.receive()
 
 
+class Member:
+    """Member of a group.  `sent_s` is when it last sent a heartbeat, or joined."""
+
+    def __init__(self, group: str, member_id: str, generation_id: int) -> None:
+        self.group = group
+        self.member_id = member_id
+        self.generation_id = generation_id
+        self.sent_s = time.monotonic()
+        self.is_refused = False
+
+
+def shares(members: Sequence[Member]) -> Iterator[Sequence[Member]]:
+    """Yield those that send at once, share by share: all of them, each in one share."""
+    for start in range(0, len(members), HEARTBEATS_AT_ONCE):
+        yield members[start : start + HEARTBEATS_AT_ONCE]
+
+
 class Members(threading.Thread):
-    """Members of a group each, who heartbeat at its coordinator until the end."""
+    """Members of a group each, which join and then heartbeat at its coordinator until the end.
+
+    They share one connection, but none waits for the answer of another: what ends a session is the
+    broker.  A member that was refused sends no more.
+    """
 
     def __init__(self, port: int, groups: list[str]) -> None:
         super().__init__(daemon=True)
         self.wire = Wire(port)
         self.groups = groups
-        self.members: list[tuple[str, str, int]] = []
-        # Refused heartbeats by their error code.
+        self.members: list[Member] = []
+        self.have_joined = threading.Event()
+        # The members whose answers are awaited, in order; None is the end.
+        self.asked: SimpleQueue[Member | None] = SimpleQueue()
+        self.receiver = threading.Thread(target=self.receive_all, daemon=True)
+        # Refused members by their error code.
         self.refused: Counter[int] = Counter()
+        # The longest time between two heartbeats of a member, as they were sent.
+        self.pause_s_max = 0.0
         self.is_over = False
 
+    def run(self) -> None:
+        self.join_all()
+        self.have_joined.set()
+        self.receiver.start()
+        while not self.is_over:
+            for members in shares(self.members):
+                self.heartbeat(members)
+                time.sleep(HEARTBEAT_EVERY_S)
+        self.asked.put(None)
+        self.receiver.join()
+
     def join_all(self) -> None:
-        for number, group in enumerate(self.groups):
+        told_s = time.monotonic()
+        for group in self.groups:
             join = JoinGroupRequest(
                 group_id=group,
-                session_timeout_ms=10_000,
-                rebalance_timeout_ms=10_000,
+                session_timeout_ms=SESSION_MS,
+                rebalance_timeout_ms=SESSION_MS,
                 protocol_type="consumer",
                 protocols=[JoinGroupRequestProtocol("range", b"m" * 100)],
             )
             reader = Reader(self.wire.ask(api_keys.JOIN_GROUP, 3, join), 4)
             joined = decode_join_group_response(reader, 3)
             assert joined.error_code == 0, joined.error_code
-            member = (group, joined.member_id, joined.generation_id)
-            self.wire.ask(api_keys.SYNC_GROUP, 0, SyncGroupRequest(group, member[2], member[1]))
+            member = Member(group, joined.member_id, joined.generation_id)
+            sync = SyncGroupRequest(group, member.generation_id, member.member_id)
+            self.wire.ask(api_keys.SYNC_GROUP, 0, sync)
             self.members.append(member)
-            if number % 200 == 199:
+            if time.monotonic() - told_s > SESSION_MS / 4_000:
+                told_s = time.monotonic()
                 self.heartbeat(self.members)
+                while not self.asked.empty():
+                    self.receive_one()
 
-    def heartbeat(self, members: list[tuple[str, str, int]]) -> None:
-        for group, member_id, generation_id in members:
-            answer = self.wire.ask(
-                api_keys.HEARTBEAT, 0, HeartbeatRequest(group, generation_id, member_id)
-            )
-            error_code = decode_heartbeat_response(Reader(answer, 4), 0).error_code
-            if error_code:
-                self.refused[error_code] += 1
+    def heartbeat(self, members: Sequence[Member]) -> None:
+        for each in members:
+            if each.is_refused:
+                continue
+            now_s = time.monotonic()
+            self.pause_s_max = max(self.pause_s_max, now_s - each.sent_s)
+            each.sent_s = now_s
+            request = HeartbeatRequest(each.group, each.generation_id, each.member_id)
+            self.wire.send(api_keys.HEARTBEAT, 0, request)
+            self.asked.put(each)
 
-    def run(self) -> None:
-        position = 0
-        while not self.is_over:
-            self.heartbeat(self.members[position : position + HEARTBEATS_AT_ONCE])
-            position = (position + HEARTBEATS_AT_ONCE) % max(len(self.members), 1)
-            time.sleep(HEARTBEAT_EVERY_S)
+    def receive_all(self) -> None:
+        while self.receive_one():
+            pass
+
+    def receive_one(self) -> bool:
+        """Receive the next answer; return whether there was one to come."""
+        member = self.asked.get()
+        if member is None:
+            return False
+        answer = decode_heartbeat_response(Reader(self.wire.receive(), 4), 0)
+        if answer.error_code and not member.is_refused:
+            self.refused[answer.error_code] += 1
+            member.is_refused = True
+        return True
 
 
 class Honest(threading.Thread):
@@ -311,9 +366,9 @@ def main() -> None:
         wire.ask(api_keys.CREATE_TOPICS, 7, CreateTopicsRequest([orders], timeout_ms=30_000))
         members = [Members(port, groups) for port, groups in groups_by_port(wire.port).items()]
         for each in members:
-            each.join_all()
-        for each in members:
             each.start()
+        for each in members:
+            assert each.have_joined.wait(PATIENCE_S)
         say(HEAD)
         rows = [measure(brokers, *frame) for frame in frames(asked.apis)]
         for each in members:
@@ -327,9 +382,11 @@ def main() -> None:
         for row in above:
             say(f"above: {row.api} {row.label}: {row.cpu_ms:.0f} ms, {row.mib:.0f} MiB")
         refused = sum((each.refused for each in members), Counter[int]())
+        pause_s = max(each.pause_s_max for each in members)
         say(
-            f"{refused.total()} heartbeats of {MEMBERS} members were refused; "
-            f"by error code: {dict(refused)}"
+            f"{refused.total()} of {MEMBERS} members were refused, by error code: {dict(refused)}; "
+            f"each sent a heartbeat every {pause_s:.1f} s or sooner, its session is "
+            f"{SESSION_MS / 1000:.0f} s"
         )
         if len(brokers) > 1:
             lost = sum(broker.log().count(LOST_LIFE) for broker in brokers)

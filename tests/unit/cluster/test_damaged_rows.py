@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from msgspec.structs import replace
 from tests.support.broker.broker_user import a_batch
 from tests.support.cluster.cluster_user import ClusterUser
 from tests.support.cluster.leader_scene import TOPIC, LeaderScene
@@ -26,7 +27,7 @@ from tarry.cluster.decisions.row_requests import RowWishes
 from tarry.cluster.decisions.topic_decisions import decide_delete_topics
 from tarry.cluster.decisions.unclean import UNCLEAN_MS, ElectUncleanly
 from tarry.cluster.rows.row_records import NOBODY
-from tarry.cluster.rows.rows import ROW_FORMAT, DeletedRow, Keys, encode_row
+from tarry.cluster.rows.rows import ROW_FORMAT, DeletedRow, Keys, decode_row, encode_row
 from tarry.cluster.state.records import TopicCreated
 from tarry.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tarry.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -82,6 +83,14 @@ def produce(scene: LeaderScene, broker_id: int, index: int = 0) -> None:
     asked = TopicProduceData(name=TOPIC, partition_data=[data])
     user = ClusterUser(scene.cluster, broker_id)
     user.call(0, 11, ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[asked]))
+
+
+def end_of_log(scene: LeaderScene, broker_id: int) -> int:
+    """Return where the log of the first partition ends at a broker; -1 if it has none."""
+    broker = scene.nodes[broker_id].broker
+    assert broker is not None
+    replica = broker.topics[TOPIC].replica(0)
+    return -1 if replica is None else int(replica.log.log_end_offset)
 
 
 def rows(broker_id: int = NOBODY) -> Rows:
@@ -527,11 +536,57 @@ def test_a_partition_whose_row_went_while_nobody_lived_stands_still_where_that_c
 
     assert scene.leaders() == []
     assert "t-0 stands still here" in caplog.text
+    assert end_of_log(scene, 2) == 1
     assert etcd.rows(key) == [] or etcd.rows(key)[0].value == old
     assert etcd.transact([], [Put(key, sound)])[0]
     scene.until(lambda: scene.leaders() == [2], "it is led")
     assert scene.row().leader_epoch == 3
     assert scene.violations() == []
+
+
+@pytest.mark.parametrize("leaves_out", [False, True], ids=["a follower", "no replica any more"])
+def test_what_stands_still_by_an_older_row_stays_so_when_others_go_on_from_that_row(
+    leaves_out: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene = LeaderScene()
+    scene.create([[1, 2]], {"message.timestamp.type": "LogAppendTime"})
+    scene.until(lambda: scene.leads(1), "a leader")
+    etcd = scene.cluster.etcd_node.etcd
+    key = Keys("/simulated/").part(scene.broker().topics[TOPIC].topic_id, 0)
+    old = encode_row(PartitionRow(1, 0, scene.row().broker_epoch, 0, [1, 2], [1]))
+    scene.kill(1)
+    scene.until(lambda: scene.leaders() == [2], "another leader")
+    for _ in range(2):
+        scene.kill(2)
+        scene.restart(2)
+        scene.until(lambda: scene.leaders() == [2], "it leads again")
+    produce(scene, 2)
+    assert scene.row().leader_epoch == 3
+    scene.kill(2)
+    sound = etcd.rows(key)[0].value
+    assert etcd.transact([], [Put(key, old)])[0]
+    scene.kill(3)
+    scene.restart(2)
+    scene.pass_ms(3_000)
+
+    # The log of broker 1 knows of no later epoch than that row.
+    scene.restart(1)
+    scene.until(lambda: scene.leads(1), "it leads by the older row")
+    if leaves_out:
+        etcd.transact([], [Put(key, encode_row(PartitionRow(1, 1, -1, 9, [1], [1])))])
+    scene.pass_ms(5_000)
+
+    broker = scene.nodes[2].broker
+    assert broker is not None
+    assert end_of_log(scene, 2) == 1
+    assert broker.cluster.topics[TOPIC].partitions[0].leader_id == -1
+    assert caplog.text.count("t-0 stands still here") == 1
+    # The row of before is put back by hand, with the epoch of all that has happened since.
+    row = decode_row("parts", key, sound)
+    assert isinstance(row, PartitionRow)
+    assert etcd.transact([], [Put(key, encode_row(replace(row, partition_epoch=20)))])[0]
+    scene.until(lambda: scene.leaders() == [2], "it is led")
+    assert scene.row().leader_epoch == 4
 
 
 def test_data_of_a_damaged_topic_is_kept_and_served_again() -> None:

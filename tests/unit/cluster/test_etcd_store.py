@@ -22,10 +22,12 @@ from tarry.cluster.decisions.topic_decisions import (
 )
 from tarry.cluster.etcd.etcd_store import CHANGE_MS_MAX, RETRY_MS
 from tarry.cluster.etcd.transactions import ConditionalChange, Transaction
+from tarry.cluster.rows.rows import Keys
 from tarry.cluster.state.records import (
     BrokerConfigChanged,
     ConfigChanged,
     MetadataRecord,
+    PartitionChanged,
     ProducerIdsReserved,
     TopicCreated,
     TopicDeleted,
@@ -75,6 +77,39 @@ def assert_as_read_anew(subject: EtcdSubject) -> None:
     known = subject.store.state.snapshot()
     subject.restart()
     assert sorted(map(repr, subject.store.state.snapshot())) == sorted(map(repr, known))
+
+
+class CountingKeys(Keys):
+    """Keys that count how often the key of a single partition is made."""
+
+    parts_made = 0
+
+    def part(self, topic_id: bytes, index: int) -> bytes:
+        self.parts_made += 1
+        return super().part(topic_id, index)
+
+
+def test_a_topic_that_grows_costs_by_what_is_added(subject: EtcdSubject) -> None:
+    keys = subject.keys = CountingKeys("/test/")
+    subject.restart()
+    orders = topic("orders", 500)
+    subject.change(orders)
+    subject.settle()
+    led = PartitionRow(1, 1, 2, 1, [1], [1])
+    for index in (0, 499):
+        subject.change(PartitionChanged(topic_id=orders.topic_id, index=index, row=led))
+        subject.settle()
+    keys.parts_made = 0
+
+    codes = ask(subject, growth("orders", 1_000))
+
+    assert codes == [errors.NONE]
+    assert keys.parts_made < 10
+    partitions = subject.store.state.topics["orders"].partitions
+    assert [index for index, row in enumerate(partitions) if row == led] == [0, 499]
+    assert len(partitions) == 1_000
+    assert subject.ends.replica.topics["orders"].partitions == partitions
+    assert_as_read_anew(subject)
 
 
 def test_every_kind_of_record_comes_back_as_it_was_written(subject: EtcdSubject) -> None:

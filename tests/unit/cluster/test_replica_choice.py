@@ -83,6 +83,23 @@ def test_replicas_lie_in_different_racks_and_leaders_are_even(
     assert set(leaders.values()) == {12}
 
 
+@pytest.mark.parametrize(
+    ("racks", "factor"),
+    [([""], 1), (["", "", ""], 3), (["a", "a", "b", "b"], 2), (["a", "a", "b", "c", "d"], 3)],
+)
+def test_a_partition_has_the_same_replicas_however_many_are_chosen_with_it(
+    racks: list[str], factor: int
+) -> None:
+    view, count = cluster(*racks), 5 * len(racks) ** 2
+
+    spread = spread_replicas(view, count, factor, 7)
+
+    alone = [spread_replicas(view, 1, factor, 7 + number) for number in range(count)]
+    assert [[replicas] for replicas in spread] == alone
+    # Each partition has a list of its own.
+    assert len({id(replicas) for replicas in spread}) == count
+
+
 def test_what_a_dead_broker_led_goes_to_all_of_the_others() -> None:
     spread = spread_replicas(cluster("", "", "", ""), 12, 3)
 

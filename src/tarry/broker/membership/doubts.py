@@ -6,6 +6,7 @@ import logging
 
 from tarry.base.doors import Disk
 from tarry.base.ids import id_text
+from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
 from tarry.broker.topics import Topics
 from tarry.cluster.decisions.row_changes import Place
@@ -20,6 +21,7 @@ from tarry.cluster.lives.last_life import (
 from tarry.cluster.state.records import PartitionChanged
 from tarry.cluster.state.state import ClusterState, stands_still
 from tarry.log.logs import Logs
+from tarry.partition.leadership import Leadership
 
 logger = logging.getLogger("tarry.cluster")
 
@@ -65,23 +67,32 @@ def find_older_rows(topics: Topics, state: ClusterState) -> list[PartitionChange
     """
     found: list[PartitionChanged] = []
     for partition in topics.replicas():
-        topic_id, index = partition.leadership.topic_id, partition.leadership.index
+        leadership = partition.leadership
+        topic_id, index = leadership.topic_id, leadership.index
         row = state.topics_by_id[topic_id].partitions[index]
-        epoch = int(partition.log.leader_epochs.latest_epoch)
-        is_host = partition.leadership.own_id in row.replicas
-        if stands_still(row) or (epoch <= row.leader_epoch and (is_host or row.partition_epoch)):
+        is_host = leadership.own_id in row.replicas
+        is_sound = not leadership.is_ahead_of(row) and (is_host or row.partition_epoch)
+        if stands_still(row) or is_sound:
             continue
-        key = f"parts/{id_text(topic_id)}/{index}"
+        found.append(stand_still(leadership, row))
+    return found
+
+
+def stand_still(leadership: Leadership, row: PartitionRow) -> PartitionChanged:
+    """Return that a partition stands still by a row that is older than what is here, and log it
+    unless it does already.
+    """
+    if not stands_still(leadership.row):
         logger.error(
             "%s stands still here, this broker neither leads it nor removes its data, which is of "
-            "leader epoch %d: its row in etcd, %s, %s; put it back as it was",
-            partition.name,
-            epoch,
-            key,
+            "leader epoch %d: its row in etcd, parts/%s/%d, %s; put it back as it was",
+            leadership.records.name,
+            leadership.records.log.leader_epochs.latest_epoch,
+            id_text(leadership.topic_id),
+            leadership.index,
             "is older" if row.partition_epoch else "was removed",
         )
-        found.append(PartitionChanged(topic_id=topic_id, index=index, row=row.still()))
-    return found
+    return PartitionChanged(topic_id=leadership.topic_id, index=leadership.index, row=row.still())
 
 
 def find_doubts(

@@ -12,15 +12,17 @@ from tarry.base.errors import FlushFailed, StorageError
 from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
 from tarry.broker.flushes import Flushes
+from tarry.broker.membership.doubts import stand_still
 from tarry.broker.membership.neighbours import Neighbours
 from tarry.broker.metadata.closings import Closings
 from tarry.broker.metadata.companions import Companions
+from tarry.broker.metadata.reconfigurations import Reconfigurations
 from tarry.broker.metadata.removals import Removals, partition_directory
 from tarry.broker.metadata.retries import Retries
 from tarry.broker.part import Part, Parts
 from tarry.broker.topics import Topics
 from tarry.cluster.configs.dynamic_settings import take_over_changes
-from tarry.cluster.configs.topic_settings import log_config, log_configs, topic_value
+from tarry.cluster.configs.topic_settings import log_configs
 from tarry.cluster.state.records import (
     BrokerConfigChanged,
     BrokerDescribed,
@@ -33,7 +35,7 @@ from tarry.cluster.state.records import (
     TopicCreated,
     TopicDeleted,
 )
-from tarry.cluster.state.state import DeletedTopic, TopicState
+from tarry.cluster.state.state import DeletedTopic, TopicState, stands_still
 from tarry.cluster.state.topic_names import is_internal
 from tarry.cluster.store.change import Change
 from tarry.cluster.store.store import MetadataStore
@@ -42,7 +44,7 @@ from tarry.log.identity import LogIdentity
 from tarry.log.logs import EarlierLog, Logs
 from tarry.partition.leadership import Leadership
 from tarry.partition.producers import ProducerStates
-from tarry.partition.replicated_log import COMPANION, ProducerListener, ReplicatedLog
+from tarry.partition.replicated_log import ProducerListener, ReplicatedLog
 from tarry.partition.topic import HostedTopic
 
 # Partitions of new topics that are looked at in one turn: a log takes half a millisecond to make.
@@ -76,10 +78,18 @@ class Hosting(Part):
         self._topics = topics
         self._logs = logs
         self._companions = Companions(settings, logs)
-        self._flushes = flushes
         self._removals = removals
         self._closings = Closings(removals, logs, flushes, neighbours, on_closed)
         self.retries = retries
+        self._reconfigurations = Reconfigurations(
+            store.state,
+            settings,
+            topics,
+            self._companions,
+            flushes=flushes,
+            random=random,
+            on_counted=on_closed,
+        )
         self._random = random
         self._on_closed = on_closed
         self._on_companion = on_companion
@@ -180,16 +190,23 @@ class Hosting(Part):
         self._make_some()
 
     def step(self) -> None:
-        """Close and rename more of the deleted logs; make more of those that are to be made."""
+        """Close and rename more of the deleted logs; make more of those that are to be made; let
+        more of them follow their settings.
+        """
         self._closings.step()
         try:
             self._make_some()
         except FlushFailed as error:
             self._fail(str(error))
         self._left = self.hosted_per_turn
+        self._reconfigurations.step()
 
     def has_work_left(self) -> bool:
-        return len(self._unmade) > 0 or self._closings.has_work_left()
+        return (
+            len(self._unmade) > 0
+            or self._closings.has_work_left()
+            or self._reconfigurations.has_work_left()
+        )
 
     def _make_some(self) -> None:
         """Make as many logs as this turn has room for."""
@@ -302,7 +319,7 @@ class Hosting(Part):
         )
         leadership = Leadership(topic.name, topic.topic_id, index, self._settings.node_id)
         partition = ReplicatedLog(leadership, log, producers)
-        self._choose_flush(partition)
+        self._reconfigurations.choose_flush(partition)
         leadership.take_row(row, self._is_led_here(row))
         partition.begin_after_recovery()
         hosted.place(leadership)
@@ -313,7 +330,7 @@ class Hosting(Part):
     ) -> ReplicatedLog | None:
         companion = self._companions.open(topic, hosted, index, self._found)
         if companion is not None:
-            self._choose_flush(companion)
+            self._reconfigurations.choose_flush(companion)
             companion.begin_after_recovery()
             hosted.place(companion.leadership)
         return companion
@@ -341,9 +358,14 @@ class Hosting(Part):
             return
         partition = hosted.replica(record.index)
         if partition is not None:
-            self._take_row(hosted, partition.leadership, record.row)
-            if self._settings.node_id not in record.row.replicas:
-                self._give_up_replica(hosted, partition.leadership)
+            leadership, row = partition.leadership, record.row
+            if leadership.is_ahead_of(row) and not stands_still(row):
+                # Others go on from a row that is older than what is here.
+                record = stand_still(leadership, row)
+                self._state.apply(record)
+            self._take_row(hosted, leadership, record.row)
+            if self._settings.node_id not in row.replicas and not stands_still(record.row):
+                self._give_up_replica(hosted, leadership)
         elif self._settings.node_id in record.row.replicas:
             topic = self._state.topic_by_id(record.topic_id)
             if topic is not None:
@@ -414,7 +436,7 @@ class Hosting(Part):
         topic = self._state.topic_by_id(topic_id)
         hosted = self._topics.with_id(topic_id)
         if topic is not None and hosted is not None:
-            self._reconfigure(topic, hosted, {})
+            self._reconfigurations.begin(hosted)
             self._companions.describe(topic.configs, hosted)
             if hosted.has_companions:
                 self._make_all(hosted)
@@ -422,53 +444,7 @@ class Hosting(Part):
     def reconfigure_broker(self) -> None:
         """Let every topic follow the broker's settings, which stand behind its own."""
         take_over_changes(self._settings, self._state)
-        expiration_ms = self._settings.producer_id_expiration_ms
-        made: dict[tuple[tuple[str, str], ...], LogConfig] = {}
-        for hosted in self._topics.all():
-            topic = self._state.topic_by_id(hosted.topic_id)
-            if topic is None:
-                continue
-            self._reconfigure(topic, hosted, made)
-            for log in hosted.logs():
-                log.producers.reconfigure(expiration_ms)
-
-    def _reconfigure(
-        self,
-        topic: TopicState,
-        hosted: HostedTopic,
-        made: dict[tuple[tuple[str, str], ...], LogConfig],
-    ) -> None:
-        """`made`: what settings came to already, so that ten thousand topics are soon done."""
-        settings, configs = self._settings, topic.configs
-        has_jitter = topic_value("segment.jitter.ms", configs, settings) != 0
-        key = tuple(configs.items())
-        config = made.get(key)
-        if config is None:
-            config = log_config(configs, settings)
-            made[key] = config
-        waiting: LogConfig | None = None
-        for log in hosted.logs():
-            if log.which == COMPANION:
-                waiting = waiting or self._companions.config(topic)
-                log.reconfigure(waiting)
-            else:
-                if has_jitter:
-                    # Each log has its own, so that not all of them roll at once.
-                    config = log_config(configs, settings, self._random)
-                log.reconfigure(config)
-            self._choose_flush(log)
-            if log.leadership.followers is not None and log.maybe_advance_high_watermark():
-                # min.insync.replicas was lowered, or less is flushed before it counts.
-                self._on_closed(log)
-
-    def _choose_flush(self, log: ReplicatedLog) -> None:
-        was_flushed_at_once = log.is_flushed_at_once
-        log.is_flushed_at_once = (
-            self._settings.flush_policy == "commit" or log.config.flush_messages == 1
-        )
-        if log.is_flushed_at_once and not was_flushed_at_once:
-            # What was written and not flushed may be waited for from now on.
-            self._flushes.dirty[log] = None
+        self._reconfigurations.begin_all()
 
     # -- topics that go
 

@@ -124,7 +124,13 @@ def spread_replicas(view: ClusterState, count: int, factor: int, first: int = 0)
         for broker_id in brokers
     }
     order = _alternating(brokers, racks)
-    return [_replicas(order, racks, number, factor) for number in range(first, first + count)]
+    # From here on the choice comes again: each broker has led beside each shift of the others.
+    period = len(order) * max(len(order) - 1, 1)
+    chosen = [
+        _replicas(order, racks, number, factor)
+        for number in range(first, first + min(count, period))
+    ]
+    return [list(chosen[number % period]) for number in range(count)]
 
 
 def spread_before(view: ClusterState, replicas_of_last: list[int]) -> int:

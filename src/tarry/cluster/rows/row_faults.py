@@ -122,13 +122,21 @@ def _text_faults(texts: list[str]) -> list[str]:
 def _topic_faults(row: TopicRow) -> list[str]:
     found = _found(name_fault(row.name))
     end = 0
+    # Thousands of partitions have the replicas of few brokers in few orders.
+    sound: dict[tuple[int, ...], None] = {}
     for block in row.blocks:
         if block.first_index != end:
             found.append(f"partitions from {end} on are followed by those from {block.first_index}")
         if any(not 0 <= epoch <= _INT64_MAX for _, epoch in block.epochs):
             found.append("an epoch is out of its range")
         for index, replicas in enumerate(block.replicas, block.first_index):
-            found += [f"partition {index}: {fault}" for fault in _replica_faults(replicas)]
+            key = tuple(replicas)
+            if key in sound:
+                continue
+            faults = [f"partition {index}: {fault}" for fault in _replica_faults(replicas)]
+            found += faults
+            if not faults:
+                sound[key] = None
         end = block.first_index + len(block.replicas)
     return found if end > 0 or found else ["it has no partition"]
 

@@ -9,6 +9,7 @@ row is mended.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Final
 
 from tarry.base.partition_row import NOWHERE, PartitionRow
@@ -82,16 +83,27 @@ class TopicRows:
         topic = self._get(self._keys.topic(topic_id))
         assert isinstance(topic, TopicRow)
         hosts: dict[int, None] = {}
-        for index, made in enumerate(partitions_of(topic.blocks)):
-            hosts.update(dict.fromkeys(made.replicas))
-            part = self._get(self._keys.part(topic_id, index))
-            if isinstance(part, PartitionRow):
-                hosts.update(dict.fromkeys(part.replicas))
+        for block in topic.blocks:
+            for replicas in block.replicas:
+                hosts.update(dict.fromkeys(replicas))
+        for _, part in self._parts(topic_id, 0, partition_count(topic)):
+            hosts.update(dict.fromkeys(part.replicas))
         return sorted(hosts)
 
     def _get(self, key: bytes) -> AnyRow | None:
         known = self._rows.get(key)
         return known.row if known is not None else None
+
+    def _parts(
+        self, topic_id: bytes, first_index: int, count: int
+    ) -> Iterator[tuple[int, PartitionRow]]:
+        """Yield the partitions that have rows of their own, of those from `first_index` on."""
+        # Of a topic with ten thousand partitions: the key of each would cost more than the rest.
+        prefix = self._keys.parts(topic_id)
+        for index in range(first_index, count):
+            known = self._rows.get(prefix + b"%d" % index)
+            if known is not None and isinstance(known.row, PartitionRow):
+                yield index, known.row
 
     def take(self, reading: RowReading, records: list[MetadataRecord]) -> None:
         """Take the rows of topics and partitions, and tell of each topic that they concern.
@@ -190,7 +202,7 @@ class TopicRows:
             records.append(ConfigChanged(topic_id=topic_id, configs=_possible(topic)))
         count = partition_count(before)
         if count_now > count:
-            added = self._partitions(topic_id, topic)[count:]
+            added = self._partitions(topic_id, topic, count)
             records.append(PartitionsAdded(topic_id=topic_id, partitions=added))
         if is_frozen != one.was_frozen:
             if not is_frozen:
@@ -203,13 +215,15 @@ class TopicRows:
                 if index < count and isinstance(part, PartitionRow):
                     records.append(PartitionChanged(topic_id=topic_id, index=index, row=part))
 
-    def _partitions(self, topic_id: bytes, topic: TopicRow) -> list[PartitionRow]:
-        """Return the partitions of a topic as they are known; of a frozen one they stand still."""
-        rows = partitions_of(topic.blocks)
-        for index in range(len(rows)):
-            part = self._get(self._keys.part(topic_id, index))
-            if isinstance(part, PartitionRow):
-                rows[index] = part
+    def _partitions(
+        self, topic_id: bytes, topic: TopicRow, first_index: int = 0
+    ) -> list[PartitionRow]:
+        """Return the partitions of a topic, from `first_index` on, as they are known; of a frozen
+        one they stand still.
+        """
+        rows = partitions_of(topic.blocks, first_index)
+        for index, part in self._parts(topic_id, first_index, partition_count(topic)):
+            rows[index - first_index] = part
         if self._keys.place(self._keys.topic(topic_id))[1] not in self._freezing:
             return rows
         return [row.still() for row in rows]
@@ -219,8 +233,9 @@ class TopicRows:
         topic_id = topic_id_of(id_text)
         self._keys_by_name.pop(collision_key(topic.name), None)
         self._freezing.pop(id_text, None)
+        prefix = self._keys.parts(topic_id)
         for index in range(partition_count(topic)):
-            self._rows.pop(self._keys.part(topic_id, index), None)
+            self._rows.pop(prefix + b"%d" % index, None)
         records.append(TopicDeleted(topic_id=topic_id))
         pending = self._get(self._keys.deleted(topic_id))
         if isinstance(pending, DeletedRow):
@@ -278,14 +293,14 @@ def _possible(row: TopicRow) -> dict[str, str]:
     return {key: text for key, text in row.configs.items() if key not in faults}
 
 
-def partitions_of(blocks: list[BlockRow]) -> list[PartitionRow]:
-    """Return the partitions as they were made: in sync are the replicas that served then, and the
-    first of them leads.
+def partitions_of(blocks: list[BlockRow], first_index: int = 0) -> list[PartitionRow]:
+    """Return the partitions, from `first_index` on, as they were made: in sync are the replicas
+    that served then, and the first of them leads.
     """
     made: list[PartitionRow] = []
     for block in blocks:
         epochs = dict(block.epochs)
-        for replicas in block.replicas:
+        for replicas in block.replicas[max(first_index - block.first_index, 0) :]:
             isr = [broker_id for broker_id in replicas if broker_id in epochs] or replicas
             made.append(PartitionRow(isr[0], 0, epochs.get(isr[0], NO_EPOCH), 0, replicas, isr))
     return made
