@@ -78,7 +78,7 @@ def append_as_leader(
     """
     if acks == -1 and partition.leadership.is_under_min_isr():
         return too_few_replicas(partition)
-    check = check_batch(window)
+    check = check_batch(window, partition.config.max_message_bytes)
     if check.error_code == errors.NONE:
         refused = refusal(partition, check, api_version)
         if refused is not None:

@@ -28,7 +28,7 @@ from tarry.base.schedule_headers import (
     SCHEDULE_ID,
 )
 from tarry.log.config import INT64_MAX, LogConfig
-from tarry.records.walk import RecordFields, read_record
+from tarry.records.walk import RecordFields, read_places
 from tarry.schedule.cancels import ScheduleIds
 from tarry.schedule.places import NOT_RELEASED, RecordPlace
 from tarry.schedule.recurring.headers import BadRecurrence, parse_recurrence
@@ -115,7 +115,7 @@ class RecordHeaders:
 
 
 class RecordsWalk:
-    """Walk over all records of `data`; `wishes` are what it found.
+    """Walk over all records of `data`, which are sound; `wishes` are what it found.
 
     It ends where `has_too_many`: each wish that is kept becomes a place.
     """
@@ -139,7 +139,7 @@ class RecordsWalk:
         self.steps_left = count_max
         while self.steps_left > 0 and self._index < self._count:
             self._position = int(
-                read_record(self._data, self._position, len(self._data), self._fields)
+                read_places(self._data, self._position, len(self._data), self._fields)
             )
             self._take(self._index)
             self._index += 1

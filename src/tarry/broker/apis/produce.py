@@ -15,7 +15,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from tarry.base import errors
-from tarry.base.limits import OPENED_BATCHES_PER_TURN_MAX, SCHEDULE_PLACES_MAX
+from tarry.base.limits import SCHEDULE_PLACES_MAX
 from tarry.base.turn import Turn
 from tarry.broker.delayed.produce import DelayedProduce, Produced, Produces, ProduceStatus
 from tarry.broker.delayed.recompressions import RecompressedProduce, Recompressions
@@ -94,18 +94,13 @@ class ProduceHandler:
         return self.append_all(context, request, None)
 
     def _needs_steps(self, context: RequestContext, request: ProduceRequest) -> bool:
-        opened = 0
         for asked_topic in request.topic_data:
             hosted = self.hosted(context, asked_topic)
-            if hosted is None:
+            if hosted is None or hosted.is_internal:
                 continue
             for asked in asked_topic.partition_data:
-                if hosted.goes_in_steps(asked.index):
+                if hosted.goes_in_steps(asked.index) or self.may_open(hosted, asked):
                     return True
-                if self.may_open(hosted, asked):
-                    opened += 1
-                    if opened > OPENED_BATCHES_PER_TURN_MAX:
-                        return True
         return False
 
     def may_open(self, hosted: HostedTopic, asked: PartitionProduceData) -> bool:

@@ -1,5 +1,5 @@
 """Produces into topics with `compression.type`: their batches are made anew before they count.
-So are produces of more compressed batches whose records must be looked at than one turn opens.
+So are produces of compressed batches whose records must be looked at.
 
 A request whose batches need more than this turn has left waits here, and with it its connection,
 so that appends and answers keep their order; other connections are served.  The batches of one
@@ -125,11 +125,9 @@ class RecompressedProduce:
         if recompression is None:
             partition, window = self._waiting[self._next]
             context = self.context
-            turn = context.answers.turn
-            recompression = Recompression(partition, window, context.api_version, turn.now_wall_ms)
+            now_wall_ms = context.answers.turn.now_wall_ms
+            recompression = Recompression(partition, window, context.api_version, now_wall_ms)
             self.made[place] = recompression
-            if recompression.was_opened:
-                turn.opened_batches += 1
         return recompression
 
 
