@@ -91,6 +91,9 @@ delay.max.ms                       long    9223372036854775807 0.. tarry
     For delay.enable: a record that is due later than so long from now is refused.
 delay.min.ms                       long    0           0.. tarry
     For delay.enable: a record that is due sooner than so long from now is not delayed.
+delay.pending.max.bytes            long    -1          -1.. tarry
+    For delay.enable: most bytes of record batches that wait in one partition; -1: no limit. A batch
+    that would go beyond is refused. From nine tenths of it on, answers to producers ask for pauses.
 delay.source                       string  none        none|timestamp|header tarry
     For delay.enable: what says when a record is due. timestamp: its timestamp, so that
     message.timestamp.after.max.ms does not apply. header: x-deliver-at (milliseconds since 1970 or

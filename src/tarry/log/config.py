@@ -74,6 +74,7 @@ class LogConfig:
     delay_default_ms: int
     delay_min_ms: int
     delay_max_ms: int
+    delay_pending_max_bytes: int
 
     def __init__(self, values: Mapping[str, Value] | None = None) -> None:
         counting = dict(_DEFAULTS)

@@ -62,6 +62,8 @@ class AppendResult:
         # A compressed batch had to be opened, which costs as much as its content is large.
         self.has_opened = False
         self.record_errors: list[tuple[int, str]] | None = None
+        # How long the client is to pause.
+        self.throttle_ms = 0
 
 
 def append_as_leader(
@@ -164,6 +166,7 @@ def _append_or_park(
     result = _add(companion, check.window, header, turn, writer)
     if result.error_code == errors.NONE:
         parking.on_parked(header, result.base_offset)
+        result.throttle_ms = parking.throttle_ms()
         result.base_offset = -1
     return result
 

@@ -20,6 +20,7 @@ OTHER_VALUES = {
     "compression.type": "zstd",
     "compression.zstd.level": "5",
     "delay.enable": "true",
+    "delay.pending.max.bytes": "1000",
     "delay.source": "timestamp",
     "message.timestamp.type": "LogAppendTime",
     "min.cleanable.dirty.ratio": "0.25",

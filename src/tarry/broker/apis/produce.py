@@ -19,6 +19,7 @@ from tarry.base.limits import SCHEDULE_PLACES_MAX
 from tarry.base.turn import Turn
 from tarry.broker.delayed.produce import DelayedProduce, Produced, Produces, ProduceStatus
 from tarry.broker.delayed.recompressions import RecompressedProduce, Recompressions
+from tarry.broker.delayed.throttling import Throttling
 from tarry.broker.flushes import Flushes
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics, missing_code
@@ -67,6 +68,7 @@ class ProduceHandler:
         produces: Produces,
         recompressions: Recompressions,
         *,
+        throttling: Throttling,
         take_steps: Callable[
             [ProduceHandler, RequestContext, ProduceRequest, RecompressedProduce | None],
             Message | None,
@@ -78,6 +80,7 @@ class ProduceHandler:
         self._topics = topics
         self._flushes = flushes
         self._take_steps = take_steps
+        self._throttling = throttling
         # The number of the produce that is handled, so that it names each partition once.
         self._number: i64 = 0
 
@@ -140,6 +143,7 @@ class ProduceHandler:
                 ready = None if made is None else made.get((topic_index, index))
                 status = self.append_one(context, request, topic, asked, answer, ready)
                 statuses.append(status)
+                response.throttle_time_ms = max(response.throttle_time_ms, status.throttle_ms)
                 must_wait = must_wait or status.is_pending
                 is_any_refused = is_any_refused or answer.error_code != errors.NONE
         if request.acks == 0:
@@ -260,7 +264,11 @@ class ProduceHandler:
         answer.base_offset = result.base_offset
         answer.log_append_time_ms = result.log_append_time_ms
         answer.log_start_offset = partition.log.log_start_offset
-        return ProduceStatus(log, result.required_offset, answer)
+        status = ProduceStatus(log, result.required_offset, answer)
+        if result.throttle_ms > 0:
+            status.throttle_ms = result.throttle_ms
+            self._throttling.pause(context.connection, result.throttle_ms)
+        return status
 
 
 def _missing_code(topic: ReadableTopic | None, index: int, api_version: int) -> int:

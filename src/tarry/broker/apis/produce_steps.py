@@ -212,6 +212,7 @@ class LargeProduce(ProduceInShares):
         statuses: list[ProduceStatus] = []
         for place in share:
             status = self._append_one(place)
+            self.response.throttle_time_ms = max(self.response.throttle_time_ms, status.throttle_ms)
             if status.is_pending:
                 statuses.append(status)
             elif self._refused_code == errors.NONE:
@@ -282,7 +283,12 @@ class LargeProduce(ProduceInShares):
                 yield ROWS_PER_STEP // 5
             answer.close()
             yield 1
-        answer.end_with(ProduceResponse(node_endpoints=list(endpoints.values())))
+        answer.end_with(
+            ProduceResponse(
+                throttle_time_ms=self.response.throttle_time_ms,
+                node_endpoints=list(endpoints.values()),
+            )
+        )
 
 
 class _MadeAnew(RecompressedProduce):

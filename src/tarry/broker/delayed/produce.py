@@ -44,6 +44,7 @@ class ProduceStatus:
         self.required_offset = required_offset
         self.answer = answer
         self.is_pending = partition is not None
+        self.throttle_ms = 0
         # At the append: where another one has led since, the records may be others.
         self.led_since = 0 if partition is None else partition.leadership.led_since
 
