@@ -134,6 +134,10 @@ RECOMPRESSED_REQUEST_BYTES_MAX: Final = 64 * 1024 * 1024
 # this size no further produce in shares is begun, so all of them hold at most this and one more.
 RECOMPRESSED_HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 
+# Time for which one of them holds its batches while logs do not move, and others may wait for the
+# room.  It appends the rest then, however many logs are to be flushed.
+RECOMPRESSED_HELD_MS_MAX: Final = 5_000
+
 # Idempotent producers known in a partition; past it those are forgotten of which one connection
 # has most, then those that wrote once, then those not active for longest.
 # Guards against clients that take a new producer id for every request: 4 MB and, for the snapshot
