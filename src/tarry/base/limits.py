@@ -194,6 +194,10 @@ CHECKPOINT_EXCEPTIONS_MAX: Final = 10_000
 # caught up.
 CHECKPOINT_WATERMARKS_MAX: Final = 16
 
+# The latest time at which a record may be due: the end of the year 9999, the last one that RFC 3339
+# can write.
+DUE_MS_MAX: Final = 253_402_300_799_999
+
 # Due times and ids of one batch: it is parked in one turn.
 SCHEDULE_PLACES_MAX: Final = 10_000
 

@@ -14,6 +14,7 @@ from mypy_extensions import i64
 
 from tarry.base import errors
 from tarry.base.errors import StorageError
+from tarry.base.limits import DUE_MS_MAX
 from tarry.base.turn import Turn
 from tarry.log.config import INT64_MAX, LogConfig
 from tarry.partition.leadership import BatchWishes, ParkingDoor
@@ -238,9 +239,9 @@ def check_limits(config: LogConfig, check: BatchCheck, wall_ms: int) -> None:
         # "Any time" is the largest number there is, and the clock comes on top of it.
         earliest = wall_ms - config.message_timestamp_before_max_ms
         after_ms = config.message_timestamp_after_max_ms
-        if config.has_delay_by_timestamp:
-            after_ms = config.delay_max_ms
         latest = min(wall_ms + after_ms, INT64_MAX)
+        if config.has_delay_by_timestamp:
+            latest = min(wall_ms + config.delay_max_ms, DUE_MS_MAX)
     check_record_limits(
         check,
         earliest,
@@ -260,10 +261,10 @@ def may_open(config: LogConfig, window: Window, wall_ms: int) -> bool:
     if config.is_log_append_time:
         return False
     largest: int = read_i64_be(window.data, start + MAX_TIMESTAMP)
-    after_ms = config.message_timestamp_after_max_ms
+    latest = wall_ms + config.message_timestamp_after_max_ms
     if config.has_delay_by_timestamp:
-        after_ms = config.delay_max_ms
-    return wall_ms >= config.message_timestamp_before_max_ms or largest > wall_ms + after_ms
+        latest = min(wall_ms + config.delay_max_ms, DUE_MS_MAX)
+    return wall_ms >= config.message_timestamp_before_max_ms or largest > latest
 
 
 def refusal(partition: ReplicatedLog, check: BatchCheck, api_version: int) -> AppendResult | None:

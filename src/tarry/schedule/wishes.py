@@ -14,6 +14,7 @@ from typing import Final
 
 from tarry.base.errors import INVALID_RECORD, INVALID_TIMESTAMP
 from tarry.base.limits import (
+    DUE_MS_MAX,
     RECORD_ERRORS_MAX,
     SCHEDULE_HEADERS_MAX,
     SCHEDULE_ID_BYTES_MAX,
@@ -27,7 +28,7 @@ from tarry.base.schedule_headers import (
     SCHEDULE_CANCEL,
     SCHEDULE_ID,
 )
-from tarry.log.config import INT64_MAX, LogConfig
+from tarry.log.config import LogConfig
 from tarry.records.walk import RecordFields, read_places
 from tarry.schedule.cancels import ScheduleIds
 from tarry.schedule.places import NOT_RELEASED, RecordPlace
@@ -356,7 +357,7 @@ def _due_ms(wish: Wish, now_wall_ms: int) -> int:
     if wish.kind in (_AT, _RECURRING):
         return wish.time_ms
     if wish.kind == _AFTER:
-        return min(now_wall_ms + wish.time_ms, INT64_MAX)
+        return min(now_wall_ms + wish.time_ms, DUE_MS_MAX)
     return now_wall_ms
 
 

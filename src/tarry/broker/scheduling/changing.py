@@ -16,7 +16,7 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
-from tarry.base.limits import SCHEDULE_ID_BYTES_MAX
+from tarry.base.limits import DUE_MS_MAX, SCHEDULE_ID_BYTES_MAX
 from tarry.base.schedule_outcomes import (
     ALREADY_RELEASED,
     CANCELLED,
@@ -34,7 +34,7 @@ from tarry.protocol.messages.change_scheduled_records import (
     ScheduledChangeResult,
 )
 from tarry.schedule.notes import CancelledNote, ScheduledNote
-from tarry.schedule.pending import NEVER, Body
+from tarry.schedule.pending import Body
 from tarry.schedule.places import RecordPlace
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.state import ScheduleState
@@ -143,8 +143,8 @@ def _refusal(
             errors.INVALID_REQUEST,
             f"an id has 1 to {SCHEDULE_ID_BYTES_MAX} bytes, not {len(schedule_id)}",
         )
-    if not NO_DUE_MS <= change.due_ms < NEVER:
-        return errors.INVALID_TIMESTAMP, f"{change.due_ms} is no time"
+    if not NO_DUE_MS <= change.due_ms <= DUE_MS_MAX:
+        return errors.INVALID_TIMESTAMP, f"{change.due_ms} does not lie before the year 10000"
     partition = schedule.partition
     delay_max_ms = partition.config.delay_max_ms
     if change.due_ms - now_wall_ms > delay_max_ms:

@@ -7,7 +7,7 @@ from tests.support.broker.broker_user import ORDERS, a_batch
 from tests.support.broker.schedule_user import ScheduleUser, cancel, move, outcome_of
 
 from tarry.base import doors, errors
-from tarry.base.limits import SCHEDULE_RELEASED_KEPT
+from tarry.base.limits import DUE_MS_MAX, SCHEDULE_RELEASED_KEPT
 from tarry.base.partition_row import PartitionRow
 from tarry.partition.replicated_log import COMPANION
 from tarry.protocol.messages.change_scheduled_records import ScheduledChange
@@ -368,7 +368,7 @@ def test_nothing_is_moved_to_behind_all_times(user: ScheduleUser):
     user.park(b"a", LATER_MS, "a")
 
     change = cancel("a")
-    change.due_ms = 2**63 - 1
+    change.due_ms = DUE_MS_MAX + 1
     (refused,) = user.change(change)
     change.due_ms -= 1
     (moved,) = user.change(change)
