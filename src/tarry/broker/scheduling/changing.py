@@ -33,8 +33,8 @@ from tarry.protocol.messages.change_scheduled_records import (
     ScheduledChange,
     ScheduledChangeResult,
 )
-from tarry.schedule.notes import CancelledNote, ScheduledNote
-from tarry.schedule.pending import Body
+from tarry.schedule.notes import EACH_ITS_OWN, CancelledNote, ScheduledNote
+from tarry.schedule.pending import WHOLE, Body
 from tarry.schedule.places import RecordPlace
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.state import ScheduleState
@@ -215,7 +215,9 @@ def _move(schedule: PartitionSchedule, body: Body, due_ms: int, status: ChangeSt
     read_before = reader.bytes_read
     size = 0
     try:
-        batch = reader.batch_of(body)
+        # A place stays one: it is released with a header that says when it was due.
+        is_place = body.place != WHOLE
+        batch = reader.read_uncompressed(body) if is_place else reader.batch_of(body)
         size = len(batch)
     except CorruptData as error:
         status.fail(errors.INVALID_RECORD, f"it is damaged on the disk: {error}")
@@ -228,9 +230,10 @@ def _move(schedule: PartitionSchedule, body: Body, due_ms: int, status: ChangeSt
         bytes_read = reader.bytes_read - read_before
         status.cost = 1 + max(size, bytes_read) // _MOVED_BYTES_PER_UNIT
     places = []
-    if body.schedule_id:
+    if body.schedule_id or is_place:
         places = [RecordPlace(0, body.record_count, due_ms, body.schedule_id)]
-    appended = schedule.park_again(ScheduledNote(due_ms, places, [body.s_offset]), batch)
+    noted_ms = EACH_ITS_OWN if is_place else due_ms
+    appended = schedule.park_again(ScheduledNote(noted_ms, places, [body.s_offset]), batch)
     status.decide(MOVED, appended.base_offset)
     _rest_on_append(schedule, appended, status)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.broker.broker_user import ORDERS, a_batch
+from tests.support.broker.broker_user import ORDERS, a_batch, records_in
 from tests.support.broker.schedule_user import ScheduleUser, cancel, move, outcome_of
 
 from tarry.base import doors, errors
@@ -13,6 +13,7 @@ from tarry.partition.replicated_log import COMPANION
 from tarry.protocol.messages.change_scheduled_records import ScheduledChange
 from tarry.protocol.messages.list_scheduled_records import ListScheduledPartition
 from tarry.records.builder import Headers
+from tarry.simulation.by_hand import START_WALL_MS
 
 LATER_MS = 3_000
 HOUR_MS = 3_600_000
@@ -362,6 +363,28 @@ def test_a_partition_that_is_not_there_is_refused(
 
     assert outcome_of(result) == word
     assert result.error_message
+
+
+@pytest.mark.parametrize("ends", ["", "crash"])
+def test_a_place_of_a_batch_that_is_moved_comes_with_the_time_at_which_it_is_due(
+    user: ScheduleUser, ends: str
+):
+    user.park_all((b"a", LATER_MS, ""), (b"b", 2 * LATER_MS, "b"))
+    s_offset = s_offset_of(user)
+
+    (first,) = user.change(move(s_offset, 3 * LATER_MS))
+    (again,) = user.change(move(first.s_offset, 4 * LATER_MS))
+    (named,) = user.change(move("b", 5 * LATER_MS))
+    user.end(ends)
+    user.pass_time(5 * LATER_MS)
+    records = records_in(user.fetch(0)) + records_in(user.fetch(1))
+
+    assert [outcome_of(each) for each in (first, again, named)] == ["moved"] * 3
+    due = {each.value: dict(each.headers)["x-sched-due"] for each in records}
+    assert due == {
+        b"a": b"%d" % (START_WALL_MS + 4 * LATER_MS),
+        b"b": b"%d" % (START_WALL_MS + 5 * LATER_MS),
+    }
 
 
 def test_nothing_is_moved_to_behind_all_times(user: ScheduleUser):
