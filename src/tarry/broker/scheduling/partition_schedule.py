@@ -123,7 +123,8 @@ class PartitionSchedule(ParkingDoor):
     # -- parking
 
     def reads_headers(self) -> bool:
-        if self.partition.config.has_delay_by_header:
+        config = self.partition.config
+        if config.has_delay_by_header or (config.has_delay and config.is_named_by_key):
             return True
         if self._refusal:
             # The companion log cannot be read: nobody knows which ids wait, and none is released.
@@ -136,7 +137,8 @@ class PartitionSchedule(ParkingDoor):
         if config.has_delay_by_header:
             return HeaderWishes(header, content, config, now_wall_ms, self._instances.times)
         state = self.state
-        return IdWishes(header, content, None if state is None else state.ids)
+        waiting = None if state is None else state.ids
+        return IdWishes(header, content, config, waiting, now_wall_ms)
 
     def note_for(self, check: BatchCheck, wishes: BatchWishes | None, now_wall_ms: int) -> bytes:
         header = check.header
@@ -151,7 +153,7 @@ class PartitionSchedule(ParkingDoor):
         if wishes is not None:
             assert isinstance(wishes, RecordWishes)
             note = wishes.note_for(check, config, self.state, now_wall_ms)
-        elif config.has_delay_by_header:
+        elif config.has_delay_by_header or (config.has_delay and config.is_named_by_key):
             refuse_early(check)
             return b""
         else:
