@@ -563,10 +563,16 @@ def test_what_was_replaced_by_a_later_record_is_unknown_by_its_s_offset(user: Sc
     assert user.waiting() == [(LATER_MS, b"a")]
 
 
-def test_released_ids_are_remembered_up_to_a_bound(user: ScheduleUser):
-    count = SCHEDULE_RELEASED_KEPT + 10
-    user.park_all(*[(b"", 1_000 + at, f"id-{at}") for at in range(count)])
-    user.pass_time(1_000 + count)
+@pytest.mark.parametrize("ends", ["", "stop", "crash"])
+def test_what_was_released_is_remembered_until_so_many_others_were(user: ScheduleUser, ends: str):
+    user.park_all(*[(b"", 1_000 + at, f"id-{at}") for at in range(SCHEDULE_RELEASED_KEPT + 1)])
+    user.pass_time(1_000 + SCHEDULE_RELEASED_KEPT)
+    user.park(b"", HOUR_MS, "waits")
+    user.end(ends)
 
-    assert user.cancel("id-0") == "unknown"
-    assert user.cancel(f"id-{count - 1}") == "already_released"
+    outcomes = [user.cancel(f"id-{at}") for at in (0, 1, SCHEDULE_RELEASED_KEPT)]
+    user.pass_time(HOUR_MS)
+
+    # Whatever is remembered, nothing comes after its answer.
+    assert outcomes == ["unknown", "already_released", "already_released"]
+    assert len(user.values()) == SCHEDULE_RELEASED_KEPT + 2
