@@ -134,6 +134,10 @@ RECOMPRESSED_REQUEST_BYTES_MAX: Final = 64 * 1024 * 1024
 # this size no further produce in shares is begun, so all of them hold at most this and one more.
 RECOMPRESSED_HELD_BYTES_MAX: Final = 64 * 1024 * 1024
 
+# Time for which one of them holds its batches while logs do not move, and others may wait for the
+# room.  It appends the rest then, however many logs are to be flushed.
+RECOMPRESSED_HELD_MS_MAX: Final = 5_000
+
 # Idempotent producers known in a partition; past it those are forgotten of which one connection
 # has most, then those that wrote once, then those not active for longest.
 # Guards against clients that take a new producer id for every request: 4 MB and, for the snapshot
@@ -189,6 +193,10 @@ CHECKPOINT_EXCEPTIONS_MAX: Final = 10_000
 # Watermarks of a checkpoint: one, and one for each time that a clock was set back until it has
 # caught up.
 CHECKPOINT_WATERMARKS_MAX: Final = 16
+
+# The latest time at which a record may be due: the end of the year 9999, the last one that RFC 3339
+# can write.
+DUE_MS_MAX: Final = 253_402_300_799_999
 
 # Due times and ids of one batch: it is parked in one turn.
 SCHEDULE_PLACES_MAX: Final = 10_000

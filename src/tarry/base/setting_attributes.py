@@ -99,6 +99,7 @@ class SettingAttributes:
     offsets_topic_num_partitions: int
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int
+    delay_pending_total_max_bytes: int
     fetch_max_bytes: int
     max_request_partition_size_limit: int
     producer_id_expiration_ms: int

@@ -233,6 +233,10 @@ offsets.topic.replication.factor   short   3           1..
 offsets.topic.segment.bytes        int     104857600   1..
     Segment size of __consumer_offsets, when it is created.
 
+delay.pending.total.max.bytes      long    -1          -1.. dynamic tarry
+    Most bytes of record batches that wait, in topics with delay.enable, in all partitions that this
+    broker leads; -1: no limit. A batch that would go beyond is refused. From nine tenths of it on,
+    answers to producers ask for pauses.
 fetch.max.bytes                    int     57671680    1024..
     Most bytes in the answer to one fetch, even if the client allows more.
 max.request.partition.size.limit   int     2000        1..

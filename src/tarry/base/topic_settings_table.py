@@ -91,6 +91,14 @@ delay.max.ms                       long    9223372036854775807 0.. tarry
     For delay.enable: a record that is due later than so long from now is refused.
 delay.min.ms                       long    0           0.. tarry
     For delay.enable: a record that is due sooner than so long from now is not delayed.
+delay.pending.max.bytes            long    -1          -1.. tarry
+    For delay.enable: most bytes of record batches that wait in one partition; -1: no limit. A batch
+    that would go beyond is refused. From nine tenths of it on, answers to producers ask for pauses.
+delay.replace                      string  none        none|key tarry
+    For delay.enable: key: a record that waits is named by its key, as x-sched-id names one. So a
+    later record with that key that is to wait replaces it, and one with x-sched-cancel takes it
+    back. A record's own x-sched-id counts in place of its key. none: x-sched-id alone names
+    records.
 delay.source                       string  none        none|timestamp|header tarry
     For delay.enable: what says when a record is due. timestamp: its timestamp, so that
     message.timestamp.after.max.ms does not apply. header: x-deliver-at (milliseconds since 1970 or

@@ -98,29 +98,42 @@ class Flushes:
     def maybe_begin(self) -> None:
         """Begin the next round unless one is under way or nothing is dirty.
 
-        A round opens directories.  If the process may not open so many, the round is halved until
-        it fits, and what is left over has the rounds behind it; if not even one fits, the next
-        turn tries again.  No such round has begun, so nothing of it can be lost.
+        A round opens directories.  If the process may not open so many, those logs of the round
+        that need one are halved until it fits, and what is left over has the rounds behind it.  If
+        not even one fits, they stand aside for the logs that need none; the next turn tries again.
+        No such round has begun, so nothing of it can be lost.
         """
         if self.flush_id >= 0 or not self.dirty:
             return
         owners = self._first_dirty()
-        left: list[LogOwner] = []
-        while True:
-            try:
-                self._begin(owners)
-                break
-            except TooManyOpenFiles as error:
-                half = len(owners) // 2
-                left = owners[half:] + left
-                owners = owners[:half]
-                if half == 0:
-                    self.trouble.report("no flush can begin", error)
-                    self.lacks_files = True
-                    break
-        if left:
+        try:
+            self._begin(owners)
+        except TooManyOpenFiles as error:
+            self._begin_part(owners, error)
+
+    def _begin_part(self, owners: list[LogOwner], error: TooManyOpenFiles) -> None:
+        """Begin a round of as many of these owners as may open their directories."""
+        needy = [owner for owner in owners if _needs_directory(owner)]
+        others = [owner for owner in owners if not _needs_directory(owner)]
+        count = len(needy) // 2
+        while count > 0 and not self._try_begin([*needy[:count], *others]):
+            count //= 2
+        if count > 0:
             # In front of those that the round had no room for.
-            self.dirty = dict.fromkeys([*left, *self.dirty])
+            self.dirty = dict.fromkeys([*needy[count:], *self.dirty])
+            return
+        self.trouble.report(f"the flush of {needy[0].name} cannot begin", error)
+        self.lacks_files = True
+        self.dirty = dict.fromkeys([*self.dirty, *needy])
+        if others and not self._try_begin(others):
+            self.dirty = dict.fromkeys([*others, *self.dirty])
+
+    def _try_begin(self, owners: list[LogOwner]) -> bool:
+        try:
+            self._begin(owners)
+        except TooManyOpenFiles:
+            return False
+        return True
 
     def _first_dirty(self) -> list[LogOwner]:
         """Take the logs of the next round, those that have waited longest."""
@@ -200,3 +213,11 @@ class Flushes:
     def is_idle(self) -> bool:
         """True when everything that waits for a flush has got it."""
         return self.flush_id < 0 and not self.touched and not self.dirty
+
+
+def _needs_directory(owner: LogOwner) -> bool:
+    """Return whether a flush of the owner's log opens a directory."""
+    directories: dict[str, None] = {}
+    offset = owner.log.collect_flush([], directories)
+    owner.log.flush_refused(offset)
+    return len(directories) > 0

@@ -57,6 +57,7 @@ from tarry.broker.apis import (
     update_features,
 )
 from tarry.broker.broker import Broker
+from tarry.broker.delayed.throttling import Throttling
 from tarry.broker.group_kinds import routes_of_kinds
 from tarry.broker.route import Route
 from tarry.protocol import api_keys
@@ -139,6 +140,7 @@ def _of_records(broker: Broker) -> list[Route[Any]]:
         broker.flushes,
         broker.produces,
         broker.recompressions,
+        throttling=Throttling(broker.this_turn, broker.timer, long_answers),
         take_steps=partial(produce_steps.begin, long_answers),
     )
     fetches = fetch.FetchHandler(

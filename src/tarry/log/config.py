@@ -74,6 +74,7 @@ class LogConfig:
     delay_default_ms: int
     delay_min_ms: int
     delay_max_ms: int
+    delay_pending_max_bytes: int
 
     def __init__(self, values: Mapping[str, Value] | None = None) -> None:
         counting = dict(_DEFAULTS)
@@ -93,6 +94,8 @@ class LogConfig:
         self.has_delay = counting["delay.enable"] is True
         self.has_delay_by_timestamp = self.has_delay and counting["delay.source"] == "timestamp"
         self.has_delay_by_header = self.has_delay and counting["delay.source"] == "header"
+        # Whether its key names what waits; where nothing more is delayed, what waits from before.
+        self.is_named_by_key = counting["delay.replace"] == "key"
         # compression.type, and the level that is set for this codec.
         codec, level_key = _CODECS[counting["compression.type"]]
         self.compression_codec: int = codec
@@ -111,5 +114,6 @@ class LogConfig:
         self.has_delay = other.has_delay
         self.has_delay_by_timestamp = other.has_delay_by_timestamp
         self.has_delay_by_header = other.has_delay_by_header
+        self.is_named_by_key = other.is_named_by_key
         self.compression_codec = other.compression_codec
         self.compression_level = other.compression_level

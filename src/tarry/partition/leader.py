@@ -14,6 +14,7 @@ from mypy_extensions import i64
 
 from tarry.base import errors
 from tarry.base.errors import StorageError
+from tarry.base.limits import DUE_MS_MAX
 from tarry.base.turn import Turn
 from tarry.log.config import INT64_MAX, LogConfig
 from tarry.partition.leadership import BatchWishes, ParkingDoor
@@ -62,6 +63,8 @@ class AppendResult:
         # A compressed batch had to be opened, which costs as much as its content is large.
         self.has_opened = False
         self.record_errors: list[tuple[int, str]] | None = None
+        # How long the client is to pause.
+        self.throttle_ms = 0
 
 
 def append_as_leader(
@@ -78,7 +81,7 @@ def append_as_leader(
     """
     if acks == -1 and partition.leadership.is_under_min_isr():
         return too_few_replicas(partition)
-    check = check_batch(window)
+    check = check_batch(window, partition.config.max_message_bytes)
     if check.error_code == errors.NONE:
         refused = refusal(partition, check, api_version)
         if refused is not None:
@@ -164,6 +167,7 @@ def _append_or_park(
     result = _add(companion, check.window, header, turn, writer)
     if result.error_code == errors.NONE:
         parking.on_parked(header, result.base_offset)
+        result.throttle_ms = parking.throttle_ms()
         result.base_offset = -1
     return result
 
@@ -235,9 +239,9 @@ def check_limits(config: LogConfig, check: BatchCheck, wall_ms: int) -> None:
         # "Any time" is the largest number there is, and the clock comes on top of it.
         earliest = wall_ms - config.message_timestamp_before_max_ms
         after_ms = config.message_timestamp_after_max_ms
-        if config.has_delay_by_timestamp:
-            after_ms = config.delay_max_ms
         latest = min(wall_ms + after_ms, INT64_MAX)
+        if config.has_delay_by_timestamp:
+            latest = min(wall_ms + config.delay_max_ms, DUE_MS_MAX)
     check_record_limits(
         check,
         earliest,
@@ -257,10 +261,10 @@ def may_open(config: LogConfig, window: Window, wall_ms: int) -> bool:
     if config.is_log_append_time:
         return False
     largest: int = read_i64_be(window.data, start + MAX_TIMESTAMP)
-    after_ms = config.message_timestamp_after_max_ms
+    latest = wall_ms + config.message_timestamp_after_max_ms
     if config.has_delay_by_timestamp:
-        after_ms = config.delay_max_ms
-    return wall_ms >= config.message_timestamp_before_max_ms or largest > wall_ms + after_ms
+        latest = min(wall_ms + config.delay_max_ms, DUE_MS_MAX)
+    return wall_ms >= config.message_timestamp_before_max_ms or largest > latest
 
 
 def refusal(partition: ReplicatedLog, check: BatchCheck, api_version: int) -> AppendResult | None:

@@ -88,6 +88,10 @@ class ParkingDoor:
         """
         raise NotImplementedError
 
+    def throttle_ms(self) -> int:
+        """Return how long the client is to pause that has parked the last batch."""
+        raise NotImplementedError
+
     def on_parked(self, header: BatchHeader, s_offset: int) -> None:
         """Take over the batch of the last note, which is now at this offset in the companion log's
         tail.

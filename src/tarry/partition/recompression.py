@@ -3,7 +3,8 @@ and made anew in its topic's `compression.type`.
 
 As Kafka does, the records are unfolded, looked at and folded again; offsets, times, keys, headers
 and everything about the producer stay, the CRC is new.  All of it goes in steps, so that a large
-batch does not hold up a turn.  A batch that has the codec already, or whose topic asks for none,
+batch does not hold up a turn.  A compressed batch whose records a setting limits is only looked at,
+in the same steps.  A batch that has the codec already, or whose topic asks for none,
 is appended as it is.  Hot.
 """
 
@@ -15,13 +16,14 @@ from mypy_extensions import i64
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData
-from tarry.base.limits import OPENED_BATCH_BYTES_MAX, OPENED_BATCHES_PER_TURN_MAX
+from tarry.base.limits import OPENED_BATCH_BYTES_MAX
 from tarry.base.turn import Turn
-from tarry.log.compaction.effort import OPENED_KIB_UNITS, RECORD_UNITS, STEP_UNITS, Effort
+from tarry.log.compaction.effort import OPENED_KIB_UNITS, RECORD_UNITS, Effort
 from tarry.partition.leader import (
     AppendResult,
     append_checked,
     check_limits,
+    may_open,
     refusal,
     too_few_replicas,
 )
@@ -46,9 +48,6 @@ _WALKED_RECORDS: Final = 500
 _SLOW_STEP_BYTES: Final = 64 * 1024
 _SLOW_KIB_UNITS: Final = 50
 
-# A batch that is unfolded at once, without steps: so few share one.
-_OPENED_UNITS: Final = STEP_UNITS // OPENED_BATCHES_PER_TURN_MAX
-
 _OPENING: Final = 0
 _WALKING: Final = 1
 _READING: Final = 2
@@ -66,11 +65,9 @@ class Recompression:
         self.partition = partition
         self.codec: i64 = config.compression_codec
         self.level: int = config.compression_level
-        self.check = check_batch(window)
+        self.check = check_batch(window, config.max_message_bytes)
         self._wall_ms = wall_ms
         self._refusal: AppendResult | None = None
-        # It was unfolded whole, and no step was charged with that yet.
-        self._is_to_count = False
         self._step: i64 = _DONE
         self._content = b""
         self._opening: StepwiseDecompressor | None = None
@@ -90,22 +87,13 @@ class Recompression:
         if self._refusal is not None:
             return
         header = self._header()
-        if not self._is_made_anew() and self._parking is None:
+        if header.codec == 0 or not (self._is_looked_into() or may_open(config, window, wall_ms)):
+            # If it is not compressed, `check_batch` has walked over its records.
             check_limits(config, check, wall_ms)
-            self._is_to_count = check.was_opened
-            return
-        if header.codec == 0:
-            # `check_batch` has walked over its records.
-            check_limits(config, check, wall_ms)
+            if not self._is_looked_into():
+                return
         if check.error_code == errors.NONE:
             self._step = _OPENING
-
-    @property
-    def was_opened(self) -> bool:
-        """Return true if the batch was unfolded when it was checked, and no step was charged with
-        that.
-        """
-        return self._is_to_count
 
     @property
     def is_done(self) -> bool:
@@ -141,9 +129,6 @@ class Recompression:
 
     def try_finish(self, effort: Effort) -> bool:
         """Go on as far as the effort reaches; True when it may be appended."""
-        if self._is_to_count:
-            self._is_to_count = False
-            effort.spend(_OPENED_UNITS)
         while self._step != _DONE:
             if effort.units <= 0:
                 return False
@@ -208,7 +193,7 @@ class Recompression:
         content = opening.content
         self._opening = None
         self._content = content
-        self._walk = StepwiseWalk(content, header.record_count)
+        self._walk = StepwiseWalk(content, 0, header.record_count)
         self._step = _WALKING
 
     def _go_through(self, effort: Effort) -> None:
@@ -229,6 +214,10 @@ class Recompression:
         else:
             self._begin()
 
+    def _is_looked_into(self) -> bool:
+        """Return whether more is asked for than that the records are what the topic allows."""
+        return self._is_made_anew() or self._parking is not None
+
     def _is_made_anew(self) -> bool:
         return self.codec >= 0 and self._header().codec != self.codec
 
@@ -238,8 +227,10 @@ class Recompression:
         if parking is not None:
             self._wishes = parking.wishes_in(self._header(), self._content)
             self._step = _READING
-        else:
+        elif self._is_made_anew():
             self._step = _COMPRESSING
+        else:
+            self._end()
 
     def _read_headers(self, effort: Effort) -> None:
         wishes = self._wishes

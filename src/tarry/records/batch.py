@@ -30,6 +30,7 @@ from tarry.base.errors import (
     NONE,
     CorruptData,
 )
+from tarry.base.limits import FRAME_BYTES_MAX
 from tarry.records.walk import RecordWalk, walk_records
 from tarry.wire.crc32c import crc32c
 from tarry.wire.reader import Window
@@ -205,8 +206,10 @@ class BatchCheck:
         self.header = decode_batch_header(batch, 0)
 
 
-def check_batch(window: Window) -> BatchCheck:
+def check_batch(window: Window, walked_bytes_max: i64 = FRAME_BYTES_MAX) -> BatchCheck:
     """Check what must hold of a client's batch for every topic, in Kafka's order and codes.
+
+    The records of a larger batch are not walked over: its topic is going to refuse it.
 
     CORRUPT_MESSAGE makes a client send the same bytes again: only for what a broken transport
     explains.  The rest is INVALID_RECORD, which it gives up at once.
@@ -241,7 +244,7 @@ def check_batch(window: Window) -> BatchCheck:
         return check.refuse(CORRUPT_MESSAGE, f"the bytes do not match the CRC {header.crc:#010x}")
     if not _is_header_accepted(check, header):
         return check
-    if (header.attributes & CODEC_MASK) == 0:
+    if (header.attributes & CODEC_MASK) == 0 and size <= walked_bytes_max:
         walk = walk_records(window.data, start + HEADER_SIZE, window.end, header.record_count)
         take_walk(check, header, walk)
     return check

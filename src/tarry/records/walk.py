@@ -4,7 +4,8 @@ A record is a length, attributes, timestamp delta, offset delta, key, value and 
 numbers but the attributes are zigzag varints.  `read_record` finds the places of one record's
 fields and proves that all of it lies inside the batch: readers of records and of columns go by it.
 The walk proves besides that the offset deltas are 0, 1, 2 … and that nothing is left over, and it
-notes what indexes and settings ask for.
+notes what indexes and settings ask for.  Who reads what was walked over before asks for the places
+alone (`read_places`): a record may have millions of headers.
 
 Hot: each uncompressed batch is walked when it is produced, and each record when it is read.
 """
@@ -25,6 +26,8 @@ RECORD_BYTES_MIN: Final = 7
 HEADER_BYTES_MIN: Final = 2
 # A key of null: the zigzag form of -1.
 NULL_SIZE_BYTE: Final = 0x01
+# Headers that a stepwise walk goes over in the time of a record.
+HEADERS_PER_STEP: Final = 4
 
 
 class RecordCursor(Reader):
@@ -102,37 +105,58 @@ def walk_records(data: bytes, position: i64, end: i64, count: i64) -> RecordWalk
 
 
 class StepwiseWalk:
-    """Walk over all records of `data`, some at a time; `walk` is what it found."""
+    """Walk over all records from `position` of `data` on, some at a time; `walk` is what it found.
 
-    def __init__(self, data: bytes, count: i64) -> None:
+    A step may end within a record that has many headers.
+    """
+
+    def __init__(self, data: bytes, position: i64, count: i64) -> None:
         self.walk = RecordWalk()
         self._fields = RecordFields()
         self._data = data
         self._count: i64 = count
         self._index: i64 = 0
-        self._position: i64 = 0
+        self._position: i64 = position
+        # Of the record that is under way: where it ends, and its headers that are left.
+        self._record_end: i64 = -1
+        self._headers_left: i64 = 0
 
     def step(self, count_max: i64) -> bool:
-        """Walk over so many records at most; True when all is done."""
-        data = self._data
-        end: i64 = len(data)
-        index = self._index
-        index_end = min(index + count_max, self._count)
-        position = self._position
+        """Walk over so many records at most; True when all is done.
+
+        Headers count too: `HEADERS_PER_STEP` of them as a record.
+        """
+        left = count_max
         try:
-            while index < index_end:
-                position = _walk_record(data, position, end, index, self.walk, self._fields)
-                index += 1
-            if index < self._count:
-                self._index = index
-                self._position = position
-                return False
-            if position != end:
-                raise MalformedData(f"{end - position} bytes follow the last record")
+            while self._index < self._count:
+                if left <= 0:
+                    return False
+                left -= self._go_on(left)
+            end: i64 = len(self._data)
+            if self._position != end:
+                raise MalformedData(f"{end - self._position} bytes follow the last record")
         except MalformedData as error:
-            self.walk.flaw = f"record {index}: {error}"
-            self.walk.flaw_index = index
+            self.walk.flaw = f"record {self._index}: {error}"
+            self.walk.flaw_index = self._index
         return True
+
+    def _go_on(self, left: i64) -> i64:
+        """Go on with a record, in the time of so many; return of how many the time was taken."""
+        data = self._data
+        fields = self._fields
+        if self._record_end < 0:
+            self._record_end = read_places(data, self._position, len(data), fields)
+            self._position = fields.headers
+            self._headers_left = fields.header_count
+        count = min(self._headers_left, left * HEADERS_PER_STEP)
+        self._position = _skip_headers(data, self._position, self._record_end, count)
+        self._headers_left -= count
+        if self._headers_left == 0:
+            _expect_end(self._position, self._record_end)
+            _note_record(self._index, self.walk, fields)
+            self._record_end = -1
+            self._index += 1
+        return 1 + count // HEADERS_PER_STEP
 
 
 def _walk_record(
@@ -140,6 +164,12 @@ def _walk_record(
 ) -> i64:
     """Walk over the record at `position` and return the position after it."""
     behind: i64 = read_record(data, position, end, fields)
+    _note_record(index, walk, fields)
+    return behind
+
+
+def _note_record(index: i64, walk: RecordWalk, fields: RecordFields) -> None:
+    """Note what indexes and settings ask for."""
     timestamp_delta: i64 = fields.timestamp_delta
     if index == 0:
         walk.timestamp_delta_min = timestamp_delta
@@ -153,7 +183,6 @@ def _walk_record(
     if fields.key_size < 0:
         walk.null_keys += 1
     walk.record_bytes_max = max(walk.record_bytes_max, fields.size)
-    return behind
 
 
 class RecordFields:
@@ -173,7 +202,16 @@ class RecordFields:
 
 
 def read_record(data: bytes, position: i64, batch_end: i64, fields: RecordFields) -> i64:
-    """Find the places of a record's fields; return the position behind the record.
+    """Find the places of a record's fields, go over its headers; return the position behind it."""
+    end: i64 = read_places(data, position, batch_end, fields)
+    if fields.header_count > 0:
+        _expect_end(_skip_headers(data, fields.headers, end, fields.header_count), end)
+    return end
+
+
+def read_places(data: bytes, position: i64, batch_end: i64, fields: RecordFields) -> i64:
+    """Find the places of a record's fields, without a look at its headers; return the position
+    behind the record.
 
     Positions are locals and the most frequent bytes are looked at in place.
     """
@@ -217,16 +255,21 @@ def read_record(data: bytes, position: i64, batch_end: i64, fields: RecordFields
         position += size
     fields.header_count = 0
     if position == end - 1 and data[position] == 0:
+        fields.headers = end
         return end
     count, position = read_varint(data, position, end)
     if count < 0 or count > (end - position) // HEADER_BYTES_MIN:
         raise MalformedData(f"{count} headers in {end - position} bytes")
     fields.header_count = count
     fields.headers = position
-    position = _skip_headers(data, position, end, count)
+    if count == 0:
+        _expect_end(position, end)
+    return end
+
+
+def _expect_end(position: i64, end: i64) -> None:
     if position != end:
         raise MalformedData(f"{end - position} bytes follow its last field")
-    return end
 
 
 def _skip_headers(data: bytes, position: i64, end: i64, count: i64) -> i64:

@@ -38,6 +38,15 @@ def bodies_of(
     return bodies
 
 
+def released_bytes(note: ScheduledNote, size: int) -> int:
+    """Return how many of the batch's bytes are those of records that are released one day."""
+    if note.due_ms != EACH_ITS_OWN:
+        return size
+    noted = sum([place.count for place in note.places])
+    released = sum([place.count for place in note.places if place.due_ms != NOT_RELEASED])
+    return size * released // max(noted, 1)
+
+
 def _body_of(place: RecordPlace, s_offset: int, leader_epoch: int, size: int) -> Body:
     terms = place.terms
     if terms is not None:

@@ -12,7 +12,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from tarry.log.config import INT64_MAX, LogConfig
+from tarry.base.limits import DUE_MS_MAX
+from tarry.log.config import LogConfig
 from tarry.records.batch import NO_TIMESTAMP, BatchHeader
 
 # Of a batch that goes into the partition at once.
@@ -40,7 +41,7 @@ def due_ms(config: LogConfig, header: BatchHeader, now_wall_ms: i64) -> i64:
 
 
 def _sum_within_time(at_ms: i64, after_ms: i64) -> i64:
-    """Return the time `after_ms` later, the last that there is if it lies behind that."""
-    if at_ms > 0 and after_ms > INT64_MAX - at_ms:
-        return INT64_MAX
+    """Return the time `after_ms` later, the last that may be if it lies behind that."""
+    if after_ms > DUE_MS_MAX - at_ms:
+        return DUE_MS_MAX
     return at_ms + after_ms

@@ -25,7 +25,7 @@ from tarry.base.schedule_headers import (
 from tarry.records.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, checked_header
 from tarry.records.builder import BatchBuilder, write_bytes
 from tarry.records.rebuild import RebuiltBatch
-from tarry.records.walk import RecordFields, read_record
+from tarry.records.walk import RecordFields, read_places
 from tarry.schedule.pending import Body
 from tarry.wire.reader import MalformedData
 from tarry.wire.varint import read_varint, write_varint
@@ -64,11 +64,11 @@ def batch_with(data: bytes, bodies: list[Body]) -> bytes:
     try:
         for body in bodies:
             while index < body.place:
-                position = read_record(data, position, len(data), fields)
+                position = read_places(data, position, len(data), fields)
                 index += 1
             begin = position
             while index < body.place + body.record_count:
-                position = read_record(data, position, len(data), fields)
+                position = read_places(data, position, len(data), fields)
                 index += 1
             kept.append(data[begin:position])
             rebuilt.record_count += body.record_count
@@ -123,7 +123,7 @@ class OpenedBody:
             index = mark * _MARK_RECORDS
             position = marks[mark]
             while index < first + count:
-                position = read_record(self._data, position, len(self._data), fields)
+                position = read_places(self._data, position, len(self._data), fields)
                 if index >= first and is_instance:
                     assert due_ms is not None
                     self._add_instance(builder, fields, position, due_ms)

@@ -65,6 +65,7 @@ class ScheduleState:
         self.watermarks = watermarks
         # In the order of their offsets, in S and in P.
         self._parked: list[Body] = []
+        self._parked_bytes = 0
         self._releases: list[OpenRelease] = []
         # The same by s-offset, without those of instances.
         self._releasing: dict[int, OpenRelease] = {}
@@ -82,6 +83,11 @@ class ScheduleState:
     def count(self) -> int:
         """Batches that are parked, pending or damaged, or rest."""
         return self.pending.count + len(self._parked) + len(self._damaged) + len(self._resting)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of what is parked or pending."""
+        return self.pending.size + self._parked_bytes
 
     @property
     def damaged_count(self) -> int:
@@ -103,6 +109,7 @@ class ScheduleState:
         """Take a body that was appended to S's tail."""
         assert not self._parked or self._parked[-1].s_offset < body.s_offset
         self._parked.append(body)
+        self._parked_bytes += body.size
         self._keep(body)
         self.watermarks.begin(body.s_offset, now_wall_ms)
 
@@ -113,6 +120,7 @@ class ScheduleState:
             self.pending.add(body)
         else:
             self._parked.append(body)
+            self._parked_bytes += body.size
 
     def _keep(self, body: Body) -> None:
         """Keep the id of a body that waits, and the body if it recurs."""
@@ -130,6 +138,7 @@ class ScheduleState:
         has_lost_end = False
         while parked and parked[-1].s_offset >= s_end_offset:
             body = parked.pop()
+            self._parked_bytes -= body.size
             self.ids.drop(body)
             self.recurring.pop(body.s_offset, None)
         for cancel in self.ids.rollback(s_end_offset):
@@ -141,6 +150,7 @@ class ScheduleState:
                 has_lost_end = True
             if cancel.place == PARKED:
                 parked.insert(self._parked_index(body.s_offset), body)
+                self._parked_bytes += body.size
             elif cancel.place == DAMAGED:
                 # It was never to be released: when it is due may not be known.
                 self._damaged[body.s_offset] = body
@@ -154,6 +164,7 @@ class ScheduleState:
         count = 0
         while count < len(parked) and parked[count].s_offset < s_high_watermark:
             self.pending.add(parked[count])
+            self._parked_bytes -= parked[count].size
             count += 1
         if count:
             del parked[:count]
@@ -237,6 +248,7 @@ class ScheduleState:
         if body is None and self._is_parked(s_offset):
             place = PARKED
             body = self._parked.pop(self._parked_index(s_offset))
+            self._parked_bytes -= body.size
         elif body is None:
             place = DAMAGED
             body = self._damaged.pop(s_offset)

@@ -12,14 +12,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from tarry.base.limits import DUE_MS_MAX
 from tarry.base.schedule_headers import DELIVER_AFTER, DELIVER_AT
 from tarry.base.setting import shown
 
 # The longest text that is looked at, and the longest number.
 _TEXT_BYTES_MAX: Final = 64
 _DIGITS_MAX: Final = 15
-# The end of the year 9999, the last that RFC 3339 can write.
-TIME_MS_MAX: Final = 253_402_300_799_999
 
 _NUMBER: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 _RFC_3339: Final = re.compile(
@@ -103,7 +102,7 @@ def _plain_number(value: bytes | None) -> int:
     """Return a number within bounds, -1 for all else: most values are one, and it is found fast."""
     if value is not None and value.isdigit() and len(value) <= _DIGITS_MAX:
         number = int(value)
-        if number <= TIME_MS_MAX:
+        if number <= DUE_MS_MAX:
             return number
     return -1
 
@@ -119,7 +118,7 @@ def _text_of(header: str, value: bytes | None) -> str:
 
 
 def _within(header: str, text: str, time_ms: int) -> int:
-    if not 0 <= time_ms <= TIME_MS_MAX:
+    if not 0 <= time_ms <= DUE_MS_MAX:
         raise BadTime(f"{header}={shown(text)}: it must lie between 1970 and the year 10000")
     return time_ms
 

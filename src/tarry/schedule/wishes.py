@@ -5,7 +5,8 @@ is noted with a sentence for each record.  Times that count from the append are 
 said until then: `decide_places` makes due times of all of them.
 
 Where headers do not say when records are due, or do so no more, they may still name what waits:
-`IdWalk` and `decide_named`.  Hot.
+`IdWalk` and `decide_named`.  With `delay.replace=key` the key of a record that is to wait is its
+id, unless a header says another one.  Hot.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 
 from tarry.base.errors import INVALID_RECORD, INVALID_TIMESTAMP
 from tarry.base.limits import (
+    DUE_MS_MAX,
     RECORD_ERRORS_MAX,
     SCHEDULE_HEADERS_MAX,
     SCHEDULE_ID_BYTES_MAX,
@@ -27,8 +29,8 @@ from tarry.base.schedule_headers import (
     SCHEDULE_CANCEL,
     SCHEDULE_ID,
 )
-from tarry.log.config import INT64_MAX, LogConfig
-from tarry.records.walk import RecordFields, read_record
+from tarry.log.config import LogConfig
+from tarry.records.walk import RecordFields, read_places
 from tarry.schedule.cancels import ScheduleIds
 from tarry.schedule.places import NOT_RELEASED, RecordPlace
 from tarry.schedule.recurring.headers import BadRecurrence, parse_recurrence
@@ -115,7 +117,7 @@ class RecordHeaders:
 
 
 class RecordsWalk:
-    """Walk over all records of `data`; `wishes` are what it found.
+    """Walk over all records of `data`, which are sound; `wishes` are what it found.
 
     It ends where `has_too_many`: each wish that is kept becomes a place.
     """
@@ -139,7 +141,7 @@ class RecordsWalk:
         self.steps_left = count_max
         while self.steps_left > 0 and self._index < self._count:
             self._position = int(
-                read_record(self._data, self._position, len(self._data), self._fields)
+                read_places(self._data, self._position, len(self._data), self._fields)
             )
             self._take(self._index)
             self._index += 1
@@ -164,6 +166,18 @@ class RecordsWalk:
         """Return the wish of a record; None if it is noted why there is none."""
         raise NotImplementedError
 
+    def key(self) -> bytes:
+        """Return the key of the record that the walk is at, which is to be its id; b"" if it has
+        none.  Raises `BadWish` if it is too long."""
+        fields = self._fields
+        size = int(fields.key_size)
+        if size > SCHEDULE_ID_BYTES_MAX:
+            raise BadWish(
+                f"a key of {size} bytes, {SCHEDULE_ID_BYTES_MAX} are the most with "
+                "delay.replace=key"
+            )
+        return self._data[fields.key : fields.key + size] if size > 0 else b""
+
 
 class WishWalk(RecordsWalk):
     """Walk in a topic whose records' headers say when they are due; `errors` is what is refused.
@@ -182,13 +196,14 @@ class WishWalk(RecordsWalk):
     ) -> None:
         super().__init__(data, count)
         self.errors: list[tuple[int, str]] = []
+        self._is_named_by_key = config.is_named_by_key
         self._delay_min_ms = config.delay_min_ms
         self._now_wall_ms = now_wall_ms
         self._times = times
 
     def wish_of(self, headers: RecordHeaders, index: int) -> Wish | None:
         try:
-            wish = _wish_from(headers, index)
+            wish = _wish_from(headers, index, self.key() if self._is_named_by_key else b"")
             self._take_recurrence(headers.values, wish)
         except (BadTime, BadWish, BadRecurrence) as error:
             if len(self.errors) < RECORD_ERRORS_MAX:
@@ -196,6 +211,9 @@ class WishWalk(RecordsWalk):
             return None
         if self._is_soon(wish):
             wish.kind, wish.time_ms = _AT_ONCE, 0
+        if wish.kind == _AT_ONCE and not wish.is_cancel and SCHEDULE_ID not in headers.values:
+            # Its key names only what waits.
+            wish.schedule_id = b""
         return wish
 
     def _take_recurrence(self, found: dict[str, bytes | None], wish: Wish) -> None:
@@ -225,25 +243,59 @@ class IdWalk(RecordsWalk):
     """Walk in a topic whose records' headers do not say when they are due: they name what waits.
 
     `waiting` are the ids of what does; None while they are not known, then `has_unclear` tells
-    whether there is any id.  No header is refused.
+    whether there is any id.  No header is refused.  `is_delayed`: the batch is due later.  Keys
+    that are too long for an id are `errors`.
     """
 
-    def __init__(self, data: bytes, count: int, waiting: ScheduleIds | None) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        count: int,
+        config: LogConfig,
+        waiting: ScheduleIds | None,
+        *,
+        is_delayed: bool,
+    ) -> None:
         super().__init__(data, count)
+        self.errors: list[tuple[int, str]] = []
         self.has_unclear = False
+        self.is_named_by_key = config.is_named_by_key
+        self.is_delayed = is_delayed
+        self._has_delay = config.has_delay
         self._waiting = waiting
 
     def wish_of(self, headers: RecordHeaders, index: int) -> Wish:
         wish = Wish(index, _AT_ONCE, 0, b"")
+        if headers.repeated:
+            return wish
+        is_cancel = headers.values.get(SCHEDULE_CANCEL) == CANCEL
         schedule_id = headers.values.get(SCHEDULE_ID)
-        if not schedule_id or headers.repeated:
+        is_new = False
+        if not schedule_id and self.is_named_by_key and (is_cancel or self.is_delayed):
+            schedule_id = self._key_at(index)
+            # It waits, or it takes back what does not: it is no record that appears.
+            is_new = self._has_delay
+        if not schedule_id:
             return wish
         if self._waiting is None:
             self.has_unclear = True
-        elif self._waiting.offset_of(schedule_id) is not None:
+        elif is_new or self._waiting.offset_of(schedule_id) is not None:
             wish.schedule_id = schedule_id
-            wish.is_cancel = headers.values.get(SCHEDULE_CANCEL) == CANCEL
+            wish.is_cancel = is_cancel
         return wish
+
+    @property
+    def names_what_waits(self) -> bool:
+        """Return whether the keys of records that are to wait were read."""
+        return self.is_named_by_key and self.is_delayed
+
+    def _key_at(self, index: int) -> bytes:
+        try:
+            return self.key()
+        except BadWish as error:
+            if len(self.errors) < RECORD_ERRORS_MAX:
+                self.errors.append((index, str(error)))
+            return b""
 
 
 def is_soon(after_ms: int, delay_min_ms: int) -> bool:
@@ -251,7 +303,8 @@ def is_soon(after_ms: int, delay_min_ms: int) -> bool:
     return after_ms <= 0 or after_ms < delay_min_ms
 
 
-def _wish_from(headers: RecordHeaders, index: int) -> Wish:
+def _wish_from(headers: RecordHeaders, index: int, key: bytes) -> Wish:
+    """Return what the headers of a record ask for; its id is `key` if they name none."""
     found = headers.values
     if headers.has_too_many:
         raise BadWish(f"a record with more than {SCHEDULE_HEADERS_MAX} headers")
@@ -259,7 +312,7 @@ def _wish_from(headers: RecordHeaders, index: int) -> Wish:
         raise BadWish(f"{headers.repeated} stands twice")
     if DELIVER_AT in found and DELIVER_AFTER in found:
         raise BadWish(f"{DELIVER_AT} and {DELIVER_AFTER} both say when the record is due")
-    schedule_id = b""
+    schedule_id = key
     if SCHEDULE_ID in found:
         schedule_id = found[SCHEDULE_ID] or b""
         if not schedule_id:
@@ -278,7 +331,7 @@ def _wish_from(headers: RecordHeaders, index: int) -> Wish:
         if found[SCHEDULE_CANCEL] != CANCEL:
             raise BadWish(f"{SCHEDULE_CANCEL} must be 1")
         if not schedule_id:
-            raise BadWish(f"{SCHEDULE_CANCEL} needs {SCHEDULE_ID}")
+            raise BadWish(f"{SCHEDULE_CANCEL} needs {SCHEDULE_ID}, or a key with delay.replace=key")
         if kind != _AT_ONCE:
             raise BadWish(f"a record with {SCHEDULE_CANCEL} is never due")
         wish.is_cancel = True
@@ -356,7 +409,7 @@ def _due_ms(wish: Wish, now_wall_ms: int) -> int:
     if wish.kind in (_AT, _RECURRING):
         return wish.time_ms
     if wish.kind == _AFTER:
-        return min(now_wall_ms + wish.time_ms, INT64_MAX)
+        return min(now_wall_ms + wish.time_ms, DUE_MS_MAX)
     return now_wall_ms
 
 

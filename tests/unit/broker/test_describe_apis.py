@@ -63,7 +63,7 @@ def test_a_topics_settings_are_told_in_every_version(broker, version):
     result = configs(broker.connect(), 2, "orders", version=version, synonyms=True)
 
     assert result.error_code == errors.NONE
-    assert len(result.configs) == 42
+    assert len(result.configs) == 44
     by_name = {config.name: config for config in result.configs}
     own = by_name["retention.ms"]
     assert (own.value, own.config_source, own.read_only) == ("5000", 1, False)
@@ -82,7 +82,7 @@ def test_only_the_keys_that_are_asked_for_are_told(broker):
     none_named = configs(client, 2, "orders", [])
 
     assert [config.name for config in some.configs] == ["retention.ms", "segment.ms"]
-    assert len(none_named.configs) == 42
+    assert len(none_named.configs) == 44
 
 
 def test_synonyms_and_documentation_are_told_to_who_asks(broker):

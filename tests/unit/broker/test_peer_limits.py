@@ -14,13 +14,14 @@ from tarry.base.limits import (
     ANSWER_BYTES_PER_TURN_MAX,
     FRAME_AGE_MS_MAX,
     OPENED_BATCH_BYTES_MAX,
-    OPENED_BATCHES_PER_TURN_MAX,
     REQUESTS_IN_FLIGHT_MAX,
     UNSENT_BYTES_MAX,
 )
+from tarry.log.compaction.effort import STEP_UNITS
 from tarry.protocol import api_keys
 from tarry.protocol.messages.api_versions import ApiVersionsRequest
 from tarry.protocol.messages.metadata import MetadataRequest
+from tarry.records.walk import HEADERS_PER_STEP
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
 from tarry.wire.compression import ZSTD
 
@@ -304,7 +305,7 @@ def test_batches_of_one_request_that_must_be_opened_share_many_turns(
 ) -> None:
     user, other = User(hand), User(hand)
     user.create("wide", 9, cleanup_policy=policy)
-    batch = a_batch(b"no key", codec=ZSTD, times=(START_WALL_MS + ahead_ms,))
+    batch = a_batch(bytes(1_000_000), codec=ZSTD, times=(START_WALL_MS + ahead_ms,))
     request = user.produce_request(*[batch] * 9, topic="wide", acks=1)
 
     user.client.send(api_keys.PRODUCE, 11, request)
@@ -319,6 +320,36 @@ def test_batches_of_one_request_that_must_be_opened_share_many_turns(
     assert refused == [code] * 9
 
 
+def test_a_small_batch_that_must_be_opened_is_answered_in_its_turn(hand: BrokerByHand) -> None:
+    user = User(hand)
+    user.create("keyed", cleanup_policy="compact")
+
+    user.client.send(
+        api_keys.PRODUCE,
+        11,
+        user.produce_request(a_batch(b"no key", codec=ZSTD), topic="keyed"),
+    )
+
+    (answer,) = user.answers()
+    assert [each.error_code for each in produced(answer)] == [errors.INVALID_RECORD]
+
+
+def test_headers_of_a_record_are_gone_over_in_many_turns(hand: BrokerByHand) -> None:
+    user = User(hand)
+    user.create("keyed", cleanup_policy="compact")
+    count = 200_000
+    batch = a_batch(b"no key", codec=ZSTD, headers=([("", b"")] * count,))
+
+    user.client.send(api_keys.PRODUCE, 11, user.produce_request(batch, topic="keyed"))
+    turns = 0
+    while not (answers := user.answers()):
+        hand.turn()
+        turns += 1
+
+    assert turns > count // (2 * HEADERS_PER_STEP * STEP_UNITS)
+    assert [each.error_code for each in produced(answers[0])] == [errors.INVALID_RECORD]
+
+
 def test_batches_that_cannot_be_opened_count_as_opened(hand: BrokerByHand) -> None:
     user = User(hand)
     user.create("keyed", cleanup_policy="compact")
@@ -331,5 +362,6 @@ def test_batches_that_cannot_be_opened_count_as_opened(hand: BrokerByHand) -> No
     early = len(user.answers())
     hand.settle()
 
-    assert early == OPENED_BATCHES_PER_TURN_MAX
+    # One that comes, and one of those that wait.
+    assert early == 2
     assert len(user.answers()) == 6 - early

@@ -15,6 +15,7 @@ from tarry.base.limits import (
     FLUSHED_LOGS_PER_ROUND_MAX,
     LONG_ANSWER_UNITS_PER_TURN,
     RECOMPRESSED_HELD_BYTES_MAX,
+    RECOMPRESSED_HELD_MS_MAX,
     RECOMPRESSED_REQUEST_BYTES_MAX,
 )
 from tarry.broker.apis.produce import LONG_PRODUCE_ELEMENTS
@@ -408,6 +409,38 @@ def test_others_are_served_while_produces_wait_for_room() -> None:
     hand.turn(after_ms=1)
 
     assert (before, ends(other)[LAST]) == (0, 1)
+
+
+def test_a_produce_that_holds_room_appends_the_rest_though_no_flush_ends() -> None:
+    users = users_who_wait(4)
+    hand = users[0].hand
+    before = sum(ends(users[0]))
+
+    for _ in range(8 * TURNS_TO_MAKE):
+        hand.turn(after_ms=1)
+
+    assert before < MANY
+    assert ends(users[0]) == [len(users)] * MANY
+    assert held_bytes() == 0
+
+
+def test_a_produce_that_waits_for_room_is_answered_when_its_time_is_over() -> None:
+    users = users_who_wait(3)
+    hand = users[0].hand
+    late = User(hand)
+    request = a_produce(batch=a_batch(b"late", codec=GZIP), timeout_ms=500)
+
+    late.client.send(api_keys.PRODUCE, VERSION, request)
+    early = late.answers()
+    for _ in range(RECOMPRESSED_HELD_MS_MAX // 2):
+        hand.turn(after_ms=1)
+    rows = rows_of(late)
+    hand.settle(100_000)
+
+    assert early == []
+    assert {(row.error_code, row.base_offset) for row in rows} == {(errors.REQUEST_TIMED_OUT, -1)}
+    assert len(rows) == MANY
+    assert ends(late) == [len(users)] * MANY
 
 
 @pytest.mark.parametrize("leaving", [0, 3])

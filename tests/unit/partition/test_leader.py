@@ -14,6 +14,7 @@ from tarry.base.errors import StorageError
 from tarry.log.batch_walk import Flaw
 from tarry.partition.leader import append_own, may_open
 from tarry.wire.compression import GZIP, ZSTD
+from tarry.wire.crc32c import crc32c
 from tarry.wire.reader import window_of
 
 HOUR_MS = 60 * 60 * 1000
@@ -291,3 +292,16 @@ def test_only_what_must_be_looked_at_inside_is_opened(batch: str, opens: list[st
     opened = [topic for topic in topics if scenes[topic].append(BATCHES[batch]).has_opened]
 
     assert foreseen == opened == opens
+
+
+def test_the_records_of_a_batch_that_is_too_large_are_not_walked_over() -> None:
+    scene = of_kind("small")
+    flawed = bytearray(a_batch(LARGE))
+    # A count of records that the walk would find wrong; the CRC is made anew.
+    flawed[23:27] = (1).to_bytes(4, "big")
+    flawed[57:61] = (2).to_bytes(4, "big")
+    flawed[17:21] = crc32c(bytes(flawed[21:])).to_bytes(4, "big")
+
+    result = scene.append(bytes(flawed))
+
+    assert result.error_code == errors.MESSAGE_TOO_LARGE

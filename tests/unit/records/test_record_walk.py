@@ -6,7 +6,7 @@ import pytest
 
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import decode_records
-from tarry.records.walk import walk_records
+from tarry.records.walk import HEADERS_PER_STEP, StepwiseWalk, walk_records
 
 # length, attributes, timestamp delta, offset delta, key, value, headers
 PLAIN = b"\x0c\x00\x00\x00\x01\x01\x00"
@@ -14,7 +14,11 @@ PLAIN = b"\x0c\x00\x00\x00\x01\x01\x00"
 
 def flaw_of(records: bytes, count: int = 1) -> str:
     walk = walk_records(records, 0, len(records), count)
+    in_steps = StepwiseWalk(records, 0, count)
+    while not in_steps.step(1):
+        pass
     assert walk.flaw is not None
+    assert (in_steps.walk.flaw, in_steps.walk.flaw_index) == (walk.flaw, walk.flaw_index)
     return walk.flaw
 
 
@@ -133,3 +137,19 @@ def test_headers_may_repeat_a_key_and_have_null_values():
     data = builder.build()
 
     assert walk_records(data, 61, len(data), 1).flaw is None
+
+
+def test_a_step_may_end_within_the_headers_of_a_record():
+    builder = BatchBuilder()
+    builder.append(0, b"k", b"v", [("h", b"x")] * 10 * HEADERS_PER_STEP)
+    builder.append(7, None, b"v", [("h", b"x")])
+    data = builder.build()
+    walk = StepwiseWalk(data, 61, 2)
+    steps = 1
+
+    while not walk.step(2):
+        steps += 1
+
+    assert steps == 6
+    assert walk.walk.flaw is None
+    assert (walk.walk.null_keys, walk.walk.timestamp_delta_max) == (1, 7)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tarry.base.limits import DUE_MS_MAX
 from tarry.base.setting import Value
 from tarry.log.config import INT64_MAX, LogConfig
 from tarry.records.batch import decode_batch_header
@@ -42,7 +43,7 @@ def test_nothing_is_delayed_without_the_setting() -> None:
         ([INT64_MIN], NOT_DELAYED),
         # Parked whole: what is due already comes with the rest.
         ([NOW - 50, NOW + 9, NOW + 3], NOW + 9),
-        ([INT64_MAX], INT64_MAX),
+        ([DUE_MS_MAX], DUE_MS_MAX),
     ],
 )
 def test_a_batch_is_due_when_its_last_record_is(timestamps: list[int], expected: int) -> None:
@@ -51,7 +52,7 @@ def test_a_batch_is_due_when_its_last_record_is(timestamps: list[int], expected:
 
 def test_every_record_waits_for_the_default() -> None:
     assert due(BY_DEFAULT, 17) == NOW + 5_000
-    assert due({**BY_DEFAULT, "delay.default.ms": INT64_MAX}, 17) == INT64_MAX
+    assert due({**BY_DEFAULT, "delay.default.ms": INT64_MAX}, 17) == DUE_MS_MAX
     assert due({**BY_DEFAULT, "delay.default.ms": 0}, 17) == NOT_DELAYED
 
 

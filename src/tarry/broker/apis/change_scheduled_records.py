@@ -47,7 +47,7 @@ def _steps(
     request: ChangeScheduledRecordsRequest,
 ) -> Iterator[int]:
     deadline_ms = context.now_ms + max(request.timeout_ms, TIMEOUT_MS_MIN)
-    changes = AwaitedScheduleChanges(long_answers, context)
+    changes = AwaitedScheduleChanges(long_answers, waiting, context)
     for topic in request.topics:
         partitions: list[tuple[int, list[ChangeStatus]]] = []
         changes.rows.append((topic.name, partitions))

@@ -102,6 +102,8 @@ def _fault(request: ListScheduledRecordsRequest) -> str:
         return f"a limit of {request.limit}"
     if len(edges) > SCHEDULE_BUCKETS_MAX + 1:
         return f"{len(edges)} edges of buckets, {SCHEDULE_BUCKETS_MAX + 1} are the most"
+    if request.schedule_id is not None and any(each.s_offset >= 0 for each in request.partitions):
+        return "an entry is named either by its id or by its s-offset"
     if any(left >= right for left, right in pairwise(edges)):
         return "the edges of buckets do not ascend"
     return ""

@@ -15,10 +15,11 @@ from typing import Final
 from mypy_extensions import i64
 
 from tarry.base import errors
-from tarry.base.limits import OPENED_BATCHES_PER_TURN_MAX, SCHEDULE_PLACES_MAX
+from tarry.base.limits import SCHEDULE_PLACES_MAX
 from tarry.base.turn import Turn
 from tarry.broker.delayed.produce import DelayedProduce, Produced, Produces, ProduceStatus
 from tarry.broker.delayed.recompressions import RecompressedProduce, Recompressions
+from tarry.broker.delayed.throttling import Throttling
 from tarry.broker.flushes import Flushes
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics, missing_code
@@ -67,6 +68,7 @@ class ProduceHandler:
         produces: Produces,
         recompressions: Recompressions,
         *,
+        throttling: Throttling,
         take_steps: Callable[
             [ProduceHandler, RequestContext, ProduceRequest, RecompressedProduce | None],
             Message | None,
@@ -78,6 +80,7 @@ class ProduceHandler:
         self._topics = topics
         self._flushes = flushes
         self._take_steps = take_steps
+        self._throttling = throttling
         # The number of the produce that is handled, so that it names each partition once.
         self._number: i64 = 0
 
@@ -94,18 +97,13 @@ class ProduceHandler:
         return self.append_all(context, request, None)
 
     def _needs_steps(self, context: RequestContext, request: ProduceRequest) -> bool:
-        opened = 0
         for asked_topic in request.topic_data:
             hosted = self.hosted(context, asked_topic)
-            if hosted is None:
+            if hosted is None or hosted.is_internal:
                 continue
             for asked in asked_topic.partition_data:
-                if hosted.goes_in_steps(asked.index):
+                if hosted.goes_in_steps(asked.index) or self.may_open(hosted, asked):
                     return True
-                if self.may_open(hosted, asked):
-                    opened += 1
-                    if opened > OPENED_BATCHES_PER_TURN_MAX:
-                        return True
         return False
 
     def may_open(self, hosted: HostedTopic, asked: PartitionProduceData) -> bool:
@@ -145,6 +143,7 @@ class ProduceHandler:
                 ready = None if made is None else made.get((topic_index, index))
                 status = self.append_one(context, request, topic, asked, answer, ready)
                 statuses.append(status)
+                response.throttle_time_ms = max(response.throttle_time_ms, status.throttle_ms)
                 must_wait = must_wait or status.is_pending
                 is_any_refused = is_any_refused or answer.error_code != errors.NONE
         if request.acks == 0:
@@ -265,7 +264,11 @@ class ProduceHandler:
         answer.base_offset = result.base_offset
         answer.log_append_time_ms = result.log_append_time_ms
         answer.log_start_offset = partition.log.log_start_offset
-        return ProduceStatus(log, result.required_offset, answer)
+        status = ProduceStatus(log, result.required_offset, answer)
+        if result.throttle_ms > 0:
+            status.throttle_ms = result.throttle_ms
+            self._throttling.pause(context.connection, result.throttle_ms)
+        return status
 
 
 def _missing_code(topic: ReadableTopic | None, index: int, api_version: int) -> int:

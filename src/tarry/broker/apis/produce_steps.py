@@ -113,6 +113,8 @@ class LargeProduce(ProduceInShares):
         self._appends: Iterator[int] = iter(())
         self._deadline_ms = handler.deadline_ms(request)
         self._refused_code: int = errors.NONE
+        # It has waited for room until its time was over.
+        self._is_late = False
 
     def begin(self, steps: Iterator[int]) -> Message | None:
         """Take steps that answer nothing; with acks=0 to their end though the client leaves."""
@@ -148,7 +150,14 @@ class LargeProduce(ProduceInShares):
 
     def append(self, anew: RecompressedProduce | None) -> Iterator[int]:
         """Append all batches, a share in a step; those that were made anew in their places."""
+        if anew is not None:
+            anew.begin_shares(self)
         yield from self._go_on(self._append_shares(anew))
+
+    def time_out(self) -> Iterator[int]:
+        """Answer for each batch that its time is over, and append none."""
+        self._is_late = True
+        yield from self.append(None)
 
     def _go_on(self, appends: Iterator[int]) -> Iterator[int]:
         """Append share after share, until many wait; those that wait in vain hold up none."""
@@ -212,6 +221,7 @@ class LargeProduce(ProduceInShares):
         statuses: list[ProduceStatus] = []
         for place in share:
             status = self._append_one(place)
+            self.response.throttle_time_ms = max(self.response.throttle_time_ms, status.throttle_ms)
             if status.is_pending:
                 statuses.append(status)
             elif self._refused_code == errors.NONE:
@@ -227,6 +237,10 @@ class LargeProduce(ProduceInShares):
         handler, context, asked = self._handler, self.context, place.asked
         answer = PartitionProduceResponse(index=asked.index)
         place.topic_row.partition_responses.append(answer)
+        if self._is_late:
+            answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
+            answer.error_code = errors.REQUEST_TIMED_OUT
+            return ProduceStatus(None, 0, answer)
         # Between two shares a topic may have been deleted, or made again.
         topic = handler.topic(context, place.asked_topic)
         partition = None if topic is None else topic.partition(asked.index)
@@ -282,7 +296,12 @@ class LargeProduce(ProduceInShares):
                 yield ROWS_PER_STEP // 5
             answer.close()
             yield 1
-        answer.end_with(ProduceResponse(node_endpoints=list(endpoints.values())))
+        answer.end_with(
+            ProduceResponse(
+                throttle_time_ms=self.response.throttle_time_ms,
+                node_endpoints=list(endpoints.values()),
+            )
+        )
 
 
 class _MadeAnew(RecompressedProduce):
@@ -294,3 +313,6 @@ class _MadeAnew(RecompressedProduce):
 
     def append(self) -> Message | None:
         return self._produce.begin(self._produce.append(self))
+
+    def time_out(self) -> Message | None:
+        return self._produce.begin(self._produce.time_out())

@@ -44,6 +44,7 @@ class ProduceStatus:
         self.required_offset = required_offset
         self.answer = answer
         self.is_pending = partition is not None
+        self.throttle_ms = 0
         # At the append: where another one has led since, the records may be others.
         self.led_since = 0 if partition is None else partition.leadership.led_since
 
@@ -141,6 +142,7 @@ class ProduceInShares:
         self._pending: i64 = 0
         self._is_appended = False
         self._is_paused = False
+        self._is_hurried = False
 
     def go_on(self) -> None:
         """Append further shares, after a pause."""
@@ -162,17 +164,26 @@ class ProduceInShares:
         """Note that each partition of a share is settled."""
         self._pending -= 1
         if self._is_paused and 2 * self._pending <= SHARES_WAITING_MAX:
-            self._is_paused = False
-            # With acks=0 all is appended, though the peer has gone.
-            if not self.operation.is_completed or self.request.acks == 0:
-                self.go_on()
-            else:
-                self.forget_batches()
+            self._end_pause()
         self._maybe_respond()
+
+    def hurry(self) -> None:
+        """Append the rest without a pause: others may need the room of its batches."""
+        self._is_hurried = True
+        if self._is_paused:
+            self._end_pause()
+
+    def _end_pause(self) -> None:
+        self._is_paused = False
+        # With acks=0 all is appended, though the peer has gone.
+        if not self.operation.is_completed or self.request.acks == 0:
+            self.go_on()
+        else:
+            self.forget_batches()
 
     def must_pause(self) -> bool:
         """Return whether so many shares wait that the next one does; `go_on` ends the pause."""
-        self._is_paused = self._pending >= SHARES_WAITING_MAX
+        self._is_paused = self._pending >= SHARES_WAITING_MAX and not self._is_hurried
         return self._is_paused
 
     def end_appends(self) -> None:

@@ -1,5 +1,5 @@
 """Produces into topics with `compression.type`: their batches are made anew before they count.
-So are produces of more compressed batches whose records must be looked at than one turn opens.
+So are produces of compressed batches whose records must be looked at.
 
 A request whose batches need more than this turn has left waits here, and with it its connection,
 so that appends and answers keep their order; other connections are served.  The batches of one
@@ -8,7 +8,9 @@ records, so memory does not grow with the number of clients.
 
 A produce to many partitions is appended in shares, and may have to wait for flushes between them.
 While such produces hold too many bytes of batches made anew, those that were not begun wait for
-room, in their order, and hold up no other request.
+room, in their order, and hold up no other request.  Where high watermarks or flushes do not move,
+that is for a bounded time: those that hold the room append what is left then.  One whose own time
+is over is answered, and nothing of it is appended.
 
 A request whose connection is gone is given up, for its client sends it again, unless nobody would:
 with acks=0 it is appended.  Hot.
@@ -18,9 +20,14 @@ from __future__ import annotations
 
 from mypy_extensions import i64, mypyc_attr
 
-from tarry.base.limits import RECOMPRESSED_HELD_BYTES_MAX, RECOMPRESSED_REQUEST_BYTES_MAX
+from tarry.base.limits import (
+    RECOMPRESSED_HELD_BYTES_MAX,
+    RECOMPRESSED_HELD_MS_MAX,
+    RECOMPRESSED_REQUEST_BYTES_MAX,
+)
 from tarry.base.turn import Turn
 from tarry.broker.answers import Answers
+from tarry.broker.delayed.produce import ProduceInShares
 from tarry.broker.part import Part
 from tarry.broker.request import RequestContext
 from tarry.log.compaction.effort import STEP_UNITS, Effort
@@ -48,6 +55,14 @@ class RecompressedProduce:
         self.request = request
         self.made: dict[tuple[int, int], Recompression] = {}
         self.place_count = 0
+        # Who appends the batches in shares, from then on.
+        self._appends: ProduceInShares | None = None
+        # Since when it waits for room, in attended time; -1 if it does not.
+        # open: recompressions let it wait
+        self.aside_ms = -1
+        # When its batches were ready, in attended time.
+        # open: recompressions make them
+        self.made_ms = 0
         self._places: list[tuple[int, int]] = []
         self._waiting: list[tuple[ReplicatedLog, Window]] = []
         self._next: i64 = 0
@@ -76,6 +91,26 @@ class RecompressedProduce:
         self._places = []
         self._waiting = []
         self._taken_bytes = self._new_bytes
+
+    def begin_shares(self, appends: ProduceInShares) -> None:
+        """Have the batches appended in shares."""
+        self._appends = appends
+
+    def hurry(self) -> None:
+        """Append the rest though many shares wait: it was held for long."""
+        appends = self._appends
+        if appends is not None:
+            appends.hurry()
+
+    def is_late(self, now_ms: int) -> bool:
+        """Return whether its client does not wait for an answer any more."""
+        if self.request.acks == 0 or self.aside_ms < 0:
+            return False
+        return now_ms >= self.aside_ms + max(self.request.timeout_ms, 0)
+
+    def time_out(self) -> Message | None:
+        """Append nothing; return the answer that says so, if there is one at once."""
+        raise NotImplementedError
 
     def append(self) -> Message | None:
         """Append all batches, which are ready; return the answer, if there is one at once."""
@@ -125,11 +160,9 @@ class RecompressedProduce:
         if recompression is None:
             partition, window = self._waiting[self._next]
             context = self.context
-            turn = context.answers.turn
-            recompression = Recompression(partition, window, context.api_version, turn.now_wall_ms)
+            now_wall_ms = context.answers.turn.now_wall_ms
+            recompression = Recompression(partition, window, context.api_version, now_wall_ms)
             self.made[place] = recompression
-            if recompression.was_opened:
-                turn.opened_batches += 1
         return recompression
 
 
@@ -153,7 +186,7 @@ class Recompressions(Part):
         effort = self._effort
         if self._lacks_room(produce):
             produce.context.connection.hold()
-            self._aside.append(produce)
+            self._put_aside(produce)
             return False
         may_begin = not self._waiting or produce.is_within(effort.units)
         if may_begin and produce.try_finish(effort):
@@ -178,7 +211,7 @@ class Recompressions(Part):
             produce = self._waiting[0]
             if not produce.is_in_vain():
                 if self._lacks_room(produce):
-                    self._aside.append(self._waiting.pop(0))
+                    self._put_aside(self._waiting.pop(0))
                     continue
                 if not produce.try_finish(effort):
                     break
@@ -189,11 +222,13 @@ class Recompressions(Part):
         self._turn.opened_batches = 0
 
     def _append(self, produce: RecompressedProduce) -> None:
+        self._note_made(produce)
+        self._end(produce, produce.append())
+
+    def _end(self, produce: RecompressedProduce, response: Message | None) -> None:
         answers = self._answers
         context = produce.context
         connection = context.connection
-        self._note_made(produce)
-        response = produce.append()
         if response is not None:
             context.respond(response)
         connection.end_hold()
@@ -203,8 +238,14 @@ class Recompressions(Part):
 
     # -- room
 
+    def _put_aside(self, produce: RecompressedProduce) -> None:
+        if produce.aside_ms < 0:
+            produce.aside_ms = self._turn.now_ms
+        self._aside.append(produce)
+
     def _note_made(self, produce: RecompressedProduce) -> None:
         if produce.is_in_shares:
+            produce.made_ms = self._turn.now_ms
             self._holders.append(produce)
 
     def _lacks_room(self, produce: RecompressedProduce) -> bool:
@@ -225,6 +266,15 @@ class Recompressions(Part):
             each for each in self._holders if each.held_bytes > 0 and not each.is_in_vain()
         ]
         self._aside = [each for each in self._aside if not each.is_in_vain()]
+        now_ms = self._turn.now_ms
+        late = [each for each in self._aside if each.is_late(now_ms)]
+        if late:
+            self._aside = [each for each in self._aside if not each.is_late(now_ms)]
+            for each in late:
+                self._end(each, each.time_out())
+        for each in self._holders:
+            if now_ms >= each.made_ms + RECOMPRESSED_HELD_MS_MAX:
+                each.hurry()
         if self._aside and self._has_room():
             # The first that waits may be made half.
             begun = 1 if self._waiting and self._waiting[0].has_begun() else 0

@@ -16,7 +16,7 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
-from tarry.base.limits import SCHEDULE_ID_BYTES_MAX
+from tarry.base.limits import DUE_MS_MAX, SCHEDULE_ID_BYTES_MAX
 from tarry.base.schedule_outcomes import (
     ALREADY_RELEASED,
     CANCELLED,
@@ -33,8 +33,8 @@ from tarry.protocol.messages.change_scheduled_records import (
     ScheduledChange,
     ScheduledChangeResult,
 )
-from tarry.schedule.notes import CancelledNote, ScheduledNote
-from tarry.schedule.pending import NEVER, Body
+from tarry.schedule.notes import EACH_ITS_OWN, CancelledNote, ScheduledNote
+from tarry.schedule.pending import WHOLE, Body
 from tarry.schedule.places import RecordPlace
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.state import ScheduleState
@@ -143,8 +143,8 @@ def _refusal(
             errors.INVALID_REQUEST,
             f"an id has 1 to {SCHEDULE_ID_BYTES_MAX} bytes, not {len(schedule_id)}",
         )
-    if not NO_DUE_MS <= change.due_ms < NEVER:
-        return errors.INVALID_TIMESTAMP, f"{change.due_ms} is no time"
+    if not NO_DUE_MS <= change.due_ms <= DUE_MS_MAX:
+        return errors.INVALID_TIMESTAMP, f"{change.due_ms} does not lie before the year 10000"
     partition = schedule.partition
     delay_max_ms = partition.config.delay_max_ms
     if change.due_ms - now_wall_ms > delay_max_ms:
@@ -215,7 +215,9 @@ def _move(schedule: PartitionSchedule, body: Body, due_ms: int, status: ChangeSt
     read_before = reader.bytes_read
     size = 0
     try:
-        batch = reader.batch_of(body)
+        # A place stays one: it is released with a header that says when it was due.
+        is_place = body.place != WHOLE
+        batch = reader.read_uncompressed(body) if is_place else reader.batch_of(body)
         size = len(batch)
     except CorruptData as error:
         status.fail(errors.INVALID_RECORD, f"it is damaged on the disk: {error}")
@@ -228,9 +230,10 @@ def _move(schedule: PartitionSchedule, body: Body, due_ms: int, status: ChangeSt
         bytes_read = reader.bytes_read - read_before
         status.cost = 1 + max(size, bytes_read) // _MOVED_BYTES_PER_UNIT
     places = []
-    if body.schedule_id:
+    if body.schedule_id or is_place:
         places = [RecordPlace(0, body.record_count, due_ms, body.schedule_id)]
-    appended = schedule.park_again(ScheduledNote(due_ms, places, [body.s_offset]), batch)
+    noted_ms = EACH_ITS_OWN if is_place else due_ms
+    appended = schedule.park_again(ScheduledNote(noted_ms, places, [body.s_offset]), batch)
     status.decide(MOVED, appended.base_offset)
     _rest_on_append(schedule, appended, status)
 

@@ -20,7 +20,7 @@ from tarry.log.config import LogConfig
 from tarry.partition.leadership import BatchWishes
 from tarry.records.batch import HEADER_SIZE, BatchCheck, BatchHeader
 from tarry.schedule.cancels import ScheduleIds
-from tarry.schedule.due import due_ms
+from tarry.schedule.due import NOT_DELAYED, due_ms
 from tarry.schedule.notes import EACH_ITS_OWN, ScheduledNote
 from tarry.schedule.opened import opened_batch
 from tarry.schedule.places import NOT_RELEASED
@@ -164,10 +164,18 @@ class HeaderWishes(RecordWishes):
 
 
 class IdWishes(RecordWishes):
-    """Wishes in a topic whose records' headers name what waits, and say no due times."""
+    """Wishes in a topic whose records' headers or keys name what waits, and say no due times."""
 
-    def __init__(self, header: BatchHeader, content: bytes, waiting: ScheduleIds | None) -> None:
-        walk = IdWalk(content, int(header.record_count), waiting)
+    def __init__(
+        self,
+        header: BatchHeader,
+        content: bytes,
+        config: LogConfig,
+        waiting: ScheduleIds | None,
+        now_wall_ms: int,
+    ) -> None:
+        is_delayed = due_ms(config, header, now_wall_ms) != NOT_DELAYED
+        walk = IdWalk(content, int(header.record_count), config, waiting, is_delayed=is_delayed)
         super().__init__(content, walk)
         self._named = walk
 
@@ -180,22 +188,30 @@ class IdWishes(RecordWishes):
         if config.has_delay_by_header:
             refuse_early(check)
             return None
+        due = max(int(due_ms(config, header, now_wall_ms)), now_wall_ms)
+        if config.is_named_by_key and due > now_wall_ms and not walk.names_what_waits:
+            refuse_early(check)
+            return None
+        if walk.errors:
+            index, sentence = walk.errors[0]
+            check.record_errors = walk.errors
+            check.refuse(errors.INVALID_RECORD, f"record {index}: {sentence}")
+            return None
         if walk.has_unclear:
             refuse_unread(check)
             return None
         if walk.has_too_many:
             refuse_too_many(check, "ids of what waits")
             return None
-        due = max(int(due_ms(config, header, now_wall_ms)), now_wall_ms)
         return self.note_of(check, config, state, decide_named(walk, due, now_wall_ms))
 
 
 def refuse_early(check: BatchCheck) -> None:
-    """Refuse a batch whose due times were not read: its topic began to delay by them just now."""
+    """Refuse a batch of which was not read what the settings of its topic ask for just now."""
     check.refuse(
         errors.KAFKA_STORAGE_ERROR,
-        "the batch was on its way when the topic began to delay records by their headers; send it "
-        "again",
+        "the batch was on its way when the topic began to delay records by their headers, or to "
+        "name them by their keys; send it again",
     )
 
 

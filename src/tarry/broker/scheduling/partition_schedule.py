@@ -24,6 +24,7 @@ from tarry.broker.scheduling.header_wishes import (
 from tarry.broker.scheduling.instances import PartitionInstances, renewed_note
 from tarry.broker.scheduling.loading import ScheduleLoad, is_written
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
+from tarry.broker.scheduling.quota import PendingQuota, PendingTotal
 from tarry.broker.scheduling.waiting_read import WaitingRead, WalkBudget
 from tarry.log.segments import LogPosition
 from tarry.partition.leader import AppendResult, append_of_any_size
@@ -60,7 +61,7 @@ class PartitionSchedule(ParkingDoor):
 
     `changed` has the schedules that are to be settled after the turn's write, `opened` the batches
     that were read to release places of them, `budget` what this turn may read for consumers,
-    `times` the cron expressions.
+    `times` the cron expressions, `total` what waits in all partitions.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class PartitionSchedule(ParkingDoor):
         *,
         budget: WalkBudget,
         times: RecurringTimes,
+        total: PendingTotal,
     ) -> None:
         self.partition = companion.leadership.records
         self.companion = companion
@@ -83,6 +85,8 @@ class PartitionSchedule(ParkingDoor):
         self._budget = budget
         self._instances = PartitionInstances(companion, turn, times)
         self._checkpoints = ScheduleCheckpoints(companion, turn, flushes)
+        self._quota = PendingQuota(total, self.partition.config)
+        self._quota.count(int(companion.log.size_bytes), is_estimated=True)
         self._load: ScheduleLoad | None = None
         # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
         # follower may not be written yet, and cannot be read before.
@@ -113,12 +117,14 @@ class PartitionSchedule(ParkingDoor):
         self.state = None
         self._load = None
         self._early = []
+        self._quota.count(0)
         self.reader.forget()
 
     # -- parking
 
     def reads_headers(self) -> bool:
-        if self.partition.config.has_delay_by_header:
+        config = self.partition.config
+        if config.has_delay_by_header or (config.has_delay and config.is_named_by_key):
             return True
         if self._refusal:
             # The companion log cannot be read: nobody knows which ids wait, and none is released.
@@ -131,7 +137,8 @@ class PartitionSchedule(ParkingDoor):
         if config.has_delay_by_header:
             return HeaderWishes(header, content, config, now_wall_ms, self._instances.times)
         state = self.state
-        return IdWishes(header, content, None if state is None else state.ids)
+        waiting = None if state is None else state.ids
+        return IdWishes(header, content, config, waiting, now_wall_ms)
 
     def note_for(self, check: BatchCheck, wishes: BatchWishes | None, now_wall_ms: int) -> bytes:
         header = check.header
@@ -146,7 +153,7 @@ class PartitionSchedule(ParkingDoor):
         if wishes is not None:
             assert isinstance(wishes, RecordWishes)
             note = wishes.note_for(check, config, self.state, now_wall_ms)
-        elif config.has_delay_by_header:
+        elif config.has_delay_by_header or (config.has_delay and config.is_named_by_key):
             refuse_early(check)
             return b""
         else:
@@ -164,9 +171,23 @@ class PartitionSchedule(ParkingDoor):
                 "a record with an id of the batch is just being released; send it again",
             )
             return b""
+        if not self._quota.may_park(check, note, self.state):
+            return b""
         self._begin_companion()
         self._note = note
         return note.encode(now_wall_ms)
+
+    def throttle_ms(self) -> int:
+        return self._quota.throttle_ms()
+
+    def _count(self) -> None:
+        """Count what waits for the quota."""
+        state = self.state
+        if state is not None:
+            self._quota.count(state.waiting_bytes)
+        elif not self.is_ended:
+            # What was parked early is in the log's tail by now.
+            self._quota.count(int(self.companion.log.size_bytes), is_estimated=True)
 
     def on_parked(self, header: BatchHeader, s_offset: int) -> None:
         note = self._note
@@ -190,6 +211,7 @@ class PartitionSchedule(ParkingDoor):
                 state.cancel(cancelled, s_offset - 1)
             for body in bodies:
                 state.park(body, self._turn.now_wall_ms)
+        self._count()
         self._changed[self] = None
 
     def _names_uncommitted(self, note: ScheduledNote) -> bool:
@@ -317,6 +339,7 @@ class PartitionSchedule(ParkingDoor):
         self._released_end = load.released_end
         self.state = state
         self._load = None
+        self._count()
         return True
 
     # -- what becomes of appends
@@ -325,6 +348,11 @@ class PartitionSchedule(ParkingDoor):
         """Take back what this turn's write has not kept; False if a release, or the note that a
         recurring record has ended, is to be repeated.
         """
+        is_settled = self._settle()
+        self._count()
+        return is_settled
+
+    def _settle(self) -> bool:
         self._noted_end = -1
         s_end: int = self.companion.log.written_end_offset
         p_end: int = self.partition.log.written_end_offset

@@ -17,11 +17,13 @@ from mypy_extensions import i64
 from tarry.base.disk_trouble import DiskTrouble
 from tarry.base.errors import CorruptData, StorageError
 from tarry.base.partition_row import PartitionRow
+from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.part import Part
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
+from tarry.broker.scheduling.quota import PendingTotal
 from tarry.broker.scheduling.waiting_read import WalkBudget
 from tarry.partition.leadership import Leadership
 from tarry.partition.replicated_log import COMPANION, ReplicatedLog
@@ -51,7 +53,12 @@ class Scheduling(Part):
     """Schedules of this broker, by the leadership of their partitions."""
 
     def __init__(
-        self, turn: Turn, timer: TimingWheel, flushes: Flushes, trouble: DiskTrouble
+        self,
+        turn: Turn,
+        timer: TimingWheel,
+        flushes: Flushes,
+        trouble: DiskTrouble,
+        settings: Settings,
     ) -> None:
         self._turn = turn
         self._flushes = flushes
@@ -64,6 +71,7 @@ class Scheduling(Part):
         self.opened = OpenedBodies()
         self.budget = WalkBudget()
         self._times = RecurringTimes()
+        self._total = PendingTotal(settings)
         # When the first batch of a partition is due, and a number by which partitions with the
         # same time take turns.  An entry counts if the schedule knows of it.
         self._queue: list[tuple[int, int, PartitionSchedule]] = []
@@ -117,6 +125,7 @@ class Scheduling(Part):
             self.opened,
             budget=self.budget,
             times=self._times,
+            total=self._total,
         )
         leadership.parking = schedule
         self._schedules[leadership] = schedule

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from tarry.base.limits import SCHEDULE_ID_BYTES_MAX
+from tarry.base.limits import DUE_MS_MAX, SCHEDULE_ID_BYTES_MAX
 from tarry.client.core.producer.due import UNSAID, DueGiven
-from tarry.schedule.times import TIME_MS_MAX, BadTime, parse_deliver_after
+from tarry.schedule.times import BadTime, parse_deliver_after
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -64,7 +64,7 @@ def _deliver_at_ms(deliver_at: object) -> int:
             f"deliver_at is of type {type(deliver_at).__name__}, not a time: give a datetime with "
             "a time zone, or an int of milliseconds since 1970"
         )
-    if not 0 <= due_ms <= TIME_MS_MAX:
+    if not 0 <= due_ms <= DUE_MS_MAX:
         raise ValueError(f"deliver_at={deliver_at!s:.60} is not between 1970 and the year 10000")
     return due_ms
 
@@ -82,8 +82,8 @@ def duration_ms_of(argument: str, duration: object) -> int:
             f"{argument} is of type {type(duration).__name__}, not a duration: give a timedelta, "
             'a text such as "1h30m", or an int of milliseconds'
         )
-    if not 0 <= duration_ms <= TIME_MS_MAX:
-        raise ValueError(f"{argument}={duration!s:.60} is not between 0 and {TIME_MS_MAX} ms")
+    if not 0 <= duration_ms <= DUE_MS_MAX:
+        raise ValueError(f"{argument}={duration!s:.60} is not between 0 and {DUE_MS_MAX} ms")
     return duration_ms
 
 

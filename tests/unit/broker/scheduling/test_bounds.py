@@ -7,11 +7,12 @@ from itertools import pairwise
 import pytest
 from tests.support.broker.broker_user import ORDERS, a_batch, produced
 from tests.support.broker.counting_disk import CountingDisk
-from tests.support.broker.schedule_user import ScheduleUser, move
+from tests.support.broker.schedule_user import ScheduleUser, cancel, move, outcome_of
 from tests.support.broker.waiting_reader import SHOWN, seen_in
 
 from tarry.base import errors
 from tarry.base.limits import LONG_ANSWER_UNITS_PER_TURN
+from tarry.broker.delayed.schedule_changes import SETTLED_PER_TURN_MAX
 from tarry.broker.scheduling.loading import TAKEN_BODIES
 from tarry.broker.scheduling.waiting_read import WALKED_PER_TURN_MAX
 from tarry.log.compaction.effort import Effort
@@ -161,6 +162,26 @@ def test_batches_of_many_due_times_are_parked_a_share_in_a_turn(acks: int):
     codes = [row.error_code for answer in user.answers() for row in produced(answer)]
     assert codes == [errors.NONE] * (7 if acks else 1)
     assert logs[0].log_end_offset > logs[1].log_end_offset == 2 + count
+
+
+def test_so_many_changes_are_settled_in_one_turn():
+    user = ScheduleUser()
+    count = 3 * SETTLED_PER_TURN_MAX
+    user.send_changes(*[cancel(f"id-{number}") for number in range(count)])
+    for _ in range(count):
+        user.hand.turn()
+        if user.hand.broker.flushes.touched or not user.hand.broker.has_work_left():
+            break
+    decided = user.answers()
+    user.hand.turn(*user.hand.disk.complete_flushes())
+    turns = 0
+    while not (results := user.results()):
+        user.hand.turn(*user.hand.disk.complete_flushes())
+        turns += 1
+
+    assert decided == []
+    assert turns > count // SETTLED_PER_TURN_MAX
+    assert [outcome_of(each) for each in results] == ["unknown"] * count
 
 
 def test_a_start_takes_a_share_of_what_waits_in_each_turn():

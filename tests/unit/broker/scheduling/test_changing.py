@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.broker.broker_user import ORDERS, a_batch
+from tests.support.broker.broker_user import ORDERS, a_batch, records_in
 from tests.support.broker.schedule_user import ScheduleUser, cancel, move, outcome_of
 
 from tarry.base import doors, errors
-from tarry.base.limits import SCHEDULE_RELEASED_KEPT
+from tarry.base.limits import DUE_MS_MAX, SCHEDULE_RELEASED_KEPT
 from tarry.base.partition_row import PartitionRow
 from tarry.partition.replicated_log import COMPANION
 from tarry.protocol.messages.change_scheduled_records import ScheduledChange
 from tarry.protocol.messages.list_scheduled_records import ListScheduledPartition
 from tarry.records.builder import Headers
+from tarry.simulation.by_hand import START_WALL_MS
 
 LATER_MS = 3_000
 HOUR_MS = 3_600_000
@@ -364,11 +365,33 @@ def test_a_partition_that_is_not_there_is_refused(
     assert result.error_message
 
 
+@pytest.mark.parametrize("ends", ["", "crash"])
+def test_a_place_of_a_batch_that_is_moved_comes_with_the_time_at_which_it_is_due(
+    user: ScheduleUser, ends: str
+):
+    user.park_all((b"a", LATER_MS, ""), (b"b", 2 * LATER_MS, "b"))
+    s_offset = s_offset_of(user)
+
+    (first,) = user.change(move(s_offset, 3 * LATER_MS))
+    (again,) = user.change(move(first.s_offset, 4 * LATER_MS))
+    (named,) = user.change(move("b", 5 * LATER_MS))
+    user.end(ends)
+    user.pass_time(5 * LATER_MS)
+    records = records_in(user.fetch(0)) + records_in(user.fetch(1))
+
+    assert [outcome_of(each) for each in (first, again, named)] == ["moved"] * 3
+    due = {each.value: dict(each.headers)["x-sched-due"] for each in records}
+    assert due == {
+        b"a": b"%d" % (START_WALL_MS + 4 * LATER_MS),
+        b"b": b"%d" % (START_WALL_MS + 5 * LATER_MS),
+    }
+
+
 def test_nothing_is_moved_to_behind_all_times(user: ScheduleUser):
     user.park(b"a", LATER_MS, "a")
 
     change = cancel("a")
-    change.due_ms = 2**63 - 1
+    change.due_ms = DUE_MS_MAX + 1
     (refused,) = user.change(change)
     change.due_ms -= 1
     (moved,) = user.change(change)
@@ -540,10 +563,16 @@ def test_what_was_replaced_by_a_later_record_is_unknown_by_its_s_offset(user: Sc
     assert user.waiting() == [(LATER_MS, b"a")]
 
 
-def test_released_ids_are_remembered_up_to_a_bound(user: ScheduleUser):
-    count = SCHEDULE_RELEASED_KEPT + 10
-    user.park_all(*[(b"", 1_000 + at, f"id-{at}") for at in range(count)])
-    user.pass_time(1_000 + count)
+@pytest.mark.parametrize("ends", ["", "stop", "crash"])
+def test_what_was_released_is_remembered_until_so_many_others_were(user: ScheduleUser, ends: str):
+    user.park_all(*[(b"", 1_000 + at, f"id-{at}") for at in range(SCHEDULE_RELEASED_KEPT + 1)])
+    user.pass_time(1_000 + SCHEDULE_RELEASED_KEPT)
+    user.park(b"", HOUR_MS, "waits")
+    user.end(ends)
 
-    assert user.cancel("id-0") == "unknown"
-    assert user.cancel(f"id-{count - 1}") == "already_released"
+    outcomes = [user.cancel(f"id-{at}") for at in (0, 1, SCHEDULE_RELEASED_KEPT)]
+    user.pass_time(HOUR_MS)
+
+    # Whatever is remembered, nothing comes after its answer.
+    assert outcomes == ["unknown", "already_released", "already_released"]
+    assert len(user.values()) == SCHEDULE_RELEASED_KEPT + 2

@@ -119,6 +119,17 @@ def test_one_entry_is_found_by_its_id_or_its_s_offset(user: ScheduleUser):
     assert user.list(FIRST, schedule_id=b"z").scheduled == []
 
 
+def test_an_entry_is_not_named_by_its_id_and_its_s_offset(user: ScheduleUser):
+    user.park(b"a", 1_000, "x")
+    (entry,) = user.list(FIRST).scheduled
+
+    told = user.list(ListScheduledPartition(0, s_offset=entry.s_offset), schedule_id=b"x")
+
+    assert told.error_code == errors.INVALID_REQUEST
+    assert "either" in str(told.error_message)
+    assert told.scheduled == []
+
+
 def test_until_what_waits_is_read_a_client_is_told_to_come_again(user: ScheduleUser):
     user.park(b"a", 1_000)
     user.hand.crash()

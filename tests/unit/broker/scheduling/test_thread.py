@@ -7,12 +7,13 @@ from tests.support.broker.admin_user import TOPIC, Operator, deleted
 from tests.support.broker.broker_user import ORDERS, User, a_batch, produced, records_in
 
 from tarry.base import errors
+from tarry.base.limits import DUE_MS_MAX
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
 from tarry.partition.replicated_log import COMPANION
 from tarry.protocol import api_keys
 from tarry.records.batch import decode_batch_header
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
-from tarry.wire.compression import NAMES, ZSTD
+from tarry.wire.compression import GZIP, NAMES, ZSTD
 from tarry.wire.crc32c import crc32c
 from tarry.wire.reader import Window
 
@@ -347,6 +348,20 @@ def test_records_wait_as_long_as_the_topic_says():
     user.pass_time(1)
 
     assert (before, user.values()) == ([], [b"a"])
+
+
+@pytest.mark.parametrize("codec", [0, GZIP])
+@pytest.mark.parametrize("due", [DUE_MS_MAX + 1, 2**63 - 1])
+def test_a_record_that_is_due_after_the_year_9999_is_refused(due: int, codec: int):
+    user = Scheduler(delay_source="timestamp")
+
+    taken = user.produce(a_batch(b"a", times=(DUE_MS_MAX,), codec=codec))
+    refused = user.produce(a_batch(b"a", b"b", times=(START_WALL_MS, due), codec=codec))
+
+    assert taken.error_code == errors.NONE
+    assert refused.error_code == errors.INVALID_TIMESTAMP
+    assert str(DUE_MS_MAX) in str(refused.error_message)
+    assert [each.batch_index for each in refused.record_errors] == [1]
 
 
 def test_a_topic_begins_to_delay_while_the_broker_runs():
