@@ -22,6 +22,7 @@ from tarry.log.batch_walk import Flaw
 from tarry.log.compaction.cleanable import Cleanable, find_cleanable
 from tarry.log.compaction.compaction import DONE, Compaction
 from tarry.log.compaction.effort import Effort
+from tarry.log.compaction.key_rule import KeyRule
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
@@ -152,8 +153,11 @@ class Compactions(TimerEntry):
         self.current = Compaction(
             log,
             cleanable.end_offset,
-            partition.producers.last_offsets(log.flushed_offset),
-            self._settings.log_cleaner_dedupe_buffer_size,
+            KeyRule(
+                log,
+                partition.producers.last_offsets(log.flushed_offset),
+                self._settings.log_cleaner_dedupe_buffer_size,
+            ),
         )
 
     def _step(self, current: Compaction) -> None:
