@@ -137,6 +137,11 @@ class Scheduling(Part):
         """Return the schedule of a partition that is led here; None if it has none."""
         return self._schedules.get(leadership)
 
+    def is_reading(self, leadership: Leadership) -> bool:
+        """Return whether the logs of a partition are still read for its schedule."""
+        schedule = self._schedules.get(leadership)
+        return schedule is not None and schedule.state is None
+
     # -- the turn
 
     def step(self) -> None:

@@ -70,6 +70,8 @@ class Compaction:
         self.end_offset: i64 = -1
         self._map_end: i64 = rule.map_end(target_offset)
         self.passes = 0
+        # Effort to find what stays, before anything is copied.
+        self.looked_units: i64 = 0
         self.is_abandoned = False
         self.bytes_before: i64 = 0
         self.bytes_after: i64 = 0
@@ -103,10 +105,13 @@ class Compaction:
                 effort.spend_bytes(CLEARED_ENTRIES, KIB_UNITS * 128)
                 if self.rule.try_clear(CLEARED_ENTRIES):
                     self._begin_pass()
-            elif self._phase == _MAPPING:
-                self._map(effort, now_wall_ms)
-            elif self._phase == _WEIGHING:
-                self._weigh(effort, now_wall_ms)
+            elif self._phase in (_MAPPING, _WEIGHING):
+                self.looked_units += effort.units
+                if self._phase == _MAPPING:
+                    self._map(effort, now_wall_ms)
+                else:
+                    self._weigh(effort, now_wall_ms)
+                self.looked_units -= effort.units
             elif self._phase == _COPYING:
                 flush_id = self._copy(effort)
                 if flush_id >= 0:
@@ -201,7 +206,7 @@ class Compaction:
             if header.base_offset not in self._unreadable:
                 walk = self._walk
                 assert walk is not None
-                batch = self.rule.mapped(header, walk)
+                batch = self.rule.mapped(header, walk, effort)
             if batch is None:
                 self.end_offset = header.last_offset + 1
                 return
@@ -215,11 +220,11 @@ class Compaction:
 
     def _end_mapping(self, end_offset: i64, now_wall_ms: i64) -> None:
         self.end_offset = end_offset
-        if self.rule.weighs:
-            start = self.log.log_start_offset
-            self._begin_sources(self._segments_between(start, self.target_offset), _WEIGHING)
+        sources = self._segments_between(0, min(end_offset, self.target_offset))
+        if self.rule.must_weigh():
+            self._begin_sources(sources, _WEIGHING)
         else:
-            self._begin_copying(self._segments_between(0, end_offset), now_wall_ms)
+            self._begin_copying(self.rule.choose(sources), now_wall_ms)
 
     def _skip(self, batch: BatchWork, error: CorruptData) -> None:
         """Skip a batch that cannot be opened: what was mapped of it counts for nothing."""
@@ -275,7 +280,7 @@ class Compaction:
             return
         walk = self._walk
         assert walk is not None
-        self.rule.weigh(header, walk)
+        self.rule.weigh(header, walk, effort)
 
     # --- Copying.
 
@@ -322,7 +327,7 @@ class Compaction:
             walk = self._walk
             assert walk is not None
             if header.base_offset < self.end_offset and header.base_offset not in self._unreadable:
-                batch = self.rule.kept(header, walk)
+                batch = self.rule.kept(header, walk, effort)
             if batch is None:
                 output.add_stored(header, walk.block, walk.place_in_block())
                 return self._maybe_flush_bytes(output)

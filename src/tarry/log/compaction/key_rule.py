@@ -10,6 +10,7 @@ from mypy_extensions import i64
 
 from tarry.log.batch_walk import BatchWalk
 from tarry.log.compaction.batch import BatchCompaction, KeepRules
+from tarry.log.compaction.effort import Effort
 from tarry.log.compaction.key_map import KeyMap
 from tarry.log.compaction.rule import BatchWork, CompactionRule
 from tarry.log.log import Log
@@ -23,7 +24,7 @@ class KeyRule(CompactionRule):
     """
 
     def __init__(self, log: Log, producer_ends: dict[int, int], buffer_bytes: i64) -> None:
-        super().__init__(checks_crc=True, weighs=False)
+        super().__init__(checks_crc=True)
         self.log = log
         self.producer_ends = producer_ends
         self.keys = KeyMap(buffer_bytes)
@@ -39,13 +40,13 @@ class KeyRule(CompactionRule):
     def has_room(self, header: BatchHeader) -> bool:
         return self.keys.has_room(header.record_count)
 
-    def mapped(self, header: BatchHeader, walk: BatchWalk) -> BatchWork | None:
+    def mapped(self, header: BatchHeader, walk: BatchWalk, effort: Effort) -> BatchWork | None:
         return None if header.is_control else self._work(header, walk)
 
     def begin_copying(self, now_wall_ms: i64) -> None:
         self._rules = KeepRules(self.keys, now_wall_ms, self.log.config.delete_retention_ms)
 
-    def kept(self, header: BatchHeader, walk: BatchWalk) -> BatchWork | None:
+    def kept(self, header: BatchHeader, walk: BatchWalk, effort: Effort) -> BatchWork | None:
         return None if header.is_control else self._work(header, walk)
 
     def _work(self, header: BatchHeader, walk: BatchWalk) -> BatchWork:

@@ -1,8 +1,8 @@
 """Rule of what stays of a log that is compacted: the seam between `Compaction` and its purposes.
 
 A compaction goes over the log in passes.  It shows batches to its rule (`mapped`), so that the rule
-knows what follows later; then, if the rule weighs, each batch once more (`weigh`), so that the rule
-can choose segments; then it copies the chosen segments and asks of each batch what stays (`kept`).
+knows what follows later; then, if the rule asks for that, each batch once more (`weigh`), so that
+the rule can choose segments; then it copies these and asks of each batch what stays (`kept`).
 `KeyRule` keeps the last record of each key; `schedule/keeping` what a companion log needs.  Hot.
 """
 
@@ -13,7 +13,7 @@ from mypy_extensions import i64, mypyc_attr
 from tarry.log.batch_walk import BatchWalk
 from tarry.log.compaction.effort import Effort
 from tarry.log.segment import Segment
-from tarry.records.batch import BatchHeader
+from tarry.records.batch import NO_TIMESTAMP, BatchHeader
 from tarry.records.rebuild import empty_batch
 
 
@@ -37,6 +37,13 @@ class BatchWork:
         """Return true if something of the batch may be noted already."""
         return False
 
+    def settle(self, encoded: bytes | None, dropped_count: i64) -> None:
+        """Settle that nothing stays, or the batch made anew, without records and times."""
+        self.encoded = encoded
+        self.is_kept = False
+        self.max_timestamp = NO_TIMESTAMP
+        self.dropped_count = dropped_count
+
     def try_map(self, effort: Effort) -> bool:
         """Note what the batch says as far as the effort goes; True when all of it is done."""
         raise NotImplementedError
@@ -53,12 +60,11 @@ class CompactionRule:
     """Rule of one compaction.
 
     `checks_crc`: a batch that its CRC does not fit is a flaw of the log, and no part of it is
-    copied.  `weighs`: the rule chooses among the segments.
+    copied.
     """
 
-    def __init__(self, *, checks_crc: bool, weighs: bool) -> None:
+    def __init__(self, *, checks_crc: bool) -> None:
         self.checks_crc = checks_crc
-        self.weighs = weighs
 
     def begin_pass(self, target_offset: i64) -> i64:
         """Return from which offset a pass maps the log; -1: nothing is left to do."""
@@ -73,14 +79,19 @@ class CompactionRule:
         """Return whether this pass can map one more batch."""
         raise NotImplementedError
 
-    def mapped(self, header: BatchHeader, walk: BatchWalk) -> BatchWork | None:
+    def mapped(self, header: BatchHeader, walk: BatchWalk, effort: Effort) -> BatchWork | None:
         """Begin to map the batch that the walk has gone over last; None if that is done."""
         raise NotImplementedError
+
+    def must_weigh(self) -> bool:
+        """Return, when all is mapped, whether each batch is to be weighed before the rule chooses
+        segments."""
+        return False
 
     def begin_weighing(self, segment: Segment) -> None:
         """Begin to weigh a segment; all of them come, in their order."""
 
-    def weigh(self, header: BatchHeader, walk: BatchWalk) -> None:
+    def weigh(self, header: BatchHeader, walk: BatchWalk, effort: Effort) -> None:
         """Weigh the batch that the walk has gone over last."""
 
     def choose(self, segments: list[Segment]) -> list[Segment]:
@@ -97,7 +108,7 @@ class CompactionRule:
     def begin_source(self, segment: Segment) -> None:
         """Begin to copy a segment."""
 
-    def kept(self, header: BatchHeader, walk: BatchWalk) -> BatchWork | None:
+    def kept(self, header: BatchHeader, walk: BatchWalk, effort: Effort) -> BatchWork | None:
         """Begin to find what stays of the batch that the walk has gone over last; None: all of it
         does."""
         raise NotImplementedError
