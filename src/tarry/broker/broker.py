@@ -152,7 +152,15 @@ class Broker:
         hints = LeaderHints(self.cluster_view)
         self.produces = self.parts.add(Produces(self.timer, hints))
         self.fetches = self.parts.add(Fetches(self.answers, hints))
-        self.scheduling = self.parts.add(Scheduling(turn, self.timer, self.flushes, logs.trouble))
+        self.scheduling = self.parts.add(
+            Scheduling(
+                turn,
+                self.timer,
+                self.flushes,
+                logs.trouble,
+                on_start_asked=self.record_deletions.watch_start,
+            )
+        )
         self.shutdown = Shutdown(
             self.answers, self.parts, self.flushes, self.topics, logs, neighbours
         )

@@ -9,6 +9,7 @@ turn in which both clocks moved apart.  What the disk refuses is tried again eac
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -51,11 +52,19 @@ class Scheduling(Part):
     """Schedules of this broker, by the leadership of their partitions."""
 
     def __init__(
-        self, turn: Turn, timer: TimingWheel, flushes: Flushes, trouble: DiskTrouble
+        self,
+        turn: Turn,
+        timer: TimingWheel,
+        flushes: Flushes,
+        trouble: DiskTrouble,
+        *,
+        on_start_asked: Callable[[ReplicatedLog], None],
     ) -> None:
         self._turn = turn
         self._flushes = flushes
         self._trouble = trouble
+        # Hears when the start of a companion log is to move.
+        self._on_start_asked = on_start_asked
         self._schedules: dict[Leadership, PartitionSchedule] = {}
         # Loaded one after the other, a step a turn.
         self._loading: dict[PartitionSchedule, None] = {}
@@ -117,6 +126,7 @@ class Scheduling(Part):
             self.opened,
             budget=self.budget,
             times=self._times,
+            on_start_asked=self._on_start_asked,
         )
         leadership.parking = schedule
         self._schedules[leadership] = schedule
