@@ -15,6 +15,7 @@ from tarry.log.compaction.batch import BatchCompaction
 from tarry.log.compaction.checkpoint import CompactionCheckpoint, FoundCompaction
 from tarry.log.compaction.compaction import GO_ON, Compaction
 from tarry.log.compaction.key_map import KeyMap
+from tarry.log.compaction.key_rule import KeyRule
 from tarry.log.recovery import point_writer, recovery
 from tarry.records.rebuild import has_delete_horizon
 from tarry.simulation.disk import SimulatedDisk
@@ -122,7 +123,7 @@ def a_value_survives_its_tombstone(patch: pytest.MonkeyPatch) -> None:
 
 
 def producers_are_not_asked(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Compaction, "_is_last_of_producer", lambda self, header: False)
+    patch.setattr(KeyRule, "keeps_sequence", lambda self, header: False)
 
 
 def segments_go_while_they_are_read(patch: pytest.MonkeyPatch) -> None:

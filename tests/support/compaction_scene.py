@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from tarry.log.compaction.cleanable import find_cleanable
 from tarry.log.compaction.compaction import DONE, Compaction
 from tarry.log.compaction.effort import Effort
+from tarry.log.compaction.key_rule import KeyRule
 from tarry.log.config import LogConfig
 from tarry.log.log import Log
 from tarry.log.logs import Logs
@@ -144,7 +145,8 @@ class CompactionScene:
         log = self.log
         cleanable = find_cleanable(log, log.active.base_offset, self.now_wall_ms)
         producer_ends = self.producers.last_offsets(log.flushed_offset)
-        return Compaction(log, cleanable.end_offset, producer_ends, self.buffer_bytes)
+        rule = KeyRule(log, producer_ends, self.buffer_bytes)
+        return Compaction(log, cleanable.end_offset, rule)
 
     def compact(
         self, units: int = 5, before_step: Callable[[Compaction], None] | None = None

@@ -153,7 +153,14 @@ class Broker:
         self.produces = self.parts.add(Produces(self.timer, hints))
         self.fetches = self.parts.add(Fetches(self.answers, hints))
         self.scheduling = self.parts.add(
-            Scheduling(turn, self.timer, self.flushes, logs.trouble, settings)
+            Scheduling(
+                turn,
+                self.timer,
+                self.flushes,
+                logs.trouble,
+                settings,
+                on_start_asked=self.record_deletions.watch_start,
+            )
         )
         self.shutdown = Shutdown(
             self.answers, self.parts, self.flushes, self.topics, logs, neighbours

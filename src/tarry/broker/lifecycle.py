@@ -37,6 +37,7 @@ from tarry.cluster.store.embedded import open_store
 from tarry.cluster.store.store import MetadataStore
 from tarry.log.logs import Logs
 from tarry.log.recovery.point_writer import RECOVERY_POINT_BYTES, RECOVERY_POINT_BYTES_LAZY
+from tarry.partition.replicated_log import RECORDS, ReplicatedLog
 from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.broker")
@@ -154,9 +155,16 @@ def _begin_duties(broker: Broker) -> None:
         settings,
         topics,
         broker.flushes,
-        is_loading=broker.coordinators.is_loading_partition,
+        is_loading=partial(_is_read, broker),
         shutdown=broker.shutdown,
     )
+
+
+def _is_read(broker: Broker, log: ReplicatedLog) -> bool:
+    """Return whether a log is just read for a state that it keeps."""
+    if log.which != RECORDS:
+        return broker.scheduling.is_reading(log.leadership)
+    return broker.coordinators.is_loading_partition(log)
 
 
 def _begin_event_log(broker: Broker) -> None:

@@ -324,6 +324,15 @@ class ProducerStates:
                     found[producer_id] = batch.last_offset
         return found
 
+    def kept_ends(self, end_offset: i64) -> dict[int, int]:
+        """Return where each batch below `end_offset` ends that is known, with its producer id."""
+        found: dict[int, int] = {}
+        for producer_id, state in self._states.items():
+            for batch in state.batches:
+                if batch.last_offset < end_offset:
+                    found[int(batch.last_offset)] = producer_id
+        return found
+
     def reset(self) -> None:
         """Forget everything."""
         self._states.clear()

@@ -6,8 +6,8 @@ The same for a batch that is parked now and for one that a start reads.  Hot.
 from __future__ import annotations
 
 from tarry.base.errors import CorruptData
-from tarry.schedule.notes import EACH_ITS_OWN, ScheduledNote
-from tarry.schedule.pending import Body
+from tarry.schedule.notes import EACH_ITS_OWN, NEVER_DONE, ScheduledNote
+from tarry.schedule.pending import UNKNOWN, Body
 from tarry.schedule.places import NOT_RELEASED, RecordPlace
 from tarry.schedule.recurring.bodies import RecurringBody
 
@@ -68,3 +68,10 @@ def _body_of(place: RecordPlace, s_offset: int, leader_epoch: int, size: int) ->
         place=place.first,
         schedule_id=place.schedule_id,
     )
+
+
+def noted_due_ms(body: Body | None) -> int:
+    """Return the due time that a note has of a body which it cancels."""
+    if body is None or isinstance(body, RecurringBody) or body.due_ms == UNKNOWN:
+        return NEVER_DONE
+    return body.due_ms

@@ -7,8 +7,9 @@ read, because it is damaged or newer, is an `UnreadableNote` with a sentence.  H
 
     100 scheduled    due; the body follows right behind: the next batch.  Version 1 has places, each
                      with a due time and an id, and whose bodies wait no more (s-offsets); version 2
-                     has the terms of places that recur
-    101 cancelled    s-offset of the body; tag 0: it recurred, has ended and came before that
+                     has the terms of places that recur; tag 0: when those bodies were due
+    101 cancelled    s-offset of the body; tag 0: it recurred, has ended and came before that;
+                     tag 1: when it was due
     103 checkpoint   c, epoch of c - 1, watermarks W, exceptions E; tag 0: recurring bodies
     104 gap          nothing; for consumers, in no log (`records/gap`)
 """
@@ -45,6 +46,10 @@ UNREADABLE: Final = -1
 # Due time of a batch whose records are each due at a time of their own.
 EACH_ITS_OWN: Final = -(2**63)
 
+# Due time of what was cancelled, where it recurs or its due time is not known: no watermark reaches
+# it.
+NEVER_DONE: Final = 2**63 - 1
+
 # Offset behind every other: a watermark before it speaks of all that lies before its note.
 ANY_OFFSET: Final = 2**63 - 1
 
@@ -65,8 +70,11 @@ _RECURRENCE_SIZE: Final = 24
 # Tagged field of a checkpoint: its recurring bodies.  A release that does not know them skips it,
 # and releases none of them.
 _RECURRENCES_TAG: Final = 0
-# Tagged field of a cancel, which has no content.
+# Tagged fields of a cancel: the first has no content, the second is a due time.
 _HAS_COME_TAG: Final = 0
+_CANCELLED_DUE_TAG: Final = 1
+# Tagged field of a scheduled note: due times of what it cancels.
+_CANCELLED_DUES_TAG: Final = 0
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -111,7 +119,9 @@ class ScheduledNote(ScheduleNote):
     """Note that the next batch is a body, due at `due_ms`, or each place of it at its own time.
 
     A body that is due as a whole has one place at most, which says its id.  `cancelled` are the
-    s-offsets of what waits no more from then on, since this batch cancels or replaces it.
+    s-offsets of what waits no more from then on, since this batch cancels or replaces it, and
+    `cancelled_dues` when each of those was due: once a checkpoint says that they are done, nobody
+    needs the note to know that.
     """
 
     def __init__(
@@ -119,11 +129,16 @@ class ScheduledNote(ScheduleNote):
         due_ms: int,
         places: list[RecordPlace] | None = None,
         cancelled: list[int] | None = None,
+        cancelled_dues: list[int] | None = None,
     ) -> None:
         super().__init__(SCHEDULED)
         self.due_ms = due_ms
         self.places = [] if places is None else places
         self.cancelled = [] if cancelled is None else cancelled
+        self.cancelled_dues = [NEVER_DONE] * len(self.cancelled)
+        if cancelled_dues is not None:
+            assert len(cancelled_dues) == len(self.cancelled)
+            self.cancelled_dues = cancelled_dues
         if self.places or self.cancelled:
             self.version = _PLACES_VERSION
         for place in self.places:
@@ -136,7 +151,7 @@ class ScheduledNote(ScheduleNote):
         size = sum([_PLACE_SIZE_MIN + len(place.schedule_id) for place in self.places])
         for place in self.places:
             size += 1 if place.terms is None else 1 + place.terms.size
-        return size + _OFFSET_SIZE * (len(self.cancelled) + 2)
+        return size + _OFFSET_SIZE * (2 * len(self.cancelled) + 2)
 
     def write(self, value: BytesWriter) -> None:
         write_i64_be(value, self.due_ms)
@@ -156,28 +171,41 @@ class ScheduledNote(ScheduleNote):
         for s_offset in self.cancelled:
             write_i64_be(value, s_offset)
 
+    def write_tagged(self, value: BytesWriter) -> None:
+        if self.cancelled_dues.count(NEVER_DONE) == len(self.cancelled_dues):
+            value.append(0)
+            return
+        value.append(1)
+        write_unsigned_varint(value, _CANCELLED_DUES_TAG)
+        write_unsigned_varint(value, _OFFSET_SIZE * len(self.cancelled_dues))
+        for due_ms in self.cancelled_dues:
+            write_i64_be(value, due_ms)
+
 
 class CancelledNote(ScheduleNote):
-    """Note that the body at `s_offset` is not to be released.
+    """Note that the body at `s_offset`, which was due at `due_ms`, is not to be released.
 
     `has_come`: nobody has taken it back, it has recurred and no other instance comes.
     """
 
-    def __init__(self, s_offset: int, *, has_come: bool = False) -> None:
+    def __init__(self, s_offset: int, *, has_come: bool = False, due_ms: int = NEVER_DONE) -> None:
         super().__init__(CANCELLED)
         self.s_offset = s_offset
         self.has_come = has_come
+        self.due_ms = due_ms
 
     def write(self, value: BytesWriter) -> None:
         write_i64_be(value, self.s_offset)
 
     def write_tagged(self, value: BytesWriter) -> None:
-        if not self.has_come:
-            value.append(0)
-            return
-        value.append(1)
-        write_unsigned_varint(value, _HAS_COME_TAG)
-        write_unsigned_varint(value, 0)
+        value.append(int(self.has_come) + int(self.due_ms != NEVER_DONE))
+        if self.has_come:
+            write_unsigned_varint(value, _HAS_COME_TAG)
+            write_unsigned_varint(value, 0)
+        if self.due_ms != NEVER_DONE:
+            write_unsigned_varint(value, _CANCELLED_DUE_TAG)
+            write_unsigned_varint(value, _OFFSET_SIZE)
+            write_i64_be(value, self.due_ms)
 
 
 class Watermark:
@@ -404,6 +432,12 @@ def _read_tagged(note: ScheduleNote, value: Reader) -> None:
             _read_recurrences(note, value)
         elif tag == _HAS_COME_TAG and isinstance(note, CancelledNote):
             note.has_come = True
+        elif tag == _CANCELLED_DUE_TAG and isinstance(note, CancelledNote):
+            note.due_ms = int(value.i64())
+        elif tag == _CANCELLED_DUES_TAG and isinstance(note, ScheduledNote):
+            if end - value.position != _OFFSET_SIZE * len(note.cancelled):
+                raise CorruptData("another number of due times than of what is cancelled")
+            note.cancelled_dues = [int(value.i64()) for _ in note.cancelled]
         else:
             value.position = end
         value.expect_position(end)

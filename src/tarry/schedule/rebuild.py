@@ -59,6 +59,17 @@ class NotedCheckpoint:
         index = bisect_left(exceptions, s_offset)
         return index < len(exceptions) and exceptions[index] == s_offset
 
+    def is_done(self, due_ms: int, s_offset: int) -> bool:
+        """Return whether the checkpoint says that a body was released below its c, or was cancelled
+        before its note; not of one that recurs.
+        """
+        if s_offset >= self.offset:
+            return False
+        watermark = self.checkpoint.watermark_of(s_offset)
+        if watermark is None or not watermark.covers(due_ms, s_offset):
+            return False
+        return not self.is_exception(s_offset)
+
 
 class Rebuild:
     """Findings so far.  `flaws` are sentences about what cannot be released, the first ones
@@ -138,11 +149,25 @@ class Rebuild:
         else:
             self._add_noted(note, s_offset, leader_epoch, record_count, size)
 
+    def add_emptied(self, s_offset: int) -> None:
+        """Take what compaction has left in the place of a batch that is done: no records.
+
+        A note right before it stays for what it cancels.
+        """
+        note = self._scheduled
+        if note is not None and self._body_offset == s_offset:
+            self._take_cancelled(note)
+        self._scheduled = None
+        self._body_offset = NO_S_OFFSET
+
+    def _take_cancelled(self, note: ScheduledNote) -> None:
+        for cancelled in note.cancelled:
+            self._cancelled[cancelled] = None
+
     def _add_noted(
         self, note: ScheduledNote, s_offset: int, leader_epoch: int, record_count: int, size: int
     ) -> None:
-        for cancelled in note.cancelled:
-            self._cancelled[cancelled] = None
+        self._take_cancelled(note)
         try:
             bodies = bodies_of(note, s_offset, leader_epoch, record_count, size)
         except CorruptData as error:
@@ -190,7 +215,7 @@ class Rebuild:
             for noted in reversed(kept):
                 if taken is not None and noted.offset < taken.offset:
                     break
-                if _counts(noted.checkpoint, epochs, p_start_offset, p_end_offset):
+                if counts(noted.checkpoint, epochs, p_start_offset, p_end_offset):
                     taken = noted
                     break
         taken_offset = NO_S_OFFSET if taken is None else taken.offset
@@ -335,19 +360,14 @@ class Rebuild:
             state.restore(body, self._s_high_watermark)
 
     def _is_done(self, body: Body) -> bool:
-        """Return whether the checkpoint says that a body was released below its c."""
-        taken = self._taken
-        if taken is None or body.s_offset >= taken.offset:
-            return False
-        watermark = taken.checkpoint.watermark_of(body.s_offset)
-        if watermark is None or not watermark.covers(body.due_ms, body.s_offset):
-            return False
-        return not taken.is_exception(body.s_offset)
+        """Return whether the checkpoint says that a body is done."""
+        return self._taken is not None and self._taken.is_done(body.due_ms, body.s_offset)
 
 
-def _counts(
+def counts(
     checkpoint: CheckpointNote, epochs: EpochIndex, p_start_offset: int, p_end_offset: int
 ) -> bool:
+    """Return whether the partition has what a checkpoint speaks of."""
     c = checkpoint.c
     if c > p_end_offset:
         return False

@@ -1,6 +1,7 @@
 """Compaction in the broker: one log at a time, the dirtiest first, step by step between requests.
 
-Every `log.cleaner.backoff.ms` the compacted topics are looked through, some partitions at a time.
+Every `log.cleaner.backoff.ms` the compacted topics are looked through, some partitions at a time,
+and the companion logs, of which one that is to be looked at goes first (`companion_looks`).
 Then step follows step with a tick's pause, so that requests come in between, and the next log
 without waiting as long as one is due.  What the disk refuses is tried again with the next look.
 """
@@ -15,6 +16,7 @@ from tarry.base.errors import StorageError
 from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.broker.duties.calendar import CalendarWatch
+from tarry.broker.duties.companion_looks import CompanionLooks
 from tarry.broker.flushes import Flushes
 from tarry.broker.shutdown import Shutdown
 from tarry.broker.topics import Topics
@@ -22,7 +24,9 @@ from tarry.log.batch_walk import Flaw
 from tarry.log.compaction.cleanable import Cleanable, find_cleanable
 from tarry.log.compaction.compaction import DONE, Compaction
 from tarry.log.compaction.effort import Effort
-from tarry.partition.replicated_log import ReplicatedLog
+from tarry.log.compaction.key_rule import KeyRule
+from tarry.log.state import ASKED
+from tarry.partition.replicated_log import RECORDS, ReplicatedLog
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
 
@@ -62,6 +66,8 @@ class Compactions(TimerEntry):
         self._flushes = flushes
         self._is_loading = is_loading
         self._shutdown = shutdown
+        self._companions = CompanionLooks(turn, settings)
+        self._current_log: ReplicatedLog | None = None
         self.current: Compaction | None = None
         self.current_name = ""
         # Partitions still to be looked at, and the dirtiest one so far.
@@ -85,15 +91,7 @@ class Compactions(TimerEntry):
 
     def _look(self) -> None:
         if self._to_look_at is None:
-            compacted = [
-                partition
-                for partition in self._topics.replicas()
-                if partition.config.has_compaction and partition not in self._refused
-            ]
-            if not self._can_trust_calendar(tells=len(compacted) > 0):
-                self._again_in(self._backoff_ms())
-                return
-            self._to_look_at = compacted
+            self._to_look_at = self._compacted()
             self._dirtiest = None
         for partition in self._to_look_at[:LOOKED_AT_MAX]:
             self._look_at(partition)
@@ -108,6 +106,21 @@ class Compactions(TimerEntry):
             return
         self._begin(*self._dirtiest)
         self._again_in(PAUSE_MS)
+
+    def _compacted(self) -> list[ReplicatedLog]:
+        """Return the logs that may have to be compacted."""
+        self._companions.forget_closed()
+        keyed: list[ReplicatedLog] = []
+        companions: list[ReplicatedLog] = []
+        for log in self._topics.logs():
+            if log in self._refused:
+                continue
+            if log.which != RECORDS:
+                companions.append(log)
+            elif log.config.has_compaction:
+                keyed.append(log)
+        # What waits in a companion log, no calendar says.
+        return companions + keyed if self._can_trust_calendar(tells=len(keyed) > 0) else companions
 
     def _can_trust_calendar(self, *, tells: bool) -> bool:
         """Return true if the wall clock has run evenly for some time, as retention asks it to."""
@@ -128,6 +141,11 @@ class Compactions(TimerEntry):
         if self._is_loading(partition):
             # A key that it has read must not be taken back by a tombstone that it has not.
             return
+        if partition.which != RECORDS:
+            found = self._companions.cleanable(partition)
+            if found is not None and self._is_first(found):
+                self._dirtiest = (partition, found)
+            return
         try:
             cleanable = find_cleanable(log, partition.removable_end(), self._turn.now_wall_ms)
         except Flaw as flaw:
@@ -139,8 +157,11 @@ class Compactions(TimerEntry):
         if not cleanable.is_due:
             cleanable.maybe_ask_for_recovery_point()
             return
-        if self._dirtiest is None or cleanable.dirty_ratio > self._dirtiest[1].dirty_ratio:
+        if self._is_first(cleanable):
             self._dirtiest = (partition, cleanable)
+
+    def _is_first(self, cleanable: Cleanable) -> bool:
+        return self._dirtiest is None or cleanable.dirty_ratio > self._dirtiest[1].dirty_ratio
 
     # --- One log.
 
@@ -148,12 +169,19 @@ class Compactions(TimerEntry):
         log = partition.log
         self._dirtiest = None
         self.current_name = partition.name
+        self._current_log = partition
         self._refused[partition] = None
+        if partition.which != RECORDS:
+            self.current = self._companions.begin(partition, cleanable)
+            return
         self.current = Compaction(
             log,
             cleanable.end_offset,
-            partition.producers.last_offsets(log.flushed_offset),
-            self._settings.log_cleaner_dedupe_buffer_size,
+            KeyRule(
+                log,
+                partition.producers.last_offsets(log.flushed_offset),
+                self._settings.log_cleaner_dedupe_buffer_size,
+            ),
         )
 
     def _step(self, current: Compaction) -> None:
@@ -204,8 +232,15 @@ class Compactions(TimerEntry):
             return False
         if log.is_closed:
             return True
-        # Also when nobody wants it any more: what is left of old values is to stay then.
-        is_for_nothing = log.flaw_offset >= 0 or not log.config.has_compaction
+        partition = self._current_log
+        assert partition is not None
+        # A cut that has only been asked for waits for the end of this compaction.
+        is_for_nothing = log.flaw_offset >= 0 or log.cut.state == ASKED
+        if partition.which != RECORDS:
+            is_for_nothing = is_for_nothing or self._is_loading(partition)
+        else:
+            # Also when nobody wants it any more: what is left of old values is to stay then.
+            is_for_nothing = is_for_nothing or not log.config.has_compaction
         return is_for_nothing and not current.is_swap_begun
 
     def _fail(self, current: Compaction, error: StorageError) -> None:
@@ -223,14 +258,20 @@ class Compactions(TimerEntry):
             logger.warning(_CANNOT, self.current_name, error)
 
     def _end(self, current: Compaction) -> None:
+        partition = self._current_log
+        assert partition is not None
         self.current = None
+        self._current_log = None
         self._again_in(PAUSE_MS)
+        if partition.which != RECORDS:
+            self._companions.end(partition, current)
         if current.is_abandoned:
             return
         # Clean now: it is due again when it is dirty again.
-        self._refused = {
-            partition: None for partition in self._refused if partition.log is not current.log
-        }
+        self._refused.pop(partition, None)
+        if current.bytes_before == 0:
+            # Looked at alone.
+            return
         logger.info(
             "%s is compacted below offset %d: %d bytes are now %d, %d records are gone%s",
             self.current_name,

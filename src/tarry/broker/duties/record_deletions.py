@@ -51,6 +51,10 @@ class RecordDeletions(WaitingPart):
         self._is_round_due = True
         self._hasten(1)
 
+    def watch_start(self, partition: ReplicatedLog) -> None:
+        """Look at what waits for a log when it begins where it was asked to by somebody else."""
+        self._waiting.setdefault(partition, partition.log.log_start_offset)
+
     def step(self) -> None:
         for partition, offset in list(self._postponed.items()):
             if partition.is_closed or not partition.leadership.is_leader:

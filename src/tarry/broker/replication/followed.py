@@ -6,7 +6,7 @@ from typing import Final
 
 from tarry.broker.replication.follower_session import Position
 from tarry.link.tasks import Task
-from tarry.partition.replicated_log import LogKey, ReplicatedLog
+from tarry.partition.replicated_log import RECORDS, LogKey, ReplicatedLog
 from tarry.wire.reader import Window
 
 # No leader lives in the epoch of the row, or this broker itself does not: a record will tell.
@@ -50,6 +50,8 @@ class Followed:
         self.cut_offset = -1
         self.restart_offset = -1
         self.kept: Window | None = None
+        # The unclean election after which the log was begun anew.
+        self.begun_anew_epoch = -1
         # Failures in a row, which make its pauses longer.
         self.failures = 0
         # Alarm at the end of a pause, which tries again.
@@ -63,6 +65,21 @@ class Followed:
         if log.has_tail or log.has_undurable_cut:
             return False
         return partition.leader_contribution() >= log.log_end_offset
+
+    def must_begin_anew(self) -> bool:
+        """Return whether a companion log has to be copied anew after an unclean election.
+
+        What compaction has dropped in it, here or where it was copied from, was done by what was
+        committed then.  The elected replica may not have that: then it waits there.
+        """
+        partition = self.partition
+        log = partition.log
+        unclean_epoch = partition.leadership.row.unclean_epoch
+        if partition.which == RECORDS or log.leader_epochs.latest_epoch >= unclean_epoch:
+            return False
+        compaction = log.compaction
+        has_dropped = log.has_gaps or compaction.end_offset > 0 or compaction.is_under_way
+        return has_dropped and self.begun_anew_epoch < unclean_epoch
 
     def position(self) -> Position:
         """Return from where it is to be fetched."""

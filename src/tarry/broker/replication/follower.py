@@ -67,6 +67,8 @@ class ReplicaFollower(Part):
             lane.want(followed)
         elif data.error_code != errors.NONE:
             self._take_error(lane, followed, data.error_code)
+        elif followed.must_begin_anew():
+            self._begin_after_unclean_election(followed, data.log_start_offset)
         elif data.diverging_epoch is not None:
             diverging = data.diverging_epoch
             self._diverge(followed, diverging.epoch, diverging.end_offset)
@@ -197,6 +199,16 @@ class ReplicaFollower(Part):
         partition.follow_high_watermark(min(partition.high_watermark, start_offset))
         followed.restart_offset = start_offset
         self.placement.cut(followed)
+
+    def _begin_after_unclean_election(self, followed: Followed, start_offset: int) -> None:
+        logger.warning(
+            "%s was compacted by what an unclean election may have lost: it is copied anew from "
+            "offset %d on",
+            followed.partition.name,
+            start_offset,
+        )
+        followed.begun_anew_epoch = followed.partition.leadership.row.unclean_epoch
+        self._begin_anew(followed, start_offset)
 
     def _may_begin_at(self, followed: Followed, start_offset: int) -> bool:
         """Return whether a log without a record may begin before its end.

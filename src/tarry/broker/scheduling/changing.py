@@ -33,6 +33,7 @@ from tarry.protocol.messages.change_scheduled_records import (
     ScheduledChange,
     ScheduledChangeResult,
 )
+from tarry.schedule.bodies import noted_due_ms
 from tarry.schedule.notes import EACH_ITS_OWN, CancelledNote, ScheduledNote
 from tarry.schedule.pending import WHOLE, Body
 from tarry.schedule.places import RecordPlace
@@ -196,7 +197,7 @@ def _answer_absent(
 def _cancel(
     schedule: PartitionSchedule, state: ScheduleState, body: Body, status: ChangeStatus
 ) -> None:
-    appended = schedule.append_note(CancelledNote(body.s_offset))
+    appended = schedule.append_note(CancelledNote(body.s_offset, due_ms=noted_due_ms(body)))
     if appended.error_code == errors.NONE:
         state.cancel(body.s_offset, appended.required_offset - 1)
     status.decide(CANCELLED, body.s_offset)
@@ -233,7 +234,8 @@ def _move(schedule: PartitionSchedule, body: Body, due_ms: int, status: ChangeSt
     if body.schedule_id or is_place:
         places = [RecordPlace(0, body.record_count, due_ms, body.schedule_id)]
     noted_ms = EACH_ITS_OWN if is_place else due_ms
-    appended = schedule.park_again(ScheduledNote(noted_ms, places, [body.s_offset]), batch)
+    note = ScheduledNote(noted_ms, places, [body.s_offset], [noted_due_ms(body)])
+    appended = schedule.park_again(note, batch)
     status.decide(MOVED, appended.base_offset)
     _rest_on_append(schedule, appended, status)
 

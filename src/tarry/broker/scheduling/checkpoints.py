@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tarry.base import errors
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
@@ -18,11 +20,18 @@ class ScheduleCheckpoints:
     Up to `covered_offset` the last one that counts speaks of P.
     """
 
-    def __init__(self, companion: ReplicatedLog, turn: Turn, flushes: Flushes) -> None:
+    def __init__(
+        self,
+        companion: ReplicatedLog,
+        turn: Turn,
+        flushes: Flushes,
+        on_start_asked: Callable[[ReplicatedLog], None],
+    ) -> None:
         self._partition = companion.leadership.records
         self._companion = companion
         self._turn = turn
         self._flushes = flushes
+        self._on_start_asked = on_start_asked
         self.covered_offset: int = self._partition.log.log_start_offset
         # The note of the last checkpoint that counts, which S has to keep.
         self._kept_offset: int = companion.log.log_start_offset
@@ -124,6 +133,7 @@ class ScheduleCheckpoints:
         segment = log.segment_order.holding(self.first_needed(state))
         if segment.base_offset > log.coming_start_offset:
             log.ask_for_start(segment.base_offset)
+            self._on_start_asked(self._companion)
 
     def _epoch_before(self, c: int) -> int:
         return self._partition.log.epoch_at(c - 1) if c > 0 else -1

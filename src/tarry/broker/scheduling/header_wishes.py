@@ -19,6 +19,7 @@ from tarry.base.limits import (
 from tarry.log.config import LogConfig
 from tarry.partition.leadership import BatchWishes
 from tarry.records.batch import HEADER_SIZE, BatchCheck, BatchHeader
+from tarry.schedule.bodies import noted_due_ms
 from tarry.schedule.cancels import ScheduleIds
 from tarry.schedule.due import NOT_DELAYED, due_ms
 from tarry.schedule.notes import EACH_ITS_OWN, ScheduledNote
@@ -89,7 +90,8 @@ class RecordWishes(BatchWishes):
         recurring = decision.recurring
         if recurring and not _may_recur(check, recurring, state):
             return None
-        cancelled: dict[int, None] = {}
+        # Due times by s-offset.
+        cancelled: dict[int, int] = {}
         for place in decision.places:
             if not place.schedule_id:
                 continue
@@ -98,18 +100,23 @@ class RecordWishes(BatchWishes):
                 return None
             s_offset = state.cancellable(place.schedule_id)
             if s_offset is not None:
-                cancelled[s_offset] = None
-        return self._park(check, config, decision, list(cancelled))
+                cancelled[s_offset] = noted_due_ms(state.waiting(s_offset))
+        return self._park(check, config, decision, cancelled)
 
     def _park(
-        self, check: BatchCheck, config: LogConfig, decision: PlacesDecision, cancelled: list[int]
+        self,
+        check: BatchCheck,
+        config: LogConfig,
+        decision: PlacesDecision,
+        cancelled: dict[int, int],
     ) -> ScheduledNote | None:
         places = decision.places
+        gone, dues = list(cancelled), list(cancelled.values())
         is_opened = len(places) > 1 or places[0].terms is not None
         if not is_opened and places[0].due_ms != NOT_RELEASED:
             named = places if places[0].schedule_id else []
-            return ScheduledNote(places[0].due_ms, named, cancelled)
-        note = ScheduledNote(EACH_ITS_OWN, places, cancelled)
+            return ScheduledNote(places[0].due_ms, named, gone, dues)
+        note = ScheduledNote(EACH_ITS_OWN, places, gone, dues)
         if note.size + _NOTE_OVERHEAD_BYTES > SCHEDULE_NOTE_BYTES_MAX:
             check.refuse(
                 errors.MESSAGE_TOO_LARGE,

@@ -17,7 +17,7 @@ from tarry.log.log import Log
 from tarry.log.segment import Segment
 from tarry.log.segments import LogPosition, limit_of
 from tarry.partition.replicated_log import ReplicatedLog
-from tarry.records.batch import BatchHeader, has_valid_crc
+from tarry.records.batch import HEADER_SIZE, BatchHeader, has_valid_crc
 from tarry.schedule.notes import UnreadableNote, read_note
 from tarry.schedule.pending import PendingHeap
 from tarry.schedule.rebuild import Rebuild
@@ -49,10 +49,6 @@ class _Reading:
         self._batch_offset = UNKNOWN_OFFSET
         # Where in the segment this step ends.
         self._stop: i64 = 0
-        # Compaction has taken batches out.
-        self._has_gaps = log.has_gaps
-        for each in log.segments:
-            self._has_gaps = self._has_gaps or each.has_gaps or each.is_behind_gap
 
     @property
     def is_over(self) -> bool:
@@ -124,13 +120,19 @@ class _Reading:
         at = order.kept.index(segment) + 1
         if segment.base_offset != self._end.segment_base_offset and at < len(order.kept):
             offset = order.kept[at].base_offset
-        if self._offset > offset or (self._offset < offset and not self._has_gaps):
+        if self._offset > offset or (self._offset < offset and not self._may_have_gaps()):
             raise Flaw(
                 f"{segment.path} ends at offset {self._offset} where it has to end at {offset}",
                 max(self._batch_offset, int(segment.base_offset)),
                 self._batch_position,
             )
         self._offset = int(offset)
+
+    def _may_have_gaps(self) -> bool:
+        """Return whether batches may be missing: compaction has taken some out, here or where the
+        log was copied from."""
+        segments = self._log.segment_order.kept
+        return self._log.has_gaps or any(each.has_gaps or each.is_behind_gap for each in segments)
 
 
 class ScheduleLoad:
@@ -205,6 +207,8 @@ class ScheduleLoad:
         while (header := bodies.next(walk)) is not None:
             if header.is_control:
                 self._take_note(walk, header)
+            elif header.size == HEADER_SIZE:
+                self._rebuild.add_emptied(int(header.base_offset))
             elif header.base_offset > self._start_offset:
                 # A body whose note went with the segment before it is needed no more.  The CRC of
                 # the others is looked at when they are released.

@@ -7,6 +7,7 @@ being read, batches are parked as ever, and nothing is released.  Hot.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from tarry.base import errors
@@ -61,7 +62,8 @@ class PartitionSchedule(ParkingDoor):
 
     `changed` has the schedules that are to be settled after the turn's write, `opened` the batches
     that were read to release places of them, `budget` what this turn may read for consumers,
-    `times` the cron expressions, `total` what waits in all partitions.
+    `times` the cron expressions, `total` what waits in all partitions, `on_start_asked` is called
+    when the companion log's start is to move.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class PartitionSchedule(ParkingDoor):
         budget: WalkBudget,
         times: RecurringTimes,
         total: PendingTotal,
+        on_start_asked: Callable[[ReplicatedLog], None],
     ) -> None:
         self.partition = companion.leadership.records
         self.companion = companion
@@ -84,9 +87,9 @@ class PartitionSchedule(ParkingDoor):
         self.reader = BodyReader(companion, opened)
         self._budget = budget
         self._instances = PartitionInstances(companion, turn, times)
-        self._checkpoints = ScheduleCheckpoints(companion, turn, flushes)
         self._quota = PendingQuota(total, self.partition.config)
         self._quota.count(int(companion.log.size_bytes), is_estimated=True)
+        self._checkpoints = ScheduleCheckpoints(companion, turn, flushes, on_start_asked)
         self._load: ScheduleLoad | None = None
         # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
         # follower may not be written yet, and cannot be read before.

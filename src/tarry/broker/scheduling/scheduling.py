@@ -9,6 +9,7 @@ turn in which both clocks moved apart.  What the disk refuses is tried again eac
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
@@ -59,10 +60,14 @@ class Scheduling(Part):
         flushes: Flushes,
         trouble: DiskTrouble,
         settings: Settings,
+        *,
+        on_start_asked: Callable[[ReplicatedLog], None],
     ) -> None:
         self._turn = turn
         self._flushes = flushes
         self._trouble = trouble
+        # Hears when the start of a companion log is to move.
+        self._on_start_asked = on_start_asked
         self._schedules: dict[Leadership, PartitionSchedule] = {}
         # Loaded one after the other, a step a turn.
         self._loading: dict[PartitionSchedule, None] = {}
@@ -126,6 +131,7 @@ class Scheduling(Part):
             budget=self.budget,
             times=self._times,
             total=self._total,
+            on_start_asked=self._on_start_asked,
         )
         leadership.parking = schedule
         self._schedules[leadership] = schedule
@@ -145,6 +151,11 @@ class Scheduling(Part):
     def get(self, leadership: Leadership) -> PartitionSchedule | None:
         """Return the schedule of a partition that is led here; None if it has none."""
         return self._schedules.get(leadership)
+
+    def is_reading(self, leadership: Leadership) -> bool:
+        """Return whether the logs of a partition are still read for its schedule."""
+        schedule = self._schedules.get(leadership)
+        return schedule is not None and schedule.state is None
 
     # -- the turn
 

@@ -14,6 +14,7 @@ from tarry.base.errors import CorruptData
 from tarry.log.compaction.effort import COMPRESSED_KIB_UNITS, KIB_UNITS, OPENED_KIB_UNITS, Effort
 from tarry.log.compaction.key_map import KeyMap
 from tarry.log.compaction.record_scan import RecordScan, Retiming, can_retime, latest_timestamp
+from tarry.log.compaction.rule import BatchWork
 from tarry.records.batch import CODEC_MASK, HEADER_SIZE, BatchHeader
 from tarry.records.rebuild import RebuiltBatch, has_delete_horizon
 from tarry.wire.compression import compress
@@ -44,19 +45,12 @@ class KeepRules:
         return has_delete_horizon(header) and header.base_timestamp <= self.now_wall_ms
 
 
-class BatchCompaction:
-    """The batch that begins at `at` of `block`.  All flaws are `CorruptData`."""
+class BatchCompaction(BatchWork):
+    """Batch of keys, of which `rules` say what stays.  All flaws are `CorruptData`."""
 
-    def __init__(self, header: BatchHeader, block: bytes, at: i64) -> None:
-        self.header = header
-        self.block = block
-        self.at: i64 = at
-        # The batch made anew, when that was needed; `is_kept` alone: it stays as it is.
-        self.encoded: bytes | None = None
-        self.is_kept = True
-        self.max_timestamp: i64 = header.max_timestamp
-        self.dropped_count: i64 = 0
-        self.keyless_count: i64 = 0
+    def __init__(self, header: BatchHeader, block: bytes, at: i64, rules: KeepRules) -> None:
+        super().__init__(header, block, at)
+        self._rules = rules
         self._step: i64 = _OPENING
         self._opening: StepwiseDecompressor | None = None
         self._scan: RecordScan | None = None
@@ -66,37 +60,34 @@ class BatchCompaction:
         self._compressor: StepwiseCompressor | None = None
         self._compressed_bytes: i64 = 0
 
-    def try_map(self, keys: KeyMap, effort: Effort) -> bool:
-        """Note its keys as far as the effort goes; True when all of it is done."""
+    def try_map(self, effort: Effort) -> bool:
         try:
             if self._step == _OPENING and not self._try_open(effort):
                 return False
             scan = self._scan
             assert scan is not None
-            return scan.try_map(keys, effort)
+            return scan.try_map(self._rules.keys, effort)
         except MalformedData as error:
             raise CorruptData(str(error)) from None
 
     @property
     def has_mapped(self) -> bool:
-        """Return true if the batch was opened, so that some of its keys may be noted already."""
         return self._scan is not None
 
-    def try_compact(self, rules: KeepRules, effort: Effort) -> bool:
-        """Find what stays as far as the effort goes; True when all of it is done."""
+    def try_keep(self, effort: Effort) -> bool:
         try:
             while self._step != _DONE:
-                if effort.units <= 0 or not self._try_step(rules, effort):
+                if effort.units <= 0 or not self._try_step(effort):
                     return False
         except MalformedData as error:
             raise CorruptData(str(error)) from None
         return True
 
-    def _try_step(self, rules: KeepRules, effort: Effort) -> bool:
+    def _try_step(self, effort: Effort) -> bool:
         if self._step == _OPENING:
             return self._try_open(effort)
         if self._step == _SCANNING:
-            return self._try_scan(rules, effort)
+            return self._try_scan(effort)
         if self._step == _RETIMING:
             return self._try_retime(effort)
         return self._try_compress(effort)
@@ -126,8 +117,9 @@ class BatchCompaction:
         self._step = _SCANNING
         return True
 
-    def _try_scan(self, rules: KeepRules, effort: Effort) -> bool:
+    def _try_scan(self, effort: Effort) -> bool:
         header = self.header
+        rules = self._rules
         scan = self._scan
         assert scan is not None
         if not scan.try_keep(rules.keys, rules.drops_tombstones(header), effort):

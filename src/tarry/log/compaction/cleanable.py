@@ -56,6 +56,10 @@ class Cleanable:
         """Let the next round of recovery points take the log, if only that is missing."""
         self.log.recovery_point.is_wanted = self.needs_recovery_point
 
+    def maybe_ask_to_cover(self) -> None:
+        """Let the next round of recovery points take the log, if it has segments for that."""
+        self.log.recovery_point.is_wanted = self.uncovered_bytes > 0
+
 
 def find_cleanable(log: Log, limit_offset: int, now_wall_ms: int) -> Cleanable:
     """Find the dirty part: segments that end at or below `limit_offset`, the high watermark."""
@@ -79,6 +83,25 @@ def find_cleanable(log: Log, limit_offset: int, now_wall_ms: int) -> Cleanable:
             cleanable.dirty_bytes += segment.size
             cleanable.end_offset = following.base_offset
     return cleanable
+
+
+def find_closed(log: Log, limit_offset: int) -> Cleanable:
+    """Find what may be compacted of a log whose rule looks at all of it: whole segments that end at
+    or below `limit_offset` and that a recovery point covers, never the last one.
+    """
+    closed = Cleanable(log, int(log.log_start_offset))
+    if log.is_closed or log.flaw_offset >= 0 or log.cut.is_under_way:
+        return closed
+    recovery_offset = log.recovery_point.offset
+    for segment, following in pairwise(log.segments):
+        if following.base_offset > limit_offset:
+            break
+        if following.base_offset > recovery_offset or segment.is_dirty:
+            closed.uncovered_bytes += segment.size
+        elif closed.uncovered_bytes == 0:
+            closed.dirty_bytes += segment.size
+            closed.end_offset = following.base_offset
+    return closed
 
 
 def _is_overdue(log: Log, segment: Segment, now_wall_ms: int) -> bool:

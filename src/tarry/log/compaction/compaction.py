@@ -1,13 +1,15 @@
-"""Compaction of one log: of all records with the same key only the last one stays.
+"""Compaction of one log: segments are copied without what a rule lets go.
 
-A pass maps the keys of the dirty part, as many as the buffer takes, then copies the log from its
-begin to where the map ends and leaves out what has a later record in it.  New segments take the
-place of the old ones a few at a time, each time by a swap that a crash leaves done or not begun
-(`compaction_checkpoint`).  Passes follow each other until the whole dirty part is clean.
+A pass maps a part of the log, as much as the rule has room for, then copies the log from its begin
+to where the map ends, or the segments that the rule has chosen, and leaves out what the rule does
+(`rule`).  New segments take the place of the old ones a few at a time, each time by a swap that a
+crash leaves done or not begun (`checkpoint`).  Passes follow each other until the rule has nothing
+left to do.
 
 Everything is done in steps with a bounded effort; flushes end as events.  What is read was
-durable, so a batch that its CRC does not fit is a flaw of the log.  A batch that fits and still
-cannot be opened stays as it is: what nobody can read takes nothing away from anybody.  Hot.
+durable, so a batch that its CRC does not fit is a flaw of the log, if the rule has CRCs checked.  A
+batch that fits and still cannot be opened stays as it is: what nobody can read takes nothing away
+from anybody.  Hot.
 """
 
 from __future__ import annotations
@@ -20,15 +22,14 @@ from mypy_extensions import i64
 from tarry.base.doors import LogFile
 from tarry.base.errors import CorruptData, StorageError
 from tarry.log.batch_walk import BatchWalk
-from tarry.log.compaction.batch import BatchCompaction, KeepRules
 from tarry.log.compaction.checkpoint import (
     COMPACTION_FILE,
     TEMPORARY_SUFFIX,
     CompactionCheckpoint,
 )
 from tarry.log.compaction.effort import BATCH_UNITS, KIB_UNITS, SOURCE_UNITS, Effort
-from tarry.log.compaction.key_map import KeyMap
 from tarry.log.compaction.output import CompactedSegment
+from tarry.log.compaction.rule import BatchWork, CompactionRule
 from tarry.log.log import Log
 from tarry.log.segment import Segment
 from tarry.records.batch import BatchHeader
@@ -44,7 +45,7 @@ DONE: Final = -2
 BLOCK_BYTES: Final = 256 * 1024
 # Written and not flushed: with more, the kernel makes whoever writes wait for the device.
 UNFLUSHED_BYTES_MAX: Final = 8 * 1024 * 1024
-# Entries of the key map that are dropped in one go: a few milliseconds.
+# Entries of what was mapped that are dropped in one go: a few milliseconds.
 CLEARED_ENTRIES: Final = 10_000
 
 _MAPPING: Final = 0
@@ -55,25 +56,22 @@ _SWAP_BEGUN: Final = 4
 _FLUSHING_SWAP: Final = 5
 _CLEARING: Final = 6
 _DONE: Final = 7
+_WEIGHING: Final = 8
 
 
 class Compaction:
-    """Compaction of a log's dirty part up to `target_offset`, where a segment begins.
+    """Compaction of a log by a rule up to `target_offset`, where a segment begins."""
 
-    `producer_ends` gives the last offset of each producer's last batch, which stays for its
-    sequence, without records if it must.
-    """
-
-    def __init__(
-        self, log: Log, target_offset: i64, producer_ends: dict[int, int], buffer_bytes: i64
-    ) -> None:
+    def __init__(self, log: Log, target_offset: i64, rule: CompactionRule) -> None:
         self.log = log
         self.target_offset: i64 = target_offset
-        self.producer_ends = producer_ends
-        self.keys = KeyMap(buffer_bytes)
-        # Up to here the keys are mapped.
+        self.rule = rule
+        # Up to here the log is mapped, and is to be.
         self.end_offset: i64 = -1
+        self._map_end: i64 = rule.map_end(target_offset)
         self.passes = 0
+        # Effort to find what stays, before anything is copied.
+        self.looked_units: i64 = 0
         self.is_abandoned = False
         self.bytes_before: i64 = 0
         self.bytes_after: i64 = 0
@@ -85,11 +83,11 @@ class Compaction:
         self._sources: list[Segment] = []
         self._source: i64 = 0
         self._walk: BatchWalk | None = None
-        self._batch: BatchCompaction | None = None
-        self._rules = KeepRules(self.keys, 0, 0)
+        self._batch: BatchWork | None = None
         self._output: CompactedSegment | None = None
         self._checkpoint: CompactionCheckpoint | None = None
-        log.compaction.target_offset = target_offset
+        # What is mapped behind the target must not be cut off meanwhile either.
+        log.compaction.target_offset = self._map_end
 
     @property
     def is_swap_begun(self) -> bool:
@@ -105,10 +103,15 @@ class Compaction:
         while effort.units > 0:
             if self._phase == _CLEARING:
                 effort.spend_bytes(CLEARED_ENTRIES, KIB_UNITS * 128)
-                if self.keys.try_clear(CLEARED_ENTRIES):
+                if self.rule.try_clear(CLEARED_ENTRIES):
                     self._begin_pass()
-            elif self._phase == _MAPPING:
-                self._map(effort, now_wall_ms)
+            elif self._phase in (_MAPPING, _WEIGHING):
+                self.looked_units += effort.units
+                if self._phase == _MAPPING:
+                    self._map(effort, now_wall_ms)
+                else:
+                    self._weigh(effort, now_wall_ms)
+                self.looked_units -= effort.units
             elif self._phase == _COPYING:
                 flush_id = self._copy(effort)
                 if flush_id >= 0:
@@ -139,7 +142,7 @@ class Compaction:
         assert not self.is_swap_begun or self.log.is_closed
         output = self._output
         self._output = None
-        # What is left to do is to drop the keys, a part at a time.
+        # What is left to do is to drop what was mapped, a part at a time.
         self.is_abandoned = True
         self._phase = _CLEARING
         self._walk = None
@@ -156,22 +159,30 @@ class Compaction:
     # --- Mapping.
 
     def _begin_pass(self) -> None:
-        log = self.log
-        start_offset = max(log.compaction.cleaned_offset, log.log_start_offset)
-        if self.is_abandoned or start_offset >= self.target_offset:
+        start_offset = self.rule.begin_pass(self.target_offset)
+        if self.is_abandoned or start_offset < 0:
             self._phase = _DONE
             self._end()
             return
         self.passes += 1
         self.end_offset = start_offset
-        self._sources = []
-        for segment in log.segments_from(start_offset):
-            if segment.base_offset < self.target_offset:
-                self._sources.append(segment)
+        self._begin_sources(self._segments_between(start_offset, self._map_end), _MAPPING)
+
+    def _segments_between(self, offset: i64, end_offset: i64) -> list[Segment]:
+        """Return the segments from the one that holds `offset` on that begin before the end."""
+        found: list[Segment] = []
+        for segment in self.log.segments_from(offset):
+            if segment.base_offset < end_offset:
+                found.append(segment)
+        return found
+
+    def _begin_sources(self, sources: list[Segment], phase: i64) -> None:
+        """Begin to go over these segments."""
+        self._sources = sources
         self._source = 0
         self._walk = None
         self._batch = None
-        self._phase = _MAPPING
+        self._phase = phase
 
     def _map(self, effort: Effort, now_wall_ms: i64) -> None:
         """Map one batch, or as much of it as the effort allows."""
@@ -182,26 +193,40 @@ class Compaction:
                 self._source += 1
                 self._walk = None
                 if self._source >= len(self._sources):
-                    self._begin_copying(self.target_offset, now_wall_ms)
+                    self._end_mapping(self._map_end, now_wall_ms)
                 return
             if header.last_offset < self.end_offset:
                 return
-            if not self.keys.has_room(header.record_count):
-                self._begin_copying(header.base_offset, now_wall_ms)
+            if header.last_offset >= self._map_end:
+                self._end_mapping(self._map_end, now_wall_ms)
                 return
-            if header.is_control or header.base_offset in self._unreadable:
+            if not self.rule.has_room(header):
+                self._end_mapping(header.base_offset, now_wall_ms)
+                return
+            if header.base_offset not in self._unreadable:
+                walk = self._walk
+                assert walk is not None
+                batch = self.rule.mapped(header, walk, effort)
+            if batch is None:
                 self.end_offset = header.last_offset + 1
                 return
-            batch = self._compaction_of(header)
             self._batch = batch
         try:
-            if batch.try_map(self.keys, effort):
+            if batch.try_map(effort):
                 self.end_offset = batch.header.last_offset + 1
                 self._batch = None
         except CorruptData as error:
             self._skip(batch, error)
 
-    def _skip(self, batch: BatchCompaction, error: CorruptData) -> None:
+    def _end_mapping(self, end_offset: i64, now_wall_ms: i64) -> None:
+        self.end_offset = end_offset
+        sources = self._segments_between(0, min(end_offset, self.target_offset))
+        if self.rule.must_weigh():
+            self._begin_sources(sources, _WEIGHING)
+        else:
+            self._begin_copying(self.rule.choose(sources), now_wall_ms)
+
+    def _skip(self, batch: BatchWork, error: CorruptData) -> None:
         """Skip a batch that cannot be opened: what was mapped of it counts for nothing."""
         header = batch.header
         logger.warning(
@@ -230,7 +255,7 @@ class Compaction:
             if self._phase == _MAPPING and source.base_offset < self.end_offset:
                 position = source.find(self.end_offset, source.written_size)
             walk = source.walk(position, source.written_size)
-            walk.checks_crc = True
+            walk.checks_crc = self.rule.checks_crc
             walk.block_bytes = BLOCK_BYTES
             self._walk = walk
         header = source.next_header(walk)
@@ -239,47 +264,49 @@ class Compaction:
             effort.spend_bytes(header.size, KIB_UNITS)
         return header
 
-    def _compaction_of(self, header: BatchHeader) -> BatchCompaction:
+    # --- Weighing.
+
+    def _weigh(self, effort: Effort, now_wall_ms: i64) -> None:
+        """Weigh one batch."""
+        if self._source >= len(self._sources):
+            self._begin_copying(self.rule.choose(self._sources), now_wall_ms)
+            return
+        if self._walk is None:
+            self.rule.begin_weighing(self._sources[self._source])
+        header = self._next_header(effort)
+        if header is None:
+            self._source += 1
+            self._walk = None
+            return
         walk = self._walk
         assert walk is not None
-        return BatchCompaction(header, walk.block, walk.place_in_block())
+        self.rule.weigh(header, walk, effort)
 
     # --- Copying.
 
-    def _begin_copying(self, end_offset: i64, now_wall_ms: i64) -> None:
-        log = self.log
-        self.end_offset = end_offset
-        self._rules = KeepRules(self.keys, now_wall_ms, log.config.delete_retention_ms)
-        self._sources = []
-        for segment in log.segments:
-            if segment.base_offset < end_offset:
-                self._sources.append(segment)
-        self._source = 0
-        self._walk = None
-        self._batch = None
+    def _begin_copying(self, sources: list[Segment], now_wall_ms: i64) -> None:
+        self.rule.begin_copying(now_wall_ms)
         self._output = None
-        self._phase = _COPYING
+        self._begin_sources(sources, _COPYING if sources else _CLEARING)
 
     def _begin_output(self) -> CompactedSegment:
         log = self.log
         log.compaction.generation += 1
         source = self._sources[self._source]
-        if log.disk.free_bytes() < source.size:
+        size_left = self.rule.size_left(source)
+        if log.disk.free_bytes() < size_left:
             # Producers need the room more than compaction does.
-            raise StorageError(f"{log.directory}: no room for another {source.size} bytes")
+            raise StorageError(f"{log.directory}: no room for another {size_left} bytes")
         output = CompactedSegment(log, source.base_offset, log.compaction.generation)
-        is_taken = output.try_take(source, self._end_of(self._source))
+        is_taken = self._try_take(output, source)
         assert is_taken
         self._output = output
         return output
 
-    def _end_of(self, index: i64) -> i64:
-        """Return where the segment behind a source begins: there is one, since the last one
-        stays.
-        """
-        if index + 1 < len(self._sources):
-            return self._sources[index + 1].base_offset
-        return self.log.segments_from(self._sources[index].base_offset)[1].base_offset
+    def _try_take(self, output: CompactedSegment, source: Segment) -> bool:
+        # There is a segment behind each source, since the log's last one stays.
+        end_offset = self.log.segments_from(source.base_offset)[1].base_offset
+        return output.try_take(source, end_offset, self.rule.size_left(source))
 
     def _copy(self, effort: Effort) -> i64:
         """Copy one batch, or as much of it as the effort allows; a flush to wait for, or GO_ON."""
@@ -288,6 +315,8 @@ class Compaction:
             output = self._begin_output()
         batch = self._batch
         if batch is None:
+            if self._walk is None:
+                self.rule.begin_source(self._sources[self._source])
             header = self._next_header(effort)
             if header is None:
                 return self._end_source(output)
@@ -295,16 +324,16 @@ class Compaction:
             if header.last_offset < self.log.log_start_offset:
                 self._leave_out(output, header)
                 return GO_ON
-            batch = self._compaction_of(header)
-            if header.is_control or header.base_offset >= self.end_offset:
-                output.add_stored(header, batch.block, batch.at)
-                return self._maybe_flush_bytes(output)
-            if header.base_offset in self._unreadable:
-                output.add_stored(header, batch.block, batch.at)
+            walk = self._walk
+            assert walk is not None
+            if header.base_offset < self.end_offset and header.base_offset not in self._unreadable:
+                batch = self.rule.kept(header, walk, effort)
+            if batch is None:
+                output.add_stored(header, walk.block, walk.place_in_block())
                 return self._maybe_flush_bytes(output)
             self._batch = batch
         try:
-            if not batch.try_compact(self._rules, effort):
+            if not batch.try_keep(effort):
                 return GO_ON
         except CorruptData:
             # One of the clean part; of the dirty part they are known.
@@ -316,7 +345,7 @@ class Compaction:
         self._take(output, batch)
         return self._maybe_flush_bytes(output)
 
-    def _take(self, output: CompactedSegment, batch: BatchCompaction) -> None:
+    def _take(self, output: CompactedSegment, batch: BatchWork) -> None:
         """Keep what the batch's records have come to."""
         header = batch.header
         self.records_dropped += batch.dropped_count
@@ -331,16 +360,10 @@ class Compaction:
 
     def _leave_out(self, output: CompactedSegment, header: BatchHeader) -> None:
         """Leave out the records of a batch; its producer's sequence may have to stay."""
-        if self._is_last_of_producer(header):
+        if self.rule.keeps_sequence(header):
             output.add_encoded(header, empty_batch(header), -1)
         else:
             output.has_changed = True
-
-    def _is_last_of_producer(self, header: BatchHeader) -> bool:
-        if not header.has_producer_id:
-            return False
-        last_offset = self.producer_ends.get(header.producer_id)
-        return last_offset is not None and i64(last_offset) == header.last_offset
 
     def _maybe_flush_bytes(self, output: CompactedSegment) -> i64:
         if output.unflushed_bytes < UNFLUSHED_BYTES_MAX:
@@ -358,14 +381,15 @@ class Compaction:
         self._source += 1
         self._walk = None
         is_last = self._source >= len(self._sources)
-        if not is_last and output.try_take(self._sources[self._source], self._end_of(self._source)):
+        if not is_last and self._try_take(output, self._sources[self._source]):
             return GO_ON
         header = output.last_header
         if output.size == 0 and header is not None:
-            output.add_encoded(header, empty_batch(header), -1)
-        if not is_last and not output.has_changed and len(output.sources) == 1:
+            output.add_encoded(header, self.rule.placeholder(header), -1)
+        if not output.has_changed and len(output.sources) == 1 and not self._must_note(is_last):
             self._output = None
             output.discard()
+            self._phase = _CLEARING if is_last else _COPYING
             return GO_ON
         output.finish()
         files: list[LogFile] = list(output.files)
@@ -374,11 +398,18 @@ class Compaction:
         self._phase = _FLUSHING_FILES
         return flush_id
 
+    def _must_note(self, is_last: bool) -> bool:
+        """Return whether a checkpoint is due, whatever was copied: the pass is over."""
+        cleaned_offset = self.rule.cleaned_offset(self.end_offset)
+        return is_last and cleaned_offset != self.log.compaction.cleaned_offset
+
     def _write_checkpoint(self, output: CompactedSegment, is_last: bool) -> LogFile:
         log = self.log
         checkpoint = CompactionCheckpoint()
         checkpoint.generation = output.generation
-        checkpoint.cleaned_offset = self.end_offset if is_last else log.compaction.cleaned_offset
+        checkpoint.cleaned_offset = log.compaction.cleaned_offset
+        if is_last:
+            checkpoint.cleaned_offset = self.rule.cleaned_offset(self.end_offset)
         checkpoint.end_offset = max(log.compaction.end_offset, output.end_offset)
         for segment in log.segments:
             if segment is output.sources[0]:

@@ -56,15 +56,17 @@ class CompactedSegment:
     def size(self) -> i64:
         return self.segment.size
 
-    def try_take(self, source: Segment, end_offset: i64) -> bool:
-        """Try to take `source`, whose offsets end before `end_offset`; false if there is no
-        room.
+    def try_take(self, source: Segment, end_offset: i64, size_left: i64) -> bool:
+        """Try to take `source`, whose offsets end before `end_offset` and of which so many bytes
+        may be left; false if there is no room, or if it does not follow the one before.
         """
         if len(self.sources) >= SOURCES_MAX:
             return False
         if self.sources:
             base_offset = self.segment.base_offset
-            if self.segment.size + source.size > min(i64(self.log.config.segment_bytes), INT32_MAX):
+            if source.base_offset != self.end_offset:
+                return False
+            if self.segment.size + size_left > min(i64(self.log.config.segment_bytes), INT32_MAX):
                 return False
             if end_offset - base_offset > INT32_MAX:
                 return False

@@ -56,6 +56,10 @@ class DiskLog:
         self.verified = 0
         self._path = ""
 
+    def content_from(self, start_offset: int) -> list[bytes]:
+        """Return the batches of which something lies at this offset or behind it."""
+        return [batch.data for batch in self.batches.values() if batch.end_offset > start_offset]
+
     def is_newly_mixed(self, disk: SimulatedDisk) -> bool:
         """Return whether a crash may leave a mixture of two histories since this look alone, of a
         replica that followed before it.
@@ -76,8 +80,9 @@ class DiskLog:
             while position + HEADER_SIZE <= len(content):
                 header = BatchHeader(content, position)
                 size = int(header.size)
-                # The first one may begin before the log does.
-                if header.last_offset >= self.end_offset:
+                # The first one may begin before the log does.  One without records was emptied by
+                # compaction: nobody has written it.
+                if header.last_offset >= self.end_offset and size > HEADER_SIZE:
                     batch = DiskBatch(header, content[position : position + size])
                     found.append(batch)
                     self.batches[batch.base_offset] = batch

@@ -22,43 +22,20 @@ from tarry.base.ids import id_from_text
 from tarry.base.partition_row import PartitionRow
 from tarry.cluster.rows.row_records import KnownRows
 from tarry.cluster.rows.rows import Keys
-from tarry.cluster.state.state import ClusterState, DeletedTopic, is_reassigned
+from tarry.cluster.state.state import ClusterState, is_reassigned
 from tarry.log.log import Log
 from tarry.partition.replicated_log import RECORDS, ReplicatedLog, key_of, wire_index
 from tarry.simulation.broker_node import BrokerNode, NodeObserver
 from tarry.simulation.cluster.cluster_node import ClusterNode
+from tarry.simulation.cluster.committed import CommittedBatches, Place, are_alike
 from tarry.simulation.cluster.disk_log import DiskBatch, DiskLog
+from tarry.simulation.cluster.dropped import CompanionDrops
 from tarry.simulation.cluster.etcd_node import EtcdNode
 
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker
 
 VIOLATIONS_MAX: Final = 20
-
-# Topic id and index; of a companion log the negative one by which brokers name it.
-Place = tuple[bytes, int]
-
-
-class _Committed:
-    """Batches of one partition that count, in order, and up to where."""
-
-    def __init__(self) -> None:
-        self.batches: list[DiskBatch] = []
-        # In which leader epoch each was committed.
-        self.epochs: list[int] = []
-        self.end_offset = 0
-        # What clients were told to be deleted lies below.
-        self.deleted_end = 0
-        # The last leader epoch that began with an unclean election, and whether it is open still
-        # what the elected replica has.
-        self.unclean_epoch = -1
-        self.is_in_doubt = False
-        # Where the batches began and ended that an unclean election has lost.
-        self.lost: dict[tuple[int, int], None] = {}
-
-    def lose(self, batches: list[DiskBatch]) -> None:
-        """Note batches that count no more; some may have been noted before."""
-        self.lost.update({(each.base_offset, each.end_offset): None for each in batches})
 
 
 class ReplicaChecker(NodeObserver):
@@ -75,7 +52,8 @@ class ReplicaChecker(NodeObserver):
         self.on_cut: Callable[[ClusterNode], None] = _hear_nothing
         # Hears of each batch that is found in a log.
         self.on_batch: Callable[[ClusterNode, ReplicatedLog, DiskBatch], None] = _hear_nothing
-        self._committed: dict[Place, _Committed] = {}
+        self._committed: dict[Place, CommittedBatches] = {}
+        self._drops: dict[Place, CompanionDrops] = {}
         self._etcd = etcd_node.etcd
         self._keys = Keys(prefix)
         self._known = KnownRows(self._keys)
@@ -93,6 +71,7 @@ class ReplicaChecker(NodeObserver):
         self.new_disks: dict[int, None] = {}
         # What has happened, so that a test knows that something did.
         self.compared = 0
+        self.lacking = 0
         self.cuts = 0
         self.unclean_elections = 0
 
@@ -155,8 +134,8 @@ class ReplicaChecker(NodeObserver):
         """Return whether this partition has had an unclean election."""
         return self._committed_of(place).unclean_epoch >= 0
 
-    def _committed_of(self, place: Place) -> _Committed:
-        return self._committed.setdefault(place, _Committed())
+    def _committed_of(self, place: Place) -> CommittedBatches:
+        return self._committed.setdefault(place, CommittedBatches())
 
     def _read_rows(self) -> None:
         self._revision = self._etcd.revision
@@ -311,7 +290,7 @@ class ReplicaChecker(NodeObserver):
         self._check_epoch_index(node, partition, place)
         return self._commit(committed, partition, seen)
 
-    def _commit(self, committed: _Committed, partition: ReplicatedLog, seen: DiskLog) -> bool:
+    def _commit(self, committed: CommittedBatches, partition: ReplicatedLog, seen: DiskLog) -> bool:
         """Take what the leader's high watermark has passed; True if it is more."""
         before = committed.end_offset
         high_watermark = partition.high_watermark
@@ -340,7 +319,7 @@ class ReplicaChecker(NodeObserver):
         committed.end_offset = high_watermark
         return True
 
-    def _begin_after_unclean_election(self, committed: _Committed, seen: DiskLog) -> None:
+    def _begin_after_unclean_election(self, committed: CommittedBatches, seen: DiskLog) -> None:
         """Take what the elected replica has on its disk for what is committed."""
         committed.is_in_doubt = False
         count = 0
@@ -352,6 +331,7 @@ class ReplicaChecker(NodeObserver):
                 break
             count += 1
         committed.lose(committed.batches[count:])
+        self._drops.clear()
         del committed.batches[count:]
         del committed.epochs[count:]
         committed.end_offset = committed.batches[-1].end_offset if count else seen.start_offset
@@ -396,7 +376,9 @@ class ReplicaChecker(NodeObserver):
                 self._check_has_committed(place, seen, who)
                 self._check_deleted(committed, place, seen, who)
 
-    def _check_deleted(self, committed: _Committed, place: Place, seen: DiskLog, who: str) -> None:
+    def _check_deleted(
+        self, committed: CommittedBatches, place: Place, seen: DiskLog, who: str
+    ) -> None:
         """Check that who may lead has nothing of what a client was told to be deleted."""
         if seen.start_offset < committed.deleted_end:
             self._violate(
@@ -420,12 +402,24 @@ class ReplicaChecker(NodeObserver):
             if before_epoch is not None and committed.epochs[number] >= before_epoch:
                 return
             own = seen.batches.get(batch.base_offset)
+            if own is None and self._may_lack(place, batch):
+                continue
             if batch.base_offset >= seen.start_offset and (own is None or own.data != batch.data):
                 self._violate(
                     place, f"has lost the committed batch at {batch.base_offset} at {who}"
                 )
                 return
             seen.verified = number + 1
+
+    def _may_lack(self, place: Place, batch: DiskBatch) -> bool:
+        """Return whether compaction of a companion log may have dropped a batch that counts."""
+        topic_id, index, which = key_of(*place)
+        if which == RECORDS:
+            return False
+        drops = self._drops.setdefault(place, CompanionDrops())
+        drops.follow(self.committed(place), self.committed((topic_id, index)))
+        self.lacking += 1
+        return drops.may_lack(batch)
 
     def _violate(self, place: Place, sentence: str) -> None:
         text = f"{self._names.get(place, place)} {sentence}"
@@ -451,15 +445,13 @@ class ReplicaChecker(NodeObserver):
                 found.append(f"{name} has {row.isr} in sync, of {row.replicas}")
             if is_reassigned(row):
                 found.append(f"{name} is reassigned still: {row}")
-        found += [f"{one.name} is deleted and not removed" for one in self._deleted()]
+        deleted = self.state.deleted_topics.values()
+        found += [f"{one.name} is deleted and not removed" for one in deleted]
         for broker in brokers:
             for purgatory in broker.parts.purgatories():
                 if purgatory.name == "Produce" and purgatory.delayed:
                     found.append(f"{purgatory.delayed} produces wait at b{broker.broker_id}")
         return found
-
-    def _deleted(self) -> list[DeletedTopic]:
-        return list(self.state.deleted_topics.values())
 
     def committed(self, place: Place) -> list[DiskBatch]:
         """Return all batches that count, in order, also those that were deleted since."""
@@ -469,7 +461,7 @@ class ReplicaChecker(NodeObserver):
         """Return where a partition begins and its batches; for an end at which all are alike."""
         logs = [seen for key, seen in self._logs.items() if key[1] == place]
         start_offset = max(seen.start_offset for seen in logs)
-        return start_offset, _from(logs[0], start_offset)
+        return start_offset, logs[0].content_from(start_offset)
 
     def unlike(self) -> list[str]:
         """Return where two replicas differ; for an end at which all are in sync."""
@@ -482,13 +474,9 @@ class ReplicaChecker(NodeObserver):
             start_offset = max(seen.start_offset for seen in logs.values())
             first = min(logs)
             for broker_id, seen in sorted(logs.items()):
-                if _from(seen, start_offset) != _from(logs[first], start_offset):
+                if not are_alike(seen, logs[first], start_offset, place):
                     found.append(f"{name} differs at b{first} and b{broker_id}")
         return found
-
-
-def _from(seen: DiskLog, start_offset: int) -> list[bytes]:
-    return [batch.data for batch in seen.batches.values() if batch.end_offset > start_offset]
 
 
 def _leads(broker: Broker, place: Place) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tarry.records.record import decode_records
 from tarry.simulation.clients.context import KnownTopic, RunContext
 from tarry.simulation.clients.history import ACKNOWLEDGED, SentBatch, place_name
-from tarry.simulation.cluster.replica_checker import Place, ReplicaChecker
+from tarry.simulation.cluster.committed import Place
+from tarry.simulation.cluster.replica_checker import ReplicaChecker
 from tarry.simulation.product.history import ProductHistory
 from tarry.simulation.product.producer import ProducerNode
 

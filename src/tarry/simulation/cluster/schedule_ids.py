@@ -8,8 +8,9 @@ from typing import Final
 from tarry.partition.replicated_log import RECORDS, ReplicatedLog, wire_index
 from tarry.records.batch import BatchHeader
 from tarry.simulation.cluster.cluster_node import ClusterNode
+from tarry.simulation.cluster.committed import Place
 from tarry.simulation.cluster.disk_log import DiskBatch
-from tarry.simulation.cluster.replica_checker import Place, ReplicaChecker
+from tarry.simulation.cluster.replica_checker import ReplicaChecker
 from tarry.simulation.schedule.judge import Judge
 from tarry.simulation.schedule.ledger import ScheduleLedger
 from tarry.simulation.schedule.seen import SightedBatch, parked_records, released_records

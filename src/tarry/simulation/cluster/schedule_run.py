@@ -51,6 +51,12 @@ class ClusterScheduleScenario(ClusterScenario):
         first = random.randrange(len(_DELAYS_MS))
         self.delays_ms = _DELAYS_MS[first:]
         self.has_ids = False
+        if self.duration_ms % 2 == 0:
+            # Not drawn: of small segments what waits no more goes while the run lasts.  Not too
+            # small: a new leader reads one a turn.
+            self.broker_settings["log.cleaner.backoff.ms"] = str(50 + self.duration_ms % 300)
+            self.topic_configs["segment.index.bytes"] = str(8 * (6 + self.duration_ms % 6))
+            self.topic_configs["index.interval.bytes"] = "1000"
 
     def draw_ids(self, random: Random) -> None:
         """Draw whether headers say when records are due, and which ids they have."""

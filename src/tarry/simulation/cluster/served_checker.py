@@ -14,7 +14,8 @@ from tarry.base.partition_row import PartitionRow
 from tarry.broker.broker import Broker
 from tarry.simulation.broker_node import BrokerNode, NodeObserver
 from tarry.simulation.cluster.cluster_node import ClusterNode
-from tarry.simulation.cluster.replica_checker import Place, ReplicaChecker
+from tarry.simulation.cluster.committed import Place
+from tarry.simulation.cluster.replica_checker import ReplicaChecker
 
 # A log counts as refused after a second, and is handed over at the next look.  Where several refuse
 # it, each has its turn.

@@ -34,7 +34,8 @@ from tarry.protocol.messages.list_offsets import (
 )
 from tarry.simulation.clients.context import KnownTopic, RunContext
 from tarry.simulation.clients.simulated_client import Delay, Query, RunClient, Script
-from tarry.simulation.cluster.replica_checker import Place, ReplicaChecker
+from tarry.simulation.cluster.committed import Place
+from tarry.simulation.cluster.replica_checker import ReplicaChecker
 from tarry.simulation.cluster.scenario import ClusterScenario
 
 _LATEST: Final = -1

@@ -22,6 +22,12 @@ def draw_schedule_scenario(random: Random) -> RecordsScenario:
         _delay(random, plan)
     for producer in scenario.producers:
         _schedule(random, producer)
+    if scenario.duration_ms % 2 == 0:
+        # Not drawn: of small segments what waits no more goes while the run lasts.
+        scenario.settings["log.cleaner.backoff.ms"] = str(50 + scenario.duration_ms % 300)
+        for plan in scenario.topics:
+            plan.configs["segment.index.bytes"] = str(8 * (3 + scenario.duration_ms % 6))
+            plan.configs["index.interval.bytes"] = "300"
     if random.randrange(2) == 0:
         # Many batches that are due at nearly the same time.
         for producer in scenario.producers:

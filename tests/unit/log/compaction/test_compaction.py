@@ -437,7 +437,7 @@ def test_a_full_key_map_makes_several_passes_of_it(scene):
     scene.roll()
     counts = []
 
-    compaction = scene.compact(before_step=lambda it: counts.append(it.keys.count))
+    compaction = scene.compact(before_step=lambda it: counts.append(it.rule.keys.count))
 
     assert compaction.passes > 3
     assert max(counts) <= 20
@@ -584,16 +584,16 @@ def test_what_is_given_up_drops_its_keys_in_steps_and_ends(scene):
     scene.buffer_bytes = 100 << 20
     scene.roll()
     compaction = scene.begin()
-    while compaction.keys.count < 25_000:
+    while compaction.rule.keys.count < 25_000:
         compaction.step(Effort(2_000), scene.now_wall_ms)
 
     compaction.abandon()
-    counts = [compaction.keys.count]
+    counts = [compaction.rule.keys.count]
     while compaction.step(Effort(1), scene.now_wall_ms) != DONE:
-        counts.append(compaction.keys.count)
+        counts.append(compaction.rule.keys.count)
 
     assert len(counts) > 2
-    assert compaction.keys.count == 0
+    assert compaction.rule.keys.count == 0
     assert not scene.log.compaction.is_under_way
 
 

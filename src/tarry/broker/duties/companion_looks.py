@@ -1,0 +1,86 @@
+"""Looks at companion logs: when it is worth while to see what of one still waits.
+
+To see that takes all of the log: its notes and the headers of its batches are read.  So a log is
+looked at only if it has closed segments and has more that counts than at the last look, and the
+next look waits so many times as long as the last one has taken.  A log that is ten times as long is
+looked at a tenth as often.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.settings import Settings
+from tarry.base.turn import Turn
+from tarry.log.compaction.cleanable import Cleanable, find_closed
+from tarry.log.compaction.compaction import Compaction
+from tarry.partition.replicated_log import ReplicatedLog
+from tarry.schedule.keeping import CompanionRule, PartitionFacts
+
+# Looks take 2 % of the time that the broker has.
+_REST_FACTOR: Final = 50
+_UNITS_PER_MS: Final = 1_000
+
+
+class _LastLook:
+    """Last look at one log: how far it knew the log, and when the next one may come."""
+
+    def __init__(self, known_end: int, next_ms: int) -> None:
+        self.known_end = known_end
+        self.next_ms = next_ms
+
+
+class CompanionLooks:
+    """Looks at the companion logs of this broker."""
+
+    def __init__(self, turn: Turn, settings: Settings) -> None:
+        self._turn = turn
+        self._settings = settings
+        self._last: dict[ReplicatedLog, _LastLook] = {}
+
+    def forget_closed(self) -> None:
+        """Forget the logs that this broker has no more."""
+        for companion in [each for each in self._last if each.is_closed]:
+            del self._last[companion]
+
+    def cleanable(self, companion: ReplicatedLog) -> Cleanable | None:
+        """Return what may be compacted of a log if it is time to look at it."""
+        last = self._last.get(companion)
+        known_end = companion.high_watermark
+        if last is not None and (
+            known_end == last.known_end or self._turn.monotonic_ms() < last.next_ms
+        ):
+            return None
+        cleanable = find_closed(companion.log, known_end)
+        if cleanable.dirty_bytes == 0:
+            cleanable.maybe_ask_to_cover()
+            return None
+        return cleanable
+
+    def begin(self, companion: ReplicatedLog, cleanable: Cleanable) -> Compaction:
+        """Begin a look, and the compaction of what does not wait any more."""
+        log = companion.log
+        leadership = companion.leadership
+        records = leadership.records
+        facts = PartitionFacts(
+            records.log.leader_epochs,
+            int(records.log.log_start_offset),
+            records.high_watermark,
+            leadership.row.unclean_epoch,
+        )
+        rule = CompanionRule(
+            log,
+            facts,
+            companion.high_watermark,
+            companion.producers.kept_ends(log.flushed_offset),
+            self._settings.log_cleaner_dedupe_buffer_size,
+        )
+        return Compaction(log, cleanable.end_offset, rule)
+
+    def end(self, companion: ReplicatedLog, compaction: Compaction) -> None:
+        """Note what a look has cost."""
+        rule = compaction.rule
+        assert isinstance(rule, CompanionRule)
+        known_end = -1 if rule.is_behind or compaction.is_abandoned else int(rule.known_end)
+        rest_ms = int(compaction.looked_units) * _REST_FACTOR // _UNITS_PER_MS
+        self._last[companion] = _LastLook(known_end, self._turn.monotonic_ms() + rest_ms)
