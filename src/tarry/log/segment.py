@@ -102,7 +102,7 @@ class Segment(FileHolder):
         # True if offsets may be missing between its batches: compaction took them, here or in the
         # log that was copied.
         self.has_gaps = False
-        # True if the segment before may end far below `base_offset`; a file beside this one says so.
+        # True if the segment before may end far below `base_offset`; a file says so.
         self.is_behind_gap = False
         # True if `Unflushed` lists the segment among those with bytes to flush.
         self.is_dirty = False
