@@ -1,12 +1,12 @@
-"""Decision about a group: what is to happen, before anything has changed.
+"""Decision about a group: the changes, records and answers, before anything has changed.
 
-A `Decision` is carried out in this order: `Groups.take`, then the records of `append` go to the
-log's tail (its answer when they are below the high watermark), then the heartbeats are watched,
-moved or ended, then the answers are sent and the notes logged, and last the operations of the
-group's phases are watched or ended.  If the log refuses the records, now or later,
-`state.decide_append_failed` is the next decision.
+A `Decision` is carried out in this order: `Groups.take`; append the records of `append` to the
+log's tail (its answer follows when they are below the high watermark); watch, move or end the
+heartbeat operations; send the answers and log the notes; watch or end the operations of the group's
+phases.  If the log refuses the records, now or later, `state.decide_append_failed` makes the next
+decision.
 
-A deadline of a phase may be now already (an initial delay of 0): it expires in the same turn.
+The deadline of a phase may be the present time (an initial delay of 0): it expires in this turn.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tarry.group.requests import Answer, GroupSettings
 
 G = TypeVar("G")
 
-# Error of the log, and the code that a client is told: Kafka's table, and one code of its older
-# coordinator.  Other errors are told as they are.
+# Error of the log -> error code for the client: Kafka's table, and one code of its older
+# coordinator.  Other errors go to the client as they are.
 APPEND_ERRORS: Final[dict[int, int]] = {
     errors.UNKNOWN_TOPIC_OR_PARTITION: errors.COORDINATOR_NOT_AVAILABLE,
     errors.NOT_ENOUGH_REPLICAS: errors.COORDINATOR_NOT_AVAILABLE,
@@ -38,7 +38,7 @@ APPEND_ERRORS: Final[dict[int, int]] = {
 
 
 class Moment:
-    """Moment of a decision, and its settings: `now_ms` monotonic, the other calendar."""
+    """Moment of a decision, and its settings; `now_ms` is monotonic, `now_wall_ms` calendar."""
 
     __slots__ = ("now_ms", "now_wall_ms", "settings")
 
@@ -50,10 +50,10 @@ class Moment:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Append(Generic[G]):
-    """Append on its way to the log, and what follows from its outcome in a group of type G.
+    """Append under way to the log, and the decisions about its outcome in a group of type G.
 
-    The records go into one batch, unless they `can_be_split`; `what` says in words what they hold.
-    The request of `answer` waits for them.
+    The records go into one batch, unless they `can_be_split`; `what` names them for the log.  The
+    request of `answer` waits for them.
     """
 
     what = "a change of the group"
@@ -62,22 +62,22 @@ class Append(Generic[G]):
     def __init__(self, records: list[GroupRecord], answer: Answer | None = None) -> None:
         self.records = records
         self.answer = answer
-        # Whether the append has records of the group's kind, not of offsets alone.
+        # True if the append has records of the group's kind, and not only of offsets.
         self.is_of_kind = True
-        # Set by `GroupState.take`: the records are not in the log and never will be.
+        # True if the records are not in the log and never will be; set by `GroupState.take`.
         self.has_failed = False
-        # Bytes of the texts of offsets in it.
+        # Bytes of the metadata texts of the offsets in it.
         self.texts_size = 0
 
     def recorded(self, group: G, moment: Moment) -> Decision:
-        """Decide what follows when the records are below the high watermark and applied."""
+        """Decide what follows once the records are below the high watermark and applied."""
         decision = Decision(moment.now_ms)
         if self.answer is not None:
             decision.answers.append(self.answer)
         return decision
 
     def failed(self, group: G, error_code: int, moment: Moment) -> Decision:
-        """Decide what follows when the records are not in the log: the state goes back."""
+        """Decide what follows if the records are not in the log: the state goes back."""
         decision = Decision(moment.now_ms)
         if self.answer is not None:
             decision.answers.append(self.answer.failed(error_code))
@@ -85,10 +85,10 @@ class Append(Generic[G]):
 
 
 class HeartbeatWait:
-    """A member's heartbeat operation: watch it or move it to `deadline_ms`, or end it.
+    """Change of a member's heartbeat operation: watch or move it to `deadline_ms`, or end it.
 
-    Without a deadline and not ended, the member is known and not watched: it waits itself.
-    `heard_ms` is set if it was the member that made itself heard.
+    If `deadline_ms` is None and `ends` is False, the member's own request waits here, so its
+    session cannot end.  `heard_ms` is the time of a sign of life; None if there was none.
     """
 
     __slots__ = ("deadline_ms", "ends", "heard_ms", "member_id")
@@ -109,17 +109,17 @@ class HeartbeatWait:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Decision:
-    """Decision of what is to happen; nothing has changed yet.
+    """Decision about a group, not carried out yet.
 
-    A kind of groups whose volatile part changes with a decision has a subclass for it, and sets
-    `has_moved`: then the operations of the group's phases follow.
+    If a kind of group has a volatile part that changes, its decisions are of a subclass that
+    sets `has_moved`; then the operations of the group's phases follow.
     """
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
         self.has_moved = False
         self.append: Append[Any] | None = None
-        # The append that this decision is about: it is on its way no more.
+        # The append that this decision settles, which is no longer pending.
         self.settled: Append[Any] | None = None
         self.has_failed = False
         self.answers: list[Answer] = []
@@ -128,12 +128,12 @@ class Decision:
 
     @property
     def records(self) -> list[GroupRecord]:
-        """Records that go to the log."""
+        """Records to append to the log."""
         return [] if self.append is None else self.append.records
 
 
 def refused(now_ms: int, answer: Answer) -> Decision:
-    """Make a decision that is nothing but an answer."""
+    """Return a decision that is only an answer."""
     decision = Decision(now_ms)
     decision.answers.append(answer)
     return decision

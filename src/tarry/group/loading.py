@@ -1,10 +1,10 @@
 """Loading a partition of `__consumer_offsets`: the last value of every key, then the groups.
 
-Records are gathered by their raw keys, so that an offset that was committed a thousand times is
-decoded once: a log that was not compacted yet costs what it would cost afterwards.  Keys go in the
-order of their last records: where a group has records of two kinds, the later kind is its own.
+Records are gathered by their raw keys, so an offset that was committed a thousand times is decoded
+once, and a log that is not compacted yet costs as little as a compacted one.  Keys are applied in
+the order of their last records: if a group has records of two kinds, its kind is the later one.
 
-Both halves go in steps, between which the broker does its other work.
+Both halves run in steps, between which the broker does its other work.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Final
 from tarry.group.offsets.records import LEGACY_OFFSET_KEY, OFFSET_KEY
 from tarry.group.state import Groups
 
-# The oldest kind of key means the same offset as the one after it.
+# A key of the oldest kind names the same offset as the kind that replaced it.
 _LEGACY_PREFIX: Final = LEGACY_OFFSET_KEY.to_bytes(2, "big")
 _OFFSET_PREFIX: Final = OFFSET_KEY.to_bytes(2, "big")
 
 
 class Loading:
-    """First `add` for every record of the log, in its order; then `step` until it says True."""
+    """Loading of one partition: call `add` for every record in order, then `step` until True."""
 
     def __init__(self) -> None:
         self._latest: dict[bytes, bytes] = {}
@@ -29,11 +29,11 @@ class Loading:
 
     @property
     def key_count(self) -> int:
-        """Count the keys that have a value."""
+        """Number of keys that have a value."""
         return len(self._latest)
 
     def add(self, key: bytes, value: bytes | None) -> None:
-        """Add a record; without a value the key is as if it had never been."""
+        """Add a record; a record without a value removes its key."""
         assert self._left is None
         if key.startswith(_LEGACY_PREFIX):
             key = _OFFSET_PREFIX + key[len(_LEGACY_PREFIX) :]
@@ -42,9 +42,9 @@ class Loading:
             self._latest[key] = value
 
     def step(self, groups: Groups, limit: int) -> bool:
-        """Apply at most so many records; True once all are applied.
+        """Apply at most `limit` records; return True once all are applied.
 
-        `CorruptData` for a record that cannot be read: the state is not whole then, and nobody
+        `CorruptData` for a record that cannot be read: the state is then incomplete, and no request
         may be answered from it.
         """
         if self._left is None:

@@ -1,6 +1,6 @@
-"""Notes: what happens in a group, to be logged and kept for `tarry groups why`.
+"""Notes of events in a group, which are logged and kept for `tarry groups why`.
 
-A kind of groups has notes of its own beside these.
+Each kind of group adds its own notes.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from msgspec.structs import asdict, replace
 from tarry.base.errors import error_name
 from tarry.base.probe import Probe
 
-# Most characters of each text that a note keeps: clients choose the length of names, and all notes
-# together have to stay small.
+# Characters of each text that a kept note has: clients choose the length of names, and all notes
+# together must stay small.
 TEXT_CHARACTERS_MAX: Final = 500
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Note of what an operator may ask about."""
+    """Note of an event that an operator may ask about."""
 
     level: ClassVar[int] = logging.DEBUG
 
     def sentence(self) -> str:
-        """Return what the broker's log says of it, after the name of the group."""
+        """Return the sentence for the broker's log, which follows the group's name."""
         raise NotImplementedError
 
     def shortened(self) -> Note:
-        """Return the note, with what is kept of its texts."""
+        """Return the note with its texts shortened, to be kept."""
         changes = {
             name: f"{value[:TEXT_CHARACTERS_MAX]}..."
             for name, value in asdict(self).items()
@@ -38,20 +38,20 @@ class Note(msgspec.Struct, frozen=True):
         return replace(self, **changes) if changes else self
 
     def report(self, group_id: str, probe: Probe) -> None:
-        """Report to the probe what it asks for."""
+        """Report the event to the probe, if it has a call for it."""
 
 
 class MemberRemoved(Note, frozen=True):
-    """A member, or an id that was given out, is gone."""
+    """Note of a removed member, or of a removed id that was given out."""
 
     member_id: str
     instance_id: str | None
     client_id: str
     client_host: str
     reason: str
-    # Since when nothing was heard of it.
+    # Time since the last sign of life, in ms.
     silent_ms: int
-    # What comes of it, as half a sentence.
+    # Consequence for the group, as half a sentence.
     follows: str = ""
 
     level: ClassVar[int] = logging.INFO
@@ -68,7 +68,7 @@ class MemberRemoved(Note, frozen=True):
 
 
 class AppendFailed(Note, frozen=True):
-    """Records did not get into the log; what came of it is in the answers."""
+    """Note of records that did not get into the log; the answers say the consequence."""
 
     what: str
     error_code: int

@@ -1,12 +1,12 @@
-"""Records of groups, as they lie in `__consumer_offsets`: Kafka's own formats.
+"""Records of groups in `__consumer_offsets`: Kafka's own formats.
 
-A key begins with a number that says its kind, a value with the version of its fields.  A record
-without a value is a tombstone.  Offsets have records of their own, and so has each kind of group:
-`Kinds.decode` knows them by the number.
+A key begins with a number that names its kind, a value with the version of its fields.  A record
+without a value is a tombstone.  Offsets have their own records, and so has each kind of group:
+`Kinds.decode` finds the decoder by the number.
 
-A number that is not known belongs to something that Tarry does not have (newer group protocols);
-the record is passed over, as Kafka does.  A version that is not known, or bytes that are not what
-they claim, raise `CorruptData`: to guess could lose offsets.
+An unknown number belongs to something that Tarry lacks (newer group protocols); the record is
+skipped, as in Kafka.  An unknown version, or malformed bytes, raise `CorruptData`, because a guess
+could lose offsets.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import msgspec
 from tarry.wire.reader import MalformedData, Reader
 from tarry.wire.writer import STRING_BYTES_MAX
 
-# From here on strings and arrays are compact and tagged fields may follow.
+# First version whose strings and arrays are compact and which may have tagged fields.
 FLEXIBLE_VERSION: Final = 4
 
-# Instead of a time: not known.
+# Value in place of a time that is unknown.
 NO_TIMESTAMP: Final = -1
 
 
 class GroupRecord(msgspec.Struct, frozen=True):
-    """Record of a group.  `kind` names the kind of group that it belongs to; offsets are of any.
+    """Record of a group.  `kind` names the kind of group that it belongs to; "" for offsets.
 
-    A tombstone begins no group of its kind.
+    A tombstone does not begin a group of its kind.
     """
 
     kind: ClassVar[str] = ""
@@ -38,20 +38,20 @@ class GroupRecord(msgspec.Struct, frozen=True):
     group_id: str
 
     def encode(self) -> tuple[bytes, bytes | None]:
-        """Return key and value; no value for a tombstone."""
+        """Return key and value; the value of a tombstone is None."""
         raise NotImplementedError
 
     def apply_to(self, group: Any) -> None:
-        """Change the durable part of the group, which is of this record's kind."""
+        """Apply the record to the durable part of the group, which is of this record's kind."""
         raise NotImplementedError
 
 
-# Reads what follows the number in a key, and the value of that key.
+# Decoder of a record: gets a reader behind the key's number, and the value.
 Decoder = Callable[[Reader, bytes | None], GroupRecord]
 
 
 def can_be_written(*texts: str | None) -> bool:
-    """Return true if these texts fit the records' strings, whose length has 15 bits."""
+    """Return True if these texts fit the records' strings, whose length has 15 bits."""
     return all(text is None or len(text.encode()) <= STRING_BYTES_MAX for text in texts)
 
 

@@ -1,7 +1,7 @@
-"""Requests to a group and its answers: what all of them have.
+"""Requests to a group and its answers: the fields that all of them have.
 
 They are plain objects, no messages of the wire.  A ticket is the broker's number for a request
-that waits for its answer; the core keeps it and gives it back in exactly one answer.
+that waits for its answer.  The core keeps the ticket and returns it in exactly one answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tarry.base import errors
 from tarry.base.limits import GROUP_METADATA_BYTES_MAX
 
-# Why a join, an assignment or the text of an offset is refused.
+# Reason for the refusal of a join, an assignment or the text of an offset.
 TOO_MUCH_METADATA: Final = (
     f"members, assignments and offsets of a group have at most {GROUP_METADATA_BYTES_MAX} bytes "
     "of metadata together"
@@ -22,7 +22,7 @@ TOO_MUCH_METADATA: Final = (
 
 
 class GroupSettings(msgspec.Struct, frozen=True):
-    """The settings that decisions depend on, by Kafka's keys."""
+    """Settings that decisions depend on, by Kafka's keys."""
 
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
@@ -33,7 +33,7 @@ class GroupSettings(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """Request of a member, with what all of them have."""
+    """Request of a member, with the fields that all have."""
 
     ticket: int
     member_id: str
@@ -41,17 +41,17 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The one answer to the request with this ticket."""
+    """Answer to the request with this ticket, which gets exactly one."""
 
     ticket: int
     error_code: int = errors.NONE
-    # Why it is an error, where the broker's log has to say it.
+    # Reason of the error, if the broker's log needs it.
     reason: str = ""
 
     def failed(self, error_code: int) -> Answer:
-        """Return the answer to a request for which the broker could not do what was decided."""
+        """Return the answer with this error, for a decision that could not be carried out."""
         return replace(self, error_code=error_code)
 
     def sent_away(self) -> Answer:
-        """Return what is answered instead while another broker may coordinate already."""
+        """Return the answer to send instead while another broker may coordinate already."""
         return self

@@ -1,14 +1,14 @@
-"""State of groups of any kind: offsets, pending appends, and what a kind adds.
+"""State of groups of any kind: offsets, pending appends, and the state that a kind adds.
 
 A group id has offsets and a kind; the offsets stay when the kind changes.  The offsets and the
 records of the kind are durable: only `apply` changes them, while the broker runs as in loading, and
-only with records below the high watermark.  So an offset that was fetched is never taken back, and
+only with records below the high watermark.  So an offset that was fetched is never revoked, and
 the log, replayed into an empty state, gives the durable part of the live one after every step.
 
-All else is volatile.  A decision does not change it: the decision holds the new values, and `take`
-puts them in place.
+All other state is volatile.  A decision does not change it: the decision holds the new values, and
+`take` puts them in place.
 
-`GroupState.exists` is false for a group of which nothing is known; it is kept nowhere.  A group
+`GroupState.exists` is False for a group without any state; such a group is not stored.  A group
 that has only offsets is of the default kind, the first of `Kinds`.
 """
 
@@ -30,9 +30,9 @@ from tarry.wire.reader import MalformedData, Reader
 
 
 class MemberSession:
-    """Session of a member: its deadline, and the time of the last heartbeat.
+    """Session of a member: its deadline, and the time of the last sign of life.
 
-    Without a deadline (None) it does not end: the member waits for an answer of this broker.
+    If the deadline is None the session does not end: the member waits for an answer of this broker.
     """
 
     __slots__ = ("deadline_ms", "heard_ms")
@@ -44,22 +44,22 @@ class MemberSession:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class GroupState:
-    """State of one group.  The subclass of a kind adds what is known of the members."""
+    """State of one group.  The subclass of a kind adds the state of the members."""
 
     def __init__(self, kind: GroupKind[Any], group_id: str) -> None:
         self.kind = kind
         self.group_id = group_id
-        # What was last committed, by topic and partition.
+        # Newest committed offsets, by topic and partition.
         self.offsets: dict[str, dict[int, OffsetCommitted]] = {}
         self.heartbeats: dict[str, MemberSession] = {}
         # Appends whose records are not below the high watermark yet, in the order of the log.
         self.appends: list[Append[Any]] = []
-        # Bytes of the texts of offsets: of durable ones, and of those in pending appends.
+        # Bytes of the metadata texts of durable offsets, and of those in pending appends.
         self._texts_size = 0
         self._waiting_texts_size = 0
 
     def succeed(self, former: GroupState) -> None:
-        """Take over what stays when a group changes its kind: offsets, and appends under way."""
+        """Take over the offsets and pending appends of a group that changes its kind."""
         self.offsets = former.offsets
         self.appends = former.appends
         self._texts_size = former._texts_size
@@ -67,23 +67,23 @@ class GroupState:
 
     @property
     def metadata_size(self) -> int:
-        """Return the bytes that members, assignments and texts of offsets take together."""
+        """Bytes of members, assignments and texts of offsets together."""
         return self.members_size() + self._texts_size + self._waiting_texts_size
 
     @property
     def exists(self) -> bool:
-        """Return true if anything is known of the group."""
+        """True if the group has any state."""
         return bool(self.offsets) or bool(self.appends) or not self.is_vacant()
 
     # -- offsets
 
     def offset(self, topic: str, partition: int) -> OffsetCommitted | None:
-        """Return what was last committed for a partition and is durable."""
+        """Return the newest durable offset of a partition; None if there is none."""
         partitions = self.offsets.get(topic)
         return None if partitions is None else partitions.get(partition)
 
     def put_offset(self, record: OffsetCommitted) -> None:
-        """Put an offset in the place of the one before."""
+        """Store an offset in place of the partition's earlier one."""
         partitions = self.offsets.setdefault(record.topic, {})
         before = partitions.get(record.partition)
         partitions[record.partition] = record
@@ -92,7 +92,7 @@ class GroupState:
             self._texts_size -= len(before.metadata)
 
     def drop_offset(self, topic: str, partition: int) -> None:
-        """Drop an offset, if there is one: a compacted log has tombstones without their records."""
+        """Drop an offset if there is one; a compacted log may have only its tombstone."""
         known = self.offsets.get(topic)
         if known is not None:
             gone = known.pop(partition, None)
@@ -102,7 +102,7 @@ class GroupState:
                 del self.offsets[topic]
 
     def take(self, decision: Decision) -> None:
-        """Take the new volatile state from a decision; its records are applied later."""
+        """Take over the new volatile state of a decision; its records are applied later."""
         for wait in decision.heartbeats:
             if wait.ends:
                 self.heartbeats.pop(wait.member_id, None)
@@ -129,18 +129,18 @@ class GroupState:
             session.deadline_ms = deadline_ms
             session.heard_ms = now_ms
 
-    # -- what a kind knows of its members
+    # -- answers of a kind about its members
 
     def is_vacant(self) -> bool:
-        """Return true if the group has nothing but offsets: its kind may change."""
+        """Return True if the group has only offsets, so that its kind may change."""
         raise NotImplementedError
 
     def is_empty(self) -> bool:
-        """Return true if the group has no members: it may be deleted."""
+        """Return True if the group has no members, so that it may be deleted."""
         raise NotImplementedError
 
     def is_idle(self) -> bool:
-        """Return true if there is no member, and no id was given out with which one may join."""
+        """Return True if the group has no members, and no unused id that was given out."""
         return self.is_empty()
 
     def is_dead(self) -> bool:
@@ -148,15 +148,15 @@ class GroupState:
         return False
 
     def state_name(self) -> str:
-        """Return the word for the group's state, as ListGroups has it."""
+        """Return the name of the group's state, as in ListGroups."""
         raise NotImplementedError
 
     def protocol_type(self) -> str:
-        """Return the protocol type, as ListGroups has it."""
+        """Return the protocol type, as in ListGroups."""
         return ""
 
     def members_size(self) -> int:
-        """Return the bytes that members and assignments take together."""
+        """Return the bytes of members and assignments together."""
         return 0
 
     def commit_error(self, member_id: str, instance_id: str | None, epoch: int) -> int:
@@ -167,8 +167,8 @@ class GroupState:
         """Restart the session of a member that commits."""
 
     def retention(self) -> tuple[dict[str, None] | None, int]:
-        """Return the topics whose offsets do not expire (None: all), and the time from which the
-        retention of the others counts, if not from each commit.
+        """Return the topics whose offsets do not expire (None: all topics), and the time from which
+        the retention of the others counts (NO_TIMESTAMP: from each commit).
         """
         return {}, NO_TIMESTAMP
 
@@ -177,15 +177,17 @@ class GroupState:
         return self.is_empty()
 
     def topics_in_use(self) -> dict[str, None] | None:
-        """Return the topics to which members are subscribed, as keys; None if that is not known."""
+        """Return the topics to which members are subscribed, as keys; None if they are unknown."""
         return {}
 
     def deadline_ms(self, phase: str) -> int | None:
-        """Return the deadline of a phase in which the whole group waits; None if it does not."""
+        """Return the deadline of a phase in which the whole group waits; None if it does not
+        wait.
+        """
         return None
 
     def waiting_answers(self, error_code: int) -> list[Answer]:
-        """Return answers with this error for members' requests that wait for other members."""
+        """Return answers with this error to requests that wait for other members."""
         return []
 
 
@@ -194,11 +196,11 @@ G = TypeVar("G", bound=GroupState)
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class GroupKind(Generic[G]):
-    """Kind of groups: its name, its state, its records, and what is decided about its groups.
+    """Kind of groups: its name, its state, its records, and the decisions about its groups.
 
     `name` is the group type in ListGroups and the kind of its records; `decoders` decode a record
-    by the number in its key.  In each of the `phases` a group may wait as a whole, in a purgatory
-    of the phase's name.
+    by the number in its key.  In each of the `phases` a whole group may wait, in a purgatory of the
+    phase's name.
     """
 
     def __init__(self, name: str, decoders: dict[int, Decoder], phases: tuple[str, ...]) -> None:
@@ -207,50 +209,52 @@ class GroupKind(Generic[G]):
         self.phases = phases
 
     def new_group(self, group_id: str) -> G:
-        """Return a group of which nothing is known yet."""
+        """Return a new group without any state."""
         raise NotImplementedError
 
     def tombstones(self, group: G) -> list[GroupRecord]:
-        """Return the records that remove what is durable of the group, but its offsets."""
+        """Return the records that remove the durable state of the group, except its offsets."""
         raise NotImplementedError
 
     def described(self, group: G) -> DescribedGroup | None:
-        """Describe a group to DescribeGroups; None if the kind has an API of its own for that."""
+        """Describe a group for DescribeGroups; None if the kind has its own API for that."""
         return None
 
     def decide_load(self, group: G, moment: Moment) -> Decision:
-        """Decide how the group goes on when all records are applied."""
+        """Decide how a loaded group continues, once all its records are applied."""
         return Decision(moment.now_ms)
 
     def decide_removal(self, group: G, moment: Moment) -> Decision:
-        """Decide what becomes of a group without members whose tombstones go to the log."""
+        """Decide the new state of a group without members whose tombstones go to the log."""
         return Decision(moment.now_ms)
 
     def decide_revival(self, group: G, moment: Moment) -> Decision:
-        """Decide what becomes of a group that could not be removed."""
+        """Decide the new state of a group that could not be removed."""
         return Decision(moment.now_ms)
 
     def decide_session_expired(self, group: G, member_id: str, moment: Moment) -> Decision:
-        """Decide about a member whose heartbeat operation expired."""
+        """Decide about a member whose heartbeat operation has expired."""
         return Decision(moment.now_ms)
 
     def decide_phase_expired(self, group: G, phase: str, moment: Moment) -> Decision:
-        """Decide about a phase of the group whose operation expired.
+        """Decide about a phase of the group whose operation has expired.
 
-        The decision changes nothing if the phase has another deadline by now.
+        The decision changes nothing if the phase has a later deadline now.
         """
         return Decision(moment.now_ms)
 
     def decide_fresh_sessions(self, group: G, moment: Moment) -> Decision:
-        """Restart all that waits for members: the broker did not run and received no heartbeat."""
+        """Restart all deadlines of members, because the broker did not run and heard no
+        heartbeat.
+        """
         return Decision(moment.now_ms)
 
 
-# -- what is decided about a group of any kind
+# -- decisions about a group of any kind
 
 
 def decide_recorded(group: GroupState, append: Append[Any], moment: Moment) -> Decision:
-    """Decide what follows when an append's records are below the high watermark and applied."""
+    """Decide what follows once an append's records are below the high watermark and applied."""
     decision = append.recorded(group, moment)
     decision.settled = append
     return decision
@@ -259,8 +263,8 @@ def decide_recorded(group: GroupState, append: Append[Any], moment: Moment) -> D
 def decide_append_failed(
     group: GroupState, append: Append[Any], error_code: int, moment: Moment
 ) -> Decision:
-    """Decide what follows when an append's records are not in the log: the group is again as it was
-    before.
+    """Decide what follows if an append's records are not in the log: the group goes back to its
+    state before.
     """
     decision = append.failed(group, APPEND_ERRORS.get(error_code, error_code), moment)
     decision.settled = append
@@ -270,8 +274,8 @@ def decide_append_failed(
 
 
 def sent_away(group: GroupState, error_code: int) -> list[Answer]:
-    """Return an answer with this error to every waiting request: another broker may coordinate the
-    group.
+    """Return an answer with this error to every waiting request, because another broker may
+    coordinate the group.
 
     Requests that wait for records are among them: only the other leader knows which are durable.
     """
@@ -286,7 +290,7 @@ def sent_away(group: GroupState, error_code: int) -> list[Answer]:
 
 
 class Kinds:
-    """Kinds of groups.  A group that has only offsets is of the first one."""
+    """Kinds of groups; a group that has only offsets is of the first kind."""
 
     def __init__(self, kinds: Sequence[GroupKind[Any]]) -> None:
         self.default = kinds[0]
@@ -296,7 +300,7 @@ class Kinds:
             self._decoders.update(kind.decoders)
 
     def decode(self, key: bytes, value: bytes | None) -> GroupRecord | None:
-        """Decode a record; None for a key that no kind has; `CorruptData` if it cannot be read."""
+        """Decode a record; None if no kind has this key; `CorruptData` if it cannot be read."""
         try:
             reader = Reader(key)
             decoder = self._decoders.get(reader.i16())
@@ -306,18 +310,18 @@ class Kinds:
 
 
 class Groups:
-    """The groups of one partition of `__consumer_offsets`."""
+    """Groups of one partition of `__consumer_offsets`."""
 
     def __init__(self, kinds: Kinds) -> None:
         self.kinds = kinds
         self.by_id: dict[str, GroupState] = {}
 
     def group(self, group_id: str) -> GroupState:
-        """Return the group, or one that does not exist and is kept only by `take`."""
+        """Return the group; an unknown one is returned empty, and stored only by `take`."""
         return self.by_id.get(group_id) or self.kinds.default.new_group(group_id)
 
     def of_kind(self, kind: GroupKind[G], group_id: str) -> G | None:
-        """Return the group as one of this kind, like `group`; None while it is of another."""
+        """Return the group as one of this kind, like `group`; None if it is of another kind."""
         known = self.by_id.get(group_id)
         if known is None:
             return kind.new_group(group_id)
@@ -327,17 +331,17 @@ class Groups:
         return self._turned(known, kind) if is_free else None
 
     def take(self, group: GroupState, decision: Decision) -> None:
-        """Take a decision over into its group; a group that exists no more is removed."""
+        """Carry a decision into its group; a group that no longer exists is removed."""
         group.take(decision)
         self._keep(group)
 
     def apply(self, record: GroupRecord) -> None:
-        """Apply a record to its group, which begins, ends or changes its kind with it."""
+        """Apply a record to its group, which may begin, end or change its kind."""
         group = self.group(record.group_id)
         kind = record.kind
         if kind and kind != group.kind.name:
             if record.is_tombstone:
-                # Of the kind that the group had before.
+                # The tombstone is of a kind that the group had before.
                 return
             group = self._turned(group, self.kinds.by_name[kind])
         record.apply_to(group)
@@ -346,7 +350,7 @@ class Groups:
     def listed(self, states: dict[str, None], types: dict[str, None]) -> list[GroupListing]:
         """List the groups in one of these states and of one of these types, by id; empty means any.
 
-        The names are in lower case (`without_case`); unknown ones match nothing.
+        States and types are in lower case (`without_case`); unknown ones match nothing.
         """
         found: list[GroupListing] = []
         for group_id in sorted(self.by_id):
@@ -358,7 +362,7 @@ class Groups:
         return found
 
     def _turned(self, group: GroupState, kind: GroupKind[G]) -> G:
-        """Return a group of another kind with the offsets and pending appends of this one."""
+        """Return a group of this kind with the offsets and pending appends of `group`."""
         turned = kind.new_group(group.group_id)
         turned.succeed(group)
         return turned

@@ -1,6 +1,6 @@
-"""Groups as an operator sees them: DescribeGroups and ListGroups, read and not decided.
+"""Views of groups for an operator: DescribeGroups and ListGroups, read without a decision.
 
-Members and phase are the live ones; ids that were given out and not used are no members.
+Members and phase are the live ones; an unused id that was given out is no member.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import msgspec
 
 
 class DescribedMember(msgspec.Struct, frozen=True):
-    """A member; metadata is what it said for the chosen protocol, and empty before one is."""
+    """A member; metadata is the one for the chosen protocol, and empty if none is chosen yet."""
 
     member_id: str
     instance_id: str | None
@@ -20,7 +20,7 @@ class DescribedMember(msgspec.Struct, frozen=True):
 
 
 class DescribedGroup(msgspec.Struct, frozen=True):
-    """A group; the protocol is named while it is Stable, as Kafka does."""
+    """A group; the protocol is set while the group is Stable, as in Kafka."""
 
     group_id: str
     state: str
@@ -30,7 +30,7 @@ class DescribedGroup(msgspec.Struct, frozen=True):
 
 
 class GroupListing(msgspec.Struct, frozen=True):
-    """A group in a list; its type is the name of its kind."""
+    """A group in a list; `group_type` is the name of its kind."""
 
     group_id: str
     protocol_type: str
@@ -39,5 +39,5 @@ class GroupListing(msgspec.Struct, frozen=True):
 
 
 def without_case(names: list[str]) -> dict[str, None]:
-    """Return the names once each and in lower case: Kafka compares without regard to it."""
+    """Return the names in lower case, each once: Kafka compares them without case."""
     return dict.fromkeys(each.lower() for each in names)

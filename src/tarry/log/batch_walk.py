@@ -1,9 +1,9 @@
 """The walk over a segment's batches: header after header, read in blocks.
 
-Used by recovery, the rebuilding of indexes, look-ups, the search by time and compaction; each batch
-begins where the one before ended, in the file and in offsets, which may leave gaps only where
-compaction was.  A walk never raises for what the bytes say: it stops, `flaw` tells why, and
-everything before `flaw_offset` was sound.
+Recovery, the rebuilding of indexes, look-ups, the search by time and compaction use it.  Each batch
+begins where the one before ended, in the file and in offsets.  Offsets may leave gaps only where
+compaction took batches out.  A walk never raises for damaged bytes: it stops, `flaw` holds the
+reason, and everything before `flaw_offset` is sound.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tarry.records.batch import (
     has_valid_crc,
 )
 
-# One read of a walk that needs the headers only: batches are mostly smaller than a page or two.
+# Bytes of one read if the walk needs only headers; a batch is mostly smaller than a page or two.
 HEADER_BLOCK_BYTES: Final = 8 * 1024
-# One read of a walk that checks every byte.
+# Bytes of one read if the walk checks every byte.
 SCAN_BLOCK_BYTES: Final = 1024 * 1024
 
 UNKNOWN_OFFSET: Final = -1
@@ -37,7 +37,7 @@ _OFFSET_MAX: Final = (1 << 62) - 1
 
 
 class Flaw(CorruptData):
-    """Damage: bytes of a segment that were durable and do not mean what they should any more.
+    """Damage: bytes of a segment that were durable have changed since.
 
     Everything before `offset`, which begins at `position` of the file, is sound.
     """
@@ -59,30 +59,30 @@ class BatchWalk:
         self.position: i64 = position
         self.end: i64 = end
         self.expected_offset: i64 = expected_offset
-        # open: the caller knows what was checked before
+        # open: only the caller knows whether the bytes were checked before
         self.checks_crc = False
-        # Compaction took batches out: offsets only grow.
-        # open: the caller knows how the log was made
+        # True if compaction took batches out: offsets grow, and may leave gaps.
+        # open: only the caller knows how the log was made
         self.has_gaps = False
-        # Read so much at once, or 0: what the purpose of the walk asks for.
-        # open: the caller knows the purpose
+        # Bytes of one read; 0: a constant of this module by `checks_crc`.
+        # open: only the caller knows what the walk is for
         self.block_bytes: i64 = 0
-        # Batches of an earlier epoch than this are left over from before a truncation.
+        # A batch of an earlier leader epoch is a flaw: a truncation left it over.  -1: any epoch.
         self.leader_epoch_min: i64 = -1
         self.flaw = ""
         self.flaw_offset: i64 = UNKNOWN_OFFSET
         self.flaw_position: i64 = position
-        # The batch that was stepped over last: where it begins, its first and last offset.
+        # The last batch that `step` passed: its position, its first and its last offset.
         self.batch_position: i64 = position
         self.batch_offset: i64 = expected_offset
         self.last_offset: i64 = -1
-        # Whether it was known where that batch had to begin.
+        # True if `expected_offset` was known when `step` passed that batch.
         self._was_expected = False
         self._block = b""
         self._block_position: i64 = position
 
     def step(self) -> bool:
-        """Go over one batch, reading only what that needs; False at the end or at a flaw."""
+        """Pass one batch and read only what that takes; return False at the end or at a flaw."""
         position = self.position
         left = self.end - position
         if left <= 0 or self.flaw:
@@ -157,7 +157,7 @@ class BatchWalk:
         return self.batch_position - self._block_position
 
     def _load(self, size: i64) -> i64:
-        """Have `size` bytes from `position` on in the block; where they begin, or -1."""
+        """Load `size` bytes from `position` into the block; return their place in it, or -1."""
         at = self.position - self._block_position
         if at >= 0 and at + size <= len(self._block):
             return at
@@ -176,8 +176,9 @@ class BatchWalk:
         return False
 
     def _stop_between(self, base_offset: i64) -> bool:
-        """Two batches do not fit together: the first is the wrong one, unless its CRC holds and it
-        began where it had to.
+        """Stop between two batches whose offsets do not fit together.
+
+        The first of them is the flaw, unless its CRC holds and it began at the expected offset.
         """
         self._stop(f"offset {base_offset} where {self.expected_offset} had to come")
         if self.checks_crc or self.batch_position == self.position or self._is_last_sound():

@@ -1,8 +1,8 @@
-"""Configuration of a log: what its topic's settings say.
+"""Configuration of a log: the settings of its topic that the log goes by.
 
-A plain object, one per log, changed in place when a topic is altered.  Attributes are Kafka's topic
-keys with underscores, but for keys that name a choice; `cluster/topic_settings` parses and checks
-what users write.
+A `LogConfig` is a plain object, one per log, changed in place when the topic is altered.  Its
+attributes are Kafka's topic keys with underscores, except for keys that name a choice.
+`cluster/topic_settings` parses and checks what users write.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tarry.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 INT64_MAX: Final = (1 << 63) - 1
 DAY_MS: Final = 24 * 60 * 60 * 1000
 
-# No codec: batches are stored as they were produced.
+# Compression codec of a log that stores batches as they were produced.
 AS_PRODUCED: Final = -1
 
-# The codec that a value of compression.type asks for, and the key of its level.
+# For each value of compression.type: the codec, and the topic key of its level ("": none).
 _CODECS: Final[dict[Value, tuple[int, str]]] = {
     "producer": (AS_PRODUCED, ""),
     "uncompressed": (NONE, ""),
@@ -37,7 +37,7 @@ _ROWS: Final[list[Setting]] = [
     *read_table(OURS_TABLE, HONOURED),
 ]
 
-# Rows that are an attribute each.
+# Rows whose key becomes an attribute of LogConfig with a number.
 _NUMBERS: Final[list[Setting]] = [
     row
     for row in _ROWS
@@ -49,9 +49,9 @@ _DEFAULTS: Final[dict[str, Value]] = {row.key: row.default for row in _ROWS}
 
 @mypyc_attr(acyclic=True)
 class LogConfig:
-    """Settings of one log, by topic key: Kafka's defaults, and `values`.  -1 means without limit.
+    """Settings of one log: Kafka's defaults, replaced by `values` (by topic key).  -1: no limit.
 
-    `segment.jitter.ms` is what was drawn for this log.
+    `segment_jitter_ms` is the jitter that was drawn for this log.
     """
 
     segment_bytes: int
@@ -87,10 +87,10 @@ class LogConfig:
         self.has_deletion = "delete" in policies
         self.has_compaction = "compact" in policies
         self.is_log_append_time = counting["message.timestamp.type"] == "LogAppendTime"
-        # Whether a replica that is not in sync may lead.
+        # unclean.leader.election.enable: True if a replica that is not in sync may lead.
         self.may_lose_records = counting["unclean.leader.election.enable"] is True
-        # Whether records wait until they are due, and whether their timestamps or their headers
-        # say when that is.
+        # delay.enable: True if records wait until they are due.  delay.source: whether their
+        # timestamps or their headers give the due time.
         self.has_delay = counting["delay.enable"] is True
         self.has_delay_by_timestamp = self.has_delay and counting["delay.source"] == "timestamp"
         self.has_delay_by_header = self.has_delay and counting["delay.source"] == "header"
@@ -104,7 +104,7 @@ class LogConfig:
         self.compression_level: int = level
 
     def take_over(self, other: LogConfig) -> None:
-        """Replace every setting by that of `other`, for all that hold this object."""
+        """Replace every setting by that of `other`, in place, for all holders of this object."""
         for row in _NUMBERS:
             setattr(self, row.attribute, getattr(other, row.attribute))
         self.has_deletion = other.has_deletion

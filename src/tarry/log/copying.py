@@ -1,4 +1,4 @@
-"""Appending of copies: a follower takes batches as its leader has them, with their gaps.  Hot."""
+"""Appending of copies: a follower takes its leader's batches with their offsets and gaps.  Hot."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tarry.wire.reader import Window
 def append_copy(log: Log, window: Window, header: BatchHeader, now_wall_ms: i64) -> i64:
     """Add a batch copied from the leader to the tail, with its own offset and leader epoch.
 
-    Offsets between it and the log's end stay missing, as they are where it comes from.
-    `CorruptData` if it cannot follow what is here; `StorageError` as in `Log.append`, and while a
-    cut is not durable.  Either leaves the log as it was.
+    Offsets between the log's end and the batch stay missing, as in the leader's log.
+    `CorruptData` if the batch cannot follow the log's last one; `StorageError` as in `Log.append`,
+    and while a cut is not durable.  Both leave the log unchanged.
     """
     base_offset = header.base_offset
     leader_epoch = header.leader_epoch
@@ -34,7 +34,7 @@ def append_copy(log: Log, window: Window, header: BatchHeader, now_wall_ms: i64)
         last_offset: i64 = base_offset + header.last_offset_delta
         segment = _leave_gap(log, base_offset, last_offset)
         if segment.must_roll(header.size, last_offset, header.max_timestamp, now_wall_ms):
-            # It is named by the end before the gap.
+            # `roll` names the new segment by the log's end before the gap.
             log.roll()
         # Nothing fails from here on.
         log.log_end_offset = base_offset
@@ -44,10 +44,11 @@ def append_copy(log: Log, window: Window, header: BatchHeader, now_wall_ms: i64)
 def _leave_gap(log: Log, base_offset: i64, last_offset: i64) -> Segment:
     """Prepare a gap before a batch; return the segment that the batch may go to.
 
-    The gap lies inside the segment, behind its base offset if it is a new one.  So one segment
-    begins where the one before ended, and what a crash has torn off its end is not taken for a
-    gap.  Only where relative offsets do not reach over it a segment begins behind it, with a
-    file beside it that says so; everything before must be durable then.
+    The gap lies inside a segment, even if the segment is new: its base offset is the log's end
+    before the gap.  Each segment then begins where the one before ended, and a start does not
+    take batches that a crash tore off for a gap.  If relative offsets of 32 bits cannot reach
+    over the gap, the new segment begins behind it, with a file beside it that says that.  All
+    earlier batches must be durable before.
     """
     if last_offset - log.log_end_offset > INT32_MAX:
         if log.is_dirty or not log.tail.is_empty:

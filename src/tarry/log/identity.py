@@ -1,8 +1,9 @@
 """Identity of a log: the file `partition.metadata` with the topic's id, as Kafka writes it.
 
-It is made with the log's first bytes and flushed with them, so bytes that count are never without
-it.  A directory that says it belongs to another topic is left over from a deleted one.  A third
-line, which Kafka does not read, holds the CRC: no flipped bit makes a directory somebody else's.
+The file is made with the log's first bytes and flushed with them, so durable bytes always have one.
+A directory whose file names another topic id is left over from a deleted topic.  The third line,
+which Kafka does not read, holds the CRC: a flipped bit cannot assign the directory to another
+topic.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from tarry.wire.crc32c import crc32c
 
 IDENTITY_FILE: Final = "partition.metadata"
 _PREFIX: Final = b"version: 0\ntopic_id: "
-# A uuid of 16 bytes in base64 without padding.
+# Length of a topic id as text: a uuid of 16 bytes in base64 without padding.
 _TEXT_CHARACTERS: Final = 22
 
 
 class LogIdentity:
-    """A topic id as text ("": no topic's log) and what its file still lacks."""
+    """A topic id as text ("" if the log is of no topic), and the state of its file."""
 
     def __init__(self, directory: str, topic_id: bytes) -> None:
         self.text = id_text(topic_id)
         self.path = f"{directory}/{IDENTITY_FILE}"
-        # Not written yet.
+        # True until the file is written.
         self.is_missing = bool(topic_id)
-        # Written and not durable yet.
+        # The file, if it is written and not durable yet.
         self.file: LogFile | None = None
 
     def save(self, disk: Disk) -> None:
@@ -40,7 +41,7 @@ class LogIdentity:
         self.is_missing = False
 
     def forget(self) -> None:
-        """Forget a file that was written and not flushed: the next write makes it again."""
+        """Forget the file if it was written and not flushed; the next write writes it again."""
         if self.file is not None:
             self.file = None
             self.is_missing = True

@@ -1,16 +1,16 @@
 """The log of one partition: segments in order, a tail that waits for its write, what is durable.
 
-`append` only gathers, as does `copying` for a follower.  `write` puts the tail into the files with
-one gathered write per segment, or, when that fails, leaves log, indexes and epochs as they were
-before the tail.
-`collect_flush` names the files that make everything written durable and `flushed` receives that it
-is; both are driven by the broker's flush rounds.  Recovery, compaction and truncation change the
-segments by what is here.  Nothing here flushes, reads a clock or waits.
+`append` only gathers batches in the tail; `copying` does the same for a follower.  `write` puts the
+tail into the files with one gathered write per segment.  If that fails, log, indexes and epochs are
+as they were before the tail.
+`collect_flush` names the files whose flush makes all written bytes durable; `flushed` notes that
+the flush is complete.  The broker's flush rounds call both.  Recovery, compaction and truncation
+change the segments by methods of this class.  A log never flushes, reads a clock or waits.
 
-Parts: `Segments` (files, reading, the first flaw), `Tail` (what is not written), `Unflushed` (what
+Parts: `Segments` (files, reading, the first flaw), `Tail` (batches not written), `Unflushed` (what
 is not durable), and the states of `log/state`.  Invariants: log_start_offset <= flushed_offset <=
 written_end_offset <= log_end_offset; offsets of batches only grow, without gaps unless compaction
-left some here or where the log was copied from; reads never see the tail.  Hot: append is 1 us of a
+left some, here or in the log that was copied; reads never see the tail.  Hot: append is 1 us of a
 produce.
 """
 
@@ -62,20 +62,21 @@ class Log:
         self.written_end_offset: i64 = self.log_end_offset
         self.flushed_offset: i64 = self.log_end_offset
         self.flushed_end = NO_POSITION
-        # Where retention lets the log begin once a recovery point says so: a log start that
-        # readers have seen must not go back in a crash.
+        # The log start that the next recovery points hold.  Retention moves `log_start_offset` only
+        # when a recovery point is durable: a start that readers have seen must not go back in a
+        # crash.
         self.coming_start_offset: i64 = self.log_start_offset
         self.recovery_report = RecoveryReport(directory)
         self.recovery_point = RecoveryPointState()
-        # Bytes written in this life, to know when a new recovery point is due.
+        # Bytes written by this process, by which the next recovery point becomes due.
         self.written_bytes: i64 = 0
         self.is_closed = False
         self.compaction = CompactionState()
         self.cut = Cut()
-        # Offsets may be missing between batches, because they were where the log was copied from.
+        # True if offsets may be missing because they are missing in the log that was copied.
         self.has_gaps = False
-        # How far the records of the log were known to be committed; -1: that was never known.
-        # Recovery points keep it.
+        # Offset up to which the records are known to be committed; -1 if unknown.  Recovery points
+        # keep it.
         self.high_watermark_hint: i64 = -1
 
     @property
@@ -103,12 +104,12 @@ class Log:
 
     @property
     def is_being_cut(self) -> bool:
-        """Return true if a cut is under way or not durable: nothing may be appended."""
+        """True if a cut is under way or not durable: no batch may be appended."""
         return self.cut.is_under_way or self.unflushed.has_truncation
 
     @property
     def flaw_offset(self) -> i64:
-        """The first flaw; -1: none is known."""
+        """Offset of the first flaw; -1 if none is known."""
         return self.segment_order.flaw_offset
 
     @property
@@ -116,7 +117,7 @@ class Log:
         return self.segment_order.flaw_reason
 
     def hint_high_watermark(self, offset: i64) -> None:
-        """Have recovery points keep how far the records are known to be committed."""
+        """Note for the recovery points up to which offset the records are known to be committed."""
         self.high_watermark_hint = offset
 
     # --- Appending.
@@ -142,14 +143,14 @@ class Log:
         return base_offset
 
     def append_bytes(self, data: bytes, leader_epoch: i64, now_wall_ms: i64) -> i64:
-        """Append a batch that this broker built; like `append`, without a header made before."""
+        """Append a batch that this broker built; like `append`, but decode the header here."""
         return self.append(window_of(data), decode_batch_header(data, 0), leader_epoch, now_wall_ms)
 
     def roll(self) -> Segment:
-        """Begin a new last segment; its file is made by the first write.
+        """Begin a new last segment; the first write makes its file.
 
-        Without a tail `StorageError` if there is a flaw, or if the indexes of the segment that was
-        the last one cannot be read.
+        If there is no tail: `StorageError` if the log has a flaw, or if the indexes of the segment
+        that was the last one cannot be read.
         """
         ended = self.active
         if self.tail.mark is not None:
@@ -164,19 +165,19 @@ class Log:
         return self.roll_at(self.log_end_offset)
 
     def roll_at(self, base_offset: i64) -> Segment:
-        """Begin a new last segment here; like `roll`, behind a gap."""
+        """Begin a new last segment at `base_offset`, which may lie behind a gap."""
         segment = Segment(self.files, self.directory, base_offset, self.config)
         segment.has_gaps = self.has_gaps
         self.segment_order.kept.append(segment)
         return segment
 
     def write(self) -> None:
-        """Write the tail.  `StorageError`: nothing of it was kept."""
+        """Write the tail.  On `StorageError` the log is as it was before the tail."""
         tail = self.tail
         if tail.mark is None:
             return
         if self.flaw_offset >= 0:
-            # Met by a reader since the tail began: a write would begin where the flaw does.
+            # A reader found the flaw after the tail began; a write would overwrite the flaw.
             self._undo_tail()
             raise StorageError(self.segment_order.refusal())
         tail.end_part(self.active)
@@ -201,7 +202,7 @@ class Log:
         self.written_end_offset = self.log_end_offset
 
     def begin_tail(self) -> TailMark:
-        """Prepare for the first batch of a tail; `StorageError` if none may be appended."""
+        """Prepare for the first batch of a tail; `StorageError` if no batch may be appended."""
         if self.flaw_offset >= 0:
             raise StorageError(self.segment_order.refusal())
         if self.is_being_cut:
@@ -231,13 +232,14 @@ class Log:
             self.leader_epochs.truncate_start(self.log_start_offset)
         self.log_end_offset = self.written_end_offset
         if not active.has_file:
-            # It could not be made, and without bytes no flush gives back what was opened before it.
+            # The segment's file could not be made, so no flush will settle the identity file
+            # either.
             self.unflushed.identity.forget()
         else:
             self.unflushed.note_undone_write(active)
         if active.written_size == active.size or self.segment_order.flaw_segment is active:
             return
-        # The tail's share of this segment was written before that of a later one failed.
+        # This segment's share of the tail was written; the write of a later segment failed.
         try:
             active.file().truncate(active.size)
             active.written_size = active.size
@@ -250,7 +252,7 @@ class Log:
     def forget_empty_epochs(self) -> None:
         """Forget leader epochs that began at the log's end and have no batch here.
 
-        Another replica that has none of them either could not be told where they ended.
+        A replica that has none of these epochs either could not be told where they ended.
         """
         assert not self.has_tail
         self.leader_epochs.truncate_end(self.log_end_offset)
@@ -258,10 +260,9 @@ class Log:
     def assign_epoch(self, epoch: i64) -> None:
         """Let a leader epoch begin at the log's end, before it has its first batch.
 
-        So a replica that asks where an earlier epoch ended here hears it at once.  It is durable
-        with the next recovery point as far as batches of it are; a crash before it has any may
-        forget it: no replica has a batch of it then, and whoever leads after the crash, this
-        broker too, does so in a later epoch.
+        A replica that asks where an earlier epoch ended here then gets the answer at once.  A crash
+        before its first batch may forget the epoch.  That is safe: no replica has a batch of it,
+        and every leader after the crash, this broker too, has a later epoch.
         """
         assert not self.has_tail
         self.leader_epochs.assign(epoch, self.log_end_offset)
@@ -302,7 +303,7 @@ class Log:
         at_least_one: bool,
         start: LogPosition | None = None,
     ) -> FileRegion | None:
-        """Return whole batches from the one that contains `offset` on, up to `end`, of one segment.
+        """Return whole batches of one segment, from the one that contains `offset` up to `end`.
 
         The first may exceed `size_max` if `at_least_one`.  `start` is the position of `offset`, if
         the caller knows it.  Raises `CorruptData` or `StorageError` at a flaw.
@@ -316,54 +317,54 @@ class Log:
         return sum([segment.size for segment in self.segment_order.kept])
 
     def offset_for_time(self, timestamp: int, end_offset: int) -> FoundRecord | None:
-        """(timestamp, offset, epoch) of the first record below `end_offset` that is so late."""
+        """Find the first record below `end_offset` that is at `timestamp` or later."""
         part = SearchedPart(self.segment_order, self.log_start_offset, end_offset)
         return time_search.offset_for_time(part, timestamp)
 
     def max_timestamp_offset(self, end_offset: int) -> FoundRecord | None:
-        """(timestamp, offset, epoch) of the latest record below `end_offset`."""
+        """Find the record below `end_offset` with the largest timestamp."""
         part = SearchedPart(self.segment_order, self.log_start_offset, end_offset)
         return time_search.max_timestamp_offset(part)
 
     def has_flaw_before(self, offset: i64) -> bool:
-        """Return true if a reader at `offset` stands at or behind a flaw."""
+        """Return True if `offset` lies at or behind a flaw."""
         return self.segment_order.has_flaw_before(offset)
 
     def note_flaw(self, flaw: Flaw) -> None:
-        """Note a flaw: from here on the log is neither read nor appended to."""
+        """Note a flaw: from here on reads at or behind it are refused, and all appends."""
         self.segment_order.note_flaw(flaw)
 
     # --- Flushing.
 
     @property
     def has_undurable_cut(self) -> bool:
-        """Return true if bytes that were cut off may still come back in a crash."""
+        """True if bytes that were cut off may come back in a crash."""
         return self.unflushed.has_cut
 
     @property
     def is_dirty(self) -> bool:
-        """Return true if something that was written is not known to be durable."""
+        """True if something was written that may not be durable."""
         return self.flushed_offset < self.written_end_offset or not self.unflushed.is_empty
 
     @property
     def has_unflushed_bytes(self) -> bool:
-        """Return true if a segment's file was changed and not flushed since."""
+        """True if a segment's file was changed and not flushed since."""
         return len(self.unflushed.segments) > 0
 
     def collect_flush(self, files: list[LogFile], directories: dict[str, None]) -> i64:
-        """Add what must be flushed to make everything below the returned offset durable."""
+        """Collect what a flush needs to make all below the returned offset durable."""
         self.unflushed.begin_flush(self.end_position(), files, directories)
         return self.written_end_offset
 
     def flush_refused(self, offset: i64) -> None:
-        """Note that the flush of what `collect_flush` named was never begun."""
+        """Forget the flush mark of a `collect_flush` whose flush was never begun."""
         self.unflushed.take_mark(offset)
 
     def flushed(self, offset: i64) -> None:
         """Note that the flush of what `collect_flush` named is complete."""
         mark = self.unflushed.take_mark(offset)
         if mark is None:
-            # Cut off in the meantime.
+            # The bytes were cut off during the flush.
             return
         self.settle(mark)
         if offset > self.flushed_offset:
@@ -371,7 +372,7 @@ class Log:
             self.flushed_end = mark.end
 
     def settle(self, mark: FlushMark) -> None:
-        """Settle the flush that a mark was taken for: it is complete."""
+        """Settle what `mark` covers: its flush is complete."""
         self.unflushed.settle(mark)
         self.files.trim()
 
@@ -382,11 +383,11 @@ class Log:
         self.coming_start_offset = max(self.coming_start_offset, offset)
 
     def follow_start(self, offset: i64) -> None:
-        """Let the log begin where the leader's does, as far as it has come there itself."""
+        """Let the log begin where the leader's log does, but not behind the written end here."""
         self.ask_for_start(min(offset, self.written_end_offset))
 
     def advance_log_start_offset(self, offset: i64) -> None:
-        """Records below `offset` are gone for readers; files go when that is durable."""
+        """Hide records below `offset` from readers; a recovery point releases their files later."""
         if offset <= self.log_start_offset:
             return
         assert offset <= self.written_end_offset
@@ -397,18 +398,18 @@ class Log:
         self.leader_epochs.truncate_start(offset)
 
     def condemn_below_start(self) -> None:
-        """Give up segments below the log start; what is being compacted is kept until then."""
+        """Give up segments below the log start; do nothing while a compaction runs."""
         if self.compaction.is_under_way:
             return
-        # If the tail cannot be written, the segment in which it began is the last one again.
+        # If the write of the tail fails, the segment in which it began is the last one again.
         stays = None if self.tail.mark is None else self.tail.mark.active
         for segment in self.segment_order.condemn_below(self.log_start_offset, stays):
             self.unflushed.forget(segment)
 
     def release_below(self, offset: i64, named_from: int, condemned: int) -> list[Segment]:
-        """Return the segments whose files may go: a recovery point has the log start `offset`.
+        """Return the segments whose files may go now that a recovery point has log start `offset`.
 
-        They are the first `condemned` ones, all that there were when the recovery point was taken,
+        These are the first `condemned` ones, all that there were when the recovery point was taken,
         and those that end at or below `named_from`, where the first segment that it names begins.
         A start expects every file that is named: a named segment waits for the next recovery
         point, even if all of it lies below the log start.
@@ -422,7 +423,7 @@ class Log:
     # --- Changes of the segments from elsewhere in this package.
 
     def allow_gaps(self) -> None:
-        """Take offsets that are missing for missing where the log was copied from, from now on."""
+        """Accept missing offsets from now on, because the log that is copied lacks them."""
         if not self.has_gaps:
             self.unflushed.make_name(self.disk, f"{self.directory}/{GAPS_FILE}")
             self.has_gaps = True
@@ -430,7 +431,7 @@ class Log:
             segment.has_gaps = True
 
     def open_at(self, start_offset: i64, end_offset: i64, flushed_offset: i64) -> None:
-        """End recovery: the offsets are known, and what was durable before."""
+        """End recovery: set the offsets that it found."""
         self.log_start_offset = start_offset
         self.coming_start_offset = start_offset
         self.log_end_offset = end_offset
@@ -453,7 +454,7 @@ class Log:
         self._end_at(end_offset)
 
     def drop_last(self) -> None:
-        """Give up the last segment, whose files are gone; the one before becomes the last."""
+        """Give up the last segment, whose files are removed; the one before becomes the last."""
         dropped = self.segment_order.kept.pop()
         if dropped.is_behind_gap:
             self.unflushed.note_gap_cut()
@@ -463,9 +464,7 @@ class Log:
         self._end_at(dropped.base_offset)
 
     def begin_anew(self, offset: i64) -> list[Segment]:
-        """Forget everything and begin, empty, at `offset`; return the segments that are left over,
-        closed.
-        """
+        """Forget everything and begin an empty log at `offset`; return the old segments, closed."""
         segment = Segment(self.files, self.directory, offset, self.config)
         segment.has_gaps = self.has_gaps
         left = self.segment_order.begin_anew(segment)

@@ -32,17 +32,17 @@ from tarry.log.state import LogListener
 
 logger = logging.getLogger("tarry.log")
 
-# Logs that one flush at start makes durable: up to three descriptors each stay open until then, and
-# some hundred are all that a small process has.
+# Logs that one flush at start makes durable.  Each holds up to three descriptors until then, and
+# a small process has only some hundred.
 UNSETTLED_LOGS_MAX: Final = 64
 
 
 class EarlierLog(StorageError):
-    """The recovery points on the disk tell of an earlier log of the same directory and topic."""
+    """The recovery points on the disk describe an earlier log of the same directory and topic."""
 
 
 class Logs:
-    """The logs by directory, and what the last life left about them."""
+    """The logs by directory, and the recovery points and clean marker of the last process."""
 
     def __init__(
         self,
@@ -55,28 +55,29 @@ class Logs:
         self.files = OpenFiles(disk, open_files_max)
         self.trouble = DiskTrouble(disk, logger, directory)
         self.recovery_points = RecoveryPointWriter(disk, self.trouble, recovery_point_bytes)
-        # Logs that were opened or made so far, those that were given up since too.
+        # Number of logs opened or made so far, including those given up since.
         self.opened = 0
         self.was_clean = False
-        # The recovery points could not be read: what logs lack at their ends cannot be told.
+        # True if the recovery points could not be read: batches that a log lost at its end stay
+        # unnoticed.
         self.has_lost_points = False
         self._loaded: dict[str, RecoveryPoint] | None = {}
         # Logs whose recovery is not durable yet.
         self._unsettled: list[Log] = []
-        # There were recovery points: a log without one was begun since they were written.
+        # True if recovery points were read: a log without one was made after they were written.
         self._has_rows = False
-        # The first turn has come: nothing may be read at length any more.
+        # True once the first turn may run: no log may be read at length any more.
         self._is_started = False
 
     def load(self) -> None:
-        """Read the recovery points and take the clean marker away, durably.
+        """Read the recovery points and remove the clean marker, durably.
 
         `StorageError` if the device fails: nothing was changed, and another start may succeed.
         """
         self._is_started = False
         self.was_clean = self.disk.exists(CLEAN_MARKER)
         if self.disk.exists(RECOVERY_POINTS_FILE):
-            # A device that cannot read them now says nothing about damage: the start is refused.
+            # A failing read is no sign of damage: it raises, and the start is refused.
             file = self.disk.open(RECOVERY_POINTS_FILE)
             self._loaded = decode_recovery_points(file.read(0, file.size))
             file.close()
@@ -88,8 +89,9 @@ class Logs:
                 )
         if self.was_clean:
             self.disk.remove(CLEAN_MARKER)
-        # Recovery removes what these recovery points do not need: after a kill -9 their own name
-        # may not be durable yet, and older ones that came back would miss it.
+        # Recovery removes files that these recovery points do not name.  After a kill -9 the rename
+        # of the recovery points may not be durable: older ones could come back and miss these
+        # files.
         self.disk.flush([], [""])
 
     def open(
@@ -97,12 +99,12 @@ class Logs:
     ) -> Log:
         """Open the log of a topic's partition, or make it.
 
-        A directory that says it belongs to another topic is moved out of the way.  So is one whose
-        first batches a crash has taken, and, once the broker runs, one that had to be read first:
-        the log begins anew then, and is copied from another replica if there is one.
-        `topic_id` b"": no topic's log, any directory of that name will do.
+        A directory of another topic id is renamed and kept.  The same happens to a directory whose
+        first batches a crash has lost, and, once the broker runs, to one that would have to be read
+        first.  The log then begins empty and is copied from another replica if there is one.
+        If `topic_id` is b"", the log is of no topic and any directory of that name is accepted.
 
-        `EarlierLog` if the next round of recovery points has to come before.
+        `EarlierLog` if the next round of recovery points must come first.
         """
         identity = LogIdentity(directory, topic_id)
         if self._is_started and self.recovery_points.is_stale(directory, identity.text):
@@ -113,9 +115,9 @@ class Logs:
         is_covered = point is not None and len(point.segments) > 0
         if topic_id and listing.has(IDENTITY_FILE):
             if not self.was_clean:
-                # Written by a process that was killed, perhaps not durable.
+                # A killed process wrote the file, so it may not be durable.
                 identity.file = self.disk.open(identity.path)
-            # A row says whose the directory is; else its own file has to.
+            # A row of the recovery points says whose directory it is; without one its file does.
             found = identity.text if is_covered else identity.read(self.disk)
             identity.is_missing = found == ""
             reason = ""
@@ -142,17 +144,17 @@ class Logs:
         return log
 
     def settle(self, *, is_last: bool = True) -> None:
-        """Make durable what recovery kept and cut; before the first turn.
+        """Make the result of recovery durable, before the first turn.
 
-        `is_last`: every log that this broker has was opened; one that is opened later is not read.
+        `is_last`: every log of this broker was opened; a log opened later is not read.
 
-        A new log has nothing yet, and its names wait for its first flush.  `FlushFailed` is no
-        `StorageError`: who opens a log again after one of those must not flush again.
+        A new log is empty, and its names wait for its first flush.  `FlushFailed` is no
+        `StorageError`: code that opens a log again after a `StorageError` must not flush again.
         """
         self._is_started = is_last
         if is_last:
             for directory in list(self._loaded or ()):
-                # Given up in the last life, after its recovery points were written.
+                # The last process gave the directory up after it wrote these recovery points.
                 if not self.disk.exists(directory):
                     self.forget_directory(directory)
         self._settle()
@@ -168,15 +170,13 @@ class Logs:
         self._unsettled = []
 
     def forget(self, log: Log) -> None:
-        """Forget a log whose topic was deleted: its files are given up; removing them is the
-        caller's.
-        """
+        """Forget a log whose topic was deleted, and close its files; the caller removes them."""
         log.close()
         self.recovery_points.forget(log)
 
     def forget_directory(self, directory: str) -> bool:
-        """Forget what was loaded about a directory that is given up, which was not opened: a later
-        log of its name is another one, though of the same topic.  Return whether there was any.
+        """Forget the loaded row of a directory that was never opened and is given up; return True
+        if there was one.  A later log of that name is another one, even if it is of the same topic.
         """
         row = None if self._loaded is None else self._loaded.pop(directory, None)
         if row is not None:
@@ -186,8 +186,8 @@ class Logs:
     def close_cleanly(self) -> None:
         """Save everything that a start would have to find out, then mark the stop as clean.
 
-        All tails are written and flushed before.  Raises `StorageError`; then the next start
-        recovers.
+        The caller has written and flushed all tails.  Raises `StorageError`; the next start then
+        recovers the logs.
         """
         self.recovery_points.write_all()
         write_file(self.disk, CLEAN_MARKER, b"")
@@ -202,7 +202,7 @@ class Logs:
         return row
 
     def _is_known(self, listing: Listing, point: RecoveryPoint | None) -> bool:
-        """Return true if the recovery point tells all about the log: nothing has to be read."""
+        """Return True if the recovery point covers the whole log: nothing has to be read."""
         if not listing.base_offsets:
             return True
         if point is None or not point.segments:
@@ -213,19 +213,19 @@ class Logs:
         return self.disk.open(path).size == point.segments[-1].size
 
     def _lacks_beginning(self, listing: Listing, point: RecoveryPoint | None) -> bool:
-        """Return true if the log's first segment is gone: without a row it begins at offset 0.
+        """Return True if the log has no row and its first segment does not begin at offset 0.
 
-        Nothing of it was flushed, or else all of it.  As a replica it would seem to have what lies
-        before.
+        A log without a row began at offset 0 after the recovery points were written, so a crash
+        took its first segment.  As a replica the log would claim to have the records before.
         """
         if self.was_clean or not self._has_rows or not listing.base_offsets:
             return False
         return point is not None and not point.segments and listing.base_offsets[0] > 0
 
     def _move_away(self, directory: str, found: str, reason: str) -> None:
-        """Files are in the way: of a deleted topic whose renaming a crash undid, or unread ones.
+        """Rename a directory in the way: a deleted topic's, back after a crash, or an unread one.
 
-        They are kept, since it may also be the metadata that was lost.
+        The files are kept, because the metadata may be what was lost.
         """
         away = f"{directory}.{found}-stray"
         while self.disk.exists(away):

@@ -1,8 +1,8 @@
-"""Descriptors of all logs, bounded: what was not used for longest is given back.
+"""Descriptors of all logs, bounded: those unused for longest are given back.
 
-A holder opens its file on first use and tells here.  Giving back only drops the reference: a
-`FileRegion` that is being sent or a flush under way still holds the file, whose finalizer closes
-it when nobody does.  A file with bytes that are not flushed is never given back.
+A holder opens its file on first use and reports that here.  Giving back only drops the reference.
+A `FileRegion` that is being sent or a flush under way still holds the file, and its finalizer
+closes it when no reference is left.  A file with bytes that are not flushed is never given back.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tarry.base.errors import TooManyOpenFiles
 # desktops, and connections need theirs.
 OPEN_FILES_MAX: Final = 512
 
-# How many may refuse in a row, so that many dirty ones do not make each opening slow.
+# Holders that may refuse in a row: many dirty ones must not make each opening slow.
 _REFUSALS_MAX: Final = 8
 
 
@@ -43,22 +43,23 @@ class OpenFiles:
         return len(self._holders)
 
     def open(self, path: str, create: bool = False) -> LogFile:
-        """Open a file; if the system has no descriptor left, others are given back first."""
+        """Open a file; if the system has no descriptor left, other holders release theirs first."""
         try:
             return self.disk.open(path, create=create)
         except TooManyOpenFiles:
-            # From now on as well: what else the process has open will need its share again.
+            # The lower bound stays: the other files and sockets of the process need descriptors
+            # again.
             self.open_files_max = max(len(self._holders) // 2, 1)
             self.trim()
         return self.disk.open(path, create=create)
 
     def opened(self, holder: FileHolder) -> None:
-        """`holder` has opened its file; perhaps others give theirs back."""
+        """Note that `holder` has opened its file; others release theirs if there are too many."""
         self._holders[holder] = None
         self.trim(holder)
 
     def trim(self, keep: FileHolder | None = None) -> None:
-        """Have files given back until few enough are open, or too many holders refuse."""
+        """Make holders release files until few enough are open, or too many holders refuse."""
         refusals: i64 = 0
         while len(self._holders) > self.open_files_max and refusals < _REFUSALS_MAX:
             oldest = next(iter(self._holders))
@@ -68,11 +69,11 @@ class OpenFiles:
                 refusals += 1
 
     def used(self, holder: FileHolder) -> None:
-        """`holder` was read from: it is now the most recently used one."""
+        """Note that `holder` was read from: it is now the most recently used one."""
         if holder in self._holders:
             del self._holders[holder]
             self._holders[holder] = None
 
     def forget(self, holder: FileHolder) -> None:
-        """`holder` has given its file up by itself."""
+        """Note that `holder` has given its file up by itself."""
         self._holders.pop(holder, None)

@@ -1,11 +1,11 @@
 """Retention: how many of a log's oldest segments are due, by Kafka's rules.
 
-By time a segment is due when its largest record timestamp is older than `retention.ms`; one whose
-records have no timestamps goes by the time of its last append.  So does one in whose log records
-are released that were sent long ago, if that is later: they are to be read for `retention.ms` from
-their release on.  By size the oldest go while what
-is left still reaches `retention.bytes`.  Nothing at or above the high watermark is ever due, and
-nothing at all of a topic whose `cleanup.policy` does not say `delete`.
+By time a segment is due when its largest record timestamp is older than `retention.ms`; if its
+records have no timestamps, the time of its last append counts.  In a log of released records, which
+may have been sent long ago, the later of the two counts: they stay for `retention.ms` after their
+release.  By size the oldest segments are due while the rest still reaches `retention.bytes`.  No
+segment with offsets at or above the high watermark is ever due, and none of a topic whose
+`cleanup.policy` lacks `delete`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def delete_old_segments(
 ) -> int:
     """Let the log begin behind the segments that are due; return how many these are.
 
-    The next recovery point, which is due at once, gives them up.  `has_releases`: records may have
-    waited long before they were appended.
+    The next recovery point, which is due at once, gives them up.  `has_releases`: scheduled records
+    may have waited long before they were appended.
     """
     if log.has_tail or log.flaw_offset >= 0:
         return 0
@@ -37,7 +37,7 @@ def delete_old_segments(
             log.roll()
         except StorageError as error:
             if log.flaw_offset < 0:
-                # Its indexes cannot be read now; the next check tries again.
+                # The segment's indexes cannot be read now; the next check tries again.
                 logger.warning("%s: old segments cannot be deleted yet: %s", log.directory, error)
             return 0
     segments = log.segments
@@ -51,7 +51,7 @@ def delete_old_segments(
 
 
 def _segments_due(log: Log, now_wall_ms: int, high_watermark: int, has_releases: bool) -> int:
-    """Count the oldest segments that may go; if that is every one, the last one rolls first."""
+    """Count the oldest segments that are due; the last one may be among them."""
     config = log.config
     if not config.has_deletion:
         return 0
@@ -79,7 +79,7 @@ def _segments_due(log: Log, now_wall_ms: int, high_watermark: int, has_releases:
 
 
 def _deletable(log: Log, high_watermark: int) -> int:
-    """Count segments that end at or below the high watermark, but for an empty one."""
+    """Count segments that end at or below the high watermark, without an empty last one."""
     segments = log.segments
     count = 0
     while count + 1 < len(segments):
@@ -92,15 +92,15 @@ def _deletable(log: Log, high_watermark: int) -> int:
 
 
 def newest_ms(segment: Segment, now_wall_ms: int) -> int:
-    """Return the largest timestamp, or without one when the segment was last appended to."""
+    """Return the largest timestamp; without one, the time of the last append."""
     if segment.max_timestamp >= 0:
         return segment.max_timestamp
     return appended_ms(segment, now_wall_ms)
 
 
 def appended_ms(segment: Segment, now_wall_ms: int) -> int:
-    """Return when the segment was last appended to."""
+    """Return the time of the segment's last append, in calendar ms."""
     if segment.modified_wall_ms == UNKNOWN_TIMESTAMP:
-        # Found by recovery: its age counts from now on.
+        # Recovery found the segment and does not know the time: its age counts from now on.
         segment.modified_wall_ms = now_wall_ms
     return segment.modified_wall_ms

@@ -1,9 +1,9 @@
 """A segment: one file of batches with its two indexes.
 
-`size` counts the unwritten tail, `written_size` what the file has, `flushed_size` what is durable.
-The positions of the newest batches are kept in memory, so that reads at the tail touch no disk
-but to send; for older ones the sparse index leads near, and hops from header to header the rest
-of the way.  File and indexes are opened on first use and given back when others need the room.
+`size` includes the unwritten tail, `written_size` is what the file has, `flushed_size` what is
+durable.  The positions of the newest batches stay in memory, so that a read at the tail uses the
+disk only to send; for an older batch the sparse index leads near and a walk over headers finds it.
+File and indexes are opened on first use and released when others need the room.
 
 Invariants: flushed_size <= written_size <= size; a batch's position and offsets grow together.
 """
@@ -32,9 +32,9 @@ logger = logging.getLogger("tarry.log")
 
 LOG_SUFFIX: Final = ".log"
 SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
-# Beside a segment that begins far behind the end of the one before.
+# Suffix of the file beside a segment that begins far behind the end of the one before.
 GAP_SUFFIX: Final = ".gap"
-# In the directory of a log where a copied batch did not begin where the one before had ended.
+# File in the directory of a log that copied a batch behind missing offsets.
 GAPS_FILE: Final = "offset-gaps"
 
 UNKNOWN_TIMESTAMP: Final = -2
@@ -44,12 +44,12 @@ INT32_MAX: Final = 0x7FFFFFFF
 
 
 def segment_path(directory: str, base_offset: i64) -> str:
-    """Path of a segment's files without the suffix."""
+    """Return the path of a segment's files without the suffix."""
     return f"{directory}/{base_offset:020d}"
 
 
 class SegmentRow:
-    """A segment as far as the recovery point covers it."""
+    """A segment's part that the recovery point covers."""
 
     def __init__(self, numbers: list[int]) -> None:
         self.base_offset = numbers[0]
@@ -97,16 +97,16 @@ class Segment(FileHolder):
         self.size: i64 = 0
         self.written_size: i64 = 0
         self.flushed_size: i64 = 0
-        # Whether the file has a name already; an empty segment gets one with its first write.
+        # True if the file exists; an empty segment gets one with its first write.
         self.has_file = False
-        # Whether offsets may be missing between its batches: compaction took them, here or where
-        # the log was copied from.
+        # True if offsets may be missing between its batches: compaction took them, here or in the
+        # log that was copied.
         self.has_gaps = False
-        # Whether the one before may end far away; a file beside it says so.
+        # True if the segment before may end far below `base_offset`; a file says so.
         self.is_behind_gap = False
-        # Whether the log has noted it among those with bytes to flush.
+        # True if `Unflushed` lists the segment among those with bytes to flush.
         self.is_dirty = False
-        # The first batch's timestamp decides on rolling by time.
+        # Largest timestamp of the first batch, by which the segment rolls by time.
         self.first_timestamp: i64 = UNKNOWN_TIMESTAMP
         self.max_timestamp: i64 = NO_TIMESTAMP
         # Last offset of the batch that has the largest timestamp.
@@ -119,7 +119,7 @@ class Segment(FileHolder):
         self._file: LogFile | None = None
 
     def cover(self, row: SegmentRow) -> None:
-        """Take what the recovery point says."""
+        """Take over the state that a row of the recovery point describes."""
         self.size = row.size
         self.written_size = row.size
         self.flushed_size = row.size
@@ -130,7 +130,7 @@ class Segment(FileHolder):
         self.indexes.cover(row.offset_entries, row.time_entries)
 
     def row(self) -> SegmentRow:
-        """Return the row for a recovery point: all that is written and saved."""
+        """Return the row for a recovery point, with the written bytes and the saved entries."""
         return SegmentRow(
             [
                 self.base_offset,
@@ -146,7 +146,7 @@ class Segment(FileHolder):
     # --- Appending.
 
     def must_roll(self, size: i64, last_offset: i64, max_timestamp: i64, now_wall_ms: i64) -> bool:
-        """Return true if a batch has to go to a new segment, by Kafka's rules."""
+        """Return True if a batch has to go to a new segment, by Kafka's rules."""
         if self.size == 0:
             return False
         if self.size + size > self.config.segment_bytes or self.size + size > INT32_MAX:
@@ -155,7 +155,7 @@ class Segment(FileHolder):
             return True
         roll_ms: i64 = self.config.segment_ms
         if self.config.has_compaction:
-            # What must be compacted by then may not lie in the last segment any more.
+            # A record that must be compacted by then may not be in the last segment any more.
             roll_ms = min(roll_ms, self.config.max_compaction_lag_ms)
         roll_ms = max(roll_ms - self.config.segment_jitter_ms, 0)
         if self.waited_ms(max_timestamp, now_wall_ms) > roll_ms:
@@ -165,7 +165,7 @@ class Segment(FileHolder):
         return indexes.offsets.count >= index_bytes // 8 or indexes.times.count >= index_bytes // 12
 
     def prepare_append(self) -> None:
-        """Read from the disk what appends ask for, so that they themselves cannot fail."""
+        """Load everything that an append needs from the disk, so that appends cannot fail."""
         self.loaded()
         self.load_first_timestamp()
 
@@ -178,8 +178,8 @@ class Segment(FileHolder):
         return self.first_timestamp
 
     def waited_ms(self, max_timestamp: i64, now_wall_ms: i64) -> i64:
-        """Return how long the segment has been open, in ms of record time if its records have
-        one.
+        """Return how long the segment has been open in ms: of record time if its first batch has a
+        timestamp, else of the calendar.
         """
         if self.first_timestamp >= 0:
             return max_timestamp - self.first_timestamp
@@ -202,7 +202,7 @@ class Segment(FileHolder):
         self.size = position + size
 
     def note_entry(self, last_offset: i64, max_timestamp: i64, position: i64, size: i64) -> None:
-        """Note the indexes' share of a batch; when they are rebuilt, all there is to do."""
+        """Update largest timestamp and indexes for a batch; a rebuild of indexes calls it alone."""
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
@@ -214,10 +214,10 @@ class Segment(FileHolder):
         self.unindexed_bytes += size
 
     def note_recovered(self, header: BatchHeader, position: i64) -> None:
-        """Note a batch that recovery found past what was known, and that ends the segment."""
+        """Note a batch that recovery found beyond the recovery point, as the last one."""
         if position == 0:
             self.first_timestamp = header.max_timestamp
-        # It was appended since the recovery point.
+        # The batch was appended after the recovery point, at an unknown time.
         self.modified_wall_ms = UNKNOWN_TIMESTAMP
         self.note_entry(header.last_offset, header.max_timestamp, position, header.size)
         self.size = position + header.size
@@ -227,17 +227,17 @@ class Segment(FileHolder):
         """Write the tail; `StorageError` leaves the file as it was."""
         file = self.file() if self.has_file else self._make_file()
         if file.size > self.written_size:
-            # Left behind by a crash, or by a write that failed and could not be cut off then.
+            # A crash left these bytes, or a failed write that could not be cut off then.
             file.truncate(self.written_size)
         file.append(chunks)
         self.written_size += size
 
     def unwritten(self) -> i64:
-        """Bytes of the tail that belong to this segment."""
+        """Return the bytes of the tail that belong to this segment."""
         return self.size - self.written_size
 
     def undo(self, mark: SegmentMark) -> None:
-        """Restore the state of `mark`, except for the file."""
+        """Restore the state of `mark`, but not the file."""
         self.size = mark.size
         self.first_timestamp = mark.first_timestamp
         self.max_timestamp = mark.max_timestamp
@@ -245,11 +245,11 @@ class Segment(FileHolder):
         self.modified_wall_ms = mark.modified_wall_ms
         self.unindexed_bytes = mark.unindexed_bytes
         self.indexes.cut(mark.offset_entries, mark.time_entries)
-        # Not by their number: a part that was written has forgotten older ones.
+        # Cut by position and not by count: `forget_older` may have removed entries since.
         self.newest.cut(mark.size)
 
     def cut(self, row: SegmentRow) -> None:
-        """Cut off the file what follows the row, and take the state that the row says."""
+        """Cut the file where the row ends, and take over the row's state."""
         if self.has_file:
             self.file().truncate(row.size)
         self.size = row.size
@@ -262,10 +262,10 @@ class Segment(FileHolder):
         self.unindexed_bytes = self.size - self.indexes.last_position()
         self.newest.clear()
 
-    # --- Finding batches.  `end` is a position that no hop passes: what is written, or a flaw.
+    # --- Finding batches.  `end` is a position that no walk passes: the written end, or a flaw.
 
     def find(self, offset: i64, end: i64) -> i64:
-        """Position of the batch that contains `offset` or else follows it; `end` if none does."""
+        """Find the position of the batch that contains `offset` or follows it; `end` if none."""
         position = self.newest.position_of(offset)
         if position >= end or (position != UNKNOWN_POSITION and not self.has_gaps):
             return min(position, end)
@@ -274,7 +274,7 @@ class Segment(FileHolder):
         if position == UNKNOWN_POSITION:
             walk = self.walk_from_entry(self.loaded().offsets.entry_of_offset(offset), end)
         else:
-            # Behind this batch may be a gap, and the offset in it.
+            # A gap may lie behind this batch, with the offset in it.
             walk = self.walk(position, end)
         while self.step(walk):
             if walk.last_offset >= offset:
@@ -306,8 +306,7 @@ class Segment(FileHolder):
     def walk_from_entry(self, entry: i64, end: i64) -> BatchWalk:
         """Begin a walk at an entry of the offset index (-1: at the segment's begin).
 
-        The batch there must be the one that the entry names; if it is not, the index is wrong
-        and made anew from the batches.
+        If the batch there is not the one that the entry names, the index is rebuilt.
         """
         if entry < 0:
             return self.walk(0, end)
@@ -316,7 +315,7 @@ class Segment(FileHolder):
         position = index.position_at(entry)
         walk = self.walk(position, end)
         if end <= position < self.size:
-            # An entry of the tail, or behind the reader's end.
+            # The entry belongs to the tail, or lies behind the reader's end.
             return walk
         if position >= 0 and walk.step() and walk.last_offset == offset:
             walk.step_back()
@@ -328,7 +327,7 @@ class Segment(FileHolder):
         return self.walk(index.position_at(entry) if entry >= 0 else 0, end)
 
     def is_time_entry_true(self, entry: i64) -> bool:
-        """Return true if an entry of the time index is what its batch says."""
+        """Return True if an entry of the time index agrees with its batch."""
         index = self.loaded().times
         offset = index.offset_at(entry)
         position = self.find(offset, self.written_size)
@@ -349,14 +348,14 @@ class Segment(FileHolder):
         return walk
 
     def step(self, walk: BatchWalk) -> bool:
-        """Take the walk's next step; a flaw there is raised, since these bytes were durable."""
+        """Take the walk's next step; raise its flaw, since these bytes were durable."""
         if walk.step():
             return True
         self._raise_flaw(walk)
         return False
 
     def next_header(self, walk: BatchWalk) -> BatchHeader | None:
-        """Return the walk's next header; a flaw there is raised, since these bytes were durable."""
+        """Return the walk's next header; raise its flaw, since these bytes were durable."""
         header = walk.next()
         if header is None:
             self._raise_flaw(walk)
@@ -366,7 +365,7 @@ class Segment(FileHolder):
         if not walk.flaw:
             return
         if walk.flaw_offset == UNKNOWN_OFFSET:
-            # Met at the walk's first batch: only a walk from the begin tells its offset.
+            # The flaw is at the walk's first batch: only a walk from the begin knows its offset.
             position = walk.flaw_position
             walk = self.walk(0, self.written_size)
             while walk.position < position and walk.step():
@@ -419,12 +418,12 @@ class Segment(FileHolder):
         return file
 
     def end_at_flaw(self, position: i64) -> None:
-        """Read no more of what lies at or past a flaw; the file may be shorter."""
+        """End the readable bytes at a flaw, and close the file, which may be shorter."""
         self._file = None
         self.written_size = min(self.written_size, position)
 
     def file_paths(self) -> list[str]:
-        """Paths of all files that a segment can have."""
+        """Return the paths of all files that the segment can have."""
         paths = [self.path + suffix for suffix in SEGMENT_SUFFIXES]
         return [*paths, self.path + GAP_SUFFIX] if self.is_behind_gap else paths
 
@@ -435,7 +434,7 @@ class Segment(FileHolder):
             for path in self.file_paths():
                 self.files.disk.remove(path)
         except StorageError as error:
-            # An empty file that stays is harmless: recovery and the next roll know it.
+            # An empty file that stays is harmless: recovery and the next roll expect it.
             logger.warning("%s could not be removed: %s", self.path, error)
 
     def try_release(self) -> bool:
@@ -445,7 +444,7 @@ class Segment(FileHolder):
         return True
 
     def close(self) -> None:
-        """Give up the file, and the indexes as far as their files have them."""
+        """Close the file, and release the indexes if their files have all entries."""
         self.files.forget(self)
         self._file = None
         self.indexes.release()
@@ -453,27 +452,27 @@ class Segment(FileHolder):
     # --- Indexes.
 
     def loaded(self) -> SegmentIndexes:
-        """Return the indexes in memory: from their files, or made anew if those are wrong."""
+        """Return the indexes in memory: loaded from their files, or rebuilt if these are wrong."""
         indexes = self.indexes
         if indexes.are_loaded:
             return indexes
         if not indexes.try_load():
             self.rebuild_indexes()
             return indexes
-        # Opened so that the indexes are given back together with the file.
+        # Open the file too: the indexes are released together with it.
         self.file()
         self.unindexed_bytes = self.size - indexes.last_position()
         return indexes
 
     def try_rebuild_indexes(self) -> bool:
-        """Rebuild wrong indexes; not under a tail, whose undoing counts their entries."""
+        """Rebuild wrong indexes; not under a tail, because its undo counts their entries."""
         if self.size != self.written_size:
             return False
         self.rebuild_indexes()
         return True
 
     def rebuild_indexes(self) -> None:
-        """Make both indexes and the largest timestamp anew from the batches that are written."""
+        """Rebuild both indexes and the largest timestamp from the written batches."""
         logger.warning("the indexes of %s are missing or wrong and are rebuilt", self.path)
         self.reset_indexes()
         if self.written_size == 0:
@@ -489,12 +488,12 @@ class Segment(FileHolder):
         self.seal()
 
     def reset_indexes(self) -> None:
-        """Empty indexes, to be filled by `note_entry`."""
+        """Empty the indexes; `note_entry` then fills them."""
         self.indexes.reset()
         self.unindexed_bytes = 0
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = self.base_offset
 
     def seal(self) -> None:
-        """Let the time index end with the largest timestamp, as Kafka does on rolling."""
+        """Add the largest timestamp as last entry of the time index, as Kafka does on rolling."""
         self.loaded().times.maybe_append(self.max_timestamp, self.max_timestamp_offset)

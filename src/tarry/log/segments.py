@@ -1,7 +1,7 @@
-"""Segments of one log in the order of their offsets, those on their way out, and the first flaw.
+"""Segments of one log in the order of their offsets, the condemned ones, and the first flaw.
 
-Invariants: there is at least one; each begins where the one before ended, or behind that end where
-compaction took the last batches.  Hot: every read looks its segment up.
+Invariants: there is at least one segment; each begins where the one before ended, or behind that
+end if compaction took the last batches.  Hot: every read looks up its segment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LogPosition:
         self.position: i64 = position
 
 
-# Position of what does not lie in any log.
+# Position that lies in no log.
 NO_POSITION: Final = LogPosition(-1, -1, -1)
 
 
@@ -39,9 +39,9 @@ class Segments:
     def __init__(self, directory: str, segments: list[Segment]) -> None:
         self.directory = directory
         self.kept = segments
-        # Below the log start, to be removed once a recovery point has that start.
+        # Segments below the log start; their files go once a recovery point has that start.
         self.condemned: tuple[Segment, ...] = ()
-        # The first flaw (-1: none): from there on the log is neither read nor appended to.
+        # Offset of the first flaw (-1: none); reads at or behind it are refused, and all appends.
         self.flaw_offset: i64 = -1
         self.flaw_reason = ""
         self.flaw_segment: Segment | None = None
@@ -51,7 +51,7 @@ class Segments:
         return self.kept[-1]
 
     def index_of(self, offset: i64) -> i64:
-        """Index of the segment that holds `offset`: the last one that begins at or before it."""
+        """Return the index of the last segment that begins at or before `offset`."""
         segments = self.kept
         last: i64 = len(segments) - 1
         if offset >= segments[last].base_offset:
@@ -121,7 +121,7 @@ class Segments:
                 break
             if segment.base_offset >= end.segment_base_offset:
                 return None
-            # The batches at the segment's end are gone (compaction): the next one goes on.
+            # Compaction took the last batches of this segment: continue with the next one.
             index += 1
         stop = limit
         if limit - begin > size_max:
@@ -136,7 +136,7 @@ class Segments:
     # --- Flaws.
 
     def note_flaw(self, flaw: Flaw) -> None:
-        """Note a flaw: from here on the log is neither read nor appended to."""
+        """Note a flaw: from here on reads at or behind it are refused, and all appends."""
         if 0 <= self.flaw_offset <= flaw.offset:
             return
         line = "%s is damaged at offset %d: %s; records before it are served, new ones refused"
@@ -147,7 +147,7 @@ class Segments:
         self.flaw_segment.end_at_flaw(flaw.position)
 
     def has_flaw_before(self, offset: i64) -> bool:
-        """Return true if a reader at `offset` stands at or behind a flaw."""
+        """Return True if `offset` lies at or behind a flaw."""
         return 0 <= self.flaw_offset <= offset
 
     def _check_flaw(self, offset: i64) -> None:
@@ -155,13 +155,13 @@ class Segments:
             raise StorageError(self.refusal())
 
     def refusal(self) -> str:
-        """Return why nothing is read or appended at the flaw."""
+        """Return the message for a read or an append that a flaw refuses."""
         return f"{self.directory} has a flaw at offset {self.flaw_offset}"
 
     # --- Changes.
 
     def begin_anew(self, segment: Segment) -> list[Segment]:
-        """Begin again with this segment alone, without a flaw; return all that there were."""
+        """Keep only this new segment, without a flaw; return all earlier segments."""
         left = [*self.kept, *self.condemned]
         self.kept = [segment]
         self.condemned = ()
@@ -171,20 +171,20 @@ class Segments:
         return left
 
     def replace(self, sources: list[Segment], segment: Segment) -> None:
-        """Put `segment` in the place of `sources`, which follow each other."""
+        """Replace `sources`, which follow each other, by `segment`."""
         first = self.index_of(sources[0].base_offset)
         assert self.kept[first] is sources[0]
         self.kept[first : first + len(sources)] = [segment]
 
     def cut_behind(self, segment: Segment) -> list[Segment]:
-        """Make `segment` the last one; return those that followed it."""
+        """Make `segment` the last one; return the segments that followed it."""
         kept = self.kept.index(segment) + 1
         later = self.kept[kept:]
         del self.kept[kept:]
         return later
 
     def condemn_below(self, offset: i64, stays: Segment | None) -> list[Segment]:
-        """Give up segments that end at or below `offset`, but not `stays`; return them."""
+        """Condemn segments that end at or below `offset`, up to `stays`; return them."""
         given_up: list[Segment] = []
         while len(self.kept) > 1 and self.kept[1].base_offset <= offset:
             if self.kept[0] is stays:
@@ -194,7 +194,7 @@ class Segments:
         return given_up
 
     def release(self, count: i64, later: i64) -> list[Segment]:
-        """Forget the first `count` condemned ones and those from `later` on; return them closed."""
+        """Remove the first `count` condemned segments, and those from `later` on; close them."""
         released = [*self.condemned[:count], *self.condemned[later:]]
         self.condemned = self.condemned[count:later]
         for segment in released:
@@ -203,7 +203,7 @@ class Segments:
 
 
 def limit_of(segment: Segment, end: LogPosition) -> i64:
-    """Position up to which a reader that ends at `end` may read the segment."""
+    """Return the position up to which a reader that ends at `end` may read the segment."""
     if segment.base_offset == end.segment_base_offset:
         return min(end.position, segment.written_size)
     return segment.written_size

@@ -1,6 +1,6 @@
-"""Small files: read and written as a whole.
+"""Small files, read and written as a whole.
 
-Checked lines are a text file with a checksum: a line that names the format, lines, and their CRC.
+A file of checked lines is text: a line that names the format, the lines, and their CRC.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def decode_lines(first_line: str, content: bytes) -> list[str] | None:
 
 
 def read_file(disk: Disk, path: str) -> bytes | None:
-    """Read all bytes of a small file; None if it is not there or cannot be read."""
+    """Read all bytes of a small file; None if it is missing or cannot be read."""
     try:
         file = disk.open(path)
         content = file.read(0, file.size)
@@ -37,7 +37,7 @@ def read_file(disk: Disk, path: str) -> bytes | None:
 
 
 def write_file(disk: Disk, path: str, content: bytes) -> None:
-    """Write a small file anew and flush it, name included; only at start and stop."""
+    """Write a small file and flush it and its name; only at start and stop."""
     file = disk.open(path, create=True)
     file.truncate(0)
     file.append([content])

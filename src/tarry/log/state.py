@@ -12,32 +12,33 @@ from tarry.records.batch import BatchHeader
 
 @mypyc_attr(acyclic=True)
 class RecoveryPointState:
-    """The last recovery point of one log, to see what has changed since."""
+    """The last recovery point of one log, to compare the log with."""
 
     def __init__(self) -> None:
         self.offset = -1
-        # What the file may say after a crash: more than `offset` if a renaming was given up.
+        # Highest offset that the file may have after a crash: more than `offset` if a round was
+        # abandoned after its renaming.
         self.offset_max = -1
         self.log_start_offset = -1
         self.snapshot_offset = NO_SNAPSHOT
         self.epochs_version = -1
-        # The log's count of written bytes then.
+        # `Log.written_bytes` at the recovery point.
         self.written_bytes = 0
-        # The log's count of swaps of compacted segments then.
+        # `CompactionState.swaps` at the recovery point.
         self.swaps = 0
-        # When a recovery point was tried last, whether it came about or not.
+        # Time of the last attempt at a recovery point, successful or not, in monotonic ms.
         self.tried_ms = 0
-        # A round that is under way writes a new one.
+        # True if the round under way writes a new recovery point of this log.
         self.is_in_round = False
-        # Compaction waits for a new one.
+        # True if compaction waits for a new recovery point.
         self.is_wanted = False
-        # Compaction checkpoints up to this generation are void.
+        # Generation up to which compaction checkpoints are void.
         self.void_generation: i64 = 0
         self.high_watermark_hint: i64 = -1
 
     def take_over(self, row: RecoveryPoint, written_bytes: int, epochs_version: int) -> None:
-        """Take over what a recovery point holds; `epochs_version` is -1 if the epochs had not
-        changed.
+        """Take over a recovery point that is now durable; `epochs_version` is -1 if the epochs had
+        not changed.
         """
         self.offset = row.recovery_offset
         self.offset_max = row.recovery_offset
@@ -56,41 +57,41 @@ class RecoveryReport:
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
-        # Bytes past the recovery point that were read again.
+        # Bytes beyond the recovery point that recovery read.
         self.scanned_bytes = 0
-        # Bytes below it that were read because a snapshot or an index was missing.
+        # Bytes below it that recovery read because a snapshot or an index was missing.
         self.walked_bytes = 0
         # A torn tail: how many bytes were cut off, and the offset at which the log now ends.
         self.torn_bytes = 0
         self.torn_offset = -1
         self.torn_reason = ""
-        # Segments that were left over and removed: paths without suffix.
+        # Left-over segments that recovery removed: paths without suffix.
         self.removed_segments: tuple[str, ...] = ()
-        # Damage to what was durable; nothing was cut.
+        # Damage to durable bytes; nothing was cut.
         self.flaw_offset = -1
         self.flaw_reason = ""
 
     @property
     def is_quiet(self) -> bool:
-        """Return true if there is nothing to report."""
+        """True if there is nothing to report."""
         return not (self.scanned_bytes or self.torn_bytes or self.flaw_reason)
 
 
 @mypyc_attr(acyclic=True)
 class CompactionState:
-    """Invariant: cleaned_offset <= end_offset but while the first swaps of a pass are done."""
+    """State of compaction; cleaned_offset <= end_offset except during the first swaps of a pass."""
 
     def __init__(self) -> None:
-        # Records below it have been compared with all later ones below it.
+        # Offset below which each record has been compared with all later ones below it.
         self.cleaned_offset: i64 = 0
-        # Segments that begin below it are compaction's and may have gaps.
+        # Offset below which segments were written by compaction and may have gaps.
         self.end_offset: i64 = 0
         # Number of the last swap, done or tried: it makes the names of new files unique.
         self.generation: i64 = 0
-        # Swaps since the start: a recovery point from before the last one names replaced segments.
+        # Swaps in this process: a recovery point older than the last one names replaced segments.
         self.swaps: i64 = 0
-        # Offset up to which a compaction is reading; no segment below may be removed. -1: none is
-        # under way.
+        # Offset up to which a compaction reads; no segment below may be removed.  -1: no compaction
+        # is under way.
         self.target_offset: i64 = -1
 
     @property
@@ -98,21 +99,21 @@ class CompactionState:
         return self.target_offset >= 0
 
     def take_over(self, generation: i64, cleaned_offset: i64, end_offset: i64) -> None:
-        """Take what a compaction checkpoint says."""
+        """Take over the content of a compaction checkpoint."""
         self.generation = generation
         self.cleaned_offset = cleaned_offset
         self.end_offset = end_offset
 
 
-# States of a cut, and of a restart, which gives the whole log up.
+# States of a `Cut`: of a cut, and of a restart, which gives the whole log up.
 NO_CUT: Final = 0
-# The cut was asked for; a compaction may have to end first.
+# A cut or restart was asked for; a compaction may have to end first.
 ASKED: Final = 1
-# The next recovery point has to be at `offset` or below, and void what compaction did behind it.
+# The next recovery point must be at `offset` or below, and void compaction's work behind it.
 LOWERING: Final = 2
 # Files are cut until the log ends at `offset`.
 CUTTING: Final = 3
-# The log has its end; the listener is still to receive the batches from `offset` on.
+# The log has its end; the listener still has to receive the batches from `offset` on.
 RESTORING: Final = 4
 # The next recovery point says that the log is empty and begins at `offset`.
 GIVING_UP: Final = 5
@@ -134,7 +135,7 @@ NEXT_STATES: Final[dict[int, tuple[int, ...]]] = {
 class Cut:
     """A cut or a restart of the log; `recovery/truncation` takes its steps, over several turns.
 
-    The log takes batches in the state NO_CUT alone.
+    A batch may be appended only in the state NO_CUT.
     """
 
     def __init__(self) -> None:
@@ -142,15 +143,15 @@ class Cut:
         self.offset: i64 = -1
 
     def enter(self, state: int, offset: i64 = -1) -> None:
-        """Go to the next state; what `offset` means depends on it."""
+        """Go to the next state; each state gives `offset` its own meaning."""
         assert state in NEXT_STATES[self.state], (self.state, state)
         self.state = state
         self.offset = offset
 
     def follow_start(self, log_start_offset: i64) -> None:
-        """Ask for the cut again if the log starts behind its offset by now: all of it is given up.
+        """Go back to ASKED if the log start has passed the offset: the whole log is then given up.
 
-        A recovery point below the log's start would name batches that were deleted.
+        A recovery point below the log start would name batches that were deleted.
         """
         if self.state == LOWERING and self.offset < log_start_offset:
             self.enter(ASKED)
@@ -161,35 +162,36 @@ class Cut:
 
     @property
     def has_begun(self) -> bool:
-        """Return true while indexes, epochs and snapshots may describe batches that were cut off:
-        no recovery point can be taken.
+        """True while indexes, epochs and snapshots may describe batches that were cut off.
+
+        No recovery point can be taken in that time.
         """
         return self.state in (CUTTING, RESTORING, EMPTYING)
 
     @property
     def must_end(self) -> bool:
-        """Return true if files were cut, or a recovery point may say that the log is empty."""
+        """True if files were cut, or a recovery point may say that the log is empty."""
         return self.state >= CUTTING
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LogListener:
-    """State derived from a log, which follows its recovery and truncation."""
+    """Listener: state derived from a log, which follows its recovery and truncation."""
 
     def reset(self) -> None:
-        """Forget everything: what follows comes from the log."""
+        """Forget everything; the log's batches are reported again."""
 
     def load_snapshot(self, data: bytes) -> bool:
-        """Take over what `take_snapshot` gave; False if it is not usable."""
+        """Take over the bytes of a `take_snapshot`; return False if they are not usable."""
         return False
 
     def take_snapshot(self) -> bytes | None:
-        """Return the state after the last written batch; None if there is nothing to keep."""
+        """Return the state after the last written batch as bytes; None if there is no state."""
         return None
 
     def truncate(self, end_offset: int) -> bool:
-        """Follow a cut to `end_offset`; False if everything has to come from the log again."""
+        """Follow a cut to `end_offset`; return False if all batches must be reported again."""
         return False
 
     def on_recovered_batch(self, header: BatchHeader) -> None:
-        """Take a batch that the log kept and the snapshot did not know, in order of offsets."""
+        """Take a batch that the log kept and the snapshot lacks; calls come in order of offsets."""

@@ -1,8 +1,8 @@
 """The tail of a log: batches that were appended in this turn and are not written yet.
 
-Small batches are joined into one piece, large ones are taken as views of the frames they came in;
-all of it goes to the file in one gathered write.  Only base offset, length and leader epoch are
-new; the CRC does not cover them.
+Small batches are joined into one piece.  Large ones are views of the frames that brought them.  One
+gathered write puts all pieces into the file.  Only base offset, length and leader epoch are
+written new; the CRC does not cover them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tarry.log.segment import Segment, SegmentMark
 from tarry.records.batch import MAGIC, BatchHeader
 from tarry.wire.reader import Window
 
-# Below this a copy costs less than a view and a part of the gathered write.
+# A copy of fewer bytes costs less than a view and its part of the gathered write.
 JOINED_BYTES_MAX: Final = 2048
 
 LENGTH_OVERHEAD: Final = 12
@@ -25,7 +25,7 @@ _EPOCH_MASK: Final = 0xFFFFFFFF
 
 
 class TailPart:
-    """The tail's share of a segment."""
+    """The tail's share of one segment."""
 
     def __init__(self, segment: Segment, chunks: list[bytes | memoryview], size: i64) -> None:
         self.segment = segment
@@ -36,8 +36,8 @@ class TailPart:
 class TailMark:
     """State of the log before its tail.
 
-    The last segment is told by itself: a compaction that ends, or a log start that advances, may
-    change the number of those before it while the tail waits.
+    The last segment is held by reference and not by its number: the end of a compaction or a new
+    log start may change how many segments precede it while the tail waits.
     """
 
     def __init__(self, active: Segment) -> None:
@@ -46,13 +46,13 @@ class TailMark:
         self.epochs: EpochIndex | None = None
 
     def keep_epochs(self, epochs: EpochIndex) -> None:
-        """Copy the log's epochs before the tail's first new one."""
+        """Copy the log's epochs before the tail adds its first new one."""
         if self.epochs is None:
             self.epochs = epochs.copy()
 
 
 class Tail:
-    """Pieces in the order in which they will lie in the files, and what undoes them."""
+    """Pieces in the order of the files, and the mark by which they are undone."""
 
     def __init__(self) -> None:
         # State of the log before the tail; None while there is no tail.
@@ -65,7 +65,7 @@ class Tail:
 
     @property
     def is_empty(self) -> bool:
-        """Return true if there is no batch, though a tail may have begun."""
+        """True if there is no batch, though a tail may have begun."""
         return self.size == 0 and len(self.parts) == 0
 
     def add(self, window: Window, header: BatchHeader, base_offset: i64, leader_epoch: i64) -> None:
@@ -86,7 +86,7 @@ class Tail:
         self.size += size
 
     def end_part(self, segment: Segment) -> None:
-        """Take all pieces as the share of a segment: another one follows, or the write."""
+        """Assign all pieces to a segment, because another segment or the write follows."""
         chunks = self._chunks
         if len(self._joined) > 0:
             chunks.append(self._joined.getvalue())

@@ -1,7 +1,7 @@
 """Unflushed parts of a log, written and not known to be durable: bytes, names, the directory.
 
-A flush covers what was there when it began: a mark remembers that, and `settle` takes it off.
-Bytes that were cut off again may come back in a crash until a flush covers the cut, so a mark
+A flush covers what was written when it began.  A mark holds that state, and `settle` notes it as
+durable.  Bytes that were cut off may come back in a crash until a flush covers the cut, so a mark
 from before a cut settles nothing.
 """
 
@@ -21,7 +21,7 @@ class FlushMark:
 
     def __init__(self, end: LogPosition, names: i64, cuts: i64) -> None:
         self.end = end
-        # Of the log then: a flush that began before a cut does not cover what came after.
+        # `Unflushed.cuts` at that time: a flush that began before a cut does not cover later bytes.
         self.cuts: i64 = cuts
         self.names: i64 = names
         self.segments: list[Segment] = []
@@ -37,17 +37,17 @@ class Unflushed:
         # Names made or removed in the directory, counted; and how many of them are durable.
         self.names: i64 = 0
         self.flushed_names: i64 = 0
-        # The directory itself is new: its name lies in its parent.
+        # True if the directory itself is new: its parent must be flushed too.
         self.is_directory_new = False
-        # Times that written bytes were cut off again, how many of those cuts are durable, and which
-        # of them was the last that took away what counted (the others undid a write that failed).
+        # Number of cuts of written bytes; the number of the last durable one; and the number of the
+        # last cut that took valid batches (the others undid a failed write).
         self.cuts: i64 = 0
         self.flushed_cuts: i64 = 0
         self.last_truncation: i64 = 0
-        # Number of the cut that took the last segment behind a gap.
+        # Number of the last cut that took a segment behind a gap.
         self._gap_cut: i64 = 0
         self.identity = identity
-        # Of the flushes under way, in the order of their ends.
+        # Marks of the flushes under way, in the order of their ends.
         self._marks: tuple[FlushMark, ...] = ()
 
     @property
@@ -56,26 +56,26 @@ class Unflushed:
 
     @property
     def has_cut(self) -> bool:
-        """Return true if bytes that were cut off may still come back in a crash.
+        """True if bytes that were cut off may come back in a crash.
 
-        Until a flush has covered the cut a copy may neither be fetched nor appended: behind what
-        came back it could look like its sequel.
+        Until a flush has covered the cut a copy may neither be fetched nor appended: bytes that
+        come back could be taken for its continuation.
         """
         return self.flushed_cuts != self.cuts
 
     @property
     def has_truncation(self) -> bool:
-        """Return true if what counted before it was cut off may still come back in a crash."""
+        """True if valid batches that were cut off may come back in a crash."""
         return self.last_truncation > self.flushed_cuts
 
     @property
     def has_gap_cut(self) -> bool:
-        """Return true if a segment behind a gap was given up, and may come back in a crash."""
+        """True if a segment behind a gap was removed and may come back in a crash."""
         return self._gap_cut > self.flushed_cuts
 
     def write(self, disk: Disk, part: TailPart) -> None:
-        """Write a part of the tail, and whose log it is if that is missing; `StorageError` leaves
-        its file as it was.
+        """Write a part of the tail, and first the identity file if it is missing; `StorageError`
+        leaves the segment's file as it was.
         """
         segment = part.segment
         if self.identity.is_missing:
@@ -88,11 +88,11 @@ class Unflushed:
         self.add(segment)
 
     def note_name(self) -> None:
-        """Count a name that was made or removed: the directory has to be flushed."""
+        """Count a name that was made or removed, so that the next flush covers the directory."""
         self.names += 1
 
     def make_name(self, disk: Disk, path: str) -> None:
-        """Make an empty file, durable with the log's next flush."""
+        """Make an empty file; the log's next flush makes it durable."""
         disk.open(path, create=True).close()
         self.names += 1
 
@@ -111,7 +111,7 @@ class Unflushed:
     def mark(
         self, end: LogPosition, files: list[LogFile], directories: dict[str, None]
     ) -> FlushMark:
-        """Name what has to be flushed; returns what that flush covers."""
+        """Add the files and directories to flush; return a mark of what that flush covers."""
         mark = FlushMark(end, self.names, self.cuts)
         for segment in self.segments:
             files.append(segment.file())
@@ -128,11 +128,11 @@ class Unflushed:
     def begin_flush(
         self, end: LogPosition, files: list[LogFile], directories: dict[str, None]
     ) -> None:
-        """Name what has to be flushed, and keep the mark until `take_mark`."""
+        """Add the files and directories to flush, and keep the mark until `take_mark`."""
         self._marks = (*self._marks, self.mark(end, files, directories))
 
     def take_mark(self, end_offset: i64) -> FlushMark | None:
-        """Return the mark of the flush up to `end_offset`, or None if a cut took it back."""
+        """Return the mark of the flush up to `end_offset`; None if a cut has dropped it."""
         marks = self._marks
         for place in range(len(marks)):
             mark = marks[place]
@@ -142,26 +142,26 @@ class Unflushed:
         return None
 
     def note_gap_cut(self) -> None:
-        """Note that the cut which comes next takes a segment behind a gap."""
+        """Note that the next cut takes a segment behind a gap."""
         self._gap_cut = self.cuts + 1
 
     def note_undone_write(self, segment: Segment) -> None:
-        """Note that the rest of a failed write was cut off.
+        """Note that the bytes of a failed write were cut off.
 
-        It may come back in a crash, and recovery would stop there: the cut must be durable before
-        anything after it is acknowledged.
+        A crash may bring them back, and recovery would stop there.  The cut must be durable before
+        any later batch is acknowledged.
         """
         self.cuts += 1
         self.add(segment)
 
     def note_cut(self) -> None:
-        """Forget all marks: the log has a new end."""
+        """Drop all marks and count the cut: the log has a new end."""
         self._marks = ()
         self.cuts += 1
         self.last_truncation = self.cuts
 
     def settle(self, mark: FlushMark) -> None:
-        """Settle the flush that a mark was taken for: it is complete."""
+        """Note as durable what `mark` covers, unless a cut has happened since."""
         if mark.cuts != self.cuts:
             return
         self.flushed_cuts = mark.cuts

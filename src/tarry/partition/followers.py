@@ -12,9 +12,9 @@ Three rules:
   of the leader epoch; the second condition is needed because a new leader's high watermark may be
   lower than what was committed.  The replica's log must not begin before the leader's.  J has to
   hold for each log.
-* An end counts only if a fetch has told it in this leader epoch and in the follower's present life,
-  and if the logs did not diverge.  The caller of `told` has checked that.  Before a follower has
-  told its end of each log, no record of any of them counts by it.
+* An end counts only if a fetch has reported it in this leader epoch and in the follower's present
+  life, and if the logs did not diverge.  The caller of `told` has checked that.  Before a follower
+  has reported its end of each log, no record of any of them counts by it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-# The end of a follower that has told none in this leader epoch.
+# End of a follower that has reported none in this leader epoch.
 NOT_TOLD: Final = -1
 # A leader whose lease may be over still acts if each other replica in sync has fetched from it
 # within this time.
@@ -32,23 +32,25 @@ TURNED_TO_MS: Final = 1_500
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FetchClock:
-    """Time of a fetch session's last fetch.  A fetch that may have been on its way for long counts,
-    by the monotonic clock, as of the answer before it; -1 if there was none.
+    """Time of a fetch session's last fetch; -1 if there was none.
+
+    By the monotonic clock, a fetch that may have been on its way for long counts from the time of
+    the answer before it.
 
     A fetch does not name partitions without news, so this time counts for all of the session.
     """
 
     def __init__(self) -> None:
-        # The last fetch, in attended time and by the monotonic clock.
+        # Time of the last fetch, in attended time and by the monotonic clock.
         self.fetched_ms = -1
         self.fetched_real_ms = -1
 
 
 class LogCopy:
-    """Copy of one log at a follower, as far as the follower has told of it."""
+    """Copy of one log at a follower, as the follower's fetches report it."""
 
     def __init__(self, caught_up_ms: int) -> None:
-        # Broker epoch of the follower's life in which it told `end`.
+        # Broker epoch of the follower's life in which it reported `end`.
         self.broker_epoch = -1
         # All records below this offset are on the follower's disk.
         self.end = NOT_TOLD
@@ -65,6 +67,7 @@ class LogCopy:
         # Clock of the fetch session that asks for the log.  While `has_news` is false, each fetch
         # of the session means that the follower has all that the leader has.
         self.clock: FetchClock | None = None
+        # True if the leader has more than the follower since the session's last fetch.
         # open: the session sets it when it lists the log for its next answer
         self.has_news = False
 
@@ -86,32 +89,32 @@ class LogCopy:
     def ask_in(self, clock: FetchClock) -> None:
         """Let the fetches of this session count for this log.
 
-        In a new session a replica that is behind has news at once.  Without that, the first news
-        would count it as caught up until then.
+        A replica that is behind has news at once in a new session.  Otherwise the first news would
+        count the replica as caught up until that time.
         """
         if self.clock is not clock:
             self.has_news = self.end < self._asked_end
         self.clock = clock
 
     def catch_up_anew(self) -> None:
-        """Count the follower as behind until it tells its end anew: it has left the in-sync set.
+        """Count the follower as behind until it reports its end again: it has left the in-sync set.
 
-        A follower whose disk is full, or whose log is damaged, leaves the set by itself.  What it
-        told before would count it as caught up, and it would be in sync again at once.
+        A follower whose disk is full, or whose log is damaged, leaves the set by itself.  Its
+        earlier reports would count it as caught up, and it would be in sync again at once.
         """
         self.end = NOT_TOLD
         self.caught_up_ms = -1
         self._asked_end = -1
 
     def on_news(self) -> None:
-        """Note news at the leader: the follower was caught up until its last fetch."""
+        """Note that the leader has news; the follower was caught up until its last fetch."""
         clock = self.clock
         if clock is not None and not self.has_news:
             self.caught_up_ms = max(self.caught_up_ms, clock.fetched_ms)
         self.has_news = True
 
     def leave_session(self, clock: FetchClock) -> None:
-        """Let the fetches of this session no longer count for this log."""
+        """Stop counting the fetches of this session for this log."""
         if self.clock is clock:
             self.on_news()
             self.fetched_real_ms = self.last_fetch_real_ms()
@@ -125,14 +128,14 @@ class LogCopy:
         return max(self.caught_up_ms, clock.fetched_ms)
 
     def last_fetch_real_ms(self) -> int:
-        """Return the real monotonic time of its last fetch in this leader epoch; -1: none."""
+        """Return the monotonic time of the last fetch in this leader epoch; -1: none."""
         clock = self.clock
         if clock is None or self.end == NOT_TOLD:
             return self.fetched_real_ms
         return max(self.fetched_real_ms, clock.fetched_real_ms)
 
     def is_caught_up(self, leader_end: int, now_ms: int, lag_ms_max: int) -> bool:
-        """Return whether the follower does not lag.
+        """Return True if the follower does not lag.
 
         As in Kafka, a follower that has everything does not lag, however long ago it fetched.
         """
@@ -142,10 +145,10 @@ class LogCopy:
         return caught_up_ms >= 0 and now_ms - caught_up_ms <= lag_ms_max
 
     def may_join(self, high_watermark: int, epoch_start: int, log_start: int) -> bool:
-        """Return whether a replica with this copy may be in sync (J).
+        """Return True if a replica with this copy may be in sync (J).
 
-        The replica's log must not begin before the leader's.  The replica may lead next, and then
-        records would come back of which a client was told that they are deleted.
+        The replica's log must not begin before the leader's.  If the replica led next, records
+        would come back although a client was told that they are deleted.
         """
         end = self.end
         if end == NOT_TOLD or end < high_watermark or end < epoch_start:
@@ -154,30 +157,30 @@ class LogCopy:
 
 
 class Follower:
-    """Follower with its copy of each log of the leadership."""
+    """Follower of a leadership, with its copy of each log."""
 
     def __init__(self, broker_id: int, caught_up_ms: int, log_count: int) -> None:
         self.broker_id = broker_id
         self.copies = [LogCopy(caught_up_ms) for _ in range(log_count)]
-        # True if the follower has lost records of any log that it had told as on its disk.
+        # True if the follower has lost records of any log that it had reported as flushed.
         # open: the leader's side sets it, when a fetch shows the loss
         self.is_lost = False
 
     def has_told_in(self, broker_epoch: int) -> bool:
-        """Return whether the follower has told the end of each log in the life of this epoch."""
+        """Return True if the follower has reported each log's end in the life of this epoch."""
         return all(copy.broker_epoch == broker_epoch for copy in self.copies)
 
     def has_told_all(self) -> bool:
-        """Return whether the follower has told its end of each log in this leader epoch.
+        """Return True if the follower has reported each log's end in this leader epoch.
 
-        Before that one of its logs may differ from the leader's.  Records of another log must not
-        count meanwhile: a client's retry may lie in the records while the follower still has the
-        first try in its companion log, and both would come if it led next.
+        Before that one of its logs may differ from the leader's, and records of another log must
+        not count.  For example, the follower's companion log may still have the first try of a
+        batch whose retry is in the records: if the follower led next, both would come.
         """
         return all(copy.end != NOT_TOLD for copy in self.copies)
 
     def last_fetch_real_ms(self) -> int:
-        """Return the real monotonic time of its last fetch in this leader epoch; -1: none."""
+        """Return the monotonic time of the last fetch in this leader epoch; -1: none."""
         last_ms = -1
         for copy in self.copies:
             last_ms = max(last_ms, copy.last_fetch_real_ms())
@@ -185,7 +188,7 @@ class Follower:
 
 
 class Followers:
-    """The followers of one leader in one leader epoch.  `log_count`: logs of the leadership."""
+    """Followers of one leader in one leader epoch.  `log_count` is the number of its logs."""
 
     def __init__(self, own_id: int, log_count: int) -> None:
         self.own_id = own_id
@@ -199,15 +202,15 @@ class Followers:
         self.proposed: dict[int, int] = {}
         # Broker ids in sync by the last row.
         self._isr: list[int] = []
-        # Number of replicas that are in sync, living and caught up, the leader included.
-        # open: the leader's side sets it, which knows the lives
+        # Number of replicas in sync that live and are caught up, the leader included.
+        # open: the leader's side sets it, because it knows the lives
         self.in_sync = 1
         # Broker ids of replicas that may lead next.  Deleted records count as deleted once the logs
         # of all of these begin behind them.
         self.keepers: list[int] = []
 
     def add_log(self) -> None:
-        """Add a log.  A follower that was caught up has the allowed lag to tell its end of it."""
+        """Add a log; a follower that was caught up has the allowed lag to report its end of it."""
         self.log_count += 1
         for follower in self.by_id.values():
             follower.copies.append(LogCopy(follower.copies[0].last_caught_up_ms()))
@@ -217,8 +220,8 @@ class Followers:
     ) -> list[int]:
         """Take the partition's row; return the broker ids that leave the in-sync set by it.
 
-        A new follower in sync has the allowed lag to tell its end.  What a follower has told no
-        longer counts once it leaves the set.
+        A new follower in sync has the allowed lag to report its end.  The reports of a follower
+        that leaves the set no longer count.
         """
         put_out: list[int] = []
         by_id: dict[int, Follower] = {}
@@ -243,7 +246,7 @@ class Followers:
         return put_out
 
     def copy(self, broker_id: int, which: int) -> LogCopy | None:
-        """Return what a broker has of one of the logs; None if it does not follow."""
+        """Return a broker's copy of one log; None if the broker does not follow."""
         follower = self.by_id.get(broker_id)
         return None if follower is None else follower.copies[which]
 
@@ -254,9 +257,9 @@ class Followers:
                 self.counted.append(broker_id)
 
     def recount(self, isr: list[int], living: dict[int, int], joining: list[int]) -> bool:
-        """Say whose ends count: the replicas in sync, proposed, or about to join (`joining`).
+        """Set whose ends count: the replicas in sync, proposed, or about to join (`joining`).
 
-        `living`: the broker epoch of each living follower.  Return whether the set of replicas that
+        `living`: the broker epoch of each living follower.  Return True if the set of replicas that
         may lead next has changed.
         """
         counted = dict.fromkeys(isr)
@@ -271,8 +274,8 @@ class Followers:
         return self.keepers != before
 
     def high_watermark(self, which: int, own_end: int, in_sync: int, floor: int) -> int:
-        """Return how far the records of a log count (H); -1 while too few are in sync, or one has
-        not told.
+        """Return the high watermark of a log (H); -1 if too few replicas are in sync, or if one of
+        them has not reported its ends.
         """
         if in_sync < floor:
             return -1
@@ -286,7 +289,7 @@ class Followers:
         return end
 
     def have_turned_to_us(self, isr: list[int], real_ms: int) -> bool:
-        """Return whether every other replica in sync has fetched here just now."""
+        """Return True if each other replica in sync has fetched here within TURNED_TO_MS."""
         for broker_id in isr:
             if broker_id == self.own_id:
                 continue
@@ -299,14 +302,14 @@ class Followers:
         return True
 
     def last_fetch_real_ms(self) -> int:
-        """Return the real monotonic time of the last fetch of any of them; -1: none."""
+        """Return the monotonic time of the last fetch of any follower; -1 if there was none."""
         last_ms = -1
         for follower in self.by_id.values():
             last_ms = max(last_ms, follower.last_fetch_real_ms())
         return last_ms
 
     def least_log_start(self, which: int, own_start: int) -> int:
-        """Return below which offset nobody who may lead has records of a log any more."""
+        """Return the offset below which no replica that may lead next has records of a log."""
         start = own_start
         for broker_id in self.keepers:
             copy = self.copy(broker_id, which)

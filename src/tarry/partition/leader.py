@@ -1,6 +1,6 @@
-"""Leader's checks of a produced batch before its append, in Kafka's order and with its codes.
+"""Checks by the leader of a produced batch before its append, in Kafka's order and with its codes.
 
-A batch that can never be accepted is INVALID_RECORD, INVALID_TIMESTAMP or MESSAGE_TOO_LARGE;
+A batch that can never be accepted gets INVALID_RECORD, INVALID_TIMESTAMP or MESSAGE_TOO_LARGE.
 CORRUPT_MESSAGE is kept for bytes that changed on their way, since clients send those again
 (docs/explanation/protocol-traps.md, 18).  Hot.
 """
@@ -37,19 +37,19 @@ from tarry.records.record_limits import ANY_SIZE, check_record_limits
 from tarry.wire.compression import ZSTD
 from tarry.wire.reader import Window, window_of
 
-# A lower limit below every timestamp.
+# Lower limit of timestamps that allows every timestamp.
 ANY_TIME: Final = -INT64_MAX
-# KIP-110: zstd is a codec that older fetches and produces cannot name.
+# First Produce version that may carry zstd (KIP-110).
 PRODUCE_VERSION_OF_ZSTD: Final = 7
 
 
 class AppendResult:
     """Result of the append of one batch.
 
-    `log` took the batch, or has taken it before: the partition's own, or the companion log, in
-    which it waits until it is due.  `base_offset` is -1 there: it has no offset in the partition
-    yet.  `required_offset`: the answer waits until everything below it counts in that log (0:
-    nothing to wait for).
+    `log` has the batch, from this append or an earlier one: the partition's own log, or the
+    companion log, in which the batch waits until it is due.  In the companion log `base_offset`
+    is -1: the batch has no offset in the partition yet.  The answer waits until everything below
+    `required_offset` counts in that log (0: it need not wait).
     """
 
     def __init__(self, error_code: int, message: str | None = None) -> None:
@@ -60,7 +60,8 @@ class AppendResult:
         self.required_offset = 0
         self.log_append_time_ms = NO_TIMESTAMP
         self.is_appended = False
-        # A compressed batch had to be opened, which costs as much as its content is large.
+        # True if a compressed batch was opened for the checks, which costs by the size of its
+        # content.
         self.has_opened = False
         self.record_errors: list[tuple[int, str]] | None = None
         # How long the client is to pause.
@@ -75,9 +76,9 @@ def append_as_leader(
     turn: Turn,
     writer: i64 = NO_WRITER,
 ) -> AppendResult:
-    """Check one produced batch and append it to the log's tail, or say why not.
+    """Check one produced batch and append it to the log's tail, or return the error.
 
-    `writer` is the connection that it came through, for the share of its producer ids.
+    `writer` is the connection that brought the batch, for the share of its producer ids.
     """
     if acks == -1 and partition.leadership.is_under_min_isr():
         return too_few_replicas(partition)
@@ -97,9 +98,9 @@ def append_checked(
     writer: i64,
     wishes: BatchWishes | None = None,
 ) -> AppendResult:
-    """Append a batch that was checked, or say what the checks found.
+    """Append a checked batch, or return the error that its checks found.
 
-    `wishes` is what its headers say about when its records are due, if they were read.
+    `wishes` are the due times and ids in the headers of its records, if these were read.
     """
     header = check.header
     parking = partition.leadership.parking
@@ -107,7 +108,7 @@ def append_checked(
         result = AppendResult(check.error_code, check.message)
         result.record_errors = check.record_errors
         if check.error_code == errors.INVALID_TIMESTAMP and parking is not None:
-            # How long a record may wait can have been changed since the batch was parked.
+            # The settings for due times may have changed since the first try was parked.
             assert header is not None
             known = _known_in_either(partition, header)
             if known is not None and known.error_code == errors.NONE:
@@ -136,30 +137,30 @@ def _append_or_park(
     turn: Turn,
     writer: i64,
 ) -> AppendResult:
-    """Append a batch that is due, or park it, whole, in the companion log behind its note."""
+    """Append a batch that is due now; park any other, whole, in the companion log."""
     companion = partition.leadership.logs[COMPANION]
     header = check.header
     assert header is not None
     known = _known_in_either(partition, header)
     if known is not None and known.error_code == errors.NONE:
-        # A retry is a duplicate, also if the settings would refuse the batch by now.
+        # A retry is a duplicate, even if the settings would refuse the batch now.
         return known
     note = parking.note_for(check, wishes, turn.now_wall_ms)
     if check.error_code != errors.NONE:
         if check.error_code == errors.KAFKA_STORAGE_ERROR:
-            # Its client sends it again; what it has sent behind it must wait for that.
+            # The client sends the batch again, and must not have later ones accepted before.
             companion.producers.refuse(header)
         result = AppendResult(int(check.error_code), check.message)
         result.record_errors = check.record_errors
         return result
     if known is not None:
         return known
-    # It may have been opened.
+    # `note_for` may have replaced the batch by an opened one.
     header = check.header
     assert header is not None
     if not note:
         return _add(partition, check.window, header, turn, writer)
-    # Identity and sequence stay as they came: its producer may send it again.
+    # A parked batch keeps its producer id and sequence, so that a retry of it is recognized.
     result = _add(companion, window_of(note), decode_batch_header(note, 0), turn, NO_WRITER)
     if result.error_code != errors.NONE:
         companion.producers.refuse(header)
@@ -173,8 +174,8 @@ def _append_or_park(
 
 
 def _known_in_either(partition: ReplicatedLog, header: BatchHeader) -> AppendResult | None:
-    """Return the answer to a batch that one of both logs has already, or which sequence error it
-    has; None if it may be appended.
+    """Return the answer to a batch that either log has already, or that is out of sequence; None
+    if the batch may be appended.
     """
     if header.producer_id < 0:
         return None
@@ -195,8 +196,8 @@ def _known_in_either(partition: ReplicatedLog, header: BatchHeader) -> AppendRes
 def append_own(partition: ReplicatedLog, batches: list[bytes], turn: Turn) -> AppendResult:
     """Append batches that this broker built, without checking their records.
 
-    All or, if one is too large for the topic, none.  The result tells the offset of the first
-    record and, as `required_offset`, the one behind the last.
+    Append all of them, or none if one is too large for the topic.  The result has the offset of
+    the first record, and as `required_offset` the one behind the last.
     """
     if any(len(each) > partition.config.max_message_bytes for each in batches):
         return AppendResult(errors.MESSAGE_TOO_LARGE)
@@ -218,7 +219,7 @@ def append_own(partition: ReplicatedLog, batches: list[bytes], turn: Turn) -> Ap
 
 
 def append_of_any_size(log: ReplicatedLog, batch: bytes, turn: Turn) -> AppendResult:
-    """Append a batch whatever its size: a note of this broker's, or what was accepted before."""
+    """Append a batch of any size: a note of this broker, or records accepted before."""
     return _add(log, window_of(batch), decode_batch_header(batch, 0), turn, NO_WRITER)
 
 
@@ -233,10 +234,11 @@ def too_few_replicas(partition: ReplicatedLog) -> AppendResult:
 
 
 def check_limits(config: LogConfig, check: BatchCheck, wall_ms: int) -> None:
-    """Set the check's error if a record is not what the topic allows."""
+    """Set the error of `check` if a record is not allowed in this topic."""
     earliest, latest = ANY_TIME, INT64_MAX
     if not config.is_log_append_time:
-        # "Any time" is the largest number there is, and the clock comes on top of it.
+        # The setting's largest value means any time; the sum with the clock must not exceed
+        # INT64_MAX.
         earliest = wall_ms - config.message_timestamp_before_max_ms
         after_ms = config.message_timestamp_after_max_ms
         latest = min(wall_ms + after_ms, INT64_MAX)
@@ -252,7 +254,7 @@ def check_limits(config: LogConfig, check: BatchCheck, wall_ms: int) -> None:
 
 
 def may_open(config: LogConfig, window: Window, wall_ms: int) -> bool:
-    """Return true if `check_limits` would unfold this batch; looks at its first bytes."""
+    """Return True if `check_limits` may decompress this batch; reads only its header."""
     start = window.start
     if window.end - start < HEADER_SIZE or not window.data[start + ATTRIBUTES + 1] & CODEC_MASK:
         return False
@@ -268,7 +270,7 @@ def may_open(config: LogConfig, window: Window, wall_ms: int) -> bool:
 
 
 def refusal(partition: ReplicatedLog, check: BatchCheck, api_version: int) -> AppendResult | None:
-    """Return why a sound batch is not taken here, whatever its records are; None if it may be."""
+    """Return the refusal of a sound batch, whatever its records are; None if it may be appended."""
     header = check.header
     assert header is not None
     if header.size > partition.config.max_message_bytes:
@@ -316,7 +318,7 @@ def _duplicate(log: ReplicatedLog, known: ProducerCheck) -> AppendResult:
 def _add(
     log: ReplicatedLog, window: Window, header: BatchHeader, turn: Turn, writer: i64
 ) -> AppendResult:
-    """Append a batch whose sequence may follow to the tail of this log."""
+    """Append a batch to the tail of this log; its sequence was checked."""
     result = AppendResult(errors.NONE)
     result.log = log
     if log.config.is_log_append_time:
@@ -326,7 +328,7 @@ def _add(
         epoch = log.leadership.leader_epoch
         base_offset = log.log.append(window, header, epoch, turn.now_wall_ms)
     except StorageError as error:
-        # The first append after a start reads indexes.
+        # The first append after a start reads indexes, which may fail.
         log.producers.refuse(header)
         return AppendResult(errors.KAFKA_STORAGE_ERROR, str(error))
     if header.producer_id >= 0:

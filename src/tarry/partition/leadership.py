@@ -1,8 +1,8 @@
-"""Leadership of a partition as one broker has it: the role, who follows, and who may act.
+"""Leadership of a partition at one broker: the broker's role, the followers, who may act.
 
-It stands over one log or several, which are led, copied and in sync together: a replica is caught
-up if it is so in each of them, and has lost records if it has lost some of any.  How far records
-count is a matter of each log (`replicated_log`).
+A leadership has one log or several, which are led, copied and in sync together.  A replica is
+caught up if it is so in each log, and has lost records if it has lost some of any log.  Each log
+has its own high watermark (`replicated_log`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class LeaderDoor:
     """Door of the partitions that a broker leads: its lease, and a call after each write.
 
-    `is_lease_over`: by this broker's clock etcd may have ended the lease, so that the other brokers
-    may count this one as dead.  The lease belongs to the life `broker_epoch`.  It does not cover a
-    partition whose row names an earlier life of this broker.
+    If `is_lease_over`, then by this broker's clock etcd may have ended the lease, and other
+    brokers may count this one as dead.  The lease belongs to the life `broker_epoch`.  It does
+    not cover a partition whose row names an earlier life of this broker.
     """
 
     def __init__(self) -> None:
@@ -40,38 +40,38 @@ class LeaderDoor:
         self.real_ms = 0
 
     def on_written(self, log: ReplicatedLog) -> None:
-        """Take note that this log has more for its followers to copy."""
+        """Note that this log has more bytes for its followers to copy."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class BatchWishes:
-    """Door to what the headers of a batch's records say about when they are due."""
+    """Door to the due times and ids that the headers of a batch's records ask for."""
 
     def step(self, count_max: int) -> bool:
-        """Read the headers of so many records at most; True when all are read."""
+        """Read the headers of at most `count_max` records; return True when all are read."""
         raise NotImplementedError
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of records that are held until the append."""
+        """Bytes of records that are held in memory until the append."""
         raise NotImplementedError
 
     @property
     def place_count(self) -> int:
-        """Due times and ids that were found, each of which costs its share of the append."""
+        """Number of due times and ids that were found; each has its cost at the append."""
         raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ParkingDoor:
-    """Door of a partition with scheduled records: what waits, and in the companion log.
+    """Door of a partition with scheduled records, which wait in the companion log.
 
-    A batch that waits is parked in the companion log, behind a note that says when it is due.
+    A batch that is not due is parked in the companion log, behind a note with its due time.
     """
 
     def reads_headers(self) -> bool:
-        """Return whether the headers of produced records are to be read: they may say when a record
-        is due, or name one that waits.
+        """Return True if the headers of produced records must be read, because they may hold a due
+        time, or the id of a record that waits.
         """
         raise NotImplementedError
 
@@ -80,11 +80,11 @@ class ParkingDoor:
         raise NotImplementedError
 
     def note_for(self, check: BatchCheck, wishes: BatchWishes | None, now_wall_ms: int) -> bytes:
-        """Return the note of a batch that is to wait, b"" for one that is not; or refuse the batch
-        in its check.
+        """Return the note of a batch that has to wait, b"" for one that is due; or set the error of
+        `check`.
 
-        `wishes` are there if headers were read.  Where the records are due at times of their own,
-        the check has the batch that is to be parked from then on.
+        `wishes`: what the headers ask for, None if they were not read.  If the records have due
+        times of their own, `check` gets the batch in the form to be parked.
         """
         raise NotImplementedError
 
@@ -93,8 +93,8 @@ class ParkingDoor:
         raise NotImplementedError
 
     def on_parked(self, header: BatchHeader, s_offset: int) -> None:
-        """Take over the batch of the last note, which is now at this offset in the companion log's
-        tail.
+        """Take over the batch of the last note, which is now at `s_offset` of the companion log, in
+        its tail.
         """
         raise NotImplementedError
 
@@ -107,29 +107,29 @@ class ParkingDoor:
         raise NotImplementedError
 
     def reading_code(self) -> int:
-        """Return why it cannot be told now what waits, or NONE."""
+        """Return the error code if it is unknown at present which records wait, or NONE."""
         raise NotImplementedError
 
     def read_waiting(
         self, offset: int, end: LogPosition, size_max: int, *, at_least_one: bool
     ) -> ChunkList | None:
-        """Return the batches of the companion log that wait, from the one that contains `offset`
-        on, up to `end`; None if there is no room for them now.
+        """Return batches that wait, from the one that contains `offset` up to `end` of the
+        companion log; None if there is no memory for them at present.
 
-        Where nothing waits a batch stands that leads a consumer on.
+        Where no batch waits, the answer has a batch that leads a consumer over the gap.
         """
         raise NotImplementedError
 
 
-# Door of a broker without a lease: no lease of it ends.
+# Door of a broker that has no lease: its lease is never over.
 NO_DOOR: Final = LeaderDoor()
 
 
 class Leadership:
-    """Role of this broker for a partition of which it has a replica: leader (`is_leader`) or not.
+    """Role of this broker for one partition that it has a replica of: leader or not.
 
-    `gone_code` is NONE while this broker leads.  Else it is the error code for requests that wait
-    for the partition.
+    `gone_code` is NONE while this broker leads.  Otherwise it is the error code for requests that
+    wait for the partition.
     """
 
     def __init__(self, topic: str, topic_id: bytes, index: int, own_id: int) -> None:
@@ -137,11 +137,11 @@ class Leadership:
         self.topic_id = topic_id
         self.index = index
         self.own_id = own_id
-        # Logs in the order of their numbers.  The first one has the partition's records.  None are
-        # left after `let_go`.
+        # Logs in the order of their numbers; the first has the partition's records.  Empty after
+        # `let_go`.
         self.logs: list[ReplicatedLog] = []
-        # The partition's row as this broker knows it.  Fields that requests need often stand below
-        # as well.
+        # The partition's row as this broker knows it.  Attributes below repeat the fields that
+        # requests need often.
         self.row: PartitionRow = NOWHERE
         # True if the row names this broker, in its present life.
         self.is_leader = False
@@ -151,7 +151,7 @@ class Leadership:
         self.leader_epoch = 0
         # Broker epoch of the life in which the leader leads.
         self.leader_broker_epoch = -1
-        # Leader epoch since which the same process leads, without another leader in between.
+        # First leader epoch of this process's present leadership, with no other leader since.
         self.led_since = 0
         self.replicas: list[int] = []
         self.isr: list[int] = []
@@ -159,7 +159,7 @@ class Leadership:
         # lead.
         self.followers: Followers | None = None
         self.door: LeaderDoor = NO_DOOR
-        # None if no record of the partition has ever waited for its time.
+        # Scheduling of this partition; None if no record of it has ever waited.
         # open: scheduling sets it
         self.parking: ParkingDoor | None = None
 
@@ -215,12 +215,11 @@ class Leadership:
 
     def _start_epoch(self, *, is_new: bool) -> None:
         for log in self.logs:
-            # A leader without followers knows its high watermark exactly, so its epoch needs no
-            # start.
+            # A leader without followers knows its high watermark exactly and needs no epoch start.
             log.epoch_start = log.log.log_end_offset if is_new else 0
 
     def _goes_on(self, row: PartitionRow) -> bool:
-        """Return whether nobody else can have led between the row before and this one.
+        """Return True if no other broker can have led between the known row and this one.
 
         The broker's life may have changed in between: each new leader gets the next leader epoch,
         so a gap in the epochs would show another leader, and this process has lost nothing.
@@ -241,10 +240,10 @@ class Leadership:
             log.is_closed = True
 
     def let_go(self) -> None:
-        """Forget the logs, which are closed now and told to all who knew them.
+        """Forget the logs, which are closed; all objects that knew them have been informed.
 
-        A log knows its leadership.  With both knowing each other only the collector could free
-        them, and a running broker tells it that its logs are there for good.
+        A log refers to its leadership.  If the leadership still referred to the log, only the
+        garbage collector could free both, and a running broker has excluded its logs from it.
         """
         assert self.is_closed
         self.logs = []
@@ -253,7 +252,7 @@ class Leadership:
     # -- who may act
 
     def may_act(self) -> bool:
-        """Return whether this leader may append, serve consumers and coordinate groups now.
+        """Return True if this leader may append, serve consumers and coordinate groups now.
 
         It may in three cases: its lease lasts by its own clock; or all other replicas in sync have
         fetched from it just now; or it is the only replica in sync.  Otherwise another replica may
@@ -269,11 +268,11 @@ class Leadership:
         return len(isr) == 1 or followers.have_turned_to_us(isr, self.door.real_ms)
 
     def rests(self) -> bool:
-        """Return whether this leader must not act, because another broker may lead by now."""
+        """Return True if this leader must not act, because another broker may lead by now."""
         return not self._has_lease() and self.is_leader and not self.may_act()
 
     def is_claimed(self) -> bool:
-        """Return whether the row names this broker's present life, or brokers have no lives."""
+        """Return True if the row names this broker's present life, or brokers have no lives."""
         epoch = self.door.broker_epoch
         return epoch < 0 or epoch == self.leader_broker_epoch
 
@@ -300,7 +299,7 @@ class Leadership:
         Kafka.  Otherwise nothing could ever be produced to it.
         """
         if not self.logs:
-            # Somebody still asks who has not heard yet that the partition is gone.
+            # The partition is gone, and the caller has not noticed that yet.
             return len(self.replicas)
         return min(self.logs[0].config.min_insync_replicas, len(self.replicas))
 
@@ -314,7 +313,7 @@ class Leadership:
         return in_sync < self.floor()
 
     def is_caught_up(self, follower: Follower, now_ms: int, lag_ms_max: int) -> bool:
-        """Return whether a follower is caught up in each log."""
+        """Return True if a follower is caught up in each log."""
         for log in self.logs:
             copy = follower.copies[log.which]
             if not copy.is_caught_up(log.log.written_end_offset, now_ms, lag_ms_max):
@@ -322,7 +321,7 @@ class Leadership:
         return True
 
     def may_join(self, follower: Follower) -> bool:
-        """Return whether a follower may join those in sync: rule J of `followers`, in each log."""
+        """Return True if a follower may be in sync: rule J of `followers`, in each log."""
         for log in self.logs:
             copy = follower.copies[log.which]
             if not copy.may_join(log.high_watermark, log.epoch_start, log.log.log_start_offset):
@@ -330,9 +329,9 @@ class Leadership:
         return True
 
     def may_differ(self, replica_id: int) -> bool:
-        """Return whether one of several logs of a follower may differ from the leader's.
+        """Return True if one of several logs of a follower may differ from the leader's.
 
-        The follower has told where a log ends only after it was cut to what the leader has.
+        A follower reports the end of a log only after it has cut the log to what the leader has.
         """
         if len(self.logs) == 1 or self.followers is None:
             return False
@@ -340,5 +339,5 @@ class Leadership:
         return follower is not None and not follower.has_told_all()
 
     def has_flaw(self) -> bool:
-        """Return whether any log of the partition is damaged on this broker."""
+        """Return True if any log of the partition is damaged on this broker."""
         return any(log.log.flaw_offset >= 0 for log in self.logs)

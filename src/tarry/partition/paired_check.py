@@ -1,10 +1,10 @@
-"""Check of a producer's sequences where its batches lie in two logs: those that wait, and the rest.
+"""Check of a producer's sequences over two logs: the records and the companion log.
 
-A batch that either log knows is a duplicate, and one that follows the largest sequence of both is
-in order.  A crash, a full disk or a fail-over may keep sequence n + 1 in one log and lose n with
-the tail of the other.  Its client sends n again, so n is taken where it fits: directly behind the
-batch before it, or before all that are known.  At most four of five requests under way lie behind
-it.  Hot.
+A batch that either log has is a duplicate.  A batch that follows the largest sequence of both is in
+order.  A crash, a full disk or a fail-over may keep sequence n + 1 in one log and lose n with the
+tail of the other.  The client sends n again, so n is accepted where it fits: directly behind an
+earlier batch, or before all known ones.  A client has five requests under way, so at most four
+known batches may lie behind n.  Hot.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from tarry.partition.producers import (
 )
 from tarry.records.batch import SEQUENCE_MAX, BatchHeader
 
-# Sequences begin again behind the largest one: what is farther away lies on the other side.
+# Sequences wrap around: a difference of at least _HALF means the other direction.
 _HALF: Final = 1 << 30
 
 
 class PairedCheck:
-    """Place of a batch's sequences among those that are known of its producer in two logs."""
+    """Place of a batch's sequences among the known batches of its producer in two logs."""
 
     def __init__(self, header: BatchHeader) -> None:
         self.header = header
-        # Whether the second log has the original of the duplicate.
+        # True if the second log has the original of the duplicate.
         self.is_in_second = False
         self._later: i64 = 0
         self._largest: i64 = -1
-        # How far before the batch the nearest earlier one ends; 1: directly before it.
+        # Distance from the end of the nearest earlier batch to this one; 1: directly behind it.
         self._distance: i64 = SEQUENCE_MAX
         self._overlaps = False
 
     def run(self, first: ProducerStates, second: ProducerStates) -> ProducerCheck:
-        """Compare with what both logs know; changes neither."""
+        """Compare the batch with the states of both logs; change neither."""
         header = self.header
         in_first = first.batches_of(header.producer_id)
         in_second = second.batches_of(header.producer_id)
@@ -98,9 +98,9 @@ class PairedCheck:
 
 
 def _awaiting(header: BatchHeader, first: ProducerStates, second: ProducerStates) -> ProducerStates:
-    """Return the log whose batch must come again before all others, of two that know none.
+    """Return the log whose lost batch must come again first; neither log knows the producer.
 
-    Both may have failed in one turn: then the earlier batch comes first, whichever log it was for.
+    If the appends to both failed in one turn, the batch with the earlier sequence comes first.
     """
     in_first: i64 = first.awaited_sequence(header)
     in_second: i64 = second.awaited_sequence(header)

@@ -1,13 +1,14 @@
 """Producer states of a partition, by which no record is appended twice.
 
-For each producer id the last five batches of its newest epoch: a client has at most five requests
-under way, so any of them may come again.  Rules are Kafka's: a batch that is known is a duplicate
-and answered with its first offset; one that does not follow the last is out of order; a new epoch
-begins at sequence 0; an id that is not known may begin anywhere, since its state may have expired.
+The state of a producer id is the last five batches of its newest epoch: a client has at most five
+requests under way, so any of them may be sent again.  The rules are Kafka's.  A known batch is a
+duplicate and is answered with its first offset.  A batch that does not follow the last one is out
+of order.  A new epoch begins at sequence 0.  An unknown id may begin anywhere, since its state may
+have expired.
 
-An append counts at once, so that the next batch of the same turn finds it, and is taken back by
-`rollback` if the log could not be written.  Times are monotonic: a wall clock that jumps
-must not make the broker forget an active producer.
+An append counts at once, so that the next batch of the same turn finds it.  `rollback` reverts it
+if the log could not be written.  Times are monotonic: a calendar clock that jumps must not make
+the broker forget an active producer.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ from tarry.base.limits import PRODUCER_IDS_PER_PARTITION_MAX
 from tarry.records.batch import SEQUENCE_MAX, BatchHeader
 from tarry.wire.crc32c import crc32c
 
-# Clients keep at most five requests under way with idempotence on.
+# Requests that an idempotent client may have under way, each with one batch of a partition.
 BATCHES_KEPT: Final = 5
 
 OFFSET_MAX: Final = 2**63 - 1
 
-# Recovered in this life of the broker and not heard of since.
+# `seen_ms` of a producer that was recovered from the log and has not written since.
 NOT_SEEN: Final = -1
-# Connection of a batch that came from a leader or out of the log.
+# `writer` of a batch that was copied from a leader or read from the log.
 NO_WRITER: Final = -1
-# Of a producer without transactions, as Kafka tells it.
+# Coordinator epoch of a producer without transactions, as Kafka reports it.
 NO_COORDINATOR_EPOCH: Final = -1
 
-# Kafka's `.snapshot` file: version, CRC32C of what follows it, count, rows.
+# Kafka's `.snapshot` file: version, CRC32C of the rest, count, rows.
 _SNAPSHOT_VERSION: Final = 1
 _SNAPSHOT_CRC: Final = 2
 _SNAPSHOT_COUNT: Final = 6
@@ -56,7 +57,7 @@ _NO_TRANSACTION: Final = -1
 
 
 class ProducedBatch:
-    """Batch of a producer that was appended; never changed."""
+    """Batch that a producer has appended; never changed."""
 
     def __init__(
         self, epoch: i64, last_sequence: i64, last_offset: i64, offset_delta: i64, timestamp: i64
@@ -70,18 +71,18 @@ class ProducedBatch:
 
 
 class ProducerState:
-    """State of one producer: its batches in order, never none; the last ones may be unsettled."""
+    """State of one producer: its batches in order, at least one; the last may be unsettled."""
 
     def __init__(self, producer_id: i64) -> None:
         self.producer_id = producer_id
         self.batches: list[ProducedBatch] = []
         self.unsettled: i64 = 0
         self.seen_ms: i64 = NOT_SEEN
-        # Connection through which its last batch came.
+        # Connection that brought the producer's last batch.
         self.writer: i64 = NO_WRITER
 
     def settle(self) -> None:
-        """Keep the last five of the newest epoch."""
+        """Settle all batches, and keep the last five of the newest epoch."""
         self.unsettled = 0
         batches = self.batches
         epoch = batches[-1].epoch
@@ -93,9 +94,9 @@ class ProducerState:
 
 @mypyc_attr(acyclic=True)
 class ProducerCheck:
-    """The verdict on a batch; of a duplicate, the original's offsets.
+    """Verdict on a batch; for a duplicate, with the offsets of the original.
 
-    `append_time_ms` is the original's largest timestamp: for LogAppendTime when it was appended.
+    `append_time_ms` is the original's largest timestamp; with LogAppendTime, its append time.
     """
 
     def __init__(self, error_code: i64, message: str | None) -> None:
@@ -107,32 +108,32 @@ class ProducerCheck:
         self.append_time_ms: i64 = -1
 
 
-# The verdict on a batch that may be appended; never changed.
+# Verdict on a batch that may be appended; never changed.
 ACCEPTED: Final = ProducerCheck(NONE, None)
 
 
 class ProducerStates:
-    """States of all producers of one partition.  `expiration_ms` is `producer.id.expiration.ms`."""
+    """States of all producers of one log.  `expiration_ms` is `producer.id.expiration.ms`."""
 
     def __init__(self, expiration_ms: int) -> None:
         self._expiration_ms = expiration_ms
         self._states: dict[int, ProducerState] = {}
         # Producers with unsettled batches, by id.
         self._touched: dict[int, ProducerState] = {}
-        # Batches of producers without any other that could not be written: epoch and sequence
-        # that must come again before what the client sent behind them, and after how many looks
-        # for expired producers that was.
+        # Producer id -> epoch and sequence of a batch whose append failed, for producers without
+        # any other batch; and the value of `_looks` then.  That batch must come again before the
+        # later ones of its client.
         self._awaited: dict[int, tuple[int, int, int]] = {}
         self._looks = 0
-        # What was updated since the last `settle` was copied from a leader.
+        # True if the batches since the last `settle` were copied from a leader.
         self._is_copied = False
 
     def __len__(self) -> int:
         return len(self._states)
 
     def active(self) -> list[tuple[int, int, int, int]]:
-        """List each producer's id, and of its last batch epoch, last sequence and largest
-        timestamp.
+        """List each producer's id, and the epoch, last sequence and largest timestamp of its last
+        batch.
         """
         rows: list[tuple[int, int, int, int]] = []
         for state in self._states.values():
@@ -148,12 +149,12 @@ class ProducerStates:
         return rows
 
     def batches_of(self, producer_id: i64) -> list[ProducedBatch]:
-        """Return the batches that are known of a producer, oldest first; none if it is unknown."""
+        """Return the known batches of a producer, oldest first; none if the producer is unknown."""
         state = self._states.get(producer_id)
         return [] if state is None else state.batches
 
     def check(self, header: BatchHeader) -> ProducerCheck:
-        """Check if a batch with a producer id may be appended; changes nothing."""
+        """Check whether a batch with a producer id may be appended; change nothing."""
         state = self._states.get(header.producer_id)
         if state is None:
             return self.check_unknown(header)
@@ -193,8 +194,8 @@ class ProducerStates:
         return ACCEPTED
 
     def check_unknown(self, header: BatchHeader) -> ProducerCheck:
-        """Check an unknown producer: it may begin anywhere, unless its beginning has just
-        failed.
+        """Check a batch of an unknown producer: it may begin anywhere, unless the append of its
+        first batch has just failed.
         """
         awaited = self._awaited.get(header.producer_id)
         if awaited is None:
@@ -208,15 +209,15 @@ class ProducerStates:
         )
 
     def awaited_sequence(self, header: BatchHeader) -> i64:
-        """Return the sequence that must come again before others of this epoch; -1 if none."""
+        """Return the sequence that must come again first in this epoch; -1 if there is none."""
         awaited = self._awaited.get(header.producer_id)
         if awaited is None or awaited[0] != header.producer_epoch:
             return -1
         return awaited[1]
 
     def refuse(self, header: BatchHeader) -> None:
-        """Refuse what was sent behind an accepted batch that could not be appended: it must wait
-        for it.
+        """Note that an accepted batch could not be appended: later ones of a new producer must wait
+        for its retry.
         """
         if header.has_producer_id and header.producer_id not in self._states:
             self._awaited.setdefault(
@@ -226,7 +227,7 @@ class ProducerStates:
     def update(
         self, header: BatchHeader, base_offset: i64, now_ms: i64, writer: i64 = NO_WRITER
     ) -> None:
-        """Take over an appended batch; unsettled until the log's tail is written."""
+        """Take over an appended batch, unsettled until the log's tail is written."""
         if not header.has_producer_id:
             return
         state = self._add(header, base_offset)
@@ -239,18 +240,18 @@ class ProducerStates:
             self._make_room()
 
     def follow(self, header: BatchHeader, now_ms: i64) -> None:
-        """Take over a batch that was copied from the leader, whatever its sequence: what the leader
-        has accepted counts.  Unsettled until the log's tail is written.
+        """Take over a batch that was copied from the leader, whatever its sequence, because the
+        leader has accepted it.  It is unsettled until the log's tail is written.
         """
         if header.has_producer_id and not header.is_control:
             self.update(header, header.base_offset, now_ms)
             self._is_copied = True
 
     def truncate(self, end_offset: i64) -> bool:
-        """Follow a cut of the log to `end_offset`; False if that has to be read from the log.
+        """Follow a cut of the log to `end_offset`; return False if the log must be read for that.
 
-        Of each producer only the last batches are known: without one of them an older one is
-        missing that a client may send again.
+        Only the last batches of each producer are known.  If the cut takes one of them, an older
+        one is missing that a client may send again.
         """
         is_untouched = True
         for state in self._states.values():
@@ -260,8 +261,8 @@ class ProducerStates:
     def recover(self, header: BatchHeader) -> None:
         """Take over a batch that was found in the log when it was opened.
 
-        When its producer was last active is not known: record timestamps may be of any age.  The
-        time until it expires begins with the first `expire`.
+        The time of the producer's last activity is unknown, since record timestamps may be of any
+        age.  The time until the producer expires begins with the first `expire`.
         """
         if not header.has_producer_id or header.is_control:
             return
@@ -288,16 +289,14 @@ class ProducerStates:
         return state
 
     def settle(self) -> None:
-        """Settle what was updated since the last time: the log's tail is written."""
+        """Settle the batches since the last call: the log's tail is written."""
         for state in self._touched.values():
             state.settle()
         self._touched.clear()
         self._is_copied = False
 
     def rollback(self, end_offset: i64 = 0) -> None:
-        """Roll back because the tail was dropped: forget unsettled batches at `end_offset` or past
-        it.
-        """
+        """Forget unsettled batches at or past `end_offset`, because the tail was dropped."""
         for state in self._touched.values():
             batches = state.batches
             first = batches[0]
@@ -309,14 +308,14 @@ class ProducerStates:
             else:
                 del self._states[state.producer_id]
                 if not self._is_copied:
-                    # A copy is fetched again; no client waits here for it.
+                    # The follower fetches a copy again; no client sends it here.
                     awaited = (first.epoch, first.base_sequence, self._looks)
                     self._awaited[state.producer_id] = awaited
         self._touched.clear()
         self._is_copied = False
 
     def last_offsets(self, end_offset: i64) -> dict[int, int]:
-        """Return for each producer where its last batch below `end_offset` ends."""
+        """Return for each producer the last offset of its last batch below `end_offset`."""
         found: dict[int, int] = {}
         for producer_id, state in self._states.items():
             for batch in state.batches:
@@ -340,12 +339,12 @@ class ProducerStates:
         self._awaited.clear()
 
     def reconfigure(self, expiration_ms: int) -> None:
-        """Take the broker's setting after it has changed."""
+        """Take over the broker's setting after a change."""
         self._expiration_ms = expiration_ms
 
     def expire(self, now_ms: i64) -> int:
-        """Forget producers that were not active for `expiration_ms`; return how many."""
-        # A client that has not come again since the last look has given up.
+        """Forget producers that were inactive for `expiration_ms`; return how many."""
+        # A client that has not retried since the last call has given up.
         for producer_id, awaited in list(self._awaited.items()):
             if awaited[2] < self._looks:
                 del self._awaited[producer_id]
@@ -361,12 +360,12 @@ class ProducerStates:
         return len(due)
 
     def _make_room(self) -> None:
-        """Make room for an eighth of the limit, so that this is rare.
+        """Forget an eighth of the limit, so that this happens rarely.
 
-        Those go first that their connection has most newer ones beside, so a writer of many ids
-        pushes out its own.  A follower and a start do not know connections: there, and among
-        equals, ids that have written once go first, then those not active for longest.  After a
-        recovery nobody has been seen: who wrote last then counts as seen last.
+        A producer goes first if many newer producers wrote through its connection: a connection
+        with many ids pushes out its own.  A follower and a start do not know connections.  There,
+        and among equals, ids that have written once go first, then those inactive for longest.
+        After a recovery no activity is known, and the offset of the last batch decides.
         """
         newest: list[tuple[int, int, int]] = []
         for state in self._states.values():
@@ -389,7 +388,7 @@ class ProducerStates:
             del self._states[producer_id]
 
     def kept_batches(self) -> list[tuple[int, ProducedBatch]]:
-        """Producer ids with the batches that are known of them, oldest first."""
+        """List producer ids with their known batches, oldest first."""
         rows: list[tuple[int, ProducedBatch]] = []
         for state in self._states.values():
             for batch in state.batches:
@@ -397,12 +396,11 @@ class ProducerStates:
         return rows
 
     def encode_snapshot(self, end_offset: i64 = OFFSET_MAX) -> bytes:
-        """Encode what is known of the log below `end_offset`, in the form of Kafka's snapshot
-        files.
+        """Encode the state of the log below `end_offset`, in the form of Kafka's snapshot files.
 
-        Kafka writes one row a producer, its last batch.  Here each kept batch has a row, oldest
-        first: Kafka's reader, for whom the last row of an id counts, reads what it would have
-        written, and all five are known after a restart.
+        Kafka writes one row for each producer, its last batch.  This broker writes one row for each
+        kept batch, oldest first.  Kafka's reader takes the last row of an id, so it gets what Kafka
+        would have written; this broker knows all five after a restart.
         """
         rows = BytesWriter()
         count: i64 = 0
@@ -422,7 +420,7 @@ class ProducerStates:
         return snapshot.getvalue()
 
     def load_snapshot(self, data: bytes) -> bool:
-        """Replace everything by a snapshot; False, and nothing known, if it is damaged."""
+        """Replace all states by a snapshot; return False, with no states, if it is damaged."""
         self.reset()
         size: i64 = len(data)
         if size < _SNAPSHOT_ROWS or read_i16_be(data, 0) != _SNAPSHOT_VERSION:
@@ -447,7 +445,7 @@ class ProducerStates:
         producer_id = read_i64_be(data, position)
         last_sequence = i64(read_i32_be(data, position + 10))
         if last_sequence < 0:
-            # Kafka's row of a producer that wrote nothing but markers.
+            # Kafka's row of a producer that wrote only markers.
             return
         state = self._states.get(producer_id)
         if state is None:
@@ -476,7 +474,7 @@ def _write_row(rows: BytesWriter, producer_id: i64, batch: ProducedBatch) -> Non
 
 
 def duplicate_of(known: ProducedBatch) -> ProducerCheck:
-    """Return the verdict on a batch that was appended before."""
+    """Return the verdict on a batch that was appended before, with its offsets."""
     check = ProducerCheck(NONE, None)
     check.is_duplicate = True
     check.base_offset = known.base_offset

@@ -1,4 +1,4 @@
-"""Kinds of readers of a log: how far each may read, and what an answer must hold for it."""
+"""Readers of a log by kind: how far each may read, and what its answers must hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class LogReader:
     """Reader of one of three kinds.
 
     A consumer reads to the high watermark, a committed consumer to the last stable offset, a
-    replica to the written end, also while its leader may not act.
+    replica to the written end, even while its leader may not act.
     """
 
     __slots__ = ("is_committed", "is_replica")

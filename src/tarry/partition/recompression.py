@@ -1,11 +1,10 @@
-"""Recompression of a produced batch: checked, opened where its headers say when records are due,
-and made anew in its topic's `compression.type`.
+"""Recompression of a produced batch, in steps: it is checked, opened if its records' headers may
+hold due times, and rebuilt in the codec of its topic's `compression.type`.
 
-As Kafka does, the records are unfolded, looked at and folded again; offsets, times, keys, headers
-and everything about the producer stay, the CRC is new.  All of it goes in steps, so that a large
-batch does not hold up a turn.  A compressed batch whose records a setting limits is only looked at,
-in the same steps.  A batch that has the codec already, or whose topic asks for none,
-is appended as it is.  Hot.
+As in Kafka, the records are decompressed, checked and compressed again.  Offsets, times, keys,
+headers and all producer fields stay; the CRC is new.  Steps keep a large batch from holding up a
+turn.  A compressed batch whose records a setting limits is only read, in the same steps.  A batch
+that has the codec already, or whose topic sets none, is appended as it is.  Hot.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ from tarry.wire.compression import compress, cost_per_kib
 from tarry.wire.reader import Window
 from tarry.wire.stepwise import STEP_BYTES, StepwiseCompressor, StepwiseDecompressor
 
-# One step of the walk over unfolded records.
+# Records that one step walks over.
 _WALKED_RECORDS: Final = 500
-# The slower levels take 6 ms for so much.
+# Bytes that one step compresses at a slow level: 6 ms.
 _SLOW_STEP_BYTES: Final = 64 * 1024
 _SLOW_KIB_UNITS: Final = 50
 
@@ -56,7 +55,7 @@ _DONE: Final = 4
 
 
 class Recompression:
-    """The batch in `window`, on its way into a partition."""
+    """Recompression of the batch in `window`, before its append to a partition."""
 
     def __init__(
         self, partition: ReplicatedLog, window: Window, api_version: int, wall_ms: int
@@ -97,24 +96,24 @@ class Recompression:
 
     @property
     def is_done(self) -> bool:
-        """Return true if nothing is left to do but to append the batch."""
+        """True if all steps are done and only the append is left."""
         return self._step == _DONE
 
     @property
     def new_bytes(self) -> i64:
-        """The size of the batch made anew, and of its records where they are kept open."""
+        """Size of the batch as it will be appended, and of its records if they are held open."""
         wishes = self._wishes
         return self.check.window.size + (0 if wishes is None else wishes.held_bytes)
 
     @property
     def place_count(self) -> int:
-        """Due times and ids of its records, if their headers were read."""
+        """Number of due times and ids of its records, if their headers were read."""
         wishes = self._wishes
         return 0 if wishes is None else wishes.place_count
 
     @property
     def units_at_most(self) -> i64:
-        """Return the cost of what is left, -1 if it is not known before the batch is unfolded."""
+        """Cost of the steps that are left; -1 if it is unknown before the decompression."""
         if self._step == _DONE:
             return 0
         size: i64 = len(self._content)
@@ -143,7 +142,7 @@ class Recompression:
         return True
 
     def append(self, acks: int, turn: Turn, writer: i64) -> AppendResult:
-        """Append what the steps have made, or say why not."""
+        """Append the batch that the steps have made, or return the error."""
         partition = self.partition
         if acks == -1 and partition.leadership.is_under_min_isr():
             return too_few_replicas(partition)
@@ -151,7 +150,7 @@ class Recompression:
         if refused is not None:
             return refused
         result = append_checked(partition, self.check, turn, writer, self._wishes)
-        # Steps are counted by their effort.
+        # The effort of the steps has been charged already.
         result.has_opened = False
         return result
 
@@ -168,7 +167,7 @@ class Recompression:
     def _open(self, effort: Effort) -> None:
         header = self._header()
         if header.codec == 0:
-            # One that waits behind others holds no copy.
+            # Copy the records only now: a batch that waits for its steps holds no copy.
             window = self.check.window
             self._content = window.data[window.start + HEADER_SIZE : window.end]
             self._begin()
@@ -182,7 +181,7 @@ class Recompression:
         try:
             is_open = opening.step()
         except CorruptData as error:
-            # Nobody knows how far it came: one of them is enough for a step.
+            # The decompressed size is unknown: charge the largest one, which fills a step.
             effort.spend_bytes(OPENED_BATCH_BYTES_MAX, OPENED_KIB_UNITS)
             self.check.refuse(errors.INVALID_RECORD, f"the records cannot be opened: {error}")
             self._end()
@@ -222,7 +221,7 @@ class Recompression:
         return self.codec >= 0 and self._header().codec != self.codec
 
     def _begin(self) -> None:
-        """Begin with the content, which was walked over and may be appended."""
+        """Begin the steps behind the checks: reading headers, or compressing."""
         parking = self._parking
         if parking is not None:
             self._wishes = parking.wishes_in(self._header(), self._content)
@@ -284,7 +283,7 @@ class Recompression:
         self._end()
 
     def _end(self) -> None:
-        """Keep nothing but what is to be appended."""
+        """Drop everything but the batch to append."""
         self._content = b""
         self._opening = None
         self._walk = None

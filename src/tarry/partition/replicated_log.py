@@ -1,9 +1,9 @@
-"""A log under a leadership: how far its records count, who produced, and what may be read.
+"""A log under a leadership: how far its records count, its producers, and what may be read.
 
-The high watermark is the least end of the replicas that count (`followers`).  The leader's own
+The high watermark is the least end among the replicas that count (`followers`).  The leader's own
 contribution is its flushed end under `flush.policy=commit` and its written end under `os`
 (ARCHITECTURE.md, "Durability").  Invariants: log_start_offset <= high_watermark <=
-written_end_offset, and the high watermark never goes back while the partition is led here.
+written_end_offset, and the high watermark never decreases while the partition is led here.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ COMPANION: Final = 1
 # Key of a log: topic id, partition index, number of the log.
 LogKey = tuple[bytes, int, int]
 # Watch key of a log.  The topic's name comes first, since waits are reported by topic.  The id
-# keeps an operation that waits for a deleted topic from waking for a new topic of the same name.
+# keeps an operation that waits for a deleted topic from completing for a new topic of that name.
 WatchKey = tuple[str, int, bytes, int]
 
-# Segment of a high watermark whose place in the log is not known.
+# `segment_base_offset` of a high watermark whose position is unknown.
 NOWHERE: Final = -1
 
 
 def wire_index(key: LogKey) -> int:
     """Return the index by which brokers name a log to each other.
 
-    Of the records it is the partition's own, as clients know it.  That of a companion is negative,
-    on the wire alone.
+    For the records it is the partition's index, as clients know it.  For a companion log it is
+    negative, and only brokers use it.
     """
     _, index, which = key
     return index if which == RECORDS else -1 - index
 
 
 def key_of(topic_id: bytes, index: int) -> LogKey:
-    """Return the log that a broker names by this index."""
+    """Return the key of the log that brokers name by this index."""
     return (topic_id, index, RECORDS) if index >= 0 else (topic_id, -1 - index, COMPANION)
 
 
 class ProducerListener(LogListener):
-    """Lets the producer states follow the log's recovery."""
+    """Listener by which the producer states follow the log's recovery."""
 
     def __init__(self, producers: ProducerStates) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class ProducerListener(LogListener):
 
 
 class ReplicatedLog(LogOwner):
-    """Log that this broker has of a partition, one of those under its leadership."""
+    """Log of a partition on this broker, one of those under its leadership."""
 
     def __init__(self, leadership: Leadership, log: Log, producers: ProducerStates) -> None:
         super().__init__(log.directory, log)
@@ -93,13 +93,13 @@ class ReplicatedLog(LogOwner):
         )
         self.producers = producers
         self.config: LogConfig = log.config
-        # The last produce request that named this log, so that none names it twice.
+        # Number of the last produce request that named this log, so that none names it twice.
         # open: a produce that names a partition twice is refused by it
         self.produce_number: i64 = -1
-        # Where the log ended when this broker began to lead in this epoch.  What was committed
-        # before ends there at most.
+        # Log end at which this broker began to lead in this epoch.  Records committed before end
+        # there at most.
         self.epoch_start = 0
-        # The high watermark, as an offset with its place in the log.
+        # The high watermark, as an offset with its position in the log.
         self.high_watermark_position: LogPosition = log.end_position()
         leadership.add(self)
 
@@ -109,18 +109,18 @@ class ReplicatedLog(LogOwner):
         return self.high_watermark_position.offset
 
     def reconfigure(self, config: LogConfig) -> None:
-        """Take the topic's settings after they have changed."""
+        """Take over the topic's settings after a change."""
         self.config.take_over(config)
 
     def copy(self, broker_id: int) -> LogCopy | None:
-        """Return what a follower has of this log; None while this broker has no such follower."""
+        """Return a follower's copy of this log; None if this broker has no such follower."""
         followers = self.leadership.followers
         return None if followers is None else followers.copy(broker_id, self.which)
 
     def begin_epoch(self) -> None:
-        """Let the leader epoch begin at the log's end, though it has no batch yet.
+        """Let the leader epoch begin at the log's end, before it has its first batch.
 
-        So a follower that asks where an earlier epoch ended hears it at once.
+        A follower that asks where an earlier epoch ended then gets the answer at once.
         """
         log = self.log
         leadership = self.leadership
@@ -133,11 +133,11 @@ class ReplicatedLog(LogOwner):
             log.assign_epoch(leadership.leader_epoch)
 
     def begin_after_recovery(self) -> None:
-        """Begin with the high watermark that recovery leaves.
+        """Set the high watermark after recovery.
 
-        Recovery has made everything that it kept durable, so all of it counts; but where others
-        have the log too, only they can say how much of it does.  What was known before is still
-        true.
+        Recovery has made all records durable, so all of them count if there is no other replica.
+        If there are others, only they can tell how many count; the high watermark that was known
+        before the stop still holds.
         """
         log = self.log
         if len(self.leadership.replicas) > 1:
@@ -158,21 +158,21 @@ class ReplicatedLog(LogOwner):
         return self.log.written_end_offset
 
     def acked_end(self, acks: int) -> int:
-        """Records below this offset may be acknowledged to a producer with these acks."""
+        """Return the offset below which a producer with these acks may be answered."""
         return self.high_watermark if acks == -1 else self.leader_contribution()
 
     def is_behind_epoch(self) -> bool:
-        """Return whether the high watermark may still lag behind what an earlier leader told."""
+        """Return True if the high watermark may be below one that an earlier leader reported."""
         return self.high_watermark < self.epoch_start
 
     def low_watermark(self) -> int:
-        """Return below which offset nobody who may lead has records any more."""
+        """Return the offset below which no replica that may lead next has records."""
         start = self.log.log_start_offset
         followers = self.leadership.followers
         return start if followers is None else followers.least_log_start(self.which, start)
 
     def readable_end(self, reader: LogReader) -> LogPosition:
-        """Return where the records end that this kind of reader may see."""
+        """Return the position up to which this kind of reader may see records."""
         if reader.is_committed:
             return self.last_stable_end()
         if reader.is_replica:
@@ -183,13 +183,13 @@ class ReplicatedLog(LogOwner):
     def last_stable_end(self) -> LogPosition:
         """Return the position of the last stable offset.
 
-        The high watermark, as long as no transaction can be open.
+        It is the high watermark, because there are no transactions yet.
         """
         end = self.high_watermark_position
         return end if end.segment_base_offset != NOWHERE else self._placed_end()
 
     def maybe_advance_high_watermark(self) -> bool:
-        """Take the least end of those that count; True if it moved."""
+        """Raise the high watermark to the least end that counts; return True if it moved."""
         leadership = self.leadership
         if not leadership.is_leader:
             return False
@@ -201,9 +201,10 @@ class ReplicatedLog(LogOwner):
         return self.raise_high_watermark(end)
 
     def raise_high_watermark(self, end: int) -> bool:
-        """Let the high watermark be `end`, at or below the written end; True if it moved.
+        """Raise the high watermark to `end`, at or below the written end; return True if it moved.
 
-        Where its place in the log cannot be read now, it rests: the next one to ask tries again.
+        If the position of `end` cannot be read at present, the high watermark stays; a later call
+        tries again.
         """
         if end <= self.high_watermark:
             return False
@@ -217,9 +218,10 @@ class ReplicatedLog(LogOwner):
         return True
 
     def follow_high_watermark(self, offset: int) -> None:
-        """Count what lies below this offset as promised, in a later life too; a leader said so.
+        """Take over the leader's high watermark: records below it are committed, and stay so after
+        a restart.
 
-        Its place is looked up when this broker leads, or may compact up to there.
+        Its position is looked up when this broker leads, or when compaction needs it.
         """
         self.high_watermark_position = LogPosition(offset, NOWHERE, 0)
         self.log.hint_high_watermark(offset)
@@ -227,9 +229,10 @@ class ReplicatedLog(LogOwner):
             self.place_high_watermark()
 
     def place_high_watermark(self) -> None:
-        """Find the place of the high watermark in the log, up to which a leader is read.
+        """Look up the position of the high watermark, limited to the offsets of this log.
 
-        A log that was begun anew, and has not been answered yet, may lie behind it or before it.
+        A log that was emptied may not reach the high watermark, or may begin behind it, until its
+        leader has answered.
         """
         log = self.log
         within = max(self.high_watermark, log.log_start_offset)
@@ -242,7 +245,7 @@ class ReplicatedLog(LogOwner):
             self.high_watermark_position = LogPosition(offset, NOWHERE, 0)
 
     def _placed_end(self) -> LogPosition:
-        """Return the high watermark with its place; where that cannot be read, the log's start."""
+        """Return the high watermark with its position; the log start if that cannot be read."""
         self.place_high_watermark()
         end = self.high_watermark_position
         if end.segment_base_offset != NOWHERE:
@@ -253,15 +256,15 @@ class ReplicatedLog(LogOwner):
 
     def on_write_failed(self) -> None:
         self.producers.rollback(self.log.written_end_offset)
-        # Records that the log had when this broker began to lead may be lost with the tail: readers
-        # would wait for them.
+        # The lost tail may have had records from before this broker began to lead.  Readers would
+        # wait for the old epoch start, so set it again.
         self.begin_epoch()
 
     def on_written(self) -> bool:
         self.producers.settle()
         leadership = self.leadership
         if leadership.followers is not None:
-            # A tail that was there when this broker began to lead went into the epoch before.
+            # A tail from before this broker began to lead has gone into the epoch before.
             if self.log.leader_epochs.latest_epoch < leadership.leader_epoch:
                 self.begin_epoch()
             leadership.door.on_written(self)
@@ -271,11 +274,12 @@ class ReplicatedLog(LogOwner):
         return self._has_own_end_moved()
 
     def _has_own_end_moved(self) -> bool:
-        # Where others follow, producers with acks=1 wait for less than the high watermark.
+        # If the partition has followers, producers with acks=1 wait for less than the high
+        # watermark.
         return self.maybe_advance_high_watermark() or self.leadership.followers is not None
 
     def delete_old_segments(self, now_wall_ms: int) -> int:
-        """Apply retention to what may go; how many segments are given up."""
+        """Apply retention below `removable_end`; return how many segments are given up."""
         return retention.delete_old_segments(
             self.log,
             now_wall_ms,
@@ -284,10 +288,10 @@ class ReplicatedLog(LogOwner):
         )
 
     def removable_end(self) -> int:
-        """Return below which offset records may be deleted or compacted.
+        """Return the offset below which records may be deleted or compacted.
 
-        It is the high watermark.  On the leader it is less while only the partition's records tell
-        which scheduled records were released.  A follower takes its leader's log start.
+        It is the high watermark.  On the leader it is lower while only the partition's records show
+        which scheduled records were released.  A follower takes over its leader's log start.
         """
         leadership = self.leadership
         if len(leadership.logs) == 1 or not leadership.is_leader:

@@ -1,6 +1,6 @@
-"""A topic as far as this broker hosts it: some of its partitions, by index.
+"""A topic as this broker hosts it: some of its partitions, by index.
 
-Consumers read it, and, as a virtual topic, what its companion logs have.
+Consumers read the topic, and, under the name of a virtual topic, its companion logs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tarry.partition.replicated_log import COMPANION, RECORDS, ReplicatedLog
 
 
 def has_companion(partition: ReplicatedLog) -> bool:
-    """Return whether the partition has a log of what waits until it is due."""
+    """Return True if the partition has a companion log, in which records wait until due."""
     return len(partition.leadership.logs) > COMPANION
 
 
@@ -22,37 +22,37 @@ class ReadableTopic:
     def __init__(self, name: str, topic_id: bytes) -> None:
         self.name = name
         self.topic_id = topic_id
-        # The broker's own: clients read it and do not write to it.
+        # True for a topic of the broker itself: clients read it and do not write to it.
         self.is_internal = False
 
     def partition(self, index: int) -> ReplicatedLog | None:
-        """Return the log with this index if it is led here, or None."""
+        """Return the log with this index if this broker leads it, or None."""
         raise NotImplementedError
 
     def missing_code(self, index: int) -> int:
-        """Return the error for a partition not led here: another broker has it, or none."""
+        """Return the error code for a partition that this broker does not lead."""
         raise NotImplementedError
 
 
 class HostedTopic(ReadableTopic):
-    """Name, id and, by index, the partitions: led here, followed here, and elsewhere.
+    """Partitions of a topic by index: led here, followed here, and elsewhere.
 
-    A partition stands here for the log of its records; its leadership knows the others.
+    Each partition is represented by the log of its records, whose leadership knows the others.
     """
 
     def __init__(self, name: str, topic_id: bytes) -> None:
         super().__init__(name, topic_id)
-        # Its partitions have companion logs, in which records wait until they are due.
+        # True if its partitions have companion logs, in which records wait until they are due.
         # open: hosting knows the topic's settings
         self.has_companions = False
-        # What this broker leads.
+        # Partitions that this broker leads.
         self.partitions: dict[int, ReplicatedLog] = {}
-        # Replicas that are here and led by another broker, or by none.
+        # Replicas on this broker of partitions that another broker leads, or none.
         self.followed: dict[int, ReplicatedLog] = {}
         # Indexes of the partitions that only other brokers have.
         self.elsewhere: dict[int, None] = {}
-        # Indexes of replicas that are to be here and whose logs the disk has refused, the one that
-        # was not tried for longest first.
+        # Indexes of replicas that belong here and whose logs the disk has refused, in the order of
+        # the last attempt, oldest first.
         self.refused: dict[int, None] = {}
 
     def partition(self, index: int) -> ReplicatedLog | None:
@@ -63,7 +63,7 @@ class HostedTopic(ReadableTopic):
         return self.partitions.get(index) or self.followed.get(index)
 
     def replicas(self) -> list[ReplicatedLog]:
-        """Return the partitions that have a replica here, whoever leads them."""
+        """Return the partitions that have a replica here, led here or not."""
         return [*self.partitions.values(), *self.followed.values()]
 
     def log(self, index: int, which: int) -> ReplicatedLog | None:
@@ -82,7 +82,7 @@ class HostedTopic(ReadableTopic):
         return found
 
     def place(self, leadership: Leadership) -> None:
-        """Keep a replica by the role that it has now."""
+        """File a replica under its present role."""
         index = leadership.index
         led, other = self.partitions, self.followed
         if not leadership.is_leader:
@@ -93,14 +93,14 @@ class HostedTopic(ReadableTopic):
         led[index] = leadership.records
 
     def leave(self, index: int) -> None:
-        """Keep no replica of a partition: other brokers have it."""
+        """Drop the replica of a partition: only other brokers have it."""
         self.partitions.pop(index, None)
         self.followed.pop(index, None)
         self.refused.pop(index, None)
         self.elsewhere[index] = None
 
     def refuse(self, index: int) -> None:
-        """Note that the disk has refused the log of a replica, now."""
+        """Note that the disk has just refused the log of a replica."""
         self.refused.pop(index, None)
         self.refused[index] = None
 
@@ -112,15 +112,15 @@ class HostedTopic(ReadableTopic):
         return errors.UNKNOWN_TOPIC_OR_PARTITION
 
     def is_unmade(self, index: int) -> bool:
-        """Return whether a log of a partition is still to be made."""
+        """Return True if a log of a partition is still to be made."""
         replica = self.replica(index)
         if replica is not None and (not self.has_companions or has_companion(replica)):
             return False
         return index not in self.refused and index not in self.elsewhere
 
     def goes_in_steps(self, index: int) -> bool:
-        """Return whether batches that are produced to a partition go in steps: `compression.type`
-        asks for a codec of the topic's own, or the headers of their records are to be read."""
+        """Return True if batches produced to a partition are handled in steps: `compression.type`
+        sets a codec, or the headers of their records must be read."""
         if self.is_internal:
             return False
         partition = self.partitions.get(index)
@@ -149,6 +149,6 @@ class ScheduledTopic(ReadableTopic):
 
     def missing_code(self, index: int) -> int:
         if self._topic.partition(index) is not None:
-            # The disk has refused the companion log, or it is still to be made.
+            # The disk has refused the companion log, or the log is not made yet.
             return errors.KAFKA_STORAGE_ERROR
         return self._topic.missing_code(index)

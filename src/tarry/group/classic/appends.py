@@ -1,4 +1,4 @@
-"""Appends of a classic group, and what they mean once they are in the log, or if they fail."""
+"""Appends of a classic group, and the decisions when they are recorded or have failed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tarry.group.records import GroupRecord
 
 
 class AssignmentAppend(Append[ClassicGroup]):
-    """The leader's assignment: the group is Stable with it, if it is still the same round."""
+    """Append of the leader's assignment: the group becomes Stable if its round has not changed."""
 
     what = "the assignment"
 
@@ -25,7 +25,7 @@ class AssignmentAppend(Append[ClassicGroup]):
         self.assignments = assignments
 
     def is_of(self, now: GroupRound) -> bool:
-        """Return false if the others have moved on while it was written."""
+        """Return False if the group has left this round while the assignment was written."""
         return now.phase == COMPLETING_REBALANCE and self.generation_id == now.generation_id
 
     def recorded(self, group: ClassicGroup, moment: Moment) -> Decision:
@@ -54,10 +54,10 @@ class AssignmentAppend(Append[ClassicGroup]):
 
 
 class StaticAppend(Append[ClassicGroup]):
-    """A static member that came back under a new id and needs no rebalance for it.
+    """Append for a static member that came back under a new id and needs no rebalance.
 
-    `joined` is what it is told then, under its new id; `previous` is the member as it was.
-    `origin` is the append of that previous id, if it was on its way itself.
+    `joined` is its answer, with the new id; `previous` is the member as it was before.
+    `origin` is the append of the previous id, if that one was under way itself.
     """
 
     what = "the new id of a static member"
@@ -73,13 +73,13 @@ class StaticAppend(Append[ClassicGroup]):
         super().__init__(records)
         self.joined = joined
         self.previous = previous
-        # The leader before: older clients are told it, and a failed append may restore it.
+        # The leader before the change: older clients get it in the answer.
         self.leader_id = leader_id
         self.origin = origin
 
     def is_waited_for(self, now: GroupRound) -> bool:
-        """Return true if a member's join still waits for this record and not for the end of a join
-        phase.
+        """Return True if the member's join still waits for this record, and not for the end of a
+        join phase.
         """
         joined = self.joined
         return now.phase == STABLE and now.joins.get(joined.member_id) == joined.ticket
@@ -99,8 +99,9 @@ class StaticAppend(Append[ClassicGroup]):
         joined = self.joined
         is_same_round = now.phase == STABLE and now.generation_id == joined.generation_id
         if not is_same_round or joined.member_id not in now.members:
-            # A rebalance began meanwhile: it goes on with the new id, and its end is the answer.
-            # Or another took the place, and goes back past this one should it fail as well.
+            # A rebalance has begun meanwhile: it continues with the new id, and its end answers the
+            # join.  Or a later member has replaced this one; if its append fails too, it goes back
+            # to the member before this one.
             return draft.finish()
         is_waited_for = self.is_waited_for(now)
         now.joins.pop(joined.member_id, None)

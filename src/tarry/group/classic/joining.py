@@ -1,15 +1,16 @@
-"""JoinGroup: who is let in, under which id, and whether the others must join again for it.
+"""JoinGroup: which members are admitted, under which id, and whether the others must rejoin.
 
-Checks in Kafka's order: group id, session time-out, `group.max.size`, a Dead group, the protocols;
-then a member without an id is new (KIP-394 gives it one first), a static one takes the place of
-its predecessor, and a known one rejoins.
+The checks come in Kafka's order: group id, session time-out, `group.max.size`, a Dead group, the
+protocols.  Then a member without an id is new (KIP-394 gives it an id first), a static member
+replaces its predecessor, and a known member rejoins.
 
-As in Kafka, `group.max.size` is asked before it is known who comes: in a full group a static member
-that comes back without its id is turned away, though it would take its own place.
+As in Kafka, `group.max.size` is checked before the member is identified.  In a full group a static
+member that comes back without its id is refused, though it would replace its predecessor.
 
-Other than in Kafka, an id that was given out and comes back with an instance id is answered as an
-unknown member, where Kafka fails without a code of its own; a member that is turned away because
-the group is full lets the others go on at once; and texts that a record cannot hold are refused.
+There are three differences from Kafka.  A member id that was given out and comes back with an
+instance id is answered as an unknown member; Kafka fails without a proper code.  When a full group
+refuses a member, the join phase of the others may end at once.  Texts that a record cannot hold are
+refused.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from tarry.group.decision import Decision, Moment, refused
 from tarry.group.records import can_be_written
 from tarry.group.requests import TOO_MUCH_METADATA
 
-# What of a client's or instance's name goes into a member id, so that a record can hold it.
+# Characters of a client's or instance's name in a member id, so that a record can hold the id.
 _NAME_CHARACTERS_MAX: Final = 1_000
 
 
@@ -89,7 +90,7 @@ def _refused(request: JoinRequest, moment: Moment, error_code: int, member_id: s
 
 
 def _by_name(protocols: tuple[Protocol, ...]) -> tuple[Protocol, ...]:
-    """Keep each protocol once: the first of a name counts."""
+    """Keep each protocol name once, with its first metadata."""
     by_name: dict[str, bytes] = {}
     for name, metadata in protocols:
         by_name.setdefault(name, metadata)
@@ -97,7 +98,7 @@ def _by_name(protocols: tuple[Protocol, ...]) -> tuple[Protocol, ...]:
 
 
 def _request_error(group: ClassicGroup, request: JoinRequest, moment: Moment) -> int:
-    """Return what is wrong with the request, no matter which member sends it."""
+    """Return the error of a request that does not depend on the member; NONE if there is none."""
     settings = moment.settings
     if group.group_id == "" or not can_be_written(group.group_id):
         return errors.INVALID_GROUP_ID
@@ -126,14 +127,14 @@ def _is_accepted(group: ClassicGroup, request: JoinRequest, moment: Moment) -> b
     if now.phase in (EMPTY, DEAD):
         return True
     if now.phase == PREPARING_REBALANCE:
-        # Who waits counts, not who is a member: with a limit that was lowered the last to rejoin
-        # are turned away.
+        # Count the members that have rejoined: if the limit was lowered, the last to rejoin are
+        # refused.
         return request.member_id in now.joins or len(now.joins) < size_max
     return request.member_id in now.members or len(now.members) < size_max
 
 
 def _is_metadata_accepted(group: ClassicGroup, request: JoinRequest) -> bool:
-    """Return false if the group would have too much metadata with this member's."""
+    """Return False if the group's metadata would become too large with this member's."""
     now = group.round
     member_id = request.member_id or now.static_members.get(request.instance_id or "", "")
     known = now.members.get(member_id)
@@ -165,8 +166,8 @@ def _new_member_id(request: JoinRequest, random: Random) -> str:
 
 
 def _give_id(draft: Draft, request: JoinRequest, member_id: str) -> None:
-    """KIP-394: a client that does not know its id gets one and must come back with it, so that
-    clients that crash in a loop do not fill the group with ghosts."""
+    """Give an id to a client without one; it must join again with it (KIP-394), so that clients
+    that crash in a loop do not fill the group with dead members."""
     now = draft.round
     if len(now.pending_members) >= PENDING_MEMBERS_MAX:
         oldest = next(iter(now.pending_members))
@@ -208,27 +209,27 @@ def _take_place(draft: Draft, request: JoinRequest, old_id: str, member_id: str)
     if now.phase == PREPARING_REBALANCE:
         draft.maybe_complete_join()
     elif now.phase == STABLE and now.selected_protocol() == now.protocol_name:
-        # Nothing changes for the others, so they work on; but the new id must be durable before
-        # anybody uses it.
+        # The other members can work on, since nothing changes for them.  The new id must be durable
+        # before it is used.
         answer = draft.joined(request.ticket, member_id)
         is_leader = now.leader_id == member_id
         if request.may_skip_assignment:
             answer = replace(answer, skip_assignment=is_leader)
         else:
-            # A leader of an older version hears that its old id leads, so that it assigns nothing.
+            # An older client that leads is told that its old id leads, so that it assigns nothing.
             answer = replace(answer, leader_id=leader_id, members=())
         record = draft.metadata(now.assignments)
         draft.append(
             StaticAppend([record], answer, previous, leader_id, _on_its_way(draft.group, old_id))
         )
     else:
-        # Without a leader that knows the new id it would be assigned nothing.
+        # A rebalance is needed: an assignment under way does not know the new id.
         assert now.phase in (STABLE, COMPLETING_REBALANCE)
         draft.begin_rebalance(_because(f"{_name(member)} came back", request))
 
 
 def _on_its_way(group: ClassicGroup, member_id: str) -> StaticAppend | None:
-    """Return the append that is to make this id durable, if there is one."""
+    """Return the append that will make this id durable; None if there is none."""
     for append in group.appends:
         if isinstance(append, StaticAppend) and append.joined.member_id == member_id:
             return append
@@ -245,7 +246,7 @@ def _rejoin(group: ClassicGroup, request: JoinRequest, moment: Moment) -> Decisi
     is_leader = now.leader_id == member.member_id
     draft = Draft(group, moment)
     if now.phase == COMPLETING_REBALANCE and is_same:
-        # Its answer was lost.
+        # The member has lost the answer to its earlier join.
         draft.hear(member)
         draft.decision.answers.append(draft.joined(request.ticket, member.member_id))
         return draft.finish()
@@ -258,17 +259,17 @@ def _rejoin(group: ClassicGroup, request: JoinRequest, moment: Moment) -> Decisi
     draft.update_member(updated, request.ticket)
     draft.hear(updated)
     if now.phase == PREPARING_REBALANCE and not _wants_other(member, updated):
-        # Everybody rejoins in a rebalance, with what it owns in its metadata: that is no news.
+        # In a rebalance every member rejoins with its owned partitions in its metadata: no change.
         draft.maybe_complete_join()
         return draft.finish()
-    # A leader asks for a rebalance by joining: the topics' partitions may have changed.
+    # A leader joins again to ask for a rebalance, since the topics' partitions may have changed.
     what = f"{_name(member)} joined again" if is_same else f"{_name(member)} changed"
     draft.rebalance_or_complete_join(_because(what, request))
     return draft.finish()
 
 
 def _wants_other(member: Member, updated: Member) -> bool:
-    """Return true if a member supports other protocols than before, or reads other topics."""
+    """Return True if a member has changed its list of protocols, or the topics that it reads."""
     if [name for name, _ in member.protocols] != [name for name, _ in updated.protocols]:
         return True
     return any(

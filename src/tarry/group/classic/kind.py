@@ -1,7 +1,7 @@
-"""Kind of classic groups: the decisions that no request of a member asks for.
+"""Kind of classic groups: the decisions that no request of a member causes.
 
-They follow a deadline that has passed, the loading of the group's partition, a time in which the
-broker did not run, and the removal of the group.
+Their causes are a deadline that has passed, the loading of the group's partition, a time in which
+the broker did not run, and the removal of the group.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class ClassicKind(GroupKind[ClassicGroup]):
         return [GroupTombstone(group.group_id)]
 
     def described(self, group: ClassicGroup) -> DescribedGroup:
-        """Describe the members in the order in which they joined; the protocol is named while the
-        group is Stable.
+        """Describe the members in the order in which they joined, and the protocol if the group is
+        Stable.
         """
         now = group.round
         is_stable = now.phase == STABLE
@@ -52,9 +52,10 @@ class ClassicKind(GroupKind[ClassicGroup]):
         )
 
     def decide_load(self, group: ClassicGroup, moment: Moment) -> Decision:
-        """Make the round of a group that was loaded: every member gets a new session.
+        """Begin the round of a loaded group: every member gets a new session.
 
-        A group larger than `group.max.size` rebalances: the members that joined last are dropped.
+        A group larger than `group.max.size` rebalances, and the members that rejoin last are
+        refused.
         """
         assert not group.appends
         draft = Draft(group, moment)
@@ -142,8 +143,8 @@ class ClassicKind(GroupKind[ClassicGroup]):
         return draft.finish()
 
     def decide_fresh_sessions(self, group: ClassicGroup, moment: Moment) -> Decision:
-        """Restart every session and the join or sync phase: no member is removed because the broker
-        did not run.
+        """Restart every session and the join or sync phase, so that no member is removed because
+        the broker did not run.
         """
         draft = Draft(group, moment)
         now = draft.round
@@ -174,6 +175,6 @@ def _end_sync_phase(draft: Draft) -> None:
     draft.begin_rebalance(f"removed because they did not sync: {', '.join(removed)}")
 
 
-# Order in which the operations of phases are renewed after a decision.  That of the join phase is
-# the last, since it may expire at once and lead to the next decision.
+# The phases come in the order in which their operations are renewed after a decision.  JOIN is the
+# last, since it may expire at once and lead to the next decision.
 CLASSIC: Final = ClassicKind(CLASSIC_NAME, CLASSIC_DECODERS, (SYNC, JOIN))

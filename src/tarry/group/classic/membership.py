@@ -1,10 +1,11 @@
-"""Heartbeat, SyncGroup and LeaveGroup: what members ask once they have joined.
+"""Heartbeat, SyncGroup and LeaveGroup: the requests of members that have joined.
 
-Kafka's order of checks: a Dead group, the member and its instance id, the generation, the
-protocol.  Joining is `joining`'s.
+The checks come in Kafka's order: a Dead group, the member and its instance id, the generation, the
+protocol.  `joining` has JoinGroup.
 
-Other than in Kafka, an id that was given out and leaves unused begins no rebalance in a group that
-works, and a leader that sends its assignment again while the first is on its way waits for that.
+There are two differences from Kafka.  If an id that was given out leaves unused, a working group
+does not rebalance.  A leader that repeats its assignment while the first is under way waits for
+the first.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from tarry.group.classic.transitions import Draft
 from tarry.group.decision import Decision, Moment, refused
 from tarry.group.requests import TOO_MUCH_METADATA
 
-# What a heartbeat is answered once member and generation are right.
+# Answer to a heartbeat with the right member and generation, by the phase of the group.
 HEARTBEAT_ANSWERS: Final[dict[int, int]] = {
     EMPTY: errors.UNKNOWN_MEMBER_ID,
     PREPARING_REBALANCE: errors.REBALANCE_IN_PROGRESS,
@@ -48,9 +49,9 @@ HEARTBEAT_ANSWERS: Final[dict[int, int]] = {
 def decide_heartbeat(
     group: ClassicGroup, member_id: str, instance_id: str | None, generation_id: int
 ) -> tuple[int, Member | None]:
-    """Return the code that a heartbeat is answered, and the member whose session restarts.
+    """Return the error code for a heartbeat, and the member whose session restarts.
 
-    Heartbeats are the most frequent requests of groups, and change nothing else, so they need no
+    Heartbeats are the most frequent requests of groups and change nothing else, so they need no
     `Decision`.
     """
     error_code = _claim_error(group, member_id, instance_id, generation_id)
@@ -58,15 +59,15 @@ def decide_heartbeat(
         return error_code, None
     now = group.round
     member = now.members[member_id]
-    # A new member whose first join waits does not know its id, so this is none; were it one, its
-    # longer time would stay.
+    # A new member does not know its id before its first join is answered, so it sends no
+    # heartbeats.  Its longer first time-out must not become shorter here.
     return HEARTBEAT_ANSWERS[now.phase], None if member.is_new else member
 
 
 def _claim_error(
     group: ClassicGroup, member_id: str, instance_id: str | None, generation_id: int
 ) -> int:
-    """Return what is wrong with the claim to be a member of this generation: a code, or NONE."""
+    """Return the error of a request that claims this member and generation, or NONE."""
     now = group.round
     if group.group_id == "":
         return errors.INVALID_GROUP_ID
@@ -82,7 +83,7 @@ def _claim_error(
 
 
 def decide_sync(group: ClassicGroup, request: SyncRequest, moment: Moment) -> Decision:
-    """Hand out the assignment, or wait for it; the leader's goes to the log."""
+    """Answer with the assignment, or let the request wait for it; the leader's goes to the log."""
     now = group.round
     error_code = _sync_error(group, request)
     if error_code == errors.NONE and now.phase == PREPARING_REBALANCE:
@@ -97,7 +98,7 @@ def decide_sync(group: ClassicGroup, request: SyncRequest, moment: Moment) -> De
         draft.decision.answers.append(draft.synced(request.ticket, member.member_id))
         return draft.finish()
     assert now.phase == COMPLETING_REBALANCE
-    # It may have given up on an older one; whoever still listens to that is answered too.
+    # The member may have given up an older request; answer that one too, in case it has not.
     draft.fail_sync(member.member_id, errors.REBALANCE_IN_PROGRESS)
     draft.round.syncs[member.member_id] = request.ticket
     draft.note_sync(member.member_id)
@@ -122,13 +123,14 @@ def _sync_error(group: ClassicGroup, request: SyncRequest) -> int:
 
 
 def _differ(asked: str | None, known: str | None) -> bool:
-    """Return true if both are known and not the same: older versions name none."""
+    """Return True if both are known and differ; requests of older versions name none."""
     return asked is not None and known is not None and asked != known
 
 
 def _is_assigned(group: ClassicGroup) -> bool:
-    """Return true if this generation's assignment is on its way: a leader that repeats it changes
-    none.
+    """Return True if this generation's assignment is under way to the log.
+
+    A leader that sends it again changes nothing.
     """
     return any(
         isinstance(each, AssignmentAppend) and each.generation_id == group.round.generation_id
@@ -137,13 +139,13 @@ def _is_assigned(group: ClassicGroup) -> bool:
 
 
 def _is_too_large(group: ClassicGroup, request: SyncRequest) -> bool:
-    """Return true if the group would have too much metadata with these assignments."""
+    """Return True if the group's metadata would become too large with these assignments."""
     size = sum(len(assignment) for _, assignment in request.assignments)
     return group.metadata_size + size > GROUP_METADATA_BYTES_MAX
 
 
 def _refuse_assignment(draft: Draft, request: SyncRequest) -> None:
-    """Tell the leader, as Kafka does of an assignment that is too large, and have all rejoin."""
+    """Refuse the leader's assignment with Kafka's code for a too large one; let all rejoin."""
     leader_id = request.member_id
     ticket = draft.round.syncs.pop(leader_id)
     code = errors.UNKNOWN_SERVER_ERROR
@@ -155,7 +157,7 @@ def _refuse_assignment(draft: Draft, request: SyncRequest) -> None:
 def _assign(draft: Draft, request: SyncRequest) -> None:
     now = draft.round
     given = dict(request.assignments)
-    # What the leader gave to strangers goes nowhere; whom it forgot has an empty assignment.
+    # Drop assignments of unknown members; a member without an assignment gets an empty one.
     assignments = {member_id: given.get(member_id, b"") for member_id in now.members}
     missing = tuple(member_id for member_id in now.members if member_id not in given)
     if missing:
@@ -167,7 +169,7 @@ def _assign(draft: Draft, request: SyncRequest) -> None:
 
 
 def decide_leave(group: ClassicGroup, request: LeaveRequest, moment: Moment) -> Decision:
-    """Members go, each with an answer of its own; the others rebalance once."""
+    """Remove the members of the request, each with its own code; the others rebalance once."""
     error_code = errors.NONE
     if group.group_id == "":
         error_code = errors.INVALID_GROUP_ID
@@ -189,7 +191,7 @@ def decide_leave(group: ClassicGroup, request: LeaveRequest, moment: Moment) -> 
 
 
 def _was_any_a_member(group: ClassicGroup, draft: Draft) -> bool:
-    """Return false if only ids were given out and came back unused, which is nobody's loss."""
+    """Return False if only unused ids have left, which had no partitions to share again."""
     return len(draft.round.members) < len(group.round.members)
 
 

@@ -23,7 +23,7 @@ class RebalanceBegan(Note, frozen=True):
 
 
 class RoundChanged(Note, frozen=True):
-    """Note of a member that came, went or changed while the others were rejoining already."""
+    """Note of a member that came, left or changed while the others were rejoining already."""
 
     generation_id: int
     reason: str
@@ -33,7 +33,7 @@ class RoundChanged(Note, frozen=True):
 
 
 class GenerationBegan(Note, frozen=True):
-    """Note of a generation: all members that are there have joined, and the leader assigns."""
+    """Note of a new generation: the join phase has ended, and the leader assigns."""
 
     generation_id: int
     protocol_name: str
@@ -50,7 +50,7 @@ class GenerationBegan(Note, frozen=True):
 
 
 class BecameStable(Note, frozen=True):
-    """The assignment is durable and given out; so long the group stood still."""
+    """Note of a durable assignment; for `stood_ms` no member could work."""
 
     generation_id: int
     stood_ms: int
@@ -62,7 +62,7 @@ class BecameStable(Note, frozen=True):
 
 
 class BecameEmpty(Note, frozen=True):
-    """The last member is gone."""
+    """Note that the last member has left the group."""
 
     generation_id: int
 
@@ -71,7 +71,7 @@ class BecameEmpty(Note, frozen=True):
 
 
 class AssignmentMissing(Note, frozen=True):
-    """The leader forgot these members; they have an empty assignment."""
+    """Note of members that the leader forgot; they have an empty assignment."""
 
     member_ids: tuple[str, ...]
 

@@ -1,6 +1,6 @@
 """Records of a classic group: its newest generation, with the members and their assignments.
 
-Every version that Kafka 4.1 reads is read; written is the one that Kafka 4.1 writes, version 3.
+All versions that Kafka 4.1 reads are decoded.  Version 3 is encoded, as Kafka 4.1 does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tarry.wire.writer import Writer
 if TYPE_CHECKING:
     from tarry.group.classic.state import ClassicGroup
 
-# The kind's name, as ListGroups has it.
+# Name of this kind of group in ListGroups.
 CLASSIC_NAME: Final = "classic"
 
 GROUP_KEY: Final = 2
@@ -31,7 +31,7 @@ GROUP_KEY: Final = 2
 GROUP_VERSION: Final = 3
 GROUP_VERSION_MAX: Final = 4
 
-# The smallest member of any version without, and with, compact fields.
+# Size of the smallest member: without compact fields in any version, and with them.
 _MEMBER_BYTES_MIN: Final = 18
 _MEMBER_BYTES_MIN_FLEXIBLE: Final = 15
 
@@ -50,7 +50,7 @@ class MemberRow(msgspec.Struct, frozen=True):
 
 
 class GroupMetadata(GroupRecord, frozen=True, kw_only=True):
-    """A generation of a group: all of its durable state but the offsets.
+    """A generation of a group: all of its durable state except the offsets.
 
     `state_timestamp_ms` is the calendar time of the last change of its state, or `NO_TIMESTAMP`.
     """
@@ -72,7 +72,7 @@ class GroupMetadata(GroupRecord, frozen=True, kw_only=True):
 
 
 class GroupTombstone(GroupRecord, frozen=True):
-    """The group's metadata is gone."""
+    """Tombstone: the group has no metadata any more."""
 
     kind: ClassVar[str] = CLASSIC_NAME
     is_tombstone: ClassVar[bool] = True
@@ -164,7 +164,7 @@ def _decode_member(reader: Reader, version: int) -> MemberRow:
     if flexible:
         reader.skip_tagged_fields()
     if rebalance_timeout_ms == -1:
-        # Before version 1 there was one time-out for both.
+        # Before version 1 the session time-out was the rebalance time-out as well.
         rebalance_timeout_ms = session_timeout_ms
     return MemberRow(
         member_id,

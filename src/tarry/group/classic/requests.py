@@ -10,15 +10,15 @@ from tarry.base import errors
 from tarry.group.classic.round import Protocol
 from tarry.group.requests import Answer, Request
 
-# Kafka's "no generation" in requests of clients outside a group.
+# Generation in requests of clients outside a group: Kafka's "none".
 NO_GENERATION: Final = -1
 
-# Kafka's own clients send so many characters of a reason.  They are kept and logged.
+# Characters of a reason that are kept and logged: Kafka's own clients send no more.
 REASON_CHARACTERS_MAX: Final = 255
 
 
 def kept_reason(reason: str | None) -> str:
-    """Return what is kept of the reason that a client gives."""
+    """Return the part of a client's reason that is kept."""
     return (reason or "")[:REASON_CHARACTERS_MAX]
 
 
@@ -26,10 +26,11 @@ def kept_reason(reason: str | None) -> str:
 
 
 class JoinRequest(Request, frozen=True, kw_only=True):
-    """JoinGroup.  Before version 1 the rebalance time-out is the session's.
+    """JoinGroup.  Before version 1 the session time-out is also the rebalance time-out.
 
-    `must_know_id`: version 4 and later, an unknown dynamic member comes back with its id.
-    `may_skip_assignment`: version 9 and later, a leader can be told not to assign.
+    `must_know_id` (version 4 and later): an unknown dynamic member gets an id and joins again
+    with it.  `may_skip_assignment` (version 9 and later): the answer can tell a leader not to
+    assign.
     """
 
     client_id: str
@@ -44,7 +45,7 @@ class JoinRequest(Request, frozen=True, kw_only=True):
 
 
 class SyncRequest(Request, frozen=True, kw_only=True):
-    """SyncGroup; the leader's brings assignments.  Before version 5 no protocol is named."""
+    """SyncGroup; the leader's has the assignments.  Before version 5 it names no protocol."""
 
     generation_id: int
     protocol_type: str | None = None
@@ -71,7 +72,7 @@ class LeaveRequest(msgspec.Struct, frozen=True):
 
 
 class JoinedMember(msgspec.Struct, frozen=True):
-    """A member as its leader is told of it."""
+    """A member as the answer to the leader describes it."""
 
     member_id: str
     instance_id: str | None
@@ -79,7 +80,7 @@ class JoinedMember(msgspec.Struct, frozen=True):
 
 
 class JoinAnswer(Answer, frozen=True, kw_only=True):
-    """Answer to JoinGroup; the leader alone is told the members."""
+    """Answer to JoinGroup; only the leader gets the members."""
 
     member_id: str
     generation_id: int = NO_GENERATION
@@ -93,8 +94,7 @@ class JoinAnswer(Answer, frozen=True, kw_only=True):
         return JoinAnswer(self.ticket, error_code, member_id=self.member_id)
 
     def sent_away(self) -> JoinAnswer:
-        # A generation that this broker begins by a time-out must not be used: another broker may
-        # coordinate.
+        # Another broker may coordinate, so no client may use a generation that this broker begins.
         return self.failed(errors.NOT_COORDINATOR)
 
 

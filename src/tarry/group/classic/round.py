@@ -1,6 +1,6 @@
-"""Round: the volatile part of a group, its members and who waits for what.
+"""Round: the volatile part of a group, with its members and their waiting requests.
 
-A decision never changes a round: it makes a new one.
+A decision never changes a round; it makes a new one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PHASE_NAMES: Final = (
     "Dead",
 )
 
-# From which phases each may be entered.  Dead is left only when its record could not be written.
+# Phases from which each phase may be entered.  DEAD returns to EMPTY only if its append failed.
 LEGAL_BEFORE: Final[dict[int, tuple[int, ...]]] = {
     EMPTY: (PREPARING_REBALANCE, DEAD),
     PREPARING_REBALANCE: (EMPTY, COMPLETING_REBALANCE, STABLE),
@@ -35,19 +35,19 @@ LEGAL_BEFORE: Final[dict[int, tuple[int, ...]]] = {
     DEAD: (EMPTY,),
 }
 
-# The protocol type of Kafka's own consumers, the one whose subscriptions the broker understands.
+# Protocol type of Kafka's own consumers; the broker can read the topics of their subscriptions.
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 
-# Ids given out and not used in one group; past it the oldest is forgotten, and its client, if it
-# still is there, asks for another.  Guards against a client that joins in a loop.
+# Ids given out and not used, in one group.  Beyond it the oldest is forgotten; its client, if it
+# still exists, asks for another.  Guards against a client that joins in a loop.
 PENDING_MEMBERS_MAX: Final = 10_000
 
-# A protocol by its name, with what the member says for it: opaque but for consumers.
+# Name of a protocol, and the member's metadata for it: opaque unless the group has consumers.
 Protocol = tuple[str, bytes]
 
 
 class Member(msgspec.Struct, frozen=True):
-    """A member as it joined.  `is_new` until its first join is answered."""
+    """A member as it joined; `is_new` until its first join is answered."""
 
     member_id: str
     instance_id: str | None
@@ -59,7 +59,7 @@ class Member(msgspec.Struct, frozen=True):
     is_new: bool = False
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """Return what the member says for this protocol."""
+        """Return the member's metadata for this protocol; empty if it does not support it."""
         for name, metadata in self.protocols:
             if name == protocol_name:
                 return metadata
@@ -67,18 +67,18 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Return the bytes that the member's texts and metadata take."""
+        """Bytes of the member's texts and metadata."""
         texts = len(self.member_id) + len(self.instance_id or "") + len(self.client_id)
         return texts + protocols_size(self.protocols)
 
 
 def protocols_size(protocols: tuple[Protocol, ...]) -> int:
-    """Return the bytes that a member's protocols take."""
+    """Return the bytes of a member's protocols."""
     return sum(len(name) + len(metadata) for name, metadata in protocols)
 
 
 class GroupRound:
-    """The volatile part of a group; copied by a decision, and put in place by `take`.
+    """Volatile part of a group; a decision copies it, and `take` puts the copy in its place.
 
     Invariants: `joins` and `syncs` (member id to ticket) and `unsynced` name members only; a
     member of the group is not pending; Stable and CompletingRebalance have at least one member,
@@ -93,11 +93,11 @@ class GroupRound:
         self.leader_id: str | None = None
         # Calendar time at which the phase was entered.
         self.state_timestamp_ms = NO_TIMESTAMP
-        # In the order in which they joined.
+        # Member id to member, in the order in which they joined.
         self.members: dict[str, Member] = {}
         # Instance id to member id.
         self.static_members: dict[str, str] = {}
-        # How many members support a protocol.
+        # Number of members that support each protocol.
         self.protocol_counts: dict[str, int] = {}
         # Bytes of the members and of their assignments.
         self.members_size = 0
@@ -108,16 +108,16 @@ class GroupRound:
         self.syncs: dict[str, int] = {}
         # Members that have not sent SyncGroup in this generation, as keys.
         self.unsynced: dict[str, None] = {}
-        # What each member was given; filled while Stable.
+        # Assignment of each member; filled while Stable.
         self.assignments: dict[str, bytes] = {}
         self.join_deadline_ms: int | None = None
         self.sync_deadline_ms: int | None = None
-        # The first rebalance of an Empty group waits for others: see transitions.
+        # True in the first rebalance of an Empty group, which waits for more members (transitions).
         self.is_initial = False
         self.was_extended_by_join = False
         self.initial_delay_ms = 0
         self.initial_remaining_ms = 0
-        # Monotonic time since which nobody may work.
+        # Monotonic time since which no member may work.
         self.stands_since_ms = 0
 
     def copy(self) -> GroupRound:
@@ -136,13 +136,11 @@ class GroupRound:
 
     @property
     def metadata_size(self) -> int:
-        """Return the bytes that members and assignments take together."""
+        """Bytes of members and assignments together."""
         return self.members_size + self.assignments_size
 
     def has_everyone_joined(self) -> bool:
-        """Return true if all members wait for the round to begin and no id that was given out is
-        open.
-        """
+        """Return True if all members have joined and every id that was given out is used."""
         return len(self.joins) == len(self.members) and not self.pending_members
 
     def rebalance_timeout_ms(self) -> int:
@@ -150,7 +148,7 @@ class GroupRound:
         return max([0, *(each.rebalance_timeout_ms for each in self.members.values())])
 
     def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
-        """Return true if a member with these protocols has one in common with all the others."""
+        """Return True if a member with these protocols has one in common with all others."""
         if self.phase == EMPTY or not self.members:
             return protocol_type != "" and len(protocols) > 0
         if protocol_type != self.protocol_type:
@@ -159,9 +157,9 @@ class GroupRound:
         return any(self.protocol_counts.get(name, 0) == everyone for name, _ in protocols)
 
     def selected_protocol(self) -> str:
-        """Return the protocol that most members like best among those that all support.
+        """Return the protocol that most members prefer among those that all support.
 
-        Among equals the first by name, so that two runs agree; Kafka leaves it open.
+        Among equals it is the first by name, so that runs of a seed agree; Kafka leaves this open.
         """
         assert self.members
         everyone = len(self.members)

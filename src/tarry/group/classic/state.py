@@ -1,9 +1,9 @@
 """State of a classic group: its record, and the round of its members in memory.
 
-`recorded` is durable: the newest generation whose assignment is in the log, or an Empty group.  The
-`round` is volatile: members, requests that wait, deadlines.  A group that is loaded from the log
-begins its round from the record.  Once a group is Stable and no append of it is pending, the round
-has the members and the assignment of the record.
+`recorded` is durable: the newest generation whose assignment is in the log, or an Empty group.
+`round` is volatile: members, waiting requests, deadlines.  A loaded group begins its round from the
+record.  Once a group is Stable and no append of it is pending, the round has the members and the
+assignment of the record.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tarry.group.records import NO_TIMESTAMP
 from tarry.group.requests import Answer
 from tarry.group.state import GroupKind, GroupState
 
-# Phases in which a group as a whole waits, by the names of their purgatories.
+# Phases in which a whole group waits, and the names of their purgatories.
 JOIN: Final = "Join"
 SYNC: Final = "Sync"
 
@@ -46,7 +46,7 @@ def member_error(now: GroupRound, member_id: str, instance_id: str | None) -> in
 
 
 class ClassicDecision(Decision):
-    """Decision with the round of a classic group as it becomes.
+    """Decision with a new round for a classic group.
 
     The round's `join_deadline_ms` and `sync_deadline_ms` become the deadlines of the group's join
     and sync operations; None ends the operation.

@@ -1,8 +1,9 @@
-"""The topics that a group of consumers is subscribed to, read from what its members said.
+"""Topics that a group of consumers is subscribed to, read from the members' metadata.
 
-Metadata is opaque but for the protocol type `consumer`: a version, then the topics, and whatever
-later versions add.  That beginning is the same in every version.  Members mostly want the same
-topics: what was read of one member is compared with the bytes of the next one.
+Metadata is opaque unless the protocol type is `consumer`.  Then it is a version, the topics, and
+fields of later versions.  The topics are encoded alike in every version.  Members mostly have the
+same topics, so the bytes of one member's topics are compared with the next member's before that one
+is read.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Final
 from tarry.group.classic.round import CONSUMER_PROTOCOL_TYPE, GroupRound
 from tarry.wire.reader import MalformedData, Reader
 
-# A topic takes at least its length.
+# Smallest size of a topic: its length field.
 _TOPIC_BYTES_MIN: Final = 2
 
-# Names that are read of one group at once, which takes 15 ms.  What more members want is not known.
+# Names read for one group at once, which takes 15 ms.  With more the topics count as unknown.
 TOPICS_READ_MAX: Final = 100_000
 
 
@@ -43,15 +44,13 @@ def subscribed_topics(now: GroupRound) -> dict[str, None] | None:
 
 
 def topics_of_subscription(metadata: bytes) -> list[str] | None:
-    """Return the topics that one consumer wants, or None if its metadata is not what consumers
-    send.
-    """
+    """Return the topics of one consumer; None if its metadata has not the form of a consumer's."""
     found = _read_topics(metadata, TOPICS_READ_MAX)
     return None if found is None else found[0]
 
 
 def _read_topics(metadata: bytes, count_max: int) -> tuple[list[str], int] | None:
-    """Return the topics, `count_max` at most, and where they end; None if they cannot be read."""
+    """Return the topics and their end in `metadata`; None if unreadable or over `count_max`."""
     try:
         reader = Reader(metadata)
         if reader.i16() < 0:

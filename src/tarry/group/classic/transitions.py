@@ -1,16 +1,16 @@
-"""The moves of a round, on a copy: who comes and goes, when the round ends and the next begins.
+"""Transitions of a round, on a copy: members come and go, a join phase ends, the next one begins.
 
-A `Draft` is one decision in the making.  `decide_*` functions ask it for moves and hand out its
-decision; the group itself is only read.  Kafka's names of the phases and of the moves.
+A `Draft` is a decision in the making.  A `decide_*` function calls its methods and returns its
+decision; the group itself is only read.  Phases and transitions have Kafka's names.
 
-PreparingRebalance is a join phase: it ends when every member has joined and no id that was given
-out is open, or at its deadline.  The first one of an Empty group waits out
-`group.initial.rebalance.delay.ms` in any case, and again for as long as others came meanwhile, up
-to the rebalance time-out of the one that began it.
+PreparingRebalance is a join phase.  It ends when every member has joined and every id that was
+given out is used, or at its deadline.  The first join phase of an Empty group always waits for
+`group.initial.rebalance.delay.ms`, and again while more members came meanwhile, up to the rebalance
+time-out of the member that began it.
 
-Kafka lets the first join phase end early when a member leaves or expires while all others have
-joined; here it never does.  Where Kafka drops a member's older waiting request for its newer one
-without a word, the older one is answered REBALANCE_IN_PROGRESS; a member that is removed while its
+In Kafka the first join phase can end early, when a member leaves or expires while all others have
+joined; here it cannot.  Kafka drops a member's older waiting request for a newer one without an
+answer; here the older one is answered REBALANCE_IN_PROGRESS.  A member that is removed while its
 SyncGroup waits is answered UNKNOWN_MEMBER_ID.
 """
 
@@ -46,20 +46,20 @@ from tarry.group.classic.state import ClassicDecision, ClassicGroup
 from tarry.group.decision import Append, Decision, HeartbeatWait, Moment
 from tarry.group.notes import MemberRemoved
 
-# Kafka's constant: a new member cannot send heartbeats while its first join waits, and may be gone;
-# after so long it is told to ask again.
+# A new member cannot send heartbeats while its first join waits, and may be gone.  After so long
+# its join is answered with an error, and it asks again.  Kafka's constant.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 
-# A join phase that nobody came to goes on for so long at least: with a rebalance time-out of 0 it
-# would end, and go on, without end at the same moment.
+# Shortest extension of a join phase to which no member came.  With a rebalance time-out of 0 the
+# phase would otherwise end and be extended forever at the same moment.
 EXTENSION_MS_MIN: Final = 100
 
 
 class EmptyAppend(Append[ClassicGroup]):
-    """The group is Empty in a new generation.  Nobody waits for it.
+    """Append of an Empty group in a new generation; no request waits for it.
 
-    Should it fail and the broker too, the generation before is there again after the start, and
-    its members' sessions end: nobody works in it, so that is safe.
+    If it fails and the broker fails too, the next start finds the generation before, and the
+    sessions of its members end.  That is safe, because none of them works in it.
     """
 
     what = "the end of the last member"
@@ -74,11 +74,11 @@ class Draft:
         self.round = group.round.copy()
         self.decision = ClassicDecision(moment.now_ms, self.round)
         self._removed: list[MemberRemoved] = []
-        # The last word on each member's heartbeat operation.
+        # The newest heartbeat wait of each member in this decision.
         self._heartbeats: dict[str, HeartbeatWait] = {}
 
     def finish(self) -> Decision:
-        """Finish the decision, with what follows from the removals."""
+        """Finish the decision; complete the notes of removed members by the phase that follows."""
         follows = {
             EMPTY: "the group is empty",
             PREPARING_REBALANCE: "the others rejoin",
@@ -89,24 +89,24 @@ class Draft:
         return self.decision
 
     def append(self, append: Append[Any]) -> None:
-        """Records for the log: one batch a decision."""
+        """Set the append of this decision, which has at most one."""
         assert self.decision.append is None
         self.decision.append = append
 
     # -- sessions
 
     def hear(self, member: Member) -> None:
-        """Note a sign of life of a member: its session begins anew."""
+        """Restart the session of a member that has sent a request."""
         timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS if member.is_new else member.session_timeout_ms
         self.hear_until(member.member_id, timeout_ms)
 
     def hear_until(self, member_id: str, timeout_ms: int) -> None:
-        """Note that a member was heard, and is to be heard again within this time."""
+        """Note a sign of life of this id, and that the next one must come within `timeout_ms`."""
         now_ms = self.moment.now_ms
         self._heartbeats[member_id] = HeartbeatWait(member_id, now_ms + timeout_ms, heard_ms=now_ms)
 
     def restart_session(self, member: Member) -> None:
-        """Restart the session of a member that was waiting for us, though it was not heard."""
+        """Restart the session of a member that is answered, though it gave no sign of life."""
         earlier = self._heartbeats.get(member.member_id)
         self._heartbeats[member.member_id] = HeartbeatWait(
             member.member_id,
@@ -115,7 +115,7 @@ class Draft:
         )
 
     def end_heartbeat(self, member_id: str) -> None:
-        """End the wait for a sign of life under this id."""
+        """End the session of this id."""
         self._heartbeats[member_id] = HeartbeatWait(member_id, None, ends=True)
 
     def silent_ms(self, member_id: str) -> int:
@@ -125,7 +125,7 @@ class Draft:
     # -- members
 
     def add_member(self, member: Member, protocol_type: str, ticket: int | None) -> None:
-        """Add a member; with a ticket its join waits."""
+        """Add a member; if there is a ticket, its join waits."""
         now = self.round
         assert member.member_id not in now.members
         if not now.members:
@@ -142,7 +142,7 @@ class Draft:
             now.joins[member.member_id] = ticket
 
     def update_member(self, member: Member, ticket: int) -> None:
-        """Update a member that joins again under the same id; it waits with this ticket."""
+        """Update a member that joins again under its id; its join waits with this ticket."""
         self._count(self.round.members[member.member_id], -1)
         self._count(member, 1)
         self.round.members[member.member_id] = member
@@ -152,7 +152,7 @@ class Draft:
         self.round.joins[member.member_id] = ticket
 
     def replace_member(self, old_id: str, member: Member) -> None:
-        """Replace the id of a static member, in the same place; what the old one waits for ends."""
+        """Replace the id of a static member, in its place; requests of the old id are answered."""
         now = self.round
         assert member.instance_id is not None
         self._count(now.members[old_id], -1)
@@ -177,7 +177,7 @@ class Draft:
         self.end_heartbeat(old_id)
 
     def remove_member(self, member_id: str, reason: str) -> None:
-        """Remove a member; what it waits for is answered UNKNOWN_MEMBER_ID."""
+        """Remove a member; its waiting requests are answered UNKNOWN_MEMBER_ID."""
         now = self.round
         member = now.members.pop(member_id)
         self._count(member, -1)
@@ -204,7 +204,7 @@ class Draft:
         )
 
     def remove_pending_member(self, member_id: str, reason: str) -> None:
-        """Remove an id that was given out: it is valid no more."""
+        """Remove an id that was given out, which then is invalid."""
         del self.round.pending_members[member_id]
         self.end_heartbeat(member_id)
         silent_ms = self.silent_ms(member_id)
@@ -223,8 +223,8 @@ class Draft:
     # -- the round
 
     def rebalance_or_complete_join(self, reason: str) -> None:
-        """Begin a rebalance because a member came, went or changed, or let the one that is on go
-        on.
+        """Begin a rebalance because a member came, left or changed; if one is under way, end its
+        join phase if that is possible.
         """
         if self.round.phase == PREPARING_REBALANCE:
             self.decision.notes.append(RoundChanged(self.round.generation_id, reason))
@@ -233,7 +233,7 @@ class Draft:
             self.begin_rebalance(reason)
 
     def begin_rebalance(self, reason: str) -> None:
-        """Begin a rebalance: all members are to join again."""
+        """Begin a rebalance, in which all members must join again."""
         now = self.round
         is_initial = now.phase == EMPTY
         if now.phase != COMPLETING_REBALANCE:
@@ -258,14 +258,14 @@ class Draft:
             now.join_deadline_ms = self.moment.now_ms + now.rebalance_timeout_ms()
 
     def maybe_complete_join(self) -> None:
-        """End the join phase if nobody is missing and it is not an initial one."""
+        """End the join phase if all members have joined and it is not the initial one."""
         now = self.round
         if now.phase == PREPARING_REBALANCE and not now.is_initial and now.has_everyone_joined():
             self.complete_join()
 
     def extend_initial_delay(self) -> bool:
-        """Extend the initial delay at its end if others came and time is left; return true if
-        so.
+        """Extend the initial delay at its end if more members came and time is left; return True if
+        it was extended.
         """
         now = self.round
         if not (now.is_initial and now.was_extended_by_join and now.initial_remaining_ms > 0):
@@ -280,7 +280,7 @@ class Draft:
         return True
 
     def complete_join(self) -> None:
-        """End the join phase: drop dynamic members that did not come, begin the next generation."""
+        """End the join phase: drop dynamic members that did not rejoin, begin a generation."""
         now = self.round
         for member in list(now.members.values()):
             if member.instance_id is None and member.member_id not in now.joins:
@@ -288,7 +288,7 @@ class Draft:
                     member.member_id, "it did not rejoin within the rebalance time-out"
                 )
         if now.members and not now.joins:
-            # Static members alone, and none of them came: they have until their sessions end.
+            # Only static members are left and none rejoined: they may until their sessions end.
             wait_ms = max(now.rebalance_timeout_ms(), EXTENSION_MS_MIN)
             now.join_deadline_ms = self.moment.now_ms + wait_ms
             return
@@ -330,33 +330,31 @@ class Draft:
         self.append(EmptyAppend([self.metadata({})]))
 
     def note_sync(self, member_id: str) -> None:
-        """Note that the member has sent SyncGroup; with the last of them the sync operation
-        ends.
-        """
+        """Note that the member has sent SyncGroup; the last one ends the sync operation."""
         now = self.round
         now.unsynced.pop(member_id, None)
         if not now.unsynced:
             now.sync_deadline_ms = None
 
     def enter_stable(self, assignments: dict[str, bytes]) -> None:
-        """Enter Stable: the assignment is durable."""
+        """Enter Stable, because the assignment is durable."""
         self.set_assignments(assignments)
         self._enter(STABLE)
 
     def set_assignments(self, assignments: dict[str, bytes]) -> None:
-        """Replace what each member was given."""
+        """Replace the assignments of all members."""
         self.round.assignments = assignments
         self.round.assignments_size = sum(map(len, assignments.values()))
 
     def die(self) -> None:
-        """Let the group die: until its removal is durable, a request about it is to come again."""
+        """Enter Dead: until the removal is durable, requests for the group must be retried."""
         for member_id in list(self.round.pending_members):
             self.end_heartbeat(member_id)
         self.round.pending_members = {}
         self._enter(DEAD)
 
     def revive(self) -> None:
-        """Revive a group that could not be removed: it is Empty as before."""
+        """Return a group that could not be removed to Empty."""
         assert self.round.phase == DEAD
         self.round.phase = EMPTY
 
@@ -368,13 +366,13 @@ class Draft:
         assert self.round.phase in LEGAL_BEFORE[phase]
         self.round.phase = phase
         if phase != DEAD:
-            # Of a group that could not be removed, the time at which it became Empty stays.
+            # A group that cannot be removed keeps the time at which it became Empty.
             self.round.state_timestamp_ms = self.moment.now_wall_ms
 
     # -- answers
 
     def joined(self, ticket: int, member_id: str) -> JoinAnswer:
-        """Make the answer that tells this member of the current generation."""
+        """Return the answer to a join, with the current generation."""
         now = self.round
         is_leader = member_id == now.leader_id
         return JoinAnswer(
@@ -388,7 +386,7 @@ class Draft:
         )
 
     def members_for_leader(self) -> tuple[JoinedMember, ...]:
-        """Return all members with what they said for the chosen protocol."""
+        """Return all members with their metadata for the chosen protocol."""
         now = self.round
         return tuple(
             JoinedMember(each.member_id, each.instance_id, each.metadata(now.protocol_name))
@@ -396,7 +394,7 @@ class Draft:
         )
 
     def synced(self, ticket: int, member_id: str) -> SyncAnswer:
-        """Make the answer that tells this member what it was assigned."""
+        """Return the answer to a SyncGroup, with the member's assignment."""
         now = self.round
         return SyncAnswer(
             ticket,
@@ -406,7 +404,7 @@ class Draft:
         )
 
     def fail_sync(self, member_id: str, error_code: int) -> None:
-        """Answer the member's SyncGroup, if it waits, with this error."""
+        """Answer the member's SyncGroup with this error, if it waits."""
         ticket = self.round.syncs.pop(member_id, None)
         if ticket is not None:
             self.decision.answers.append(SyncAnswer(ticket, error_code))
@@ -419,9 +417,7 @@ class Draft:
     # -- records
 
     def metadata(self, assignments: dict[str, bytes]) -> GroupMetadata:
-        """Make the record of this generation with these assignments; a forgotten member has
-        none.
-        """
+        """Return the record of this generation; a member that was forgotten has no assignment."""
         now = self.round
         return GroupMetadata(
             self.group.group_id,

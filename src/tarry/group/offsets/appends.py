@@ -1,4 +1,4 @@
-"""Appends of offsets, and of what removes them."""
+"""Appends of committed offsets, and of tombstones of offsets and groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tarry.group.state import GroupState
 
 
 class OffsetsAppend(Append[GroupState]):
-    """Offsets that a client committed; `texts_size` is that of their metadata together."""
+    """Append of committed offsets; `texts_size` is the size of their metadata together."""
 
     what = "a commit of offsets"
 
@@ -20,10 +20,10 @@ class OffsetsAppend(Append[GroupState]):
 
 
 class TombstonesAppend(Append[GroupState]):
-    """Offsets, or with `is_group` the group as a whole, that go: by request or by age.
+    """Append of tombstones: of offsets, or with `is_group` of a whole group, by request or by age.
 
-    There may be more than a batch holds, and those that a crash leaves out are written again: when
-    they are asked for once more, at the next start, or by age.
+    The records may fill more than one batch.  A crash may lose some of them; these are written
+    again on the next request, at the next start, or by age.
     """
 
     what = "a deletion of offsets"

@@ -1,11 +1,11 @@
-"""Committed offsets: commit, fetch, expiry, and what is deleted on request.
+"""Committed offsets: commit, fetch, expiry, and deletion on request.
 
-An offset is fetched once it is durable and not before.  What is on its way to the log counts where
-things are removed: it does not expire, and it goes with the group.
+A fetch returns only durable offsets.  Removals also count offsets that are under way to the log:
+these do not expire, and they are removed with the group.
 
-Like Kafka, a commit takes any offset, negative ones too, and any partition number of a topic that
-its caller let through; text is measured in UTF-16 units, as Java's strings are.  The empty group id
-is good for offsets, as it is with Kafka for its oldest clients.
+Like Kafka, a commit accepts any offset, negative ones too, and any partition number of a topic that
+its caller has accepted; text is measured in UTF-16 units, as Java's strings are.  The empty group
+id is valid for offsets, as in Kafka for its oldest clients.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tarry.group.records import (
 from tarry.group.requests import TOO_MUCH_METADATA
 from tarry.group.state import GroupState
 
-# What a record can hold.
+# Largest time that a record can hold.
 TIMESTAMP_MAX: Final = (1 << 63) - 1
 
 
@@ -44,7 +44,7 @@ TIMESTAMP_MAX: Final = (1 << 63) - 1
 
 
 def decide_commit(group: GroupState, request: CommitRequest, moment: Moment) -> Decision:
-    """Offsets for the log; partitions that are refused are refused singly."""
+    """Decide about a commit; each partition is accepted or refused by itself."""
     error_code = _commit_error(group, request)
     codes: list[int] = []
     reason = ""
@@ -75,8 +75,8 @@ def decide_prepared_commit(
     texts_size: int,
     moment: Moment,
 ) -> Decision:
-    """Decide about a commit of so many partitions that their records were made before: all of them
-    are for the log, or none.  `codes`: an error for each partition that has no record.
+    """Decide about a commit of many partitions, whose records were made before: all go to the log,
+    or none.  `codes` has the error of each partition without a record.
     """
     error_code = _commit_error(group, request)
     reason = ""
@@ -119,20 +119,20 @@ def _commit_error(group: GroupState, request: CommitRequest) -> int:
             return errors.GROUP_ID_NOT_FOUND
         return errors.ILLEGAL_GENERATION
     if request.generation_id < 0 and group.is_empty():
-        # An operator, or a consumer that does not use the group for its membership.
+        # The request comes from an operator, or a consumer that is no member of the group.
         return errors.NONE
     return group.commit_error(request.member_id, request.instance_id, request.generation_id)
 
 
 def text_error(text: str | None, moment: Moment) -> int:
-    """Return what is wrong with the text of an offset: a code, or NONE."""
+    """Return the error of the metadata text of an offset, or NONE."""
     if not text:
         return errors.NONE
     size_max = moment.settings.offset_metadata_max_bytes
     if len(text) > size_max or len(text.encode("utf-16-le")) // 2 > size_max:
         return errors.OFFSET_METADATA_TOO_LARGE
-    # Whatever the setting allows: neither the record of a commit with a retention time nor the
-    # older versions of OffsetFetch could hold it.
+    # This limit holds whatever the setting allows: the record of a commit with a retention time
+    # and the older versions of OffsetFetch could not hold the text.
     if not can_be_written(text):
         return errors.OFFSET_METADATA_TOO_LARGE
     return errors.NONE
@@ -141,12 +141,12 @@ def text_error(text: str | None, moment: Moment) -> int:
 def committed(
     request: CommitRequest, group_id: str, each: CommitPartition, now_wall_ms: int
 ) -> OffsetCommitted:
-    """Return the record of one partition of a commit."""
+    """Return the record for one partition of a commit."""
     expire_timestamp_ms = NO_TIMESTAMP
     topic_id = each.topic_id
     if request.retention_ms >= 0:
         expire_timestamp_ms = min(now_wall_ms + request.retention_ms, TIMESTAMP_MAX)
-        # The format that holds that time holds no id.
+        # The record version with an expiry time has no topic id.
         topic_id = NO_TOPIC_ID
     return OffsetCommitted(
         group_id,
@@ -167,7 +167,7 @@ def committed(
 def fetched_offsets(
     group: GroupState, wanted: list[tuple[str, list[int]]]
 ) -> list[tuple[str, list[tuple[int, OffsetCommitted | None]]]]:
-    """Return what is durable for each partition asked for; None: nothing, or the group is Dead."""
+    """Return the durable offset of each partition; None if it has none, or the group is Dead."""
     is_dead = group.is_dead()
     return [
         (topic, [(each, None if is_dead else group.offset(topic, each)) for each in partitions])
@@ -176,7 +176,7 @@ def fetched_offsets(
 
 
 def all_offsets(group: GroupState) -> list[tuple[str, list[tuple[int, OffsetCommitted | None]]]]:
-    """Return every durable offset, by topic and partition."""
+    """Return all durable offsets, by topic and partition."""
     if group.is_dead():
         return []
     return [
@@ -185,11 +185,11 @@ def all_offsets(group: GroupState) -> list[tuple[str, list[tuple[int, OffsetComm
     ]
 
 
-# -- what goes by itself
+# -- expiry
 
 
 def decide_expire_offsets(group: GroupState, moment: Moment) -> Decision:
-    """Offsets whose time is over, and with the last of them an Empty group."""
+    """Decide to remove the offsets that have expired, and with the last one an Empty group."""
     decision = Decision(moment.now_ms)
     if group.is_dead():
         return decision
@@ -211,13 +211,13 @@ def decide_expire_offsets(group: GroupState, moment: Moment) -> Decision:
 
 
 class _ExpiryCondition:
-    """Condition by which an offset of a group expires."""
+    """Condition on which an offset of a group expires."""
 
     def __init__(self, group: GroupState, moment: Moment) -> None:
         self.now_wall_ms = moment.now_wall_ms
         self.retention_ms = moment.settings.offsets_retention_ms
-        # Topics whose offsets stay (None: all of them), and since when the retention counts, if not
-        # since each commit.
+        # Topics whose offsets do not expire (None: all topics); and the time from which the
+        # retention counts, or NO_TIMESTAMP if it counts from each commit.
         self.kept_topics, self.since_ms = group.retention()
 
     def holds_for(self, record: OffsetCommitted) -> bool:
@@ -234,10 +234,10 @@ class _ExpiryCondition:
 def decide_forget_topics(
     group: GroupState, topic_ids: dict[str, bytes], moment: Moment
 ) -> Decision:
-    """Offsets of topics that were deleted go at once, those on their way to the log with them.
+    """Decide to remove the offsets of deleted topics, also those under way to the log.
 
-    `topic_ids` are the topics that there are, by name.  An offset that was committed for another
-    topic of the same name is one of a deleted topic; one that knows no id belongs to the name.
+    `topic_ids` has the existing topics by name.  An offset with another topic id belongs to a
+    deleted topic of that name; an offset without an id belongs to the topic of its name.
     """
     gone: dict[TopicPartition, None] = {}
     for topic, partitions in group.offsets.items():
@@ -266,11 +266,11 @@ def _is_of_another(record: OffsetCommitted, topic_id: bytes | None) -> bool:
     return topic_id is None or record.topic_id not in (topic_id, NO_TOPIC_ID)
 
 
-# -- what goes by request
+# -- deletion on request
 
 
 def decide_delete_group(group: GroupState, ticket: int, moment: Moment) -> Decision:
-    """DeleteGroups: an Empty group with all its offsets."""
+    """Decide about DeleteGroups: remove an Empty group with all its offsets."""
     error_code = errors.NONE
     if group.is_dead() or not group.exists:
         error_code = errors.GROUP_ID_NOT_FOUND
@@ -291,7 +291,7 @@ def decide_delete_group(group: GroupState, ticket: int, moment: Moment) -> Decis
 def decide_delete_offsets(
     group: GroupState, ticket: int, partitions: list[CommitPartition], moment: Moment
 ) -> Decision:
-    """OffsetDelete: offsets of topics that the group does not work on.
+    """Decide about OffsetDelete: remove offsets of topics that the group does not read.
 
     A partition without an offset is no error; one with an error code was refused before.
     """
@@ -327,7 +327,7 @@ def decide_delete_offsets(
 def _removal(
     group: GroupState, moment: Moment, records: list[GroupRecord], answer: DeleteAnswer | None
 ) -> Decision:
-    """Decide that the group dies, and is forgotten once its tombstones are durable."""
+    """Decide that the group dies; it is forgotten once its tombstones are durable."""
     records += group.kind.tombstones(group)
     decision = group.kind.decide_removal(group, moment)
     decision.append = TombstonesAppend(records, answer, is_group=True)
@@ -339,7 +339,7 @@ def _tombstone(record: OffsetCommitted) -> GroupRecord:
 
 
 def _on_their_way(group: GroupState) -> dict[TopicPartition, None]:
-    """Topic and partition of every offset that is on its way to the log."""
+    """Return topic and partition of every offset that is under way to the log."""
     return {
         (record.topic, record.partition): None
         for append in group.appends

@@ -1,7 +1,7 @@
 """Records of committed offsets.
 
-Every version that Kafka 4.1 reads is read; written is the one that Kafka 4.1 writes, version 4, or
-1 for an offset with a time to expire of its own, which later versions left out.
+All versions that Kafka 4.1 reads are decoded.  Version 4 is encoded, as Kafka 4.1 does; or version
+1 for an offset with an expiry time of its own, which later versions do not have.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OFFSET_KEY: Final = 1
 
 OFFSET_VERSION: Final = 4
 OFFSET_VERSION_MAX: Final = 4
-# The one version that holds the time at which an offset expires.
+# The only version that holds the time at which an offset expires.
 OFFSET_VERSION_EXPIRING: Final = 1
 
 NO_LEADER_EPOCH: Final = -1
@@ -34,7 +34,7 @@ NO_TOPIC_ID: Final = bytes(16)
 
 
 class OffsetCommitted(GroupRecord, frozen=True, kw_only=True):
-    """The offset of one partition.  Times are of the calendar, or `NO_TIMESTAMP`."""
+    """Committed offset of one partition.  Times are calendar ms, or `NO_TIMESTAMP`."""
 
     topic: str
     partition: int
@@ -53,7 +53,7 @@ class OffsetCommitted(GroupRecord, frozen=True, kw_only=True):
 
 
 class OffsetTombstone(GroupRecord, frozen=True, kw_only=True):
-    """The offset of one partition is gone."""
+    """Tombstone: the partition has no committed offset any more."""
 
     is_tombstone: ClassVar[bool] = True
 
@@ -75,7 +75,7 @@ def _decode(reader: Reader, value: bytes | None) -> GroupRecord:
     return _decode_offset(group_id, topic, partition, value)
 
 
-# Both numbers of an offset's key mean the same; Kafka replaced the older one.
+# Both key numbers mean the same; Kafka replaced the older one.
 OFFSET_DECODERS: Final[dict[int, Decoder]] = {LEGACY_OFFSET_KEY: _decode, OFFSET_KEY: _decode}
 
 
@@ -137,7 +137,7 @@ def _decode_offset(group_id: str, topic: str, partition: int, value: bytes) -> O
 
 
 def _decode_topic_id(reader: Reader) -> bytes:
-    """Decode the tagged fields: the topic's id, and what newer releases may have added."""
+    """Decode the tagged fields: the topic's id; skip fields of newer releases."""
     topic_id = NO_TOPIC_ID
     tag = -1
     for _ in range(reader.tagged_field_count()):

@@ -11,12 +11,12 @@ from tarry.base import errors
 from tarry.group.offsets.records import NO_LEADER_EPOCH, NO_TOPIC_ID
 from tarry.group.requests import Answer, Request
 
-# Retention time of a commit that leaves it to the broker's setting.
+# Retention time of a commit that uses the broker's setting.
 DEFAULT_RETENTION: Final = -1
 
 
 class CommitPartition(msgspec.Struct, frozen=True):
-    """Partition of a commit; with an error code it was refused before it came here."""
+    """Partition of a commit; with an error code the handler has refused it already."""
 
     topic: str
     partition: int
@@ -28,7 +28,7 @@ class CommitPartition(msgspec.Struct, frozen=True):
 
 
 class CommitRequest(Request, frozen=True, kw_only=True):
-    """OffsetCommit.  `knows_group_not_found`: version 9 and later, which name that error."""
+    """OffsetCommit.  `knows_group_not_found`: the version (9 or later) has that error code."""
 
     generation_id: int
     partitions: tuple[CommitPartition, ...]
@@ -37,7 +37,7 @@ class CommitRequest(Request, frozen=True, kw_only=True):
 
 
 class CommitAnswer(Answer, frozen=True, kw_only=True):
-    """Answer to OffsetCommit: an error code for each partition; Kafka has none for the whole."""
+    """Answer to OffsetCommit: an error code for each partition, as Kafka has none for the whole."""
 
     partition_error_codes: tuple[int, ...] = ()
 
@@ -56,5 +56,5 @@ class DeleteAnswer(Answer, frozen=True, kw_only=True):
 
 
 def _failed(codes: tuple[int, ...], error_code: int) -> tuple[int, ...]:
-    """Return the codes of partitions: those that were refused before keep their own."""
+    """Return codes of partitions with this error; those refused before keep their own."""
     return tuple(each or error_code for each in codes)

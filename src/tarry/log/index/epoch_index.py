@@ -1,8 +1,8 @@
 """Leader epochs of a log: which epoch began at which offset.
 
-Derived from the batch headers, kept in the text file `leader-epoch-checkpoint` so that a start need
-not read them all.  Invariant: epochs and start offsets both strictly increase.  Answers "where did
-epoch e end here?" (KIP-101, KIP-279), by which readers and replicas find a common past.
+The epochs come from the batch headers.  The text file `leader-epoch-checkpoint` keeps them, so that
+a start need not read all headers.  Invariant: epochs and start offsets both strictly increase.
+Readers and replicas find a common past by "where did epoch e end here?" (KIP-101, KIP-279).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class EpochIndex:
         self.version = 0
 
     def assign(self, epoch: i64, start_offset: i64) -> None:
-        """`epoch` begins at `start_offset`; quiet unless it is later than all known ones."""
+        """Note that `epoch` begins at `start_offset`; do nothing if it is not the latest one."""
         if epoch <= self.latest_epoch:
             return
-        # An epoch that got no batch ends where it began and is forgotten.
+        # An epoch without a batch would end where it began: forget it.
         while self.start_offsets and self.start_offsets[-1] >= start_offset:
             self.epochs.pop()
             self.start_offsets.pop()
@@ -74,7 +74,7 @@ class EpochIndex:
         self.latest_epoch = self.epochs[-1] if self.epochs else UNDEFINED_EPOCH
 
     def truncate_start(self, log_start_offset: int) -> None:
-        """Forget epochs that ended before `log_start_offset`; the one it lies in begins there."""
+        """Forget epochs that ended before `log_start_offset`; let the one around it begin there."""
         gone = 0
         while gone < len(self.epochs) and self.start_offsets[gone] <= log_start_offset:
             gone += 1
@@ -92,7 +92,7 @@ class EpochIndex:
         self.version += 1
 
     def copy(self) -> EpochIndex:
-        """Return a copy of all entries, to come back to."""
+        """Return a copy of all entries, for `restore`."""
         copied = EpochIndex()
         copied.restore(self)
         return copied

@@ -8,20 +8,20 @@ from tarry.log.index.time_index import TimeIndex
 
 
 class IndexCheck:
-    """Hears of each batch of a segment, then judges its indexes."""
+    """The check of a segment's two index files: `add` each batch, then ask for a `problem`."""
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
-        # By last offset: where the batch begins; its largest timestamp if none before was as late,
-        # else -1.
+        # Last offset of a batch -> its position, and its largest timestamp; -1 in place of the
+        # timestamp if an earlier batch has one as late.
         self._batches: dict[int, tuple[int, int]] = {}
         self._largest = -1
-        # Offsets of batches that are damaged: nothing is known of them.
+        # Offset ranges of damaged batches, whose content is unknown.
         self._holes: list[range] = []
 
     def add_hole(self, offset: int, end_offset: int) -> None:
-        """Judge no entry of these offsets, and no time behind them: one of them may be the
-        latest.
+        """Exclude these offsets from the check, and all time entries behind them, because a damaged
+        batch may hold the largest timestamp.
         """
         self._holes.append(range(offset, end_offset))
 

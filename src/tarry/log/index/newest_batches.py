@@ -1,7 +1,7 @@
-"""Places of a segment's newest batches, in memory, so that reads at the tail touch no disk.
+"""Positions of a segment's newest batches, in memory, so that reads at the tail need no disk.
 
 Invariant: offsets and positions both strictly increase.  Hot: every append adds an entry, every
-fetch at the tail looks two up.
+fetch at the tail looks up two.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ NEWEST_BATCHES: Final = 128
 UNKNOWN_POSITION: Final = -1
 
 
-# Of a segment that nothing was appended to: one for all of them, never changed.
+# The lists of a segment without new batches: all such segments share this one; never changed.
 _NONE: Final[list[int]] = []
 
 
 @mypyc_attr(acyclic=True)
 class NewestBatches:
-    """Base offsets and positions of the batches that were appended last."""
+    """Base offsets and positions of the newest batches."""
 
     def __init__(self) -> None:
         self._offsets = _NONE
@@ -36,7 +36,7 @@ class NewestBatches:
         self._positions.append(position)
 
     def position_of(self, offset: i64) -> i64:
-        """Position of the batch that contains `offset`; UNKNOWN_POSITION if it is an older one."""
+        """Return the position of the batch that contains `offset`; UNKNOWN_POSITION if too old."""
         entry = _last_entry(self._offsets, offset)
         return i64(self._positions[entry]) if entry >= 0 else UNKNOWN_POSITION
 
@@ -46,7 +46,7 @@ class NewestBatches:
         return i64(self._positions[entry]) if entry >= 0 else UNKNOWN_POSITION
 
     def forget_older(self) -> None:
-        """Drop old entries once twice as many have gathered as are kept."""
+        """Drop the oldest entries once there are more than twice NEWEST_BATCHES."""
         surplus: i64 = len(self._offsets) - NEWEST_BATCHES
         if surplus > NEWEST_BATCHES:
             del self._offsets[:surplus]

@@ -48,7 +48,7 @@ class OffsetIndex(SparseIndex):
         return self.entry_at_most(1, position)
 
     def is_plausible(self, size: i64) -> bool:
-        """True if every entry keeps the invariants and lies inside a segment of `size` bytes."""
+        """Return True if every entry keeps the invariants and lies in a segment of `size` bytes."""
         offset: i64 = -1
         position: i64 = -1
         for entry in range(self.count):

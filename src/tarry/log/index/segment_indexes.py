@@ -1,7 +1,7 @@
 """Both indexes of a segment: in memory while in use, in their files up to the last save.
 
-Index files are hints that can be made anew from the batches.  How many of their entries may be
-trusted is what the recovery point says; a save makes the files agree with memory again.
+Index files are hints that can be rebuilt from the batches.  The recovery point says how many of
+their entries a start may trust.  A save makes the files agree with memory again.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class SegmentIndexes:
         self.offsets = OffsetIndex(base_offset)
         self.times = TimeIndex(base_offset)
         self.are_loaded = True
-        # What the files hold, for when the entries are not in memory.
+        # Number of entries in each file, for the time in which no entries are in memory.
         self.saved_offsets: i64 = 0
         self.saved_times: i64 = 0
-        # The files are not what they should be, whatever the counts say.
+        # True if the content of the files is wrong, even where the counts agree.
         self.must_save = False
 
     def cover(self, saved_offsets: i64, saved_times: i64) -> None:
-        """Cover what the files hold, so many entries; they are read on first use."""
+        """Note how many entries the files hold; the first use reads them."""
         self.saved_offsets = saved_offsets
         self.saved_times = saved_times
         self.are_loaded = saved_offsets == 0 and saved_times == 0
 
     def try_load(self) -> bool:
-        """Read the entries; False if a file is missing or too short."""
+        """Read the entries; return False if a file is missing or too short."""
         offsets = OffsetIndex(self.base_offset)
         times = TimeIndex(self.base_offset)
         if not self._try_load(offsets, OFFSET_INDEX_SUFFIX, self.saved_offsets):
@@ -68,7 +68,7 @@ class SegmentIndexes:
         return True
 
     def reset(self) -> None:
-        """Empty, and the files are wrong."""
+        """Empty both indexes; the next save rewrites the files."""
         self.offsets = OffsetIndex(self.base_offset)
         self.times = TimeIndex(self.base_offset)
         self.are_loaded = True
@@ -77,9 +77,9 @@ class SegmentIndexes:
         self.must_save = True
 
     def cut(self, offset_entries: i64, time_entries: i64) -> None:
-        """Keep so many entries."""
+        """Keep the first `offset_entries` and `time_entries` entries."""
         if not self.are_loaded:
-            # Given back, so nothing was added since they were saved.
+            # The entries were released from memory, so none was added since the last save.
             assert self.saved_offsets <= offset_entries
             assert self.saved_times <= time_entries
             return
@@ -114,7 +114,7 @@ class SegmentIndexes:
         )
 
     def save(self, files: list[LogFile]) -> None:
-        """Write what the files lack; adds to `files` what has to be flushed."""
+        """Write the entries that the files lack; add to `files` each file that must be flushed."""
         self._save(self.offsets, OFFSET_INDEX_SUFFIX, self.saved_offsets, files)
         self.saved_offsets = self.offsets.count
         self._save(self.times, TIME_INDEX_SUFFIX, self.saved_times, files)
@@ -134,7 +134,7 @@ class SegmentIndexes:
         files.append(file)
 
     def release(self) -> None:
-        """Give the memory back if the files have everything."""
+        """Release the entries from memory if the files have all of them."""
         if self.are_loaded and not self.has_unsaved() and self.saved_offsets + self.saved_times > 0:
             self.offsets = OffsetIndex(self.base_offset)
             self.times = TimeIndex(self.base_offset)

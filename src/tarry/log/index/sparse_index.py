@@ -1,6 +1,7 @@
-"""The common half of both indexes: entries of 32-bit words, as in memory so in Kafka's files.
+"""Sparse index: the common half of both indexes, whose entries are 32-bit words.
 
-In memory the words have the machine's byte order (one compact array), in the file the network's.
+In memory the words have the machine's byte order (one compact array).  In Kafka's files they have
+the network's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ WORD_BYTES: Final = 4
 IS_LITTLE_ENDIAN: Final = sys.byteorder == "little"
 
 
-# Words of an index without entries: one for all of them, never changed.
+# The words of an index without entries: all such indexes share this array; never changed.
 NO_WORDS: Final[array[int]] = array("i")
 
 
@@ -48,12 +49,12 @@ class SparseIndex:
         return data.tobytes()
 
     def entry_bytes(self) -> i64:
-        """Size of one entry in the file."""
+        """Return the size of one entry in the file, in bytes."""
         return self.words * WORD_BYTES
 
     def entry_at_most(self, word: i64, value: i64) -> i64:
-        """Return the last entry whose word of this number is <= `value`, or -1; that word must not
-        fall from entry to entry.
+        """Return the last entry whose word number `word` is <= `value`, or -1; that word must not
+        decrease from entry to entry.
         """
         low: i64 = 0
         high = self.count

@@ -1,9 +1,9 @@
-"""Time index: from a timestamp to an offset before which nothing is as late.
+"""Time index: from a timestamp to an offset before which all timestamps are earlier.
 
-Sparse: when the offset index gets an entry and the segment's largest timestamp has grown, that
-timestamp is noted with the last offset of the batch that brought it: Kafka's `.timeindex`.  So
-every batch before an entry's offset has only earlier timestamps than the entry.  Invariant:
-timestamps strictly increase, offsets never decrease.
+Sparse: each time the offset index gets an entry and the segment's largest timestamp has grown, the
+time index notes that timestamp and the last offset of its batch: Kafka's `.timeindex`.  Every batch
+before an entry's offset has only timestamps earlier than the entry's.  Invariant: timestamps
+strictly increase, offsets never decrease.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TimeIndex(SparseIndex):
         super().__init__(base_offset, WORDS)
 
     def maybe_append(self, timestamp: i64, offset: i64) -> None:
-        """Append, unless the last entry is as late already."""
+        """Append an entry, unless the last entry has this timestamp or a later one."""
         if timestamp < 0 or (self.count > 0 and timestamp <= self.timestamp_at(self.count - 1)):
             return
         low: i64 = timestamp & _LOW_MASK
@@ -65,7 +65,7 @@ class TimeIndex(SparseIndex):
         return self.entry_at_most(2, offset - self.base_offset - 1)
 
     def is_plausible(self, end_offset: i64) -> bool:
-        """True if every entry keeps the invariants and lies before `end_offset`."""
+        """Return True if every entry keeps the invariants and lies before `end_offset`."""
         timestamp: i64 = -1
         offset = self.base_offset
         for entry in range(self.count):

@@ -1,10 +1,11 @@
 """Search by time: the first record at or after a timestamp, and the one with the largest.
 
-Exact to the record, inside compressed batches and with timestamps in any order.  The time index
-says up to which batch everything is earlier; from there headers are walked, and only a batch whose
-largest timestamp is late enough is opened.  A batch that cannot be opened answers with its first
-offset: rather a record too early than one skipped.  So does one that comes after a search has
-opened too much, because batches before it claimed later timestamps than they have.
+The answer is exact to the record, inside compressed batches too and with timestamps in any order.
+The time index names a batch before which all records are earlier.  The search walks headers from
+there and opens only batches whose largest timestamp is late enough.  A batch that cannot be opened
+answers with its first offset: a record too early is better than one skipped.  A batch answers with
+its first offset too once the search has opened SEARCH_BYTES_MAX, which happens where headers claim
+later timestamps than the records have.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tarry.log.segments import Segments
 from tarry.records.batch import BatchHeader
 from tarry.records.record import RecordTime, RecordTimes, open_records
 
-# What one search may open, in bytes of unfolded records: 20 ms of a turn.
+# Bytes of decompressed records that one search may open: 20 ms of a turn.
 SEARCH_BYTES_MAX: Final = 8 * 1024 * 1024
 
 # (timestamp, offset, leader epoch)
@@ -36,8 +37,8 @@ class SearchedPart:
         self.budget = Budget()
 
     def run(self, search: _Search) -> FoundRecord | None:
-        """Run the search in its segment; `StorageError` where a flaw hides the answer, `Flaw` for
-        damage that was not known.
+        """Run the search in its segment; `StorageError` if a known flaw hides the answer, `Flaw`
+        for new damage.
         """
         order = self.order
         found: FoundRecord | None = None
@@ -81,19 +82,19 @@ def max_timestamp_offset(part: SearchedPart) -> FoundRecord | None:
 
 
 class Budget:
-    """Bytes of unfolded records that a search may still open."""
+    """Bytes of decompressed records that a search may still open."""
 
     def __init__(self) -> None:
         self.bytes_left = SEARCH_BYTES_MAX
 
     def open(self, data: bytes, header: BatchHeader) -> RecordTimes:
-        """Open the times of a batch's records; `CorruptData` if they cannot be had."""
+        """Open the times of a batch's records; `CorruptData` if that fails or no budget is left."""
         if self.bytes_left <= 0:
             raise CorruptData("the search has opened too much")
         try:
             cursor = open_records(data, 0, header, self.bytes_left)
         except CorruptData:
-            # It may have unfolded all that was allowed.
+            # The failed attempt may have decompressed as much as was allowed.
             self.bytes_left = 0
             raise
         self.bytes_left -= cursor.end - cursor.position
@@ -101,7 +102,7 @@ class Budget:
 
 
 class _Search:
-    """A walk over the headers of one segment, as far as a reader may see."""
+    """A walk over the headers of one segment, up to the reader's end offset."""
 
     def __init__(self, part: SearchedPart, segment: Segment) -> None:
         self.segment = segment
@@ -114,9 +115,9 @@ class _Search:
         raise NotImplementedError
 
     def can_trust(self, entry: int) -> bool:
-        """Return true if this entry of the time index and the next say what their batches say.
+        """Return True if this entry of the time index and the next agree with their batches.
 
-        If not, the indexes are rebuilt, and then they can be trusted.
+        If one does not, rebuild the indexes, and return True if that succeeded.
         """
         segment = self.segment
         times = segment.loaded().times
@@ -166,11 +167,12 @@ class _FirstFrom(_Search):
         return None
 
     def _start(self) -> BatchWalk:
-        """Before it every batch is earlier than the timestamp.
+        """Return a walk from a position before which all batches are earlier than `timestamp`.
 
-        An entry says what was the largest timestamp when the offset index got an entry too.  So
-        the first batch that is late enough comes after the offset entry before the next time
-        entry, or, behind the last one, after the last offset entry of all.
+        A time entry is made together with an offset entry and holds the largest timestamp up to
+        there.  The first batch that is late enough therefore comes after the offset entry that
+        precedes the next time entry.  Behind the last time entry it comes after the last offset
+        entry.
         """
         segment = self.segment
         if not self.can_trust(segment.loaded().times.entry_of_timestamp(self.timestamp)):
@@ -179,7 +181,7 @@ class _FirstFrom(_Search):
         offsets = segment.loaded().offsets
         entry = times.entry_of_timestamp(self.timestamp)
         if entry >= 0 and times.timestamp_at(entry) == self.timestamp:
-            # Its batch is the first one with this timestamp.
+            # The batch of a time entry is the first one with its timestamp.
             return segment.walk(segment.find(times.offset_at(entry), self.limit), self.limit)
         if entry + 1 < times.count:
             near = offsets.entry_of_offset(times.offset_at(entry + 1) - 1)
@@ -219,7 +221,7 @@ class _Latest(_Search):
         return latest
 
     def _start(self) -> BatchWalk:
-        """Before it no batch is later than the one there, as long as both are readable."""
+        """Return a walk from a batch; no readable batch before it has a later timestamp."""
         segment = self.segment
         if not self.can_trust(segment.loaded().times.entry_before_offset(self.end_offset)):
             return segment.walk(0, self.limit)

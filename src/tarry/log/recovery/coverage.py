@@ -1,6 +1,6 @@
-"""Coverage: what a recovery point covers of a log, and where a crash may have torn it.
+"""Coverage: which part of a log its recovery point covers, and where a crash may have torn it.
 
-One set of rules for a start, which goes by them, and for verification, which reports by them.
+A start and a verification go by the same rules, which are here.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from tarry.log.recovery.points import RecoveryPoint, uncovered_row
 
 
 class Coverage:
-    """Coverage of one log by its recovery point, which is None if it is not known.
+    """Coverage of one log by its recovery point; the point is None if it is not known.
 
-    Segments before the first of `rows` are left over; those behind the last are not covered.
+    Segments before the first of `rows` are left over.  Segments behind the last are not covered.
     """
 
     def __init__(
@@ -37,21 +37,19 @@ class Coverage:
         last_base_offset = self.rows[-1].base_offset
         if point is None and base_offsets:
             last_base_offset = base_offsets[-1]
-        # Segments that begin below it may have gaps.
+        # Segments that begin below this offset may have gaps.
         self.gaps_end_offset = compaction.gaps_end_offset(last_base_offset)
         self._torn_base_offset_min = 0
         if point is not None and point.is_restart:
-            # What is there was to be removed, and may not all have been.
+            # The files were to be removed, and some may still be there, in any state.
             pass
         elif was_clean:
-            # All of it was flushed: nothing can be torn.
+            # Everything was flushed at the stop: nothing can be torn.
             self._torn_base_offset_min = INT64_MAX
         elif point is None:
-            # Nothing is known: segments before the last were flushed in all likelihood.
+            # Without a recovery point, segments before the last one count as flushed.
             self._torn_base_offset_min = last_base_offset
 
     def may_be_torn(self, base_offset: int, offset: int) -> bool:
-        """Return whether a crash may leave what is not sound at an offset of a segment; else it is
-        damage.
-        """
+        """Return True if a crash may leave an unsound batch here; elsewhere it is damage."""
         return base_offset >= self._torn_base_offset_min and offset >= self.recovery_offset

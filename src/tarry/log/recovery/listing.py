@@ -1,4 +1,4 @@
-"""Listing of a log's directory, made once: a start with many logs must not ask twice."""
+"""Listing of a log's directory, read once: a start with many logs must not read it twice."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _DIGITS: Final = 20
 
 
 class Listing:
-    """The names in one directory, and what some of them say."""
+    """The names in one directory, and the offsets that they contain."""
 
     def __init__(self, disk: Disk, directory: str) -> None:
         self.directory = directory
         self.is_there = disk.exists(directory)
         self.names: dict[str, None] = {}
-        # Of the segments' and the snapshots' files, in increasing order.
+        # Offsets in the names of segments and of snapshots, in increasing order.
         self.base_offsets: list[int] = []
         self.snapshot_offsets: list[int] = []
         # Base offsets of index files, which may have outlived their segment.
@@ -30,7 +30,7 @@ class Listing:
         self.read(disk)
 
     def read(self, disk: Disk) -> None:
-        """Look again: names have changed."""
+        """Read the names again, after a change."""
         paths = disk.paths(self.directory) if self.is_there else []
         self.names = {path[len(self.directory) + 1 :]: None for path in paths}
         self.base_offsets = []
@@ -55,5 +55,5 @@ class Listing:
 
     @property
     def has_gaps(self) -> bool:
-        """Return true if offsets may be missing wherever batches were copied."""
+        """True if offsets may be missing wherever batches were copied."""
         return GAPS_FILE in self.names

@@ -1,10 +1,10 @@
-"""Writes recovery points while the broker runs, in rounds that end as flushes.
+"""Writer of recovery points, which runs in rounds while the broker serves.
 
-A round takes the logs that have grown enough and goes three steps, each begun in a turn and ended
-by its flush: (1) what the recovery points will rely on: batches, index entries, snapshots, epochs;
-(2) the new `recovery-points` under another name; (3) its renaming.  Only then old files go:
-segments below the log start, old snapshots.  So a crash anywhere leaves recovery points that tell
-the truth, if perhaps an old one.
+A round takes the logs that have grown enough and has three steps, each begun in a turn and ended by
+its flush: (1) write what the recovery points rely on: batches, index entries, snapshots, epochs;
+(2) write the new `recovery-points` under another name; (3) rename it.  Only then old files are
+removed: segments below the log start, old snapshots.  A crash at any point therefore leaves
+recovery points that are true, though they may be older.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ from tarry.log.unflushed import FlushMark
 
 logger = logging.getLogger("tarry.log")
 
-# A log that has grown by so much gets a new recovery point at once: scanning as much takes 10 ms.
+# A log that has grown by so many bytes gets a new recovery point at once: a scan of them takes 10
+# ms.
 RECOVERY_POINT_BYTES: Final = 16 << 20
-# The same where flushing is left to the page cache: a flush costs there what nobody asked for.
+# The same bound if flushing is left to the page cache: a round adds a flush that nobody asked for.
 RECOVERY_POINT_BYTES_LAZY: Final = 512 << 20
-# One that has changed at all gets one after so long.
+# A log that has changed at all gets a new recovery point after so long.
 RECOVERY_POINT_AGE_MS: Final = 60_000
 # Logs in one round: each takes about 50 µs of the turn that begins it.
 LOGS_PER_ROUND_MAX: Final = 64
-# Files in one round, the last log's beyond it: each is opened and written in the turn that begins
-# it and stays open until it is flushed.  A log that rolled often has many.
+# Files in one round; the last log may exceed it.  Each is opened and written in the turn that
+# begins the round, and stays open until it is flushed.  A log that rolled often has many.
 FILES_PER_ROUND_MAX: Final = 64
 
 _TEMPORARY_SUFFIX: Final = ".tmp"
@@ -57,7 +58,7 @@ _RENAMING: Final = 4
 
 
 class SavedLog:
-    """Log in a round, with what is saved of it."""
+    """Log in a round: its new row, and what the round has written for it."""
 
     def __init__(self, log: Log, mark: FlushMark, row: RecoveryPoint) -> None:
         self.log = log
@@ -68,14 +69,14 @@ class SavedLog:
         self.written_bytes = log.written_bytes
         self.swaps: int = log.compaction.swaps
         self.condemned = len(log.segment_order.condemned)
-        # The row is in the new file; if not, the log was given up in the meantime.
+        # True if the row is in the new file; False if the log was given up before.
         self.is_written = False
-        # The row says that the log is empty; what it has is to go then.
+        # True if the row says that the log is empty; its files are removed after the round.
         self.is_restart = False
 
 
 class RecoveryPointWriter:
-    """The rounds, one at a time."""
+    """Rounds of recovery points, one at a time."""
 
     def __init__(self, disk: Disk, trouble: DiskTrouble, recovery_point_bytes: int) -> None:
         self.disk = disk
@@ -83,31 +84,31 @@ class RecoveryPointWriter:
         self.recovery_point_bytes = recovery_point_bytes
         self.files_per_round = FILES_PER_ROUND_MAX
         self.logs: dict[str, Log] = {}
-        # Encoded rows by directory, as the file has them but for those of logs given up since.
+        # Encoded rows by directory, as the file has them, without those of logs given up since.
         self.rows: dict[str, str] = {}
-        # Logs given up so far, and how many of them the file knows of.
+        # Number of logs given up so far, and how many of them the file already lacks.
         self.forgotten = 0
         self._forgotten_in_file = 0
         self._forgotten_in_writing = 0
-        # By directory and identity: logs given up of which the file may have a row still, each
-        # with how many were given up by then.
+        # (directory, identity) of each log given up whose row may still be in the file -> the value
+        # of `forgotten` at that time.
         self._stale: dict[tuple[str, str], int] = {}
         self._step = _IDLE
         self._queue: list[Log] = []
         self._saved: list[SavedLog] = []
         self._flush_id = _NO_FLUSH
-        # Written for a round and not flushed yet.  A round that is given up leaves them to the
-        # next one, which flushes them first: their indexes do not know that they were not.
+        # Files written for a round and not flushed yet.  An abandoned round leaves them to the next
+        # one, which flushes them first: their indexes count them as saved.
         self._unflushed: list[LogFile] = []
-        # Why a log could not be saved last.
+        # Reason of the last failure to save a log.
         self._save_failure = ""
 
     def limit_files(self, files: int) -> None:
-        """Take no log more into a round that has so many files."""
+        """Set how many files a round may have before it takes no further log."""
         self.files_per_round = files
 
     def add(self, log: Log, row: RecoveryPoint | None) -> None:
-        """Add a log that was opened, with the recovery point it was opened by."""
+        """Add a log that was opened, with the recovery point that its recovery used."""
         self.logs[log.directory] = log
         if row is not None and row.segments:
             self.rows[log.directory] = row.encode()
@@ -122,32 +123,31 @@ class RecoveryPointWriter:
                 self._stale[log.directory, log.identity.text] = self.forgotten
 
     def forget_row(self, directory: str, identity: str) -> None:
-        """Have the row of a directory whose log was not opened go with the next round."""
+        """Drop the row of a directory whose log was not opened; the next round writes the file."""
         self.forgotten += 1
         self._stale[directory, identity] = self.forgotten
 
     def is_stale(self, directory: str, identity: str) -> bool:
-        """Return whether the file may have the row of an earlier log of this directory, by which
-        a crash would have a new one of the same topic recovered.
+        """Return True if the file may still have the row of an earlier log of this directory.
+
+        After a crash, a start would recover a new log of the same topic by that row.
         """
         return (directory, identity) in self._stale
 
     def begin(self, now_ms: int) -> int:
-        """Begin a round if any log is due and none is under way; a flush id, or -1."""
+        """Begin a round if a log is due and no round is under way; return a flush id, or -1."""
         if self._step != _IDLE:
             return _NO_FLUSH
         self._queue = [log for log in self.logs.values() if self.is_due(log, now_ms)]
         for log in self._queue:
             log.recovery_point.tried_ms = now_ms
         if self._unflushed:
-            # All of them alone: what a log adds then has as much room as in any other round.
+            # Flush the left-over files alone: the new round then has its full number of files.
             return self._begin_flush(_CATCHING_UP, [])
         return self._begin_round()
 
     def on_flushed(self, flush_id: int) -> int:
-        """Go on after a flush that ended well; returns the next flush id, or -1 when the round is
-        over.
-        """
+        """Continue after a successful flush; return the next flush id, or -1 if the round ends."""
         if flush_id != self._flush_id:
             return _NO_FLUSH
         try:
@@ -168,13 +168,13 @@ class RecoveryPointWriter:
         return self._begin_round()
 
     def write_all(self) -> None:
-        """Write a whole round over all logs that have changed, waiting for the flushes; at stop.
+        """Write one round over all changed logs and wait for its flushes; for a stop.
 
-        `StorageError` if any log has none: then the next start has to scan it.
+        `StorageError` if a log could not be saved: then the next start has to scan it.
         """
         self._end()
         self._save_failure = ""
-        # What a failed write left was cut off, and that cut may be all there is to flush.
+        # A failed write leaves bytes that were cut off, and that cut may be all there is to flush.
         changed = [log for log in self.logs.values() if has_changed(log) or log.has_unflushed_bytes]
         directories: dict[str, None] = {}
         for log in changed:
@@ -197,8 +197,8 @@ class RecoveryPointWriter:
         self._finish()
 
     def _mark_flawed(self, files: list[LogFile], directories: dict[str, None]) -> None:
-        """Mark a log with a flaw, or one that is being cut: it keeps its old row, and what it has
-        written is flushed all the same.
+        """Mark logs with a flaw and logs that are being cut: they keep their old rows, and their
+        written bytes are flushed all the same.
         """
         for log in self.logs.values():
             if log.flaw_offset < 0 and not log.cut.has_begun:
@@ -213,7 +213,7 @@ class RecoveryPointWriter:
         self._unflushed = []
 
     def is_due(self, log: Log, now_ms: int) -> bool:
-        """Return whether the next round has to take this log."""
+        """Return True if the next round has to take this log."""
         point = log.recovery_point
         if log.cut.state >= LOWERING:
             return has_changed(log)
@@ -240,7 +240,7 @@ class RecoveryPointWriter:
         return self._begin_flush(_SAVING, list(directories))
 
     def _begin_flush(self, step: int, directories: list[str]) -> int:
-        """Flush what was written; a round that the disk refuses ends, and leaves it unflushed."""
+        """Flush the written files; if the disk refuses, end the round and keep the files."""
         try:
             self._flush_id = self.disk.begin_flush(self._unflushed, directories)
         except StorageError as error:
@@ -273,14 +273,14 @@ class RecoveryPointWriter:
         return self._flush_id
 
     def _write(self) -> tuple[list[LogFile], list[str]]:
-        """Write all rows under another name; what has to be flushed."""
+        """Write all rows under another name; return the files and directories to flush."""
         directories: dict[str, None] = {}
         rows = dict(self.rows)
         for saved in self._saved:
             log = saved.log
             if log.is_closed:
                 continue
-            # A write that has failed since then was cut off behind what the row says, so the row
+            # A failed write after the row was taken was cut off behind the row's end, so the row
             # holds; any other cut waits for the end of the round (`try_truncate`).
             saved.is_written = True
             log.settle(saved.mark)
@@ -309,7 +309,7 @@ class RecoveryPointWriter:
         self.disk.rename(RECOVERY_POINTS_FILE + _TEMPORARY_SUFFIX, RECOVERY_POINTS_FILE)
 
     def _finish(self) -> None:
-        """Finish a round whose recovery points hold: what they do not need any more may go."""
+        """Finish a round whose recovery points are durable: remove files that they do not need."""
         self._forgotten_in_file = self._forgotten_in_writing
         for key in [
             key for key, number in self._stale.items() if number <= self._forgotten_in_file
@@ -326,7 +326,7 @@ class RecoveryPointWriter:
             log.recovery_point.take_over(row, saved.written_bytes, saved.epochs_version)
             log.recovery_point.swaps = saved.swaps
             if saved.is_restart:
-                # The rest is `try_restart`'s.
+                # `try_restart` does the rest.
                 log.cut.enter(EMPTYING, row.log_start_offset)
                 continue
             named_from = row.segments[0].base_offset
@@ -341,7 +341,7 @@ class RecoveryPointWriter:
         self._flush_id = _NO_FLUSH
 
     def _void_compaction(self, log: Log, row: RecoveryPoint) -> None:
-        """Forget the compaction checkpoint if it is void from this row on."""
+        """Forget the compaction checkpoint if this row makes it void."""
         if row.void_generation == log.recovery_point.void_generation:
             return
         log.compaction.take_over(row.void_generation, 0, 0)
@@ -349,14 +349,14 @@ class RecoveryPointWriter:
             self.disk.remove(f"{log.directory}/{COMPACTION_FILE}")
             log.unflushed.note_name()
         except StorageError as error:
-            # The next start does.
+            # The file is void all the same, and the next start removes it.
             logger.warning("%s of %s stays: %s", COMPACTION_FILE, log.directory, error)
 
     def _remove_old_snapshots(self, log: Log, offset: int) -> None:
         try:
             remove_old_snapshots(self.disk, log.directory, offset)
         except StorageError as error:
-            # They are found again with the next round.
+            # The next round finds them again.
             logger.warning("old snapshots of %s could not be removed: %s", log.directory, error)
 
     def _end(self) -> None:
@@ -369,14 +369,14 @@ class RecoveryPointWriter:
 
 
 def has_changed(log: Log) -> bool:
-    """Return true if the log's recovery point is not where it should be."""
+    """Return True if the log differs from its last recovery point."""
     point = log.recovery_point
     if log.cut.state == LOWERING:
         return point.offset_max > log.cut.offset or _voids_compaction(log)
     if log.cut.must_end:
         return log.cut.state == GIVING_UP
     if point.offset < 0 and log.written_end_offset == 0:
-        # Nothing was ever written: without a row it is found as it is.
+        # Nothing was ever written: a start recovers the empty log without a row.
         return False
     return (
         log.written_end_offset != point.offset
@@ -388,14 +388,14 @@ def has_changed(log: Log) -> bool:
 
 
 def _voids_compaction(log: Log) -> bool:
-    """Return true if the compaction checkpoint is void from the next recovery point on: a cut takes
-    what it speaks of.
+    """Return True if the next recovery point makes the compaction checkpoint void, because a cut
+    takes batches that the checkpoint describes.
     """
     return log.cut.state == LOWERING and log.compaction.end_offset > log.cut.offset
 
 
 def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> SavedLog:
-    """Write what a recovery point at the written end relies on; name what has to be flushed."""
+    """Write the files that a recovery point at the written end needs; name what must be flushed."""
     disk = log.disk
     offset = log.written_end_offset
     point = log.recovery_point
@@ -410,7 +410,7 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
         row.log_start_offset = min(row.log_start_offset, int(log.cut.offset))
     if _voids_compaction(log):
         row.void_generation = max(int(log.compaction.generation), row.void_generation + 1)
-        # Only the checkpoint told of the gaps that stay.
+        # Only the void checkpoint said that the segments before the cut have gaps.
         log.allow_gaps()
     # Index files, snapshot and epochs get their names below, before the flush begins.
     log.unflushed.note_name()
@@ -437,7 +437,7 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
 
 
 def _save_restart(log: Log, files: list[LogFile], directories: dict[str, None]) -> SavedLog:
-    """Make a recovery point of an empty log: what is there counts no more when it is durable."""
+    """Make a recovery point of an empty log; once it is durable, the log's files do not count."""
     point = log.recovery_point
     offset = int(log.cut.offset)
     row = RecoveryPoint(log.directory, log.identity.text)
@@ -446,7 +446,7 @@ def _save_restart(log: Log, files: list[LogFile], directories: dict[str, None]) 
     row.snapshot_offset = EMPTY_SNAPSHOT
     row.void_generation = max(int(log.compaction.generation), int(point.void_generation) + 1)
     row.segments = [uncovered_row(offset)]
-    # The directory's own name has to be durable before; of a damaged log nothing can be flushed.
+    # The directory's name must be durable first.  A log with a flaw cannot be flushed.
     mark = FlushMark(NO_POSITION, 0, -1)
     if log.flaw_offset < 0:
         log.unflushed.note_name()
@@ -468,7 +468,7 @@ def _save_snapshot(log: Log, row: RecoveryPoint, files: list[LogFile]) -> None:
 
 
 def _lower(log: Log, row: RecoveryPoint) -> None:
-    """Bring the recovery point below a cut that waits for it."""
+    """Lower the row of a recovery point to the offset of the cut that waits for it."""
     offset = log.cut.offset
     segment = log.segments_from(offset)[0]
     row.recovery_offset = offset

@@ -1,13 +1,13 @@
-"""Recovery points: for each log, up to where everything is durable, indexes and snapshot included.
+"""Recovery points: for each log, the offset up to which all is durable, indexes and snapshot too.
 
-One text file `recovery-points` for all logs of the broker, replaced as a whole and checksummed.  A
-row lists the log's segments up to its recovery point, so that recovery scans only what lies beyond
-and sees at once which file is missing.  `identity` (a topic's id) keeps a row from being taken for
-that of a later log in a directory of the same name.
+One text file `recovery-points` holds all logs of the broker; it is replaced as a whole and has a
+checksum.  A row lists the log's segments up to its recovery point.  Recovery therefore scans only
+the bytes beyond it and sees at once which file is missing.  `identity` (a topic's id) tells a row
+from the one of a later log in a directory of the same name.
 
-Where brokers copy from each other a row has two fields more: how far the records were known to be
-committed, and up to which generation compaction checkpoints are void.  A file with such a row is
-of version 2.
+Where brokers copy from each other a row has two more fields: the offset up to which the records
+were known to be committed, and the generation up to which compaction checkpoints are void.  A file
+with such a row is of version 2.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ RECOVERY_POINTS_FILE: Final = "recovery-points"
 CLEAN_MARKER: Final = ".tarry_clean_shutdown"
 _FIRST_LINE: Final = "tarry recovery-points 1"
 _FIRST_LINE_OF_COPIES: Final = "tarry recovery-points 2"
-# Of a row of version 1: numbers before its segments, and spaces between its fields.
+# In a row of version 1: numbers before its segments, and spaces between its fields.
 _NUMBERS: Final = 3
 _SPACES: Final = 5
 
-# What a row says of the listener's snapshot when it names no file.
+# Values of a row's `snapshot_offset` that name no file.
 NO_SNAPSHOT: Final = -1
 EMPTY_SNAPSHOT: Final = -2
 
-# What it says of the high watermark where that was never known.
+# Value of a row's `high_watermark_hint` if the high watermark was never known.
 NO_HINT: Final = -1
 
 
 class RecoveryPoint:
-    """Durable part of one log.  Without segments: a log that no round has seen yet."""
+    """Durable part of one log.  Without segments: no round has saved the log yet."""
 
     def __init__(self, directory: str, identity: str) -> None:
         self.directory = directory
@@ -49,8 +49,9 @@ class RecoveryPoint:
 
     @property
     def is_restart(self) -> bool:
-        """Return true if the log may have been given up for an empty one that begins here: what is
-        there was to be removed, or came later.
+        """True if the log may have been given up for an empty one that begins at its log start.
+
+        Segments in the directory were then to be removed, or were written later.
         """
         return (
             self.void_generation > 0
@@ -71,7 +72,7 @@ class RecoveryPoint:
 
 
 def uncovered_row(base_offset: int) -> SegmentRow:
-    """Return the row of the first segment of a log of which nothing is covered."""
+    """Return the row of the first segment of a log that has no covered batch."""
     return SegmentRow([base_offset, 0, NO_TIMESTAMP, base_offset, UNKNOWN_TIMESTAMP, 0, 0])
 
 

@@ -1,11 +1,11 @@
-"""Opening a log: what the recovery point covers is trusted, what lies beyond is scanned.
+"""Recovery: opening a log, trusting what its recovery point covers and scanning what lies beyond.
 
 After a clean stop the recovery point is the log's end and nothing is scanned.  After a crash the
-bytes past it may be torn, missing or out of order: the log is kept up to the first batch that is
-not sound, the rest is cut and reported.  Below the recovery point everything was durable, so what
-is wrong there is damage: it is reported, and nothing is cut.
+bytes beyond it may be torn, missing or out of order.  The log is kept up to the first batch that is
+not sound; the rest is cut and reported.  Below the recovery point everything was durable, so
+anything wrong there is damage: it is reported, and nothing is cut.
 
-Runs before the first turn or for a new directory, so it may read at length and flush.
+Recovery runs before the first turn or for a new directory, so it may read at length and flush.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def recover_log(
     *,
     identity: LogIdentity,
 ) -> Log:
-    """Open or make a log; `settle_logs` makes durable what was kept, once for many logs.
+    """Open or make a log; `settle_logs` later makes the result durable, once for many logs.
 
     `point` is None when the recovery point is not known (the file was damaged).
     """
@@ -70,7 +70,7 @@ def recover_log(
     )
     log = recovery.run(point)
     if point is None or not point.segments:
-        # A recovery point is not written before the directory's own name is durable.
+        # The directory's own name must be durable before a recovery point names it.
         log.unflushed.is_directory_new = True
     if (
         not listing.is_there
@@ -78,13 +78,13 @@ def recover_log(
         or recovery.has_uncovered_names(point)
         or (listing.has_gaps and not was_clean)
     ):
-        # A kill -9 leaves names that can be read and are not durable: flush them with their bytes.
+        # After a kill -9 a name may be visible and not durable: flush names along with the bytes.
         log.unflushed.note_name()
     return log
 
 
 def settle_logs(disk: Disk, logs: list[Log]) -> None:
-    """Make durable what recovery kept and cut, with one flush.  Only before the first turn."""
+    """Make the results of recovery durable, with one flush.  Only before the first turn."""
     files: list[LogFile] = []
     directories: dict[str, None] = {}
     dirty = [log for log in logs if log.is_dirty]
@@ -122,45 +122,45 @@ class _Recovery:
         self.identity = identity
         self.was_clean = was_clean
         self.end_offset = coverage.recovery_offset
-        # Why the scan ended before the end of a file.
+        # Reason why the scan ended before the end of a file.
         self.torn_reason = ""
-        # Version of the epochs as the file has them, or -1.
+        # `version` of the epochs if their file has them durably, or -1.
         self.loaded_epochs_version = -1
 
     def run(self, point: RecoveryPoint | None) -> Log:
-        """Trust what the recovery point covers, scan what lies beyond."""
+        """Take over what the recovery point covers, scan what lies beyond, and return the log."""
         log_start_offset = self.coverage.log_start_offset
         recovery_offset = self.coverage.recovery_offset
         log = self._covered_log(self.coverage.rows)
         if point is not None:
-            # The next swap must not be taken for one that is void.
+            # A new swap needs a higher generation than the void ones.
             log.compaction.generation = point.void_generation
         self._take_over_compaction(log)
         self._restore_derived(log, point, recovery_offset)
         self._scan(log)
         for base_offset in self.listing.gap_offsets:
             if log.segments_from(base_offset)[0].base_offset != base_offset:
-                # The segment is gone: one that begins there later has no gap before it.
+                # The segment is gone.  A segment that begins there later has no gap before it.
                 self.disk.remove(segment_path(self.directory, base_offset) + GAP_SUFFIX)
                 log.unflushed.note_name()
         log.leader_epochs.truncate_start(log_start_offset)
         log.open_at(log_start_offset, self.end_offset, recovery_offset)
         if point is not None and point.segments:
             log.recovery_point.take_over(point, 0, self.loaded_epochs_version)
-            # What was known to be committed was not always written when this broker stopped.
+            # The committed records were not always written when this broker stopped.
             hint = min(point.high_watermark_hint, self.end_offset)
             log.high_watermark_hint = log.recovery_point.high_watermark_hint = hint
         self._tell(log)
         return log
 
     def has_uncovered_names(self, point: RecoveryPoint | None) -> bool:
-        """Return true if a segment's name in the directory may not have been flushed yet."""
+        """Return True if a segment's name in the directory may not be durable yet."""
         if not self.base_offsets:
             return False
         if point is None or not point.segments:
             return True
         newest = point.segments[-1]
-        # A segment that was empty then need not have had its file.
+        # A segment that was empty at the recovery point need not have had a file.
         covered = newest.base_offset if newest.size > 0 else newest.base_offset - 1
         return not self.was_clean and self.base_offsets[-1] > covered
 
@@ -170,7 +170,7 @@ class _Recovery:
             log.compaction.take_over(found.generation, found.cleaned_offset, found.end_offset)
         elif self.compaction.is_damaged:
             logger.warning("%s: %s is damaged", self.directory, COMPACTION_FILE)
-            # The file that takes its place has to go on telling where gaps may be.
+            # The checkpoint that replaces this file must still say where gaps may be.
             log.compaction.take_over(log.compaction.generation, 0, self.coverage.gaps_end_offset)
 
     def _segment(self, base_offset: int) -> Segment:
@@ -193,7 +193,7 @@ class _Recovery:
         self.report = log.recovery_report
         for base_offset in dict.fromkeys([*self.base_offsets, *self.listing.index_offsets]):
             if base_offset < rows[0].base_offset:
-                # Removed before the crash, but a name came back.
+                # The segment was removed before the crash, and the crash brought its name back.
                 self._remove(log, base_offset)
         for segment in segments:
             try:
@@ -215,13 +215,13 @@ class _Recovery:
             self.report.walked_bytes += segment.size
 
     def _restore_derived(self, log: Log, point: RecoveryPoint | None, recovery_offset: int) -> None:
-        """Epochs and the listener as of the recovery point."""
+        """Restore the epochs and the listener's state as of the recovery point."""
         first_offset: int = log.segments[0].base_offset
         self.listener.reset()
         listener_from = first_offset
         for offset in reversed(self.listing.snapshot_offsets):
             if offset > recovery_offset or point is None:
-                # Of a recovery point that did not come to its end.
+                # The round of this snapshot's recovery point did not finish.
                 self.disk.remove(snapshot_path(self.directory, offset))
                 log.unflushed.note_name()
         if point is not None and point.segments:
@@ -230,11 +230,11 @@ class _Recovery:
         epochs = self._load_epochs()
         if epochs is not None:
             if self.was_clean:
-                # After a kill -9 the file may be there and not durable: it is written again.
+                # After a kill -9 the file may be visible and not durable: it is written again.
                 self.loaded_epochs_version = epochs.version
             epochs.truncate_end(recovery_offset)
             if point is not None and point.is_restart:
-                # Of a log that was given up for this one, perhaps.
+                # The epochs may be those of the log that was given up for this one.
                 epochs.clear()
             log.leader_epochs.restore(epochs)
             epochs_from = recovery_offset
@@ -250,7 +250,7 @@ class _Recovery:
         return decode_epochs(content) if content is not None else None
 
     def _load_snapshot(self, point: RecoveryPoint) -> int:
-        """Load the newest usable snapshot; the offset from which batches are missing in it."""
+        """Load the newest usable snapshot; return the offset up to which it knows the batches."""
         if point.snapshot_offset == EMPTY_SNAPSHOT:
             return point.recovery_offset
         for offset in reversed(self.listing.snapshot_offsets):
@@ -264,7 +264,7 @@ class _Recovery:
         return 0
 
     def _walk_covered(self, log: Log, listener_from: int, epochs_from: int) -> None:
-        """Read batches below the recovery point again for what a lost file knew."""
+        """Read batches below the recovery point again to replace a lost epoch file or snapshot."""
         start = min(listener_from, epochs_from)
         for segment in log.segments_from(start):
             if segment.size == 0:
@@ -274,7 +274,7 @@ class _Recovery:
             flaw_position = 0
             try:
                 if segment.has_file:
-                    # A file that cannot be opened now is no damage: the start is refused.
+                    # A file that cannot be opened is no proof of damage: the start is refused.
                     segment.file()
                 position = segment.find(start, segment.size)
                 walk = segment.walk(position, segment.size)
@@ -299,7 +299,7 @@ class _Recovery:
     # --- What lies beyond.
 
     def _scan(self, log: Log) -> None:
-        """Read on from the recovery point, segment after segment, as far as all is sound."""
+        """Read from the recovery point on, segment after segment, while all batches are sound."""
         later = [base for base in self.base_offsets if base > log.active.base_offset]
         while True:
             if not self._scan_segment(log):
@@ -307,7 +307,8 @@ class _Recovery:
                     self._cut(log, later, self.torn_reason)
                 return
             while later and later[0] < self.end_offset:
-                # The tail that began it failed, and another was written in its place.
+                # The write of the tail that began this segment failed, and another tail replaced
+                # it.
                 self._remove(log, later.pop(0))
             if not later:
                 return
@@ -315,7 +316,7 @@ class _Recovery:
                 log.active.base_offset < self.coverage.gaps_end_offset
                 or self._is_behind_gap(log, later[0])
             ):
-                # Compaction took the last batches of a segment, here or where it was copied from.
+                # Compaction took the last batches of a segment, here or in the log that was copied.
                 self.end_offset = later[0]
             if later[0] > self.end_offset:
                 self._cut(log, later, f"no segment begins at {self.end_offset}")
@@ -328,9 +329,9 @@ class _Recovery:
             log.segment_order.kept.append(segment)
 
     def _is_behind_gap(self, log: Log, base_offset: int) -> bool:
-        """Return true if a segment begins far behind the end of the one before, and has a batch.
+        """Return True if a segment begins far behind the end of the one before, and has a batch.
 
-        Empty it proves nothing: what was fetched again may have begun elsewhere.
+        An empty segment proves nothing: batches fetched again may begin at another offset.
         """
         if base_offset not in self.listing.gap_offsets:
             return False
@@ -341,7 +342,7 @@ class _Recovery:
         return walk.step()
 
     def _seal(self, log: Log) -> bool:
-        """End the last segment's time index, since another segment follows."""
+        """Add the last entry to the time index of the last segment, because another follows."""
         try:
             log.active.seal()
         except Flaw as flaw:
@@ -350,7 +351,7 @@ class _Recovery:
         return True
 
     def _scan_segment(self, log: Log) -> bool:
-        """Take over what is sound in the last segment; False if that is not all of it."""
+        """Take over the sound batches of the last segment; return False if others follow them."""
         segment = log.active
         if not segment.has_file:
             return segment.size == 0
@@ -365,7 +366,7 @@ class _Recovery:
     def _scan_file(self, log: Log, segment: Segment) -> bool:
         file = segment.file()
         if not self.was_clean:
-            # What the last life cut off here may not be durable, and comes back otherwise.
+            # The last process may have cut this file without a flush; the bytes could come back.
             log.unflushed.add(segment)
         if file.size == segment.written_size:
             return True
@@ -383,7 +384,7 @@ class _Recovery:
                 self.listener.on_recovered_batch(header)
                 walk.leader_epoch_min = header.leader_epoch
         except StorageError as error:
-            # The device fails to read an open file; whether more is there cannot be known.
+            # The device fails to read an open file.  Whether it has more batches is unknown.
             log.note_flaw(Flaw(str(error), self.end_offset, segment.written_size))
             return False
         self.report.scanned_bytes += file.size - segment.flushed_size
@@ -391,10 +392,11 @@ class _Recovery:
         return walk.flaw == ""
 
     def _first_offset(self, file: LogFile, segment: Segment) -> int:
-        """Return where the next batch must begin.
+        """Return the offset at which the next batch must begin.
 
-        A log may begin inside a batch.  A cut that was to take this batch, and did not come to it,
-        has left the recovery point there.
+        The log start, and the recovery point with it, may lie inside a batch: a cut lowers the
+        recovery point there first, and a crash may prevent the cut itself.  The batch is then still
+        in the file, and its own base offset is the answer.
         """
         if self.end_offset == self.coverage.log_start_offset > segment.base_offset:
             first = BatchWalk(file, segment.written_size, file.size, UNKNOWN_OFFSET)
@@ -403,7 +405,7 @@ class _Recovery:
         return self.end_offset
 
     def _cut(self, log: Log, later: list[int], reason: str) -> None:
-        """Drop what follows the last sound batch."""
+        """Cut off everything behind the last sound batch, or note a flaw if it was durable."""
         segment = log.active
         if not self.coverage.may_be_torn(segment.base_offset, self.end_offset):
             log.note_flaw(Flaw(reason, self.end_offset, segment.written_size))

@@ -1,9 +1,9 @@
-"""Resumption behind damage: where the batches of a segment go on, for those that report all of it.
+"""Resumption behind damage: where a segment's batches continue, for code that reads all of them.
 
-A batch is stepped over by its length if that leads to the header of another one.  Where the length
-is wrong too, the next sound batch is searched for byte by byte, and if none is near, the offset
-index says where to go on.  A batch counts as sound if its CRC holds and its offset lies in the
-segment, behind what was read.
+A damaged batch is skipped by its length if that leads to the header of another one.  If the length
+is wrong too, the next sound batch is searched for byte by byte.  If none is near, the entries of
+the offset index are tried.  A batch counts as sound if its CRC holds and its offset lies in the
+segment, behind the batches that were read.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from tarry.base.doors import LogFile
 from tarry.log.batch_walk import UNKNOWN_OFFSET, BatchWalk
 from tarry.records.batch import HEADER_SIZE, LENGTH, LENGTH_OVERHEAD, MAGIC, MAGIC_V2
 
-# Bytes that are searched: a batch is 1 MiB at most unless a topic allows more.
+# Bytes that one search looks at: a batch is 1 MiB at most unless a topic allows more.
 SEARCHED_BYTES_MAX: Final = 4 << 20
-# Bytes of possible batches whose CRC one search computes.
+# Bytes of candidate batches whose CRC one search computes.
 CHECKED_BYTES_MAX: Final = 16 << 20
-# Entries of the index that are tried.
+# Entries of the offset index that one search tries.
 ENTRIES_MAX: Final = 16
 
 _MAGIC_BYTE: Final = bytes([MAGIC_V2])
 
 
 def resume_behind(walk: BatchWalk, offsets: range, entries: Sequence[int]) -> BatchWalk | None:
-    """Return a walk that goes on behind a walk's flaw; None if nothing sound is found.
+    """Return a walk that continues behind the flaw of `walk`; None if no sound batch is found.
 
-    `offsets` are those that a batch of the segment may begin with, `entries` the positions in its
-    offset index.
+    `offsets` is the range that base offsets of this segment lie in.  `entries` are the positions
+    in its offset index.
     """
     search = _BatchSearch(walk, offsets)
     position = search.behind_length()
     if position < 0:
         if not walk.has_gaps:
-            # What looks like a batch may be the value of a record.  With gaps the expected offset
-            # is no bound: an offset that was read wrong may have moved it.
+            # A candidate may be the value of a record: require an offset behind the flaw.  With
+            # gaps this does not hold, because a damaged offset may have moved `flaw_offset`.
             search.offsets = range(max(offsets.start, int(walk.flaw_offset) + 1), offsets.stop)
         position = search.nearest()
     if position < 0:
@@ -61,15 +61,16 @@ class _BatchSearch:
         self.offsets = offsets
 
     def is_sound(self, position: int) -> bool:
-        """Return whether a batch begins here that can be read."""
+        """Return True if a sound batch begins at `position`."""
         walk = BatchWalk(self.file, position, self.end, UNKNOWN_OFFSET)
         walk.checks_crc = True
         walk.block_bytes = HEADER_SIZE
         return walk.step() and int(walk.batch_offset) in self.offsets
 
     def behind_length(self) -> int:
-        """Return where the damaged batch ends by its own length; -1 if no batch begins there, which
-        may be damaged as well.
+        """Return where the damaged batch ends by its own length; -1 if no batch header is there.
+
+        The batch behind it may be damaged as well.
         """
         if self.end - self.begin < HEADER_SIZE:
             return -1
@@ -82,8 +83,8 @@ class _BatchSearch:
         return position if walk.step() and int(walk.batch_offset) in self.offsets else -1
 
     def nearest(self) -> int:
-        """Return the first position with a sound batch among the bytes that are searched; -1 if
-        there is none.
+        """Return the position of the first sound batch among the bytes searched; -1 if there is
+        none.
         """
         data = self.file.read(self.begin, min(SEARCHED_BYTES_MAX, self.end - self.begin))
         checked = 0

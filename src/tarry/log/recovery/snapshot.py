@@ -1,7 +1,7 @@
-"""Snapshots of what is derived from a log: files `<offset>.snapshot` beside the segments.
+"""Snapshots of the state derived from a log: files `<offset>.snapshot` beside the segments.
 
-A snapshot is the listener's state before `offset`, behind a CRC.  It spares recovery the walk over
-everything older.  The last two are kept: the older one serves when the log is cut a little.
+A snapshot is the listener's state before `offset`, behind a CRC.  Recovery need not walk over older
+batches then.  The last two are kept: the older one serves if the log is cut a little.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def snapshot_path(directory: str, offset: int) -> str:
 
 
 def write_snapshot(disk: Disk, directory: str, offset: int, data: bytes) -> LogFile:
-    """Write a snapshot anew; return its file, which has to be flushed."""
+    """Write a snapshot, replacing an older file; return the file, which has to be flushed."""
     file = disk.open(snapshot_path(directory, offset), create=True)
     file.truncate(0)
     file.append([crc32c(data).to_bytes(4, "big"), data])

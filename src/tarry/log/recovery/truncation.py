@@ -1,16 +1,16 @@
-"""Truncation: the log loses its end, or all of it, and everything derived from it follows.
+"""Truncation: the log loses its end, or all of it, and the state derived from it follows.
 
-A cut (`try_truncate`) and a restart (`try_restart`) are called once a turn until they return true;
-each call does a bounded part.  Whole segments go from the end, so the log is one that could be at
-any time.  Nothing may be appended before the end, nor before a flush has covered the cut
-(`Log.has_undurable_cut`): until then a crash may bring back the longer log, all or some of it, but
-nothing that lies behind a new batch.
+A cut (`try_truncate`) and a restart (`try_restart`) are called once a turn until they return True;
+each call does a bounded part.  Whole segments go from the end, so the log is valid after each call.
+Nothing may be appended before the cut has ended and a flush has covered it
+(`Log.has_undurable_cut`).  Until then a crash may bring back the longer log, all or a part of it,
+and never a part of it behind a new batch.
 
-The recovery point on disk must never lie past the log's end: recovery would take the missing bytes
-for damage.  So a cut below it first lowers it, with the next round of recovery points, and happens
-then.  A cut below what compaction has done declares the compaction checkpoint void by the same row.
-A restart begins with a row that says that the log is empty: from then on what is there is left
-over, whatever part of it a crash leaves.
+The recovery point on disk must never lie beyond the log's end: recovery would report the missing
+bytes as damage.  A cut below it therefore waits until the next round of recovery points has
+lowered it.  If the cut reaches below what compaction has done, the same row declares the compaction
+checkpoint void.  A restart begins with a row that says that the log is empty.  From then on all
+files of the log are left over, whatever part of them a crash leaves.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tarry.records.batch import NO_TIMESTAMP
 
 logger = logging.getLogger("tarry.log")
 
-# Segments that one call gives up, three files each: 2 ms.
+# Segments that one call removes, three files each: 2 ms.
 SEGMENTS_PER_CALL_MAX: Final = 16
 # Batches whose headers one call reads for the listener: 10 ms, interpreted.
 BATCHES_PER_CALL_MAX: Final = 1_000
@@ -37,10 +37,10 @@ BATCHES_PER_CALL_MAX: Final = 1_000
 def try_truncate(log: Log, offset: int) -> bool:
     """Cut the log at the batch that contains `offset`; epochs, indexes and listener follow.
 
-    False: call again in the next turn; a recovery point may have to be written before.  Until then
-    nothing may be appended.  An offset at or past the log's end ends a cut where it has come to;
-    one below the log start begins the log anew there.  A cut that has begun comes to its end before
-    a lower one.  Durable with the log's next flush.
+    False: call again in the next turn; a recovery point may have to be written first.  Until then
+    nothing may be appended.  An offset at or beyond the log's end ends a cut where it stands.  An
+    offset below the log start makes the log empty, beginning there.  A cut that has begun ends
+    before a lower one begins.  The log's next flush makes the cut durable.
     """
     assert not log.has_tail
     cut = log.cut
@@ -49,7 +49,7 @@ def try_truncate(log: Log, offset: int) -> bool:
     if offset < log.log_start_offset:
         return try_restart(log, offset)
     if cut.state == RESTORING or offset >= log.log_end_offset:
-        # An epoch that got no batch here may have no place in the history that is followed now.
+        # An epoch without a batch here may not belong to the history that the log now follows.
         log.leader_epochs.truncate_end(max(offset, int(log.log_end_offset)))
         is_done = _try_end(log)
     elif cut.state == CUTTING:
@@ -57,7 +57,7 @@ def try_truncate(log: Log, offset: int) -> bool:
     else:
         if cut.state == NO_CUT:
             cut.enter(ASKED)
-        # A compaction up to there reads what is to go, and ends by itself; none begins.
+        # A compaction that reads beyond the offset ends by itself; no new one begins.
         is_done = log.compaction.target_offset <= offset and _cut(log, offset)
     if is_done and log.log_end_offset > offset:
         cut.enter(ASKED)
@@ -66,7 +66,7 @@ def try_truncate(log: Log, offset: int) -> bool:
 
 
 def _cut(log: Log, offset: int) -> bool:
-    """Cut as much as one call may, once the recovery point lies low enough; as `try_truncate`."""
+    """Cut as much as one call may, once the recovery point is low enough; see `try_truncate`."""
     cut, point = log.cut, log.recovery_point
     segment = log.segments_from(offset)[0]
     position = segment.find(offset, segment.written_size)
@@ -90,9 +90,9 @@ def _cut(log: Log, offset: int) -> bool:
 
 
 def try_restart(log: Log, offset: int) -> bool:
-    """Give the whole log up and begin, empty, at `offset`; as `try_truncate`.
+    """Give the whole log up and begin an empty one at `offset`; see `try_truncate`.
 
-    What was begun is brought to its end, also if another offset is asked for then.
+    A restart that has begun ends at its own offset, even if a later call names another one.
     """
     assert not log.has_tail
     cut = log.cut
@@ -113,7 +113,7 @@ def try_restart(log: Log, offset: int) -> bool:
         )
         cut.enter(GIVING_UP, offset)
     if cut.state == GIVING_UP:
-        # The cut waits for a recovery point that says so (`RecoveryPointWriter`).
+        # `RecoveryPointWriter` first writes a recovery point that says that the log is empty.
         return False
     first = log.segments[0]
     _give_up_segments(log, first)
@@ -130,7 +130,7 @@ def try_restart(log: Log, offset: int) -> bool:
 
 
 def _is_new_at(log: Log, offset: int) -> bool:
-    """Return true if the log is empty at `offset` already, and a start would find it so."""
+    """Return True if the log is empty at `offset` already, and has no flaw."""
     return (
         log.log_start_offset == offset
         and log.log_end_offset == offset
@@ -140,10 +140,10 @@ def _is_new_at(log: Log, offset: int) -> bool:
 
 
 def _give_up_segments(log: Log, kept: Segment) -> None:
-    """Take some segments behind `kept` from the log's end.
+    """Remove some segments behind `kept` from the log's end.
 
-    A segment behind a gap goes alone: until its going is durable, what is before it must not
-    become shorter, or the gap would seem to be longer.
+    A segment behind a gap is removed alone.  Until its removal is durable, the segment before it
+    must not become shorter: if a crash brought it back, the gap would seem longer.
     """
     for _ in range(SEGMENTS_PER_CALL_MAX):
         segment = log.active
@@ -154,9 +154,9 @@ def _give_up_segments(log: Log, kept: Segment) -> None:
 
 
 def _remove_files(log: Log, segment: Segment) -> None:
-    """Take a segment's files away, outside the turn: a gigabyte takes long.
+    """Rename a segment's files, and have them removed outside the turn: a gigabyte takes long.
 
-    Under other names until then, since a segment of the same name may be made before that.
+    The new names leave room for a segment of the same name, which may be made before that.
     """
     for path in segment.file_paths():
         if log.disk.exists(path):
@@ -180,7 +180,7 @@ def row_below(segment: Segment, position: int, offset: int) -> SegmentRow:
 def _largest_timestamp(segment: Segment, position: int, row: SegmentRow) -> tuple[int, int]:
     """Return the largest timestamp before `position`, with the last offset of its batch.
 
-    The time index knows it up to the last batch that the offset index names; what follows is read.
+    The time index has it up to the last batch in the offset index; the batches behind are read.
     """
     indexes = segment.loaded()
     best = (NO_TIMESTAMP, int(segment.base_offset))
@@ -200,7 +200,7 @@ def _largest_timestamp(segment: Segment, position: int, row: SegmentRow) -> tupl
 
 
 def _try_end(log: Log) -> bool:
-    """Bring derived state back to where the log now ends; True when that is done."""
+    """Bring derived state to the log's new end, step by step; return True when that is done."""
     cut = log.cut
     if cut.state == CUTTING:
         cut.enter(RESTORING, _begin_restoring(log))
@@ -212,7 +212,7 @@ def _try_end(log: Log) -> bool:
 
 
 def _begin_restoring(log: Log) -> int:
-    """Remove snapshots from behind the end; return from where on batches have to be read."""
+    """Remove snapshots behind the end; return the offset from which batches must be read."""
     end_offset = int(log.log_end_offset)
     offsets = Listing(log.disk, log.directory).snapshot_offsets
     while offsets and offsets[-1] > end_offset:
@@ -229,7 +229,7 @@ def _begin_restoring(log: Log) -> int:
 
 
 def _restore(log: Log) -> bool:
-    """Tell the listener of some more batches; True if it has heard of all."""
+    """Report some more batches to the listener; return True if it has all of them."""
     cut = log.cut
     left = BATCHES_PER_CALL_MAX
     while cut.offset < log.log_end_offset:
@@ -250,6 +250,6 @@ def _restore(log: Log) -> bool:
 
 
 def _end_of(log: Log, segment: Segment) -> int:
-    """Return where the segment behind this one begins, or the log's end."""
+    """Return where the segment behind `segment` begins, or the log's end."""
     following = log.segments_from(segment.base_offset)[1:2]
     return int(following[0].base_offset if following else log.log_end_offset)

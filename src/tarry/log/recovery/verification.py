@@ -1,14 +1,14 @@
 """Verification: everything in one log's directory read and compared, on a broker that is stopped.
 
-Each batch's CRC, records and offsets; both indexes against the batches; snapshots, epochs, the
-compaction checkpoint and the recovery point against what is there.  Nothing is changed.  Two kinds
-of findings: damage, which loses or hides what was durable, and notes about what a start after a
-crash mends by itself.  One kind of damage cannot be seen: a base offset, which no CRC covers, that
-became another one in a gap that compaction left, here or where the log was copied from.
+It checks each batch's CRC, records and offsets, and both indexes against the batches.  It compares
+snapshots, epochs, the compaction checkpoint and the recovery point with the files.  Nothing is
+changed.  There are two kinds of findings: damage, which loses or hides durable data, and notes
+about what a start after a crash repairs by itself.  One kind of damage cannot be seen: no CRC
+covers the base offset, so a changed one inside a gap of compaction looks sound.
 
-A dry run of recovery would not do: recovery trusts unread what the recovery point covers and stops
-at the first flaw, and a report has to read all of it and go on behind each flaw.  The rules by
-which a start and a report tell damage from what a crash leaves are one set, `Coverage`.
+A dry run of recovery would not do.  Recovery trusts what the recovery point covers without reading
+it and stops at the first flaw; a report has to read everything and continue behind each flaw.  Both
+use one set of rules, `Coverage`, to tell damage from the results of a crash.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from tarry.log.small_files import read_file
 from tarry.records.batch import BatchHeader
 from tarry.records.record import decode_records
 
-# Larger content of one batch is no batch of ours: message.max.bytes is far below it.
+# Decoded records of one batch may not exceed this; message.max.bytes is far below it.
 BATCH_BYTES_MAX: Final = 1 << 30
 
-# Offsets that one segment holds at most.
+# Number of offsets that one segment holds at most.
 _MORE: Final = 1 << 31
 
-# Findings of one log: a broken one has as many as it has batches.
+# Findings kept of one log: a damaged one may have as many as it has batches.
 FINDINGS_MAX: Final = 20
 
 
 class Finding:
-    """Finding in one file; `position` and `offset` are -1 where they mean nothing."""
+    """Finding in one file; `position` and `offset` are -1 if they do not apply."""
 
     def __init__(
         self, path: str, problem: str, *, is_damage: bool, offset: int = -1, position: int = -1
@@ -74,7 +74,7 @@ class VerifiedLog:
         self.start_offset = -1
         self.end_offset = -1
         self.findings: list[Finding] = []
-        # How many more there were than are kept.
+        # Number of findings beyond FINDINGS_MAX, which were dropped.
         self.left_out = 0
 
     @property
@@ -97,7 +97,7 @@ def verify_log(
     on_bytes: Callable[[int], None] = lambda _: None,
 ) -> VerifiedLog:
     """Read the whole log.  `point` is its recovery point, None if that is not known;
-    `on_bytes` is called again and again with the number of bytes that were read since."""
+    `on_bytes` is called again and again with the bytes read since its last call."""
     verification = _Verification(disk, directory, point, on_bytes, was_clean=was_clean)
     verification.run()
     return verification.found
@@ -120,16 +120,16 @@ class _Verification:
         self.on_bytes = on_bytes
         self.found = VerifiedLog(directory)
         self.bases: list[int] = []
-        # The log ends in a tail that a crash has left.
+        # True if the log ends in a tail that a crash has torn.
         self.is_torn = False
         self.listing = Listing(disk, directory)
         self.compaction = self._read_compaction()
         self.coverage = Coverage(self.listing, self.compaction, point, was_clean=was_clean)
         self.epochs: EpochIndex | None = None
-        # Below it everything was durable when the broker stopped.
+        # Below this offset everything was durable when the broker stopped.
         self.sure_offset = point.recovery_offset if point is not None else 0
         self.expected_offset = -1
-        # Beyond the recovery point epochs do not fall.
+        # The last leader epoch beyond the recovery point, where epochs must not decrease.
         self.leader_epoch_min = -1
 
     def run(self) -> None:
@@ -180,7 +180,7 @@ class _Verification:
         content = read_file(self.disk, path)
         self.epochs = None if content is None else decode_epochs(content)
         if self.epochs is None:
-            # It is written anew in its place, so a crash may have left a part of it.
+            # A start writes the file in place, so a crash may have left a part of it.
             problem = "cannot be read, or its CRC does not match; a start makes it anew"
             self.found.add(Finding(path, problem, is_damage=self.was_clean))
 
@@ -189,7 +189,7 @@ class _Verification:
             return
         identity = LogIdentity(self.directory, b"")
         if identity.read(self.disk) == "":
-            # Durable with the log's first bytes, which a recovery point then covers.
+            # The file is durable with the log's first bytes, which a recovery point then covers.
             is_damage = self.was_clean or self.sure_offset > 0
             problem = "cannot be read, or its CRC does not match"
             self.found.add(Finding(identity.path, problem, is_damage=is_damage))
@@ -213,15 +213,17 @@ class _Verification:
     # --- Segments
 
     def _rows(self) -> list[SegmentRow]:
-        """Return what is known of the segments; without a recovery point that of compacted ones."""
+        """Return the known rows of segments; without a recovery point those of compacted ones."""
         checkpoint = self.compaction.checkpoint
         if self.point is None and checkpoint is not None:
             return checkpoint.rows
         return self.coverage.rows
 
     def _segment_names(self) -> dict[int, str]:
-        """Return the files of the segments that count, by base offset: a compaction that was under
-        way may have files that are to be renamed, and others that they have taken the place of.
+        """Return the file names of the segments that count, by base offset.
+
+        An unfinished compaction may have files that a start will rename, and files that they
+        replace.
         """
         first = self.coverage.rows[0].base_offset
         names = {
@@ -240,7 +242,7 @@ class _Verification:
         return names
 
     def _check_segment(self, base_offset: int, name: str, row: SegmentRow | None) -> bool:
-        """Read one segment; False if nothing is known of what follows it."""
+        """Read one segment; return False if the segments behind it cannot be judged."""
         path = f"{self.directory}/{name}"
         is_compacted = base_offset < self.coverage.gaps_end_offset
         if not self._can_begin(path, base_offset):
@@ -286,8 +288,8 @@ class _Verification:
         return True
 
     def _can_begin(self, path: str, base_offset: int) -> bool:
-        """Return true if the segment follows the one before, or damage is between them; false if it
-        was left over by a crash.
+        """Return True if the segment follows the one before, or damage is between them; False if a
+        crash left it over.
         """
         last_covered = self.coverage.rows[-1].base_offset
         if self.found.start_offset < 0:
@@ -295,7 +297,7 @@ class _Verification:
             self.found.end_offset = base_offset
             if base_offset <= last_covered:
                 return True
-            # No segment that is covered has a file.
+            # No covered segment has a file.
             self.found.start_offset = self.coverage.log_start_offset
             self.found.end_offset = self.expected_offset = self.coverage.recovery_offset
         end = self.expected_offset
@@ -349,7 +351,7 @@ class _Verification:
             self._damage(path, f"batch: {problem}", offset=offset, position=position)
 
     def _epochs_end(self) -> int:
-        """Return up to where the epochs' file has to be right."""
+        """Return the offset below which the epoch file must be right."""
         return 1 << 62 if self.was_clean else self.sure_offset
 
     def _resume(
@@ -360,14 +362,15 @@ class _Verification:
         row: SegmentRow | None,
         check: IndexCheck,
     ) -> BatchWalk | None:
-        """Report what a walk has stopped at, and go on behind it; None if the segment ends there
-        for this verification.
+        """Report the flaw at which a walk has stopped, and return a walk that continues behind it.
+
+        Return None if nothing more of the segment can be read.
         """
         offset, position = int(walk.flaw_offset), int(walk.flaw_position)
         left = int(walk.end) - position
         self.found.end_offset = max(self.found.end_offset, offset)
         if self.coverage.may_be_torn(base_offset, offset):
-            # The bytes behind it belong to the tail.
+            # All bytes behind the flaw belong to the torn tail.
             self.is_torn = True
             self._note(
                 path,
@@ -412,7 +415,7 @@ class _Verification:
     # --- Indexes
 
     def _check_indexes(self, base_offset: int, check: IndexCheck, row: SegmentRow | None) -> None:
-        """Compare the entries that a start goes by; others it writes anew."""
+        """Compare the index entries that a start trusts; a start writes the others again."""
         if row is None:
             return
         path = segment_path(self.directory, base_offset)
@@ -437,7 +440,7 @@ class _Verification:
         return read_file(self.disk, f"{self.directory}/{name}")
 
     def _index_positions(self, base_offset: int, row: SegmentRow | None) -> list[int]:
-        """Return where batches begin by the entries of the offset index, as far as it is there."""
+        """Return positions of batches from the offset index, as many as the file has."""
         content = self._index_content(base_offset, ".index")
         if row is None or content is None:
             return []
