@@ -26,6 +26,8 @@ from tarry.schedule.state import ScheduleState
 
 # Bytes of a log that are gone through in one step: a millisecond or two.
 READ_BYTES: Final = 512 * 1024
+# What it costs to find, open and leave a segment, in such bytes.
+_SEGMENT_BYTES: Final = 32 * 1024
 # Bodies that one step takes into the state, in as long.
 TAKEN_BODIES: Final = 1_000
 
@@ -47,8 +49,9 @@ class _Reading:
         self._has_read = False
         self._batch_position = 0
         self._batch_offset = UNKNOWN_OFFSET
-        # Where in the segment this step ends.
+        # Where in the segment this step ends, and the bytes that it may still go through.
         self._stop: i64 = 0
+        self._left: i64 = 0
 
     @property
     def is_over(self) -> bool:
@@ -56,10 +59,18 @@ class _Reading:
             return True
         return self._segment is None and self._offset >= self._end.offset
 
+    def begin_step(self) -> None:
+        """Begin a step, which may go through several segments."""
+        self._left = READ_BYTES
+
+    def may_go_on(self) -> bool:
+        """Return whether the step goes on."""
+        return self._left > 0 and not self.is_over
+
     def begin(self) -> BatchWalk:
-        """Begin a step: return the walk for `next`; `Flaw` where it cannot begin."""
+        """Go on with a step: return the walk for `next`; `Flaw` where it cannot begin."""
         walk = self._begin_walk()
-        self._stop = walk.position + READ_BYTES
+        self._stop = walk.position + self._left
         return walk
 
     def _begin_walk(self) -> BatchWalk:
@@ -86,9 +97,11 @@ class _Reading:
         segment = self._segment
         assert segment is not None
         if walk.position >= self._stop:
+            self._left = 0
             return None
         header = segment.next_header(walk)
         if header is None:
+            self._left = self._stop - walk.position - _SEGMENT_BYTES
             self._end_segment(segment)
             return None
         self._has_read = True
@@ -193,8 +206,12 @@ class ScheduleLoad:
         return self.state is not None
 
     def _read_on(self, log: Log, take: Callable[[], None]) -> None:
+        reading = self._bodies if self._releases is None else self._releases
+        assert reading is not None
+        reading.begin_step()
         try:
-            take()
+            while reading.may_go_on():
+                take()
         except Flaw as flaw:
             # The log is read up to there.
             log.note_flaw(flaw)

@@ -204,6 +204,33 @@ def test_a_start_takes_a_share_of_what_waits_in_each_turn():
     assert len(user.values()) == count
 
 
+def test_a_start_reads_many_small_segments_in_one_turn():
+    user = ScheduleUser()
+    companion = user.hand.broker.topics[ORDERS].partitions[0].leadership.logs[COMPANION]
+    # So small are segments nowhere else.
+    companion.log.config.segment_bytes = 2_000
+    count = 200
+    for number in range(count):
+        user.park(b"." * 500, 10_000 + number)
+    segments = len(companion.log.segments)
+    user.hand.crash()
+    user.client = user.hand.connect()
+    schedule = user.hand.broker.scheduling.get(
+        user.hand.broker.topics[ORDERS].partitions[0].leadership
+    )
+    assert schedule is not None
+    turns = 0
+    while schedule.state is None:
+        user.hand.turn()
+        turns += 1
+    user.pass_time(10_000 + count)
+    user.pass_time(1)
+
+    assert segments > 50
+    assert turns < segments // 4
+    assert len(user.values()) == count
+
+
 def test_a_produce_counts_the_memory_of_due_times_and_ids_beside_that_of_its_records():
     user = ScheduleUser()
     count = 10_000
