@@ -152,16 +152,7 @@ class Broker:
         hints = LeaderHints(self.cluster_view)
         self.produces = self.parts.add(Produces(self.timer, hints))
         self.fetches = self.parts.add(Fetches(self.answers, hints))
-        self.scheduling = self.parts.add(
-            Scheduling(
-                turn,
-                self.timer,
-                self.flushes,
-                logs.trouble,
-                settings,
-                on_start_asked=self.record_deletions.watch_start,
-            )
-        )
+        self.scheduling = self.parts.add(self._make_scheduling())
         self.shutdown = Shutdown(
             self.answers, self.parts, self.flushes, self.topics, logs, neighbours
         )
@@ -191,6 +182,15 @@ class Broker:
         )
         self.parts.add_listening(peers)
         return peers
+
+    def _make_scheduling(self) -> Scheduling:
+        return Scheduling(
+            self.this_turn,
+            self.timer,
+            self.flushes,
+            self.settings,
+            on_start_asked=self.record_deletions.watch_start,
+        )
 
     def _make_hosting(self) -> Hosting:
         retries = Retries(self.this_turn, self.timer)

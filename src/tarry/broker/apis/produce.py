@@ -27,6 +27,7 @@ from tarry.cluster.state.scheduled_topics import only_shows
 from tarry.log.compaction.effort import Effort
 from tarry.partition.leader import AppendResult, append_as_leader, may_open
 from tarry.partition.recompression import Recompression
+from tarry.partition.replicated_log import ReplicatedLog
 from tarry.partition.topic import HostedTopic, ReadableTopic, ScheduledTopic
 from tarry.protocol.message import Message
 from tarry.protocol.messages.produce import (
@@ -253,22 +254,17 @@ class ProduceHandler:
         if result.has_opened:
             self.turn.opened_batches += 1
         if result.error_code != errors.NONE:
-            _refuse(answer, result)
-            if result.error_code == errors.CORRUPT_MESSAGE:
-                # Bytes that change on their way are a fault of a network or a memory: worth a line.
-                context.report(f"a batch for {partition.name} came damaged: {result.message}")
+            _refuse(context, partition, answer, result)
             return ProduceStatus(None, 0, answer)
+        if result.throttle_ms > 0:
+            self._throttling.pause(context.connection, result.throttle_ms)
         log = result.log
         if result.is_appended and log is not None:
             self._flushes.touch(log)
         answer.base_offset = result.base_offset
         answer.log_append_time_ms = result.log_append_time_ms
         answer.log_start_offset = partition.log.log_start_offset
-        status = ProduceStatus(log, result.required_offset, answer)
-        if result.throttle_ms > 0:
-            status.throttle_ms = result.throttle_ms
-            self._throttling.pause(context.connection, result.throttle_ms)
-        return status
+        return ProduceStatus(log, result.required_offset, answer, result.throttle_ms)
 
 
 def _missing_code(topic: ReadableTopic | None, index: int, api_version: int) -> int:
@@ -310,7 +306,15 @@ class ProduceInSteps(RecompressedProduce):
         return self._handler.append_all(self.context, self.request, self.made)
 
 
-def _refuse(answer: PartitionProduceResponse, result: AppendResult) -> None:
+def _refuse(
+    context: RequestContext,
+    partition: ReplicatedLog,
+    answer: PartitionProduceResponse,
+    result: AppendResult,
+) -> None:
+    if result.error_code == errors.CORRUPT_MESSAGE:
+        # Bytes that change on their way are a fault of a network or a memory: worth a line.
+        context.report(f"a batch for {partition.name} came damaged: {result.message}")
     answer.error_code = result.error_code
     answer.error_message = result.message
     if result.record_errors is not None:

@@ -39,12 +39,14 @@ class ProduceStatus:
         partition: ReplicatedLog | None,
         required_offset: int,
         answer: PartitionProduceResponse,
+        throttle_ms: int = 0,
     ) -> None:
         self.partition = partition
         self.required_offset = required_offset
         self.answer = answer
         self.is_pending = partition is not None
-        self.throttle_ms = 0
+        # How long the client is to pause.
+        self.throttle_ms = throttle_ms
         # At the append: where another one has led since, the records may be others.
         self.led_since = 0 if partition is None else partition.leadership.led_since
 

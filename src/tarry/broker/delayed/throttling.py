@@ -29,8 +29,8 @@ class Throttling:
         self._alarm = Alarm(timer, turn, self._end)
 
     def pause(self, connection: KafkaConnection, pause_ms: int) -> None:
-        """Handle nothing more of a connection for so long; it may pause already."""
-        if connection.is_closed:
+        """Handle nothing more of a connection for so long, if at all; it may pause already."""
+        if pause_ms <= 0 or connection.is_closed:
             return
         end_ms = self._turn.now_ms + pause_ms
         if end_ms <= self._ends.get(connection.id, 0):

@@ -183,13 +183,12 @@ class PartitionSchedule(ParkingDoor):
     def throttle_ms(self) -> int:
         return self._quota.throttle_ms()
 
-    def _count(self) -> None:
+    def count_waiting(self) -> None:
         """Count what waits for the quota."""
         state = self.state
         if state is not None:
             self._quota.count(state.waiting_bytes)
         elif not self.is_ended:
-            # What was parked early is in the log's tail by now.
             self._quota.count(int(self.companion.log.size_bytes), is_estimated=True)
 
     def on_parked(self, header: BatchHeader, s_offset: int) -> None:
@@ -214,7 +213,7 @@ class PartitionSchedule(ParkingDoor):
                 state.cancel(cancelled, s_offset - 1)
             for body in bodies:
                 state.park(body, self._turn.now_wall_ms)
-        self._count()
+        self.count_waiting()
         self._changed[self] = None
 
     def _names_uncommitted(self, note: ScheduledNote) -> bool:
@@ -342,7 +341,7 @@ class PartitionSchedule(ParkingDoor):
         self._released_end = load.released_end
         self.state = state
         self._load = None
-        self._count()
+        self.count_waiting()
         return True
 
     # -- what becomes of appends
@@ -351,11 +350,6 @@ class PartitionSchedule(ParkingDoor):
         """Take back what this turn's write has not kept; False if a release, or the note that a
         recurring record has ended, is to be repeated.
         """
-        is_settled = self._settle()
-        self._count()
-        return is_settled
-
-    def _settle(self) -> bool:
         self._noted_end = -1
         s_end: int = self.companion.log.written_end_offset
         p_end: int = self.partition.log.written_end_offset

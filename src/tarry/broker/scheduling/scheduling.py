@@ -15,7 +15,6 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from tarry.base.disk_trouble import DiskTrouble
 from tarry.base.errors import CorruptData, StorageError
 from tarry.base.partition_row import PartitionRow
 from tarry.base.settings import Settings
@@ -58,14 +57,13 @@ class Scheduling(Part):
         turn: Turn,
         timer: TimingWheel,
         flushes: Flushes,
-        trouble: DiskTrouble,
         settings: Settings,
         *,
         on_start_asked: Callable[[ReplicatedLog], None],
     ) -> None:
         self._turn = turn
         self._flushes = flushes
-        self._trouble = trouble
+        self._trouble = flushes.trouble
         # Hears when the start of a companion log is to move.
         self._on_start_asked = on_start_asked
         self._schedules: dict[Leadership, PartitionSchedule] = {}
@@ -180,6 +178,7 @@ class Scheduling(Part):
         for schedule in schedules:
             if not schedule.settle():
                 self._hold(schedule)
+            schedule.count_waiting()
             self._enqueue(schedule)
             if schedule.needs_checkpoint():
                 self._plan_note(schedule)
