@@ -1,6 +1,6 @@
-"""What compaction may have dropped of a companion log, by what counts in both its partition's logs.
+"""Judge of what compaction may have dropped of a companion log, by both logs of its partition.
 
-It knows nothing of the rule that compacts: a body is over if all that waited of it has come or was
+The judge knows nothing of the rule that compacts: a body is over if all that waited of it has come or was
 cancelled, and of checkpoints the last one that counts is never dropped.
 """
 

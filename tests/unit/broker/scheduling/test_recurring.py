@@ -565,7 +565,7 @@ def test_what_recurs_does_not_keep_what_was_parked_after_it(ends: str, count: in
     user.schedule((b"", cancel("one")))
     user.at(35)
 
-    assert max(sizes) < 8_000_000 < 30 * 800_000
+    assert max(sizes) < 12_000_000 < 30 * 800_000
     assert min(first) > 40
     assert user.minutes(b"a") == list(range(30 if count < 0 else count))
     assert user.minutes(b"b") == list(range(36))
