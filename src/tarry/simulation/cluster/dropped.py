@@ -1,7 +1,7 @@
 """Judge of what compaction may have dropped of a companion log, by both logs of its partition.
 
-The judge knows nothing of the rule that compacts: a body is over if all that waited of it has come or was
-cancelled, and of checkpoints the last one that counts is never dropped.
+The judge knows nothing of the rule that compacts: a body is over if all that waited of it has come
+or was cancelled, and of checkpoints the last one that counts is never dropped.
 """
 
 from __future__ import annotations
