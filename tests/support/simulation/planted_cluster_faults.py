@@ -89,8 +89,7 @@ def hear_nobody_who_was_silent_for_ten_minutes() -> None:
     def told(
         self: LogCopy, broker_epoch: int, end: int, leader_end: int, now_ms: int, real_ms: int
     ) -> None:
-        last_ms = self.last_fetch_real_ms()
-        if last_ms < 0 or real_ms - last_ms < 600_000:
+        if self._asked_ms < 0 or now_ms - self._asked_ms < 600_000:
             honest(self, broker_epoch, end, leader_end, now_ms, real_ms)
 
     LogCopy.told = told
