@@ -309,30 +309,7 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
     compact_away_what_waits: 14,
 }
 
-CLUSTER_  # -- Faults of compaction.
-
-
-def compact_away_what_waits() -> None:
-    """Of the bodies that wait, some go."""
-    honest = CompanionRule._waits_until
-
-    def waits(self: CompanionRule, s_offset: int, due_ms: int, *, recurs: bool) -> bool:
-        return s_offset % 3 != 0 and honest(self, s_offset, due_ms, recurs=recurs)
-
-    CompanionRule._waits_until = waits
-
-
-def compact_away_the_last_checkpoint() -> None:
-    """Nobody knows any more what was released before the partition's start."""
-    CompanionRule._must_stay = lambda self, offset, note: False
-
-
-def compact_away_cancels_with_their_bodies() -> None:
-    """A follower that has the body copies on from behind the cancel."""
-    CompanionRule._is_needed = lambda self, s_offset, due_ms: False
-
-
-SCHEDULE: Final[dict[Callable[[], None], int]] = {
+CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
     load_before_the_copied_tail_is_written: 128,
     read_releases_up_to_the_high_watermark: 2,
     count_a_follower_by_its_records_alone: 15,
