@@ -25,6 +25,7 @@ from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.numbering import numbered
 from tarry.schedule.cancels import OpenCancel, ScheduleIds
 from tarry.schedule.due_order import DueEntry, DueOrder
+from tarry.schedule.keeping import CompanionRule
 from tarry.schedule.notes import ScheduledNote
 from tarry.schedule.pending import Body, PendingHeap
 from tarry.schedule.rebuild import Rebuild
@@ -266,6 +267,29 @@ def forget_what_a_lost_note_had_cancelled() -> None:
     ScheduleIds.rollback = rollback
 
 
+# -- Faults of compaction.
+
+
+def compact_away_what_waits() -> None:
+    """Of the bodies that wait, some go."""
+    honest = CompanionRule._waits_until
+
+    def waits(self: CompanionRule, s_offset: int, due_ms: int, *, recurs: bool) -> bool:
+        return s_offset % 3 != 0 and honest(self, s_offset, due_ms, recurs=recurs)
+
+    CompanionRule._waits_until = waits
+
+
+def compact_away_the_last_checkpoint() -> None:
+    """Nobody knows any more what was released before the partition's start."""
+    CompanionRule._must_stay = lambda self, offset, note: False
+
+
+def compact_away_cancels_with_their_bodies() -> None:
+    """A follower that has the body copies on from behind the cancel."""
+    CompanionRule._is_needed = lambda self, s_offset, due_ms: False
+
+
 SCHEDULE: Final[dict[Callable[[], None], int]] = {
     release_above_the_high_watermark: 13,
     forget_whose_body_was_released: 2,
@@ -282,6 +306,7 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
     move_a_copy: 6,
     answer_unknown_without_a_note: 9,
     cancel_what_is_being_released: 14,
+    compact_away_what_waits: 14,
 }
 
 CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
@@ -297,4 +322,7 @@ CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
     answer_unknown_without_a_note: 28,
     cancel_what_is_being_released: 19,
     forget_whom_a_record_has_replaced: 19,
+    compact_away_what_waits: 2,
+    compact_away_the_last_checkpoint: 2,
+    compact_away_cancels_with_their_bodies: 2,
 }

@@ -56,7 +56,7 @@ class ClusterScheduleScenario(ClusterScenario):
             # small: a new leader reads one a turn.
             self.broker_settings["log.cleaner.backoff.ms"] = str(50 + self.duration_ms % 300)
             self.topic_configs["segment.index.bytes"] = str(8 * (6 + self.duration_ms % 6))
-            self.topic_configs["index.interval.bytes"] = "1000"
+            self.topic_configs["index.interval.bytes"] = "2000"
 
     def draw_ids(self, random: Random) -> None:
         """Draw whether headers say when records are due, and which ids they have."""
