@@ -157,6 +157,8 @@ class TroubledBroker:
         self.under_way = []
         self.seen_end = min(self.seen_end, self.partition.log.written_end_offset)
         self.make_segments_small()
+        # What the last turn has released before it was cut off: the calendar may be set back next.
+        self.look()
         self.user.client = self.hand.connect()
 
     def run(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.support.broker.broker_user import ORDERS, User, a_batch, records_in
 
 from tarry.base import errors
+from tarry.base.partition_row import PartitionRow
 from tarry.base.schedule_outcomes import OUTCOMES
 from tarry.protocol import api_keys
 from tarry.protocol.messages.change_scheduled_records import (
@@ -70,14 +71,26 @@ class ScheduleUser(User):
         self.hand.settle()
 
     def end(self, ends: str) -> None:
-        """End the broker cleanly ("stop") or not ("crash") and start it; "": let it run on."""
+        """End the broker cleanly ("stop") or not ("crash") and start it, or have it lead in another
+        epoch ("fail-over"); "": let it run on."""
         if ends == "stop":
             self.hand.stop()
             self.hand.start()
         elif ends == "crash":
             self.hand.crash()
-        if ends:
+        if ends == "fail-over":
+            self.elect_again()
+        elif ends:
             self.begin_anew()
+
+    def elect_again(self) -> None:
+        """Have the broker lead in another epoch: it reads what waits, as a new leader does."""
+        leadership = self.hand.broker.topics[ORDERS].partitions[0].leadership
+        own, epoch = leadership.own_id, leadership.leader_epoch
+        before = PartitionRow(own, epoch, -1, 1, [own], [own])
+        leadership.take_row(PartitionRow(own, epoch + 1, -1, 1, [own], [own]), is_leader=True)
+        self.hand.broker.parts.on_role(leadership, before, was_leader=True)
+        self.hand.settle()
 
     # --- What waits.
 

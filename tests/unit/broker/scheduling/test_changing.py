@@ -563,7 +563,7 @@ def test_what_was_replaced_by_a_later_record_is_unknown_by_its_s_offset(user: Sc
     assert user.waiting() == [(LATER_MS, b"a")]
 
 
-@pytest.mark.parametrize("ends", ["", "stop", "crash"])
+@pytest.mark.parametrize("ends", ["", "stop", "crash", "fail-over"])
 def test_what_was_released_is_remembered_until_so_many_others_were(user: ScheduleUser, ends: str):
     user.park_all(*[(b"", 1_000 + at, f"id-{at}") for at in range(SCHEDULE_RELEASED_KEPT + 1)])
     user.pass_time(1_000 + SCHEDULE_RELEASED_KEPT)

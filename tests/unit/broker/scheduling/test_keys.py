@@ -9,7 +9,6 @@ from tests.support.broker.schedule_user import ScheduleUser
 
 from tarry.base import errors
 from tarry.base.limits import SCHEDULE_ID_BYTES_MAX
-from tarry.base.partition_row import PartitionRow
 from tarry.protocol.messages.produce import PartitionProduceResponse
 from tarry.records import BatchBuilder
 from tarry.records.builder import Headers
@@ -47,25 +46,9 @@ class KeyUser(ScheduleUser):
         """Take back what has this key, by a record that never appears."""
         return self.send((key, b"back", after_ms), headers=[("x-sched-cancel", b"1")])
 
-    def elect_again(self) -> None:
-        """Have the broker lead in another epoch, as after a fail-over."""
-        leadership = self.hand.broker.topics[ORDERS].partitions[0].leadership
-        own, epoch = leadership.own_id, leadership.leader_epoch
-        before = PartitionRow(own, epoch, -1, 1, [own], [own])
-        leadership.take_row(PartitionRow(own, epoch + 1, -1, 1, [own], [own]), is_leader=True)
-        self.hand.broker.parts.on_role(leadership, before, was_leader=True)
-        self.hand.settle()
-
 
 SOURCES = pytest.mark.parametrize("source", ["header", "timestamp", "none"])
 ENDS = pytest.mark.parametrize("ends", ["", "stop", "crash", "fail-over"])
-
-
-def end(user: KeyUser, ends: str) -> None:
-    if ends == "fail-over":
-        user.elect_again()
-    else:
-        user.end(ends)
 
 
 @SOURCES
@@ -73,10 +56,10 @@ def end(user: KeyUser, ends: str) -> None:
 def test_a_record_that_is_to_wait_replaces_the_one_with_its_key(source: str, ends: str):
     user = KeyUser(source)
     user.send((b"k", b"first", LATER_MS), (b"other", b"other", LATER_MS))
-    end(user, ends)
+    user.end(ends)
 
     answer = user.send((b"k", b"second", LATER_MS))
-    end(user, ends)
+    user.end(ends)
     user.pass_time(LATER_MS)
 
     assert (answer.error_code, answer.base_offset) == (errors.NONE, -1)
@@ -100,11 +83,11 @@ def test_of_the_same_key_twice_in_a_batch_the_later_record_wins(source: str, cod
 def test_a_record_is_taken_back_by_its_key(source: str, ends: str):
     user = KeyUser(source)
     user.send((b"k", b"a", LATER_MS))
-    end(user, ends)
+    user.end(ends)
 
     answer = user.cancel_key(b"k")
     unknown = user.cancel_key(b"nobody")
-    end(user, ends)
+    user.end(ends)
     user.pass_time(LATER_MS)
 
     assert (answer.error_code, unknown.error_code) == (errors.NONE, errors.NONE)

@@ -52,7 +52,7 @@ def test_what_is_due_at_once_is_taken_as_ever():
     assert (answer.error_code, answer.base_offset) == (errors.NONE, 0)
 
 
-@pytest.mark.parametrize("ends", ["", "stop", "crash"])
+@pytest.mark.parametrize("ends", ["", "stop", "crash", "fail-over"])
 def test_the_quota_holds_over_the_ends_of_brokers(ends: str):
     user = full()
 
