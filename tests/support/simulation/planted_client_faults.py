@@ -17,6 +17,7 @@ from tarry.client.core.group.ownership import Ownership
 from tarry.client.core.group.poll import Poll
 from tarry.client.core.operation import Callback, Done
 from tarry.client.core.producer.batch import UNSEQUENCED, ProducerBatch
+from tarry.client.core.producer.identity import ProducerIdentity
 from tarry.client.core.producer.produce import ProduceExchange
 from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.core.producer.sender import Sender
@@ -79,6 +80,22 @@ def send_the_next_batch_while_one_is_repeated() -> None:
         self.waiting.append(batch)
 
     PartitionQueue.put_back = put_back
+
+
+def number_anew_what_may_be_there_when_another_partition_lost_count() -> None:
+    """A new epoch is for all partitions; the answer about this one's batch was lost."""
+    honest = PartitionQueue.take_over
+
+    def take_over(self: PartitionQueue, identity: ProducerIdentity) -> bool:
+        is_same = (self.producer_id, self.producer_epoch) == (
+            identity.producer_id,
+            identity.producer_epoch,
+        )
+        if not is_same and not self.in_flight:
+            self.needs_epoch = True
+        return honest(self, identity)
+
+    PartitionQueue.take_over = take_over
 
 
 # --- Consumer
@@ -224,6 +241,7 @@ CLIENTS: Final[dict[Callable[[], None], int]] = {
     count_a_lost_answer_as_an_acknowledgement: 4,
     take_the_answer_for_the_batch_of_another_partition: 1,
     send_the_next_batch_while_one_is_repeated: 2,
+    number_anew_what_may_be_there_when_another_partition_lost_count: 27,
     count_a_fetch_that_left_before_a_seek: 1,
     drop_the_records_of_a_cancelled_poll: 30,
 }

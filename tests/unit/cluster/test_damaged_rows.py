@@ -29,6 +29,11 @@ from tarry.cluster.decisions.unclean import UNCLEAN_MS, ElectUncleanly
 from tarry.cluster.rows.row_records import NOBODY
 from tarry.cluster.rows.rows import ROW_FORMAT, DeletedRow, Keys, decode_row, encode_row
 from tarry.cluster.state.records import TopicCreated
+from tarry.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from tarry.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tarry.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tarry.protocol.messages.produce import (
@@ -365,7 +370,36 @@ def test_who_has_no_data_of_a_topic_may_miss_its_deletion() -> None:
     scene.hear()
 
     assert not scene.state.topics
-    assert list(scene.state.deleted_topics) == [TOPIC_ID]
+    assert not scene.state.deleted_topics
+
+
+def test_the_name_of_a_topic_is_free_at_a_broker_that_was_away_while_others_deleted_it() -> None:
+    scene = LeaderScene()
+    scene.create([[2, 3]])
+    scene.until(lambda: scene.leads(2), "a leader")
+    topic_id = scene.broker().topics[TOPIC].topic_id
+    etcd, keys = scene.cluster.etcd_node.etcd, Keys("/simulated/")
+    scene.nodes[1].cut_off()
+    ClusterUser(scene.cluster, 2).call(
+        20, 6, DeleteTopicsRequest([DeleteTopicState(TOPIC)], [], 5_000)
+    )
+    scene.until(lambda: etcd.row(keys.deleted(topic_id)) is None, "the data is away")
+    scene.pass_ms(1_000)
+    etcd.compact(etcd.revision)
+    scene.nodes[1].reconnect()
+    scene.wait_until_ready(1)
+    broker = scene.nodes[1].broker
+    assert broker is not None
+    scene.until(lambda: TOPIC not in broker.topics, "it knows of the deletion")
+    scene.pass_ms(2_000)
+
+    wanted = CreateTopicsRequest([CreatableTopic(TOPIC, 1, 1)], timeout_ms=5_000)
+    answer = ClusterUser(scene.cluster, 1).call(19, 7, wanted)
+
+    assert isinstance(answer, CreateTopicsResponse)
+    assert [each.error_code for each in answer.topics] == [errors.NONE]
+    scene.until(lambda: len(scene.leaders()) == 1, "it is led")
+    assert scene.violations() == []
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,10 @@ from tarry.cluster.rows.rows import ROW_FORMAT, ConfigsRow, encode_row
 from tarry.cluster.state.records import (
     ConfigChanged,
     MetadataRecord,
+    PartitionChanged,
     TopicCreated,
     TopicDeleted,
+    TopicRemoved,
 )
 from tarry.simulation.etcd import SimulatedEtcdDoor
 
@@ -83,6 +85,33 @@ def test_what_a_watch_has_lost_is_found_within_a_minute(
     assert caplog.text.count("has not told") == 1
     bills = subject.store.state.topics.get("bills")
     assert (bills is None) if is_removal else (bills is not None and len(bills.configs) == 1)
+
+
+REMADE = bytes(15) + b"\3"
+
+
+@pytest.mark.parametrize("has_parts", [False, True])
+def test_a_topic_that_is_made_again_beside_one_whose_deletion_a_watch_has_lost_is_known_in_a_minute(
+    subject: EtcdSubject, *, has_parts: bool
+) -> None:
+    lose(subject, TopicDeleted(topic_id=BILLS))
+    subject.interfere(TopicRemoved(topic_id=BILLS))
+    remade = creation(REMADE, "bills")
+    subject.interfere(remade)
+    row = PartitionRow(1, 1, 2, 1, [1], [1])
+    if has_parts:
+        subject.interfere(PartitionChanged(topic_id=REMADE, index=1, row=row))
+
+    pass_ms(subject, TALLY_MS + 1_000)
+
+    state = subject.store.state
+    assert state.topics["bills"].topic_id == REMADE
+    wanted = [remade.partitions[0], row if has_parts else remade.partitions[1]]
+    assert state.topics["bills"].partitions[:2] == wanted
+    assert subject.ends.replica.snapshot() == state.snapshot()
+    known = state.snapshot()
+    subject.restart()
+    assert sorted(map(repr, subject.store.state.snapshot())) == sorted(map(repr, known))
 
 
 # Rows that a broker passes over, or in whose place something else stands.

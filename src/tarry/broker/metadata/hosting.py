@@ -123,6 +123,10 @@ class Hosting(Part):
                 self._make_all(HostedTopic(topic.name, topic.topic_id))
         elif isinstance(record, TopicDeleted):
             deleted = self._state.deleted_topics.get(record.topic_id)
+            hosted = self._topics.with_id(record.topic_id)
+            if deleted is None and hosted is not None:
+                # Others are through with it; this broker had no replica of it.
+                deleted = DeletedTopic(hosted.name, record.topic_id, 0)
             if deleted is not None:
                 self._give_up(deleted)
         elif isinstance(record, PartitionsAdded):

@@ -127,7 +127,12 @@ class KnownRows:
             for key, known in self._rows.items()
             if known.mod_revision and key not in there
         ]
-        changed = [row for row in there.values() if row.mod_revision != self.mod_revision(row.key)]
+        changed = [
+            row
+            for row in there.values()
+            # A row that freezes its topic may make sense beside what is read with it.
+            if row.mod_revision != self.mod_revision(row.key) or self._topics.is_freezing(row.key)
+        ]
         return [*gone, *changed]
 
     def tally(self, from_revision: int) -> KnownTally:
@@ -171,10 +176,11 @@ class KnownRows:
             for place, key in gone.get("topics", ())
             if isinstance(self.get(key), TopicRow)
         }
+        licensed = frozenset(each.place[-1] for each in put["deleted"] if each.row is not None)
         records: list[MetadataRecord] = []
         for kind in _GONE_FIRST:
             for place, key in gone.pop(kind, ()):
-                self._tell_gone(place, key, records)
+                self._tell_gone(place, key, licensed, records)
         for kind in _KINDS_IN_ORDER:
             for each in put.pop(kind, ()):
                 # A life that is damaged is told all the same: its key tells its epoch.
@@ -205,7 +211,14 @@ class KnownRows:
     def _keep(self, put: PutRow) -> None:
         self._rows[put.change.key] = known_row(put)
 
-    def _tell_gone(self, place: list[str], key: bytes, records: list[MetadataRecord]) -> None:
+    def _tell_gone(
+        self,
+        place: list[str],
+        key: bytes,
+        licensed: frozenset[str],
+        records: list[MetadataRecord],
+    ) -> None:
+        """`licensed`: the ids of topics whose deletion is put in the same revision."""
         known = self._rows.pop(key, None)
         if known is None or known.row is None:
             return
@@ -219,7 +232,8 @@ class KnownRows:
             self._registered.pop(broker_id, None)
             records.append(BrokerUnregistered(broker_id=broker_id))
         elif isinstance(known.row, TopicRow):
-            self._topics.forget(place[1], known.row, records)
+            is_licensed = place[1] in licensed
+            self._topics.forget(place[1], known.row, records, is_licensed=is_licensed)
         elif not isinstance(self.get(self.keys.topic(topic_id_of(place[1]))), TopicRow):
             # Beside its topic the row was not told: a mistake by hand, which is taken back now.
             records.append(TopicRemoved(topic_id=topic_id_of(place[1])))

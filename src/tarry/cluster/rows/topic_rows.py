@@ -33,6 +33,7 @@ from tarry.cluster.state.records import (
     PartitionsAdded,
     TopicCreated,
     TopicDeleted,
+    TopicRemoved,
 )
 from tarry.cluster.state.topic_names import collision_key
 
@@ -148,6 +149,13 @@ class TopicRows:
             if not self._freezing[id_text]:
                 del self._freezing[id_text]
 
+    def is_freezing(self, key: bytes) -> bool:
+        """Return whether a row freezes its topic."""
+        known = self._rows.get(key)
+        if known is None or not known.fault:
+            return False
+        return any(key in keys for keys in self._freezing.values())
+
     def _note_removal(self, id_text: str, key: bytes, reason: str) -> None:
         """Keep a row that was removed by hand as it was, for a write it is not there."""
         fault = f"{shown_key(key)} was removed from etcd, and {reason}"
@@ -228,8 +236,13 @@ class TopicRows:
             return rows
         return [row.still() for row in rows]
 
-    def forget(self, id_text: str, topic: TopicRow, records: list[MetadataRecord]) -> None:
-        """Remove a topic and its partitions; add to `records` what that means for a broker."""
+    def forget(
+        self, id_text: str, topic: TopicRow, records: list[MetadataRecord], *, is_licensed: bool
+    ) -> None:
+        """Remove a topic and its partitions; add to `records` what that means for a broker.
+
+        `is_licensed`: the same revision puts the row that says who still has data of it.
+        """
         topic_id = topic_id_of(id_text)
         self._keys_by_name.pop(collision_key(topic.name), None)
         self._freezing.pop(id_text, None)
@@ -241,6 +254,9 @@ class TopicRows:
         if isinstance(pending, DeletedRow):
             # It was put while the topic was still there, by hand.
             records.append(DeletionPending(topic_id=topic_id, broker_ids=pending.broker_ids))
+        elif not is_licensed:
+            # The row of the deletion came and went before this broker was told of either.
+            records.append(TopicRemoved(topic_id=topic_id))
 
     def tell_deleted(
         self,
@@ -262,7 +278,7 @@ class TopicRows:
                 return
             # Its row was removed before.
             del self._rows[self._keys.topic(topic_id)]
-            self.forget(id_text, topic.row, records)
+            self.forget(id_text, topic.row, records, is_licensed=True)
         elif id_text not in deleted and self._get(self._keys.deleted(topic_id)) is None:
             created = TopicCreated(
                 topic_id=topic_id,

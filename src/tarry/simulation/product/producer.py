@@ -17,6 +17,7 @@ from tarry.simulation.product.history import ProductHistory
 from tarry.simulation.world import World
 
 if TYPE_CHECKING:
+    from tarry.client.core.producer.queue import PartitionQueue
     from tarry.records.builder import Headers
     from tarry.simulation.schedule.ledger import ScheduleLedger
 
@@ -64,6 +65,10 @@ class ProducerNode(ClientNode):
         return self.is_gone or (
             self.context.is_quiet and not self._under_way and not self.extra_records
         )
+
+    def queues(self) -> list[PartitionQueue]:
+        """Return what is under way to each partition."""
+        return self.producer_core.accumulator.queues()
 
     def user(self) -> User:
         context = self.context

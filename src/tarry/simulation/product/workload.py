@@ -27,6 +27,7 @@ from tarry.simulation.product.checkers import check_contents, check_members, che
 from tarry.simulation.product.client_node import ClientNode
 from tarry.simulation.product.consumer import ConsumerNode
 from tarry.simulation.product.history import ProductHistory
+from tarry.simulation.product.lost_counts import LostCounts
 from tarry.simulation.product.member import MemberNode
 from tarry.simulation.product.producer import ProducerNode
 from tarry.simulation.product.scenario import (
@@ -235,7 +236,17 @@ class ClientsWorkload(ProductWorkload):
     def __init__(self, random: Random) -> None:
         super().__init__(random, draw_clients_scenario)
 
+    def prepare(self, context: RunContext, node: BrokerNode) -> None:
+        super().prepare(context, node)
+        self._lost_counts = LostCounts(context, node, self._producers)
+
+    def _producers(self) -> list[ProducerNode]:
+        return [node for node in self._living() if isinstance(node, ProducerNode)]
+
     def begin_readers(self) -> None:
+        # Which seeds is not drawn, so that nothing else of the others depends on it.
+        if self.duration_ms % 4 == 1:
+            self._lost_counts.look()
         for _ in range(self._scenario.consumers):
             self._plan(self._add_consumer)
 
