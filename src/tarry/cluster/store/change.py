@@ -16,8 +16,7 @@ class Change:
     """
 
     def __init__(self) -> None:
-        # open: `RowsChange.rest` clears it in a copy of a change that has ended, to ask for the
-        # copy
+        # open: `RowsChange.rest` clears it in a copy of an ended change, to ask for the copy
         self.is_ended = False
         # open: "" unless the change was refused
         self.refusal = ""
