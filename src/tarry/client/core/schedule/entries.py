@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tarry.records.record import Record
 
-# By partition: due time and s-offset of the last entry that was returned.
+# Due time and s-offset of the last entry that was returned, by partition.
 ScheduleCursor = dict[int, tuple[int, int]]
 
 
