@@ -98,7 +98,7 @@ class TopicRows:
         self, topic_id: bytes, first_index: int, count: int
     ) -> Iterator[tuple[int, PartitionRow]]:
         """Yield those partitions from `first_index` on that have rows of their own."""
-        # Making the key of each partition costs most with ten thousand partitions: share the prefix.
+        # Building the whole key of each partition costs most with ten thousand: share the prefix.
         prefix = self._keys.parts(topic_id)
         for index in range(first_index, count):
             known = self._rows.get(prefix + b"%d" % index)
