@@ -1,1 +1,1 @@
-"""The broker: one deterministic object that answers requests and knows how to wait."""
+"""The broker: one deterministic object that answers requests and lets requests wait."""

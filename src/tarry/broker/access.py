@@ -1,6 +1,6 @@
-"""Access to an API: the right that a caller needs for a request, and on which resources.
+"""Access to an API: the right that a caller needs for a request, and for which resources.
 
-Every route names its access, so that no API is open because its access was forgotten.
+Every route names its access, so that no API is open by mistake.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Answers on their way out, and the connections that they leave by.  Hot.
+"""Answers on their way out, and the connections by which they leave.  Hot.
 
-An answer is encoded into its slot when it is made, and sent at two places of a turn, when the
-connection's slots before it are answered.  What a connection has not been asked to handle yet goes
-on when its peer has taken enough.
+An answer is encoded into its slot when it is made.  Answers are sent at two points of a turn, each
+when the slots before it on its connection are answered.  Frames that a connection still holds are
+handled once its peer has taken enough answers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ logger = logging.getLogger("tarry.broker")
 
 
 class Answers(Closer):
-    """The connections, and those of them that have answers to send or frames to go on with."""
+    """The connections; some have answers to send, or frames to handle in a later turn."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Answers(Closer):
     # -- out
 
     def put(self, connection: KafkaConnection, slot: Slot, response: Message) -> None:
-        """Encode the answer into its slot; it leaves when those before it have."""
+        """Encode the answer into its slot; it leaves when the answers before it have left."""
         chunks = encode_response(slot.api_key, slot.api_version, slot.correlation_id, response)
         self._put_chunks(connection, slot, chunks)
 
@@ -81,7 +81,7 @@ class Answers(Closer):
         self.put_nothing(connection, slot)
 
     def put_nothing(self, connection: KafkaConnection, slot: Slot) -> None:
-        """Free the slot: all of its answer is in it, which is nothing for what wants none."""
+        """Mark the slot as answered: its chunks are its answer, or there are none for acks=0."""
         slot.is_answered = True
         connection.waiting -= 1
         self.send_later(connection)
@@ -93,7 +93,7 @@ class Answers(Closer):
             self._to_send.append(connection)
 
     def send(self) -> None:
-        """Send what was answered since the last time."""
+        """Send the answers that were made since the last call."""
         queue = self._to_send
         if not queue:
             return
@@ -166,30 +166,32 @@ class Answers(Closer):
     # -- ends of connections
 
     def send_all_away(self, reason: str) -> None:
-        """Close every connection of a peer: others serve it."""
+        """Close all client connections; the clients are served by other brokers."""
         for connection in list(self.connections.values()):
             self.let_go(connection, reason)
 
     def report(self, connection: Connection, reason: str, kind: str = "") -> None:
-        """Log that a peer did something bad; the same of many is summed up by kind."""
+        """Log that a peer did something wrong; repeated lines are summed up by kind."""
         self.faults.report(connection.peer, reason, self.turn.now_ms, kind)
 
     def close(self, connection: Connection, reason: str) -> None:
-        """Close because of what the peer did; one line in the log, summed up when repeated."""
+        """Close a connection because of what its peer did; the log line is summed up when
+        repeated.
+        """
         if connection.is_closed:
             return
         self.report(connection, reason)
         self.let_go(connection, reason)
 
     def let_go(self, connection: Connection, reason: str) -> None:
-        """Close a connection whose peer did nothing wrong, as when it is silent."""
+        """Close a connection whose peer did nothing wrong, such as an idle one."""
         self.probe.on_connection_closed(connection.peer, reason)
         self._take(connection)
         self.transport.close(connection.id)
         self.forget(connection)
 
     def forget(self, connection: Connection) -> None:
-        """Give up what waits for a peer that is gone."""
+        """Drop a connection whose peer is gone, with the requests that wait for it."""
         self.connections.pop(connection.id, None)
         self.queued.forget(connection)
         connection.drop()

@@ -1,8 +1,9 @@
 """The broker: one deterministic object, driven by `turn`.
 
-A turn handles events, writes each touched log once, begins a flush round, answers, completes what
-waits and advances the timer, in that order, so that what has arrived counts before anything
-expires.  It never blocks, starts no thread, reads no clock.  Hot: every request passes here.
+A turn handles events, writes each touched log once, begins a flush round, answers, completes
+waiting operations, and advances the timer, in that order, so that what has arrived counts before
+anything expires.  It never blocks, starts no thread and reads no clock.  Hot: every request passes
+here.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ logger = logging.getLogger("tarry.broker")
 
 
 class Doors:
-    """The doors of one broker, and who listens to what happens in it."""
+    """The doors of one broker, and the probe that observes it."""
 
     def __init__(
         self,
@@ -96,17 +97,17 @@ class Doors:
         self.probe = probe if probe is not None else Probe()
 
 
-# Part of a broker that answers requests: called once, it may add parts, and returns its routes.
+# Function that serves requests of a kind: it is called once, may add parts, and returns its routes.
 Service = Callable[["Broker"], list[Route[Any]]]
-# Constructor of a connection that speaks another protocol than Kafka's: id, listener and peer.
+# Constructor of a connection with another protocol; it takes the answers, id, listener and peer.
 MakeConnection = Callable[[Answers, int, str, str], Connection]
 
 
 class Broker:
-    """Broker of one id.  Made by `lifecycle.start_broker`, which recovers what the disk holds.
+    """Broker of one id; `lifecycle.start_broker` makes one after recovering the disk's data.
 
-    `protocols` gives the constructors of connections by the listeners that do not speak Kafka's.
-    A broker of a cluster joins its `neighbours` in `cluster_start`.
+    `protocols` gives constructors of connections, by listener, for listeners that do not speak
+    Kafka's protocol.  A broker of a cluster joins its `neighbours` in `cluster_start`.
     """
 
     def __init__(
@@ -163,7 +164,8 @@ class Broker:
         metadata = self.parts.add(WaitingPart(self.timer, "Metadata"))
         self.changes = MetadataChanges(self.long_answers, metadata, store, settings, self.random)
         self.producer_ids = ProducerIds(store)
-        # Duties by the calendar, in order: the last one finishes the work of the others.
+        # Duties that use the calendar, in the order in which they have to run: each may finish work
+        # of those before it.
         self.calendar_duties: list[TimerEntry] = []
         if neighbours.is_member:
             self._follow()
@@ -228,7 +230,7 @@ class Broker:
     # -- the turn
 
     def turn(self, events: list[Event], now_ms: int, now_wall_ms: int) -> None:
-        """Handle what happened.  `now_ms` is monotonic, `now_wall_ms` the calendar."""
+        """Handle events.  `now_ms` is monotonic time, `now_wall_ms` is the calendar."""
         if self.shutdown.is_parting:
             self._go_on_parting(events, now_ms)
             return
@@ -256,11 +258,12 @@ class Broker:
             entry.expire()
         answers.send()
         self.shutdown.maybe_finish()
-        # Deadlines that this turn had no room for are overdue, but no turn was due before it.
+        # Overdue deadlines for which this turn had no room make the next turn due, but not before
+        # now.
         self._turn_due_ms = max(now_ms, min(self.next_due_ms(), now_ms + POLL_MS_MAX))
 
     def next_due_ms(self) -> int:
-        """Return when the next turn is due though nothing happens, on the monotonic clock."""
+        """Return the monotonic time at which the next turn is due without an event, in ms."""
         if self.shutdown.is_parting:
             return self.shutdown.parting_due_ms
         turn = self.this_turn
@@ -281,8 +284,9 @@ class Broker:
         )
 
     def _attend(self, now_ms: int, now_wall_ms: int) -> None:
-        # A process that was stopped could hear nobody: what it slept through counts for no
-        # deadline, so that it evicts nobody and times out nothing that arrived meanwhile.
+        # A process that was stopped could not receive anything.  The time for which it did not run
+        # counts for no deadline, so that no member is evicted and no request times out because of
+        # it.
         turn = self.this_turn
         late_ms = now_ms - self._turn_due_ms
         if late_ms > STALL_MS:
@@ -401,12 +405,14 @@ class Broker:
 
     @property
     def is_ready(self) -> bool:
-        """True once clients may come: in a cluster, when the others know that it serves."""
+        """True once clients may connect: in a cluster, when the other brokers know that this one
+        serves.
+        """
         return self.neighbours.membership is None or self.neighbours.membership.is_serving
 
     @property
     def logs_opened(self) -> int:
-        """Logs that were opened or made so far, those that were given up since too."""
+        """Number of logs that were opened or created so far, closed ones included."""
         return self.logs.opened
 
     @property

@@ -22,7 +22,7 @@ from tarry.protocol.messages.sync_group import decode_sync_group_request
 def classic_routes(
     long_answers: LongAnswers, groups: GroupCoordinator, random: Random
 ) -> list[Route[Any]]:
-    """Return the routes with every handler bound to what it needs."""
+    """Return the routes; each handler has its further arguments bound."""
     return [
         Route(api_keys.JOIN_GROUP, 0, 9, OPEN, decode_join_group_request,
               partial(join_group.handle, groups, random)),

@@ -1,4 +1,4 @@
-"""Start of a broker in a cluster: what `joining` has read takes the place of a store of its own."""
+"""Start of a broker in a cluster, with the shared metadata that `joining` has read."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def start_member(
 ) -> Broker:
     """Recover what the disk holds and begin a life; the broker `is_ready` once it serves.
 
-    Recovery comes before the life, since it may last longer than a lease.  `boot_id` is another one
-    after the machine was started anew; "" if that cannot be told.  `TarryError` as of
-    `start_broker`.
+    Recovery comes before the life, since it may last longer than a lease.  `boot_id` changes when
+    the machine restarts; it is "" if the system does not tell it.  Raises a `TarryError` as
+    `start_broker` does.
     """
     assert joining.life is not None
     broker = start_broker(
@@ -60,7 +60,7 @@ def start_member(
     joining.store.listen(broker.peers)
     joining.store.listen(Reassigning(settings.node_id, joining.store, broker.hosting.retries))
     joining.store.listen(member)
-    # Producers that come while etcd is away find ids.
+    # A reservation in advance: producers that come while etcd is away get ids.
     broker.producer_ids.reserve()
     return broker
 
@@ -106,7 +106,9 @@ def _begin_membership(broker: Broker, joining: Joining, boot_id: str) -> Cluster
 
 
 def _views_of(broker: Broker, member: ClusterMember) -> OtherViews:
-    """Have a broker ask others how they see it once its lease is over."""
+    """Return the views of a broker, which asks other brokers how they see it once its lease is
+    over.
+    """
     reason = "this broker counts as dead to the others"
     return OtherViews(
         broker.settings,

@@ -1,7 +1,7 @@
-"""Connection of one peer, in any protocol: the bytes out, and the reasons not to read it.
+"""Connection of one peer, in any protocol: the bytes to send, and the reasons not to read.
 
-A connection is read while there is no reason to pause.  A subclass makes requests of the bytes that
-arrive, and encodes its own answers.  Hot.
+A connection is read while there is no reason to pause.  A subclass makes requests from the bytes
+that arrive, and encodes its own answers.  Hot.
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ SHORT_OF_ROOM: Final = 2
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Connection:
-    """Connection of one peer.  A subclass defines `feed`, and overrides the rest where needed."""
+    """Connection of one peer.  A subclass defines `feed`, and overrides other methods as it
+    needs.
+    """
 
     def __init__(self, connection_id: int, listener: str, peer: str) -> None:
         self.id = connection_id
         self.listener = listener
         self.peer = peer
         self.is_closed = False
-        # The reasons not to read, and whether the transport was told to pause.
+        # Reasons not to read, as bits; and true if the transport was told to pause.
         self.pauses: i64 = 0
         self.is_reading_paused = False
-        # Time at which an unfinished request began (-1: there is none), and how long it may take.
+        # Time at which an unfinished request began, in ms, -1 if there is none; and how long it may
+        # take.
         self.begun_ms = -1
         self.age_ms_max = FRAME_AGE_MS_MAX
         # open: whoever takes or hands over bytes of the peer
@@ -52,14 +55,16 @@ class Connection:
     # -- bytes in
 
     def feed(self, data: bytes) -> None:
-        """Take bytes that arrived."""
+        """Receive bytes that have arrived."""
         raise NotImplementedError
 
     def process(self) -> None:
-        """Handle the bytes that have arrived; `ProtocolViolation` closes the connection."""
+        """Handle the bytes that have arrived; a `ProtocolViolation` closes the connection."""
 
     def trim(self) -> i64:
-        """Return how many bytes have arrived and are not handled; free the memory of the others."""
+        """Return how many bytes have arrived and are not handled; free the memory of handled
+        ones.
+        """
         return 0
 
     def has_part(self) -> bool:
@@ -71,8 +76,8 @@ class Connection:
         return False
 
     def is_late(self, now_ms: int) -> bool:
-        """Return whether an unfinished request takes too long, as that of a peer that trickles
-        bytes.
+        """Return whether an unfinished request takes too long, as if the peer sends it byte by
+        byte.
         """
         return self.begun_ms >= 0 and now_ms - self.begun_ms >= self.age_ms_max
 
@@ -81,14 +86,14 @@ class Connection:
         if self.begun_ms >= 0:
             self.begun_ms = now_ms
 
-    # -- whether it is read
+    # -- reading
 
     def pause(self, reason: i64) -> None:
-        """Add a reason not to read; `Answers.regulate_reading` puts it into effect."""
+        """Add a reason not to read; `Answers.regulate_reading` applies it."""
         self.pauses |= reason
 
     def resume(self, reason: i64) -> None:
-        """Take a reason away; reading goes on when none is left."""
+        """Remove a reason not to read; reading goes on when there is none."""
         self.pauses &= ~reason
 
     def is_short_of_room(self) -> bool:
@@ -96,13 +101,13 @@ class Connection:
         return self.pauses & SHORT_OF_ROOM != 0
 
     def is_blocked(self) -> bool:
-        """Return whether answers must be made or taken before the next request is handled."""
+        """Return whether the next request has to wait until answers are made or taken."""
         return self.unsent >= UNSENT_BYTES_MAX
 
     # -- bytes out
 
     def release(self) -> None:
-        """Move what is answered, in order, to what the next send takes."""
+        """Move answers that are ready, in order, to the chunks of the next send."""
 
     def has_unanswered(self) -> bool:
         """Return whether a request has no answer yet."""

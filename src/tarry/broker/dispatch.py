@@ -46,7 +46,7 @@ class Dispatch(FrameHandler):
     def handle_frames(self, connection: KafkaConnection) -> None:
         """Handle the whole frames that have arrived, until the peer must take answers first.
 
-        What is left when the connection has had its share of the turn comes with the next one.
+        Frames beyond the connection's share of this turn are handled in the next one.
         """
         now_ms = self._answers.turn.now_ms
         held_max: i64 = connection.held + ANSWER_BYTES_PER_TURN_MAX
@@ -113,7 +113,8 @@ class Dispatch(FrameHandler):
 
 
 def _report_rest(context: RequestContext, size: i64) -> None:
-    # librdkafka 2.16 asks for all topics with the placeholder of a longer count: no news to anyone.
+    # librdkafka 2.16 asks for all topics with such bytes behind its request, which are worth no
+    # line.
     if context.api_key == api_keys.METADATA and size == LIBRDKAFKA_REST:
         return
     context.report(

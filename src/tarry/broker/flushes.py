@@ -1,9 +1,9 @@
-"""Flushes: one gathered write per touched log and turn, one flush round at a time.
+"""Flushes: one gathered write for each touched log and turn, one flush round at a time.
 
-A round covers every log that was written since the last one, up to a thousand; what is appended
-while it is under way shares the next (ARCHITECTURE.md, "Durability").  Beside the rounds there are
-single flushes, each with a step that follows it.  A failed round is never tried again: the kernel
-may have dropped the dirty pages, so a second success would prove nothing.
+A round covers the logs that were written since the last one, up to a thousand.  Records that are
+appended during a round are flushed by the next one (ARCHITECTURE.md, "Durability").  Beside the
+rounds there are single flushes, each with a step that follows it.  A failed round is never tried
+again: the kernel may have dropped the dirty pages, so a later success would prove nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tarry.partition.replicated_log import ReplicatedLog
 
 
 class Flushes:
-    """The logs that were touched, that are dirty, the round and the flushes that are under way."""
+    """The touched and the dirty logs, and the flush round and the single flushes under way."""
 
     def __init__(self, disk: Disk, trouble: DiskTrouble, probe: Probe) -> None:
         self.disk = disk
@@ -29,15 +29,15 @@ class Flushes:
         self.probe = probe
         self.touched: list[LogOwner] = []
         self.dirty: dict[LogOwner, None] = {}
-        # Whose last write was refused by the disk.
+        # Owners of logs whose last write the disk has refused.
         self.refused: dict[LogOwner, None] = {}
-        # Partitions whose ends have moved since the parts were told.
+        # Partitions whose ends have moved since the parts were last informed.
         self._moved: list[LogOwner] = []
         self._steps: dict[int, Callable[[int], None]] = {}
         self.flush_id = -1
-        # Whether this turn's write was refused a file, or its round each directory.
+        # True if a write of this turn had no file left to open, or a round could open no directory.
         self.lacks_files = False
-        # Rounds that have ended.
+        # Number of flush rounds that have ended.
         self.rounds_total = 0
         self.owners: list[LogOwner] = []
         self.offsets: list[int] = []
@@ -49,7 +49,7 @@ class Flushes:
             self.touched.append(owner)
 
     def write(self) -> None:
-        """Write every touched tail.  A write that fails concerns its own log alone."""
+        """Write every touched tail.  A failed write affects its own log only."""
         self.lacks_files = False
         touched = self.touched
         if not touched:
@@ -80,12 +80,13 @@ class Flushes:
                 self._moved.append(owner)
 
     def ask_for(self, owner: LogOwner) -> None:
-        """Have the owner's log flushed in the next round."""
+        """Flush the owner's log in the next round."""
         self.dirty[owner] = None
 
     def give_files_back(self, owners: Iterable[LogOwner]) -> None:
-        """Have whatever is written and not flushed join the next round, so that files of logs can
-        be given back.  With `flush.policy=os` nobody else asks for it soon.
+        """Add all logs with unflushed bytes to the next round, so that their files can be closed.
+
+        With `flush.policy=os` nothing else flushes them soon.
         """
         for owner in owners:
             if (
@@ -98,10 +99,10 @@ class Flushes:
     def maybe_begin(self) -> None:
         """Begin the next round unless one is under way or nothing is dirty.
 
-        A round opens directories.  If the process may not open so many, those logs of the round
-        that need one are halved until it fits, and what is left over has the rounds behind it.  If
-        not even one fits, they stand aside for the logs that need none; the next turn tries again.
-        No such round has begun, so nothing of it can be lost.
+        A round opens directories.  If the process may not open so many, the logs that need one are
+        halved until the round can begin, and the others are left to later rounds.  If not even one
+        fits, the round takes only the logs that need no directory; the next turn tries again.  A
+        round that could not begin has not failed, so it loses nothing.
         """
         if self.flush_id >= 0 or not self.dirty:
             return
@@ -112,14 +113,14 @@ class Flushes:
             self._begin_part(owners, error)
 
     def _begin_part(self, owners: list[LogOwner], error: TooManyOpenFiles) -> None:
-        """Begin a round of as many of these owners as may open their directories."""
+        """Begin a round of as many of these owners as can open their directories."""
         needy = [owner for owner in owners if _needs_directory(owner)]
         others = [owner for owner in owners if not _needs_directory(owner)]
         count = len(needy) // 2
         while count > 0 and not self._try_begin([*needy[:count], *others]):
             count //= 2
         if count > 0:
-            # In front of those that the round had no room for.
+            # These owners come before others, for which the round had no room.
             self.dirty = dict.fromkeys([*needy[count:], *self.dirty])
             return
         self.trouble.report(f"the flush of {needy[0].name} cannot begin", error)
@@ -136,7 +137,7 @@ class Flushes:
         return True
 
     def _first_dirty(self) -> list[LogOwner]:
-        """Take the logs of the next round, those that have waited longest."""
+        """Remove and return the owners of the next round: those that have waited longest."""
         owners: list[LogOwner] = []
         rest: dict[LogOwner, None] = {}
         for owner in self.dirty:
@@ -150,7 +151,7 @@ class Flushes:
         return owners
 
     def _begin(self, owners: list[LogOwner]) -> None:
-        """Begin a round of these owners; `TooManyOpenFiles` leaves them as they were."""
+        """Begin a round of these owners; a `TooManyOpenFiles` leaves them unchanged."""
         files: list[LogFile] = []
         directories: dict[str, None] = {}
         offsets: list[int] = []
@@ -166,11 +167,11 @@ class Flushes:
         self.offsets = offsets
 
     def then(self, flush_id: int, step: Callable[[int], None]) -> None:
-        """Have `step` called with the id of a single flush when the flush has ended well."""
+        """Call `step` with the id of a single flush once that flush has ended well."""
         self._steps[flush_id] = step
 
     def on_flushed(self, flush_id: int) -> None:
-        """Go on with what a flush has made durable; one that failed stops the broker."""
+        """React to a flush that has ended well; a failed flush stops the broker."""
         if flush_id == self.flush_id:
             self.rounds_total += 1
             self.probe.on_flush(len(self.owners), "")
@@ -181,7 +182,7 @@ class Flushes:
             step(flush_id)
 
     def tell_moved(self, parts: Parts) -> None:
-        """Tell the parts which partitions' ends have moved."""
+        """Report to the parts which partitions' ends have moved."""
         moved = self._moved
         if not moved:
             return
@@ -211,7 +212,7 @@ class Flushes:
         return self.flush_id < 0 and len(self.dirty) > 0 and not self.lacks_files
 
     def is_idle(self) -> bool:
-        """True when everything that waits for a flush has got it."""
+        """True if no write or flush is under way or waits to begin."""
         return self.flush_id < 0 and not self.touched and not self.dirty
 
 

@@ -1,4 +1,4 @@
-"""Kinds of groups that a broker serves: a line for each, and nothing else names them all."""
+"""Kinds of groups that a broker serves: a line for each, and no other place lists them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tarry.group.state import GroupKind, Kinds
 
 
 class ServedKind(NamedTuple):
-    """Kind of groups, and what makes the routes of its requests."""
+    """Kind of groups, and the function that makes the routes of its requests."""
 
     kind: GroupKind[Any]
     routes: Callable[[LongAnswers, GroupCoordinator, Random], list[Route[Any]]]
 
 
-# The first kind is the default: it serves groups that have nothing but offsets.
+# The first kind is the default, which groups have that consist of offsets only.
 SERVED: Final = (
     ServedKind(CLASSIC, classic_routes),
 )  # fmt: skip
 
 
 def served_kinds() -> Kinds:
-    """Return the kinds, by name and by their records."""
+    """Return the served kinds."""
     return Kinds([each.kind for each in SERVED])
 
 

@@ -1,11 +1,11 @@
-"""Connection that speaks Kafka's protocol: frames out of bytes, answers in the order of requests.
+"""Connection that speaks Kafka's protocol: it cuts bytes into frames and orders the answers.
 
-Bytes come in any cut; a frame's memory grows with what has arrived, never with the length that
-it claims.  Each request takes a slot; an answer leaves when all slots before it are answered
-(docs/explanation/protocol-traps.md, 16).  A request is handled when those before it are answered,
-so that it sees what they did (19); `must_next_wait` has the exceptions.  A connection handles no
-further request while too much waits for its peer either: `is_blocked`.  Hot: every request passes
-here.
+Bytes arrive in pieces of any size.  A frame's memory grows with the bytes that have arrived, and
+not with the length that it claims.  Each request takes a slot; an answer leaves when all slots
+before it are answered (docs/explanation/protocol-traps.md, 16).  A request is handled when those
+before it are answered, so that it sees their effects (19); `must_next_wait` has the exceptions.  A
+connection also handles no further request while its peer has too much to take: `is_blocked`.  Hot:
+every request passes here.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tarry.broker.connection import Connection
 from tarry.protocol import api_keys
 from tarry.purgatory.operation import DelayedOperation
 
-# The longest of the beginnings by which foreign protocols are known, and the shortest header.
+# Length of the longest beginning that shows a foreign protocol, and of the shortest request header.
 HEADER_BYTES_MIN: Final = 8
 
-# Behind the first bytes of a frame: the length, then the API key.
+# Number of bytes at the beginning of a frame with its length and its API key.
 API_KEY_END: Final = 6
 
-# Below it a part of a frame is a piece: its object weighs as much as its bytes.
+# A part of a frame below this size is a piece: its object takes as much memory as its bytes.
 SMALL_PIECE_BYTES: Final = 1_024
 
 _FOREIGN: Final = (
@@ -46,7 +46,9 @@ _FOREIGN: Final = (
 
 
 def foreign_protocol(start: bytes) -> str:
-    """Return the name of the protocol that a frame's first four bytes betray, or ""."""
+    """Return the name of the protocol that a frame's first four bytes show; "" if it is none
+    known.
+    """
     for prefix, name in _FOREIGN:
         if start.startswith(prefix):
             return name
@@ -61,7 +63,7 @@ class Slot:
         self.api_key = api_key
         self.api_version = api_version
         self.correlation_id = correlation_id
-        # The operation that answers the request later.  It is cancelled when the peer goes away.
+        # Operation that answers the request later; it is cancelled when the peer disconnects.
         self.operation: DelayedOperation | None = None
         self.is_answered = False
         self.chunks: list[Chunk] | None = None
@@ -77,7 +79,7 @@ class FrameHandler:
 
 
 class KafkaConnection(Connection):
-    """Connection of a client.  `data[position:end]` is what has arrived and is not handled yet."""
+    """Connection of a client; `data[position:end]` has arrived and is not handled yet."""
 
     def __init__(
         self, handler: FrameHandler, connection_id: int, listener: str, peer: str, bytes_max: int
@@ -85,38 +87,39 @@ class KafkaConnection(Connection):
         super().__init__(connection_id, listener, peer)
         self.handler = handler
         self.frame_bytes_max = bytes_max
-        # open: the handler of ApiVersions hears it
+        # open: the handler of ApiVersions sets it
         self.client_software = ""
-        # Arrived and not yet handled: a whole buffer, or the parts of one unfinished frame.
+        # Bytes that are not handled yet: a buffer with whole frames, or the parts of one unfinished
+        # frame.
         self.data: bytes = b""
         self.position: i64 = 0
         self.parts: list[bytes] = []
-        # How many parts at the front are as large as they get.
+        # Number of parts at the front that pieces were joined into.
         self.parts_joined: i64 = 0
         self.parts_size: i64 = 0
         self.parts_needed: i64 = 0
         self.slots: list[Slot] = []
         self.first_slot: i64 = 0
-        # Requests that are handled and have no answer yet: one, or several of one API.
+        # Number of requests that are handled and not answered: one, or several of one API.
         self.waiting: i64 = 0
         # Bytes of finished answers that wait for the answers before them.
         self.held: i64 = 0
-        # Requests that are made ready in steps, and answers that are made so: commits may wait
-        # beside each other, and nothing behind any of them is handled before it is done.
+        # Number of requests and answers of this connection that are made in steps.  Several commits
+        # may be, but no other request is handled before all of them are done.
         self._holds: i64 = 0
-        # Bytes of the frame that is handled in steps, though others may have come behind it.
+        # Bytes of the frame that is handled in steps; later frames may have arrived behind it.
         self.held_frame_bytes: i64 = 0
 
     # -- bytes in
 
     def feed(self, data: bytes) -> None:
-        """Take bytes that arrived; `next_frame` finds the whole frames."""
+        """Receive bytes that have arrived; `next_frame` finds the whole frames."""
         if self.parts_size == 0 and self.position >= len(self.data):
             self.data = data
             self.position = 0
             return
         if self.parts_size == 0:
-            # Whole frames wait here because the connection is blocked.
+            # Whole frames wait here while the connection is blocked.
             self._begin_parts()
         self.parts.append(data)
         self.parts_size += len(data)
@@ -156,10 +159,10 @@ class KafkaConnection(Connection):
         self.position = 0
 
     def next_frame(self, now_ms: int) -> i64:
-        """Position behind the next whole frame's length field, or -1 if none is whole.
+        """Return the position behind the length field of the next whole frame; -1 if none is whole.
 
-        The frame then is `data[position:frame_end(position)]`.  Raises `ProtocolViolation` for
-        a length that no request has.
+        The frame is `data[returned:self.position]` then.  Raises `ProtocolViolation` for a length
+        that no request has.
         """
         if self.parts_size > 0:
             return -1
@@ -172,7 +175,7 @@ class KafkaConnection(Connection):
         if size < HEADER_BYTES_MIN or size > self.frame_bytes_max:
             raise ProtocolViolation(self._bad_length(size))
         if available < size + 4:
-            # No more of it than its key: until that is known it may have to wait.
+            # Wait for the API key first: a frame of some APIs need not wait for answers.
             self._wait_for(size + 4 if available >= API_KEY_END else API_KEY_END, now_ms)
             return -1
         position = self.position + 4
@@ -182,22 +185,22 @@ class KafkaConnection(Connection):
         return position
 
     def put_frame_back(self, position: i64) -> None:
-        """Have the frame that `next_frame` gave last come next again."""
+        """Let the frame that `next_frame` returned last be returned again."""
         self.position = position - 4
 
     def must_next_wait(self) -> bool:
-        """True if the next frame, whole or not, is to be handled after what waits is answered.
+        """Return true if the next frame, whole or not, has to wait until all requests are answered.
 
-        A produce behind a produce need not, nor a commit of offsets behind another: what they do
-        is done in the order of the log, nothing that is decided about the second depends on
-        whether the first is durable, and their answers tell of themselves alone.
+        A produce behind produces need not wait, nor a commit of offsets behind commits.  They are
+        done in the order of the log, no decision about the second depends on whether the first is
+        durable, and their answers concern only themselves.
         """
         if len(self.data) - self.position < API_KEY_END:
             return False
         key: int = read_i16_be(self.data, self.position + 4)
         if key == self.slots[-1].api_key and key in (api_keys.PRODUCE, api_keys.OFFSET_COMMIT):
             return False
-        # A frame of an impossible length is not waited for: it closes the connection at once.
+        # A frame of an impossible length does not wait: it closes the connection at once.
         size: i64 = i64(read_i32_be(self.data, self.position))
         return HEADER_BYTES_MIN <= size <= self.frame_bytes_max
 
@@ -220,7 +223,7 @@ class KafkaConnection(Connection):
         )
 
     def trim(self) -> i64:
-        # The bytes of a frame that is handled in steps count until the last step is done.
+        # The bytes of a frame that is handled in steps count until its last step.
         size: i64 = len(self.data)
         left = size - self.position
         if self._holds > 0:
@@ -229,21 +232,21 @@ class KafkaConnection(Connection):
             return self.held_frame_bytes + left + self.parts_size
         self.held_frame_bytes = 0
         if size > 0 and left * 2 <= size:
-            # A frame of 100 MB must not live on behind the first bytes of the next.
+            # A frame of 100 MB must not stay in memory because of the first bytes of the next one.
             self.data = self.data[self.position :] if left else b""
             self.position = 0
         return left + self.parts_size
 
     def hold(self) -> None:
-        """Handle nothing more until one more `end_hold`."""
+        """Begin a hold: no further frame is handled until `end_hold` was called for each hold."""
         self._holds += 1
 
     def end_hold(self) -> None:
-        """End one hold; there may be others."""
+        """End one hold; others may be left."""
         self._holds -= 1
 
     def is_held(self) -> bool:
-        """Return whether what has arrived has to wait for a request or an answer in steps."""
+        """Return whether frames have to wait for a request or an answer that is made in steps."""
         return self._holds > 0
 
     # -- answers out
@@ -256,11 +259,11 @@ class KafkaConnection(Connection):
         )
 
     def has_unhandled(self) -> bool:
-        # Whether `next_frame` has bytes to look at, now that a slot may be free.
+        # True if `next_frame` has bytes to examine, since a slot may be free now.
         return self.parts_size == 0 and self.position < len(self.data)
 
     def open_slot(self, slot: Slot) -> None:
-        """Give an answer its place behind those that were asked for before it."""
+        """Give an answer its place behind the answers to earlier requests."""
         self.slots.append(slot)
         self.waiting += 1
 

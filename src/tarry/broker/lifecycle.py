@@ -1,6 +1,6 @@
 """Start of a broker: recovery, before the first turn.
 
-Like `shutdown` it may wait for the disk: nobody is served meanwhile.
+A start may wait for the disk, as the shutdown may: no client is served meanwhile.
 """
 
 from __future__ import annotations
@@ -45,18 +45,20 @@ logger = logging.getLogger("tarry.broker")
 RECOVERY_POINT_INTERVAL_MS: Final = 5_000
 
 
-# Services of every broker: a line for each, called with the broker that is being made.
+# Services of every broker; each is called with the broker that is being made.
 SERVICES: Final[Sequence[Service]] = (
     make_routes,
     serve_schedules,
 )  # fmt: skip
 
-# Start of a broker whose other terms are settled.
+# Function that starts a broker; all other choices are made already.
 StartBroker = Callable[[Disk, Transport, Random, Settings, int, int], Broker]
 
 
 class StartMetadata(NamedTuple):
-    """A store of metadata, with the turn and the timer by which it was read and goes on."""
+    """A store of metadata, with the turn and the timer that have read it and that the broker
+    uses.
+    """
 
     store: MetadataStore
     turn: Turn
@@ -79,10 +81,10 @@ def start_broker(
 ) -> Broker:
     """Recover what the disk holds and return a broker that is ready for its first turn.
 
-    `TarryError` with a sentence if the data cannot be used: damaged metadata, a newer format,
-    data of another broker.  `shared`: the metadata that this broker has in common with others, read
-    before; without it the broker keeps its own.  Without `levels` the broker is a guest, and the
-    process's loggers stay as they are.
+    Raises a `TarryError` if the data cannot be used: damaged metadata, a newer format, data of
+    another broker.  `shared` is metadata that this broker shares with others, read before; without
+    it the broker keeps its own.  Without `levels` the broker leaves the process's loggers
+    unchanged.
     """
     is_lazy = settings.flush_policy == "os"
     logs = Logs(
@@ -168,7 +170,9 @@ def _is_read(broker: Broker, log: ReplicatedLog) -> bool:
 
 
 def _begin_event_log(broker: Broker) -> None:
-    """Have the broker tell of itself.  As the last part it hears of all others' ends."""
+    """Start the event log.  As the last part, it receives the ends of all other parts'
+    operations.
+    """
     turn, parts = broker.this_turn, broker.parts
     events = EventLog(broker.broker_id, turn, broker.topics, broker.flushes, broker.changes)
     events.listen(parts.purgatories(), broker.groups.history)
@@ -177,7 +181,7 @@ def _begin_event_log(broker: Broker) -> None:
 
 
 def _tell_recovery(logs: Logs) -> None:
-    """Tell in one line how the last life ended, and what that cost."""
+    """Log in one line how the last life ended, and what recovery had to do for it."""
     reports = [log.recovery_report for log in logs.recovery_points.logs.values()]
     scanned = sum(report.scanned_bytes for report in reports)
     torn = sum(report.torn_bytes for report in reports)

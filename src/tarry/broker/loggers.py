@@ -1,7 +1,7 @@
 """The broker's loggers as a resource with settings: Kafka's BROKER_LOGGER, levels by name.
 
-The levels last until the process ends, as Kafka's do; `logging.level` says what they begin with.
-They are set through the door `LogLevels`.
+The levels last until the process ends, as Kafka's do; `logging.level` gives the first ones.  They
+are set through the door `LogLevels`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAMES: Final = (
     "tarry.timer",
 )
 
-# Kafka's words; the finest of Python's levels is DEBUG.
+# Kafka's names of levels.  Python has no finer level than DEBUG.
 _LEVELS: Final = {
     "FATAL": logging.CRITICAL,
     "ERROR": logging.ERROR,
@@ -39,12 +39,12 @@ _LEVELS: Final = {
     "TRACE": logging.DEBUG,
 }
 
-# Any client of a listener may set levels.  Warnings about hostile peers must stay audible.
+# Any client of a listener may set levels, so warnings about hostile peers must not be switched off.
 LEVEL_MAX: Final = logging.WARNING
 
 
 def check(name: str, changes: list[KeyChange], settings: Settings) -> None:
-    """`ConfigRefusal` unless this broker has these loggers and levels."""
+    """Raise `ConfigRefusal` unless this broker has these loggers and levels."""
     check_broker(name, settings)
     for key, operation, value in changes:
         if operation not in (SET, DELETE):
@@ -68,25 +68,25 @@ def check(name: str, changes: list[KeyChange], settings: Settings) -> None:
 
 
 def check_broker(name: str, settings: Settings) -> None:
-    """`ConfigRefusal` unless the name is this broker's id: loggers are those of one process."""
+    """Raise `ConfigRefusal` unless the name is this broker's id: loggers belong to one process."""
     if broker_named(name, settings) == EVERY_BROKER:
         raise ConfigRefusal(errors.INVALID_REQUEST, "loggers are those of one broker: name its id")
 
 
 def set_levels(door: LogLevels, changes: list[KeyChange]) -> None:
-    """Set the levels that were checked; they count from now on."""
+    """Set levels that `check` has accepted."""
     for key, operation, value in changes:
         level = logging.NOTSET if operation == DELETE else _LEVELS[value or ""]
         door.set_level(_name(key), level)
 
 
 def set_root(door: LogLevels, level: str) -> None:
-    """`logging.level` counts from now on."""
+    """Apply `logging.level`, the level of the root logger."""
     door.set_level("", logging.getLevelNamesMapping()[level.upper()])
 
 
 def levels(door: LogLevels) -> dict[str, str]:
-    """Return the level that counts for each logger, in Kafka's words."""
+    """Return the level in force for each logger, in Kafka's words."""
     return {name: _word(door.level(_name(name))) for name in NAMES}
 
 
@@ -95,8 +95,9 @@ def _name(key: str) -> str:
 
 
 class KeptLevels:
-    """The door `LogLevels` of a broker that is a guest in its process, or a simulated one: levels
-    are kept for those who ask, and the process's loggers stay as they are.
+    """The door `LogLevels` of a broker that shares its process, or of a simulated one.
+
+    It stores levels without applying them, so the process's loggers stay unchanged.
     """
 
     def __init__(self) -> None:

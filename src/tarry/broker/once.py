@@ -1,6 +1,6 @@
-"""Names that a request repeats: each is answered once, where it comes first.
+"""Names that a request repeats: each is answered once, at its first place.
 
-A name costs its client a few bytes each time, and its answer may cost the broker a thousand.
+A repeated name costs its client a few bytes, and its answer may cost the broker a thousand.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ K = TypeVar("K", bound=Hashable)
 P = TypeVar("P")
 Index = TypeVar("Index", bound=Hashable)
 
-# To look an element up takes so little of the unit of work that long answers count in.
+# Looking an element up takes so small a part of the unit of work in which long answers count.
 ELEMENTS_PER_UNIT: Final = 20
 ELEMENTS_PER_STEP: Final = 2_000
 
 
 def once(names: Iterable[K]) -> list[K]:
-    """Return each name once."""
+    """Return the names without repetitions."""
     return list(dict.fromkeys(names))
 
 
@@ -28,9 +28,9 @@ def once_each(
     *,
     is_last_meant: bool = False,
 ) -> Generator[int, None, dict[K, dict[Index, P]]]:
-    """Gather partitions by topic, each of them once, as steps of a long answer.
+    """Return the partitions by topic, each once, as steps of a long answer.
 
-    Where a request names a partition twice, its first or its last row counts.
+    If a request names a partition twice, its first or, if `is_last_meant`, its last row counts.
     """
     asked: dict[K, dict[Index, P]] = {}
     for name, partitions in topics:

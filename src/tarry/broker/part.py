@@ -1,8 +1,8 @@
 """Parts of a turn: the kinds of waiting requests and of longer work, under one contract.
 
-The broker walks one list of parts in every step of a turn.  Counters, shutdown and the
-simulation's question whether anything waits walk the same list, so a new kind of waiting request
-is one line in it.  Hot.
+The broker calls all parts of one list in every step of a turn.  Counters, shutdown and the
+simulation's question whether anything waits use the same list, so a new kind of waiting request is
+one more entry.  Hot.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from tarry.timer.wheel import TimingWheel
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Part:
-    """Part of a turn.  Every method may be left as it is, and then does nothing."""
+    """Part of a turn.  Every method has a default that does nothing."""
 
     def step(self) -> None:
         """Do a bounded share of longer work whose records join this turn's write."""
 
     def settle(self) -> None:
-        """Go on with what this turn's write has taken, or failed to take."""
+        """Continue after this turn's write, which may have failed."""
 
     def on_moved(self, partition: ReplicatedLog) -> None:
-        """React to a moved end or start of the partition's log, or to a partition given up."""
+        """React to a moved end or start of the partition's log, or to its close."""
 
     def on_role(
         self, leadership: Leadership, before: PartitionRow | None, was_leader: bool
     ) -> None:
         """React to a replica's new row or life, which `leadership` has taken already.
 
-        `before` is the row before, None for a new replica; `was_leader` tells whether this broker
-        led by it.
+        `before` is the row before, None for a new replica.  `was_leader` says whether this broker
+        led under that row.
         """
 
     def on_hosted(self, hosted: HostedTopic) -> None:
-        """React to a topic that has its logs, or more of them than before."""
+        """React to a hosted topic whose logs, or some more of them, are open now."""
 
     def on_given_up(self, hosted: HostedTopic) -> None:
-        """React to the deletion of a topic: nobody reads or writes its logs from now on."""
+        """React to the deletion of a topic, whose logs are neither read nor written from now on."""
 
     def complete(self, budget: int) -> int:
-        """Complete at most `budget` operations; return the rest of the budget."""
+        """Complete at most `budget` operations; return what is left of the budget."""
         return budget
 
     def has_work_left(self) -> bool:
@@ -62,19 +62,19 @@ class Part:
         return []
 
     def on_stall(self) -> None:
-        """React to a time during which the process did not run, so that no peer could be heard."""
+        """React to a time during which the process did not run and could not receive anything."""
 
     def stop(self) -> None:
-        """Answer what would hold up a stop: the broker takes nothing new from now on."""
+        """Answer requests that would hold up a stop; the broker takes nothing new from now on."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class WaitingPart(Part):
     """A part whose operations wait in one purgatory.
 
-    A key that is touched is checked once, in this turn's step of completions or, when the budget
-    is spent, in the next turn's.  `completions_wake_nobody`: no completion makes another operation
-    ready, so that each is tried once in a step, however many of its keys were touched.
+    A touched key is checked once, in this turn's step of completions or, if the budget is spent, in
+    the next turn's.  If `completions_wake_nobody`, no completion makes another operation ready, so
+    each operation is tried once in a step, however many of its keys were touched.
     """
 
     completions_wake_nobody = False
@@ -93,7 +93,7 @@ class WaitingPart(Part):
         self.purgatory.watch(operation, keys)
 
     def touch(self, key: Hashable) -> None:
-        """Have the operations under `key` tried in the next step of completions."""
+        """Try the operations under `key` in the next step of completions."""
         self.touched[key] = None
 
     def complete(self, budget: int) -> int:
@@ -122,19 +122,21 @@ P = TypeVar("P", bound=Part)
 
 
 class Parts:
-    """Parts of a broker, all of them, in the order of the turn."""
+    """Parts of a broker, in the order of the turn."""
 
     def __init__(self) -> None:
         self._parts: list[Part] = []
         self._listening: list[Part] = []
 
     def add(self, part: P) -> P:
-        """Put a part behind the others, and return it."""
+        """Add a part behind the others, and return it."""
         self._parts.append(part)
         return part
 
     def add_listening(self, part: Part) -> None:
-        """Have a part hear of stalls and of the stop alone, so that no turn is dearer for it."""
+        """Add a part that is told of stalls and of the stop alone, so that it costs no turn
+        anything.
+        """
         self._listening.append(part)
 
     def step(self) -> None:
@@ -143,12 +145,12 @@ class Parts:
             part.step()
 
     def settle(self) -> None:
-        """Let every part go on after the turn's write."""
+        """Let every part continue after the turn's write."""
         for part in self._parts:
             part.settle()
 
     def on_moved(self, partition: ReplicatedLog) -> None:
-        """Tell every part that a partition's log has moved, or that the partition is given up."""
+        """Report to every part that a partition's log has moved, or that it is closed."""
         for part in self._parts:
             part.on_moved(partition)
 
@@ -160,7 +162,7 @@ class Parts:
             part.on_role(leadership, before, was_leader)
 
     def on_hosted(self, hosted: HostedTopic) -> None:
-        """Report to every part that a topic has its logs, or more of them than before."""
+        """Report to every part that logs of a hosted topic are open now."""
         for part in self._parts:
             part.on_hosted(hosted)
 
@@ -183,14 +185,14 @@ class Parts:
         return [purgatory for part in self._parts for purgatory in part.purgatories()]
 
     def on_stall(self) -> None:
-        """Tell every part that the process did not run for a while."""
+        """Report to every part that the process did not run for a while."""
         for part in self._parts:
             part.on_stall()
         for part in self._listening:
             part.on_stall()
 
     def stop(self) -> None:
-        """Let every part answer what would hold up a stop."""
+        """Let every part answer the requests that would hold up a stop."""
         for part in self._parts:
             part.stop()
         for part in self._listening:

@@ -1,17 +1,18 @@
-"""Reading of connections: which are read, and what all of them together may have queued.
+"""Reading of connections: which are read, and a bound on what all of them together have queued.
 
-A connection is not read while its frames wait for answers or for its peer.  What has arrived and is
-not handled yet is counted, unfinished frames too: one number for the broker, changed when a
-connection's own changes.  Past half of `queued.max.request.bytes` a connection with an unfinished
-frame that holds more than its share, which is that half divided by the connections that hold
-anything, is read no further.  So small requests go on beside frames of 100 MB, and the other half
-is what the shares and a turn's reads may add.
+A connection is not read while its frames wait for answers or for its peer.  Bytes that have arrived
+and are not handled are counted, unfinished frames included: one number for the broker, which
+changes with each connection's own.  When more than half of `queued.max.request.bytes` is queued,
+some connections are read no further: those with an unfinished frame that hold more than their
+share, which is that half divided by the number of connections that hold anything.  So small
+requests are still served beside frames of 100 MB, and the other half is room for the shares and the
+reads of a turn.
 
-Connections that wait for room take turns: one is read, for GRANT_MS at most or until its frame is
-whole, then it is the next one's turn.  A peer that does not finish its frame costs one turn, and
-its frame's age counts meanwhile, so it is closed after a minute.  Turns add up: where all of
-`queued.max.request.bytes` is held at the end of one, the connection that waits and holds most is
-closed.  So the whole is bounded by the setting and one frame.  Hot.
+Connections that wait for room take turns.  One is read, for GRANT_MS at most or until its frame is
+whole, and then the next one.  A peer that does not finish its frame costs one such turn; its
+frame's age counts meanwhile, so the connection is closed after a minute.  Turns add up: if all of
+`queued.max.request.bytes` is queued at the end of a turn, the waiting connection that holds most is
+closed.  So the bytes are bounded by the setting and one frame.  Hot.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _NEVER: Final = -1
 
 
 class Closer:
-    """Closer of connections: `Answers`, seen from below."""
+    """Closer of connections: what this module needs of `Answers`."""
 
     def close(self, connection: Connection, reason: str) -> None:
         """Close a connection because of what its peer did."""
@@ -42,7 +43,7 @@ class Closer:
 
 
 class QueuedRequests(TimerEntry):
-    """Decides which connections are read.  Due while connections wait for room."""
+    """Entry that decides which connections are read; it is due while connections wait for room."""
 
     def __init__(
         self,
@@ -56,10 +57,10 @@ class QueuedRequests(TimerEntry):
         self._turn = turn
         self._transport = transport
         self._timer = timer
-        # Past it shares count.
+        # Number of queued bytes above which shares count.
         self._room: i64 = queued_bytes_max // 2
         self.queued_bytes: i64 = 0
-        # Closes a connection, which then is forgotten here.
+        # Closes a connection, which is then removed here.
         self._closer = closer
         self._holders: i64 = 0
         # Connections that wait for room, in the order in which they are read again.
@@ -68,7 +69,9 @@ class QueuedRequests(TimerEntry):
         self._told_ms: i64 = _NEVER
 
     def regulate(self, connection: Connection) -> None:
-        """Pause or resume a connection by what it holds now and what it waits for."""
+        """Pause or resume a connection, depending on the bytes that it holds and on what it
+        waits for.
+        """
         held = connection.trim()
         if held != connection.queued_bytes:
             self._count(connection, held)
@@ -87,7 +90,7 @@ class QueuedRequests(TimerEntry):
             self._transport.resume_reading(connection.id)
 
     def forget(self, connection: Connection) -> None:
-        """Count a connection no more: it is closed."""
+        """Stop counting a connection, because it is closed."""
         if connection.queued_bytes:
             self._count(connection, 0)
 
@@ -137,13 +140,13 @@ class QueuedRequests(TimerEntry):
     def _read_on(self, connection: Connection) -> None:
         del self._waiting[connection.id]
         connection.resume(SHORT_OF_ROOM)
-        # The frame's age goes on: it began long ago, whoever could not go on with it.
+        # The frame keeps its age: it began long ago, even if the broker did not read it.
         begun_ms = connection.begun_ms
         self.regulate(connection)
         connection.begun_ms = begun_ms
 
     def expire(self) -> None:
-        """End a turn of reading, and begin the next; with room again all are read."""
+        """End a turn of reading and begin the next; read all connections if there is room again."""
         if self.queued_bytes <= self._room:
             self._read_all()
         else:
@@ -164,7 +167,7 @@ class QueuedRequests(TimerEntry):
         while self.queued_bytes > 2 * self._room and self._waiting:
             self._close_largest()
         self._grant_next()
-        # It may be the only one that waits, and go on.
+        # The connection may be the only one that waits, and be read again.
         if granted is not None and granted.is_short_of_room():
             self.regulate(granted)
 

@@ -1,8 +1,8 @@
-"""Reading logs for a fetch, of a consumer or a replica: on which terms, and what is there.
+"""Reading of logs for a fetch of a consumer or a replica: the limits, and what can be read.
 
-`FetchStatus.look` says of one log why it is refused, where the reader's log parts from it, or how
-many bytes it adds.  The first look at a fetch and the condition of one that waits go by it, and the
-answer by the same refusals.  The answer is built once, when the fetch ends.  Hot.
+`FetchStatus.look` says of one log why it is refused, where the reader's log diverges from it, or
+how many bytes it adds.  The first look at a fetch and the condition of a waiting one use it, and
+the answer uses the same refusals.  The answer is built once, when the fetch ends.  Hot.
 """
 
 from __future__ import annotations
@@ -40,23 +40,24 @@ VERSION_OF_LEADERS: Final = 12
 READ_COMMITTED: Final = 1
 EMPTY: Window = window_of(b"")
 
-# What a look finds instead of bytes.  Either ends the fetch.
+# Result of a look that refuses the log; it ends the fetch.
 REFUSED: Final = -1
-# A read stays in one segment, and the reader's end lies in a later one: waiting adds nothing.
+# Result of a look that ends the fetch: a read stays in one segment, and the reader's end is in a
+# later one, so waiting adds nothing.
 COMPLETE: Final = -2
 
 
 def reader_of(isolation_level: int) -> LogReader:
-    """Return the kind of consumer that asks with this isolation level."""
+    """Return the kind of consumer that fetches with this isolation level."""
     return COMMITTED_CONSUMER if isolation_level == READ_COMMITTED else CONSUMER
 
 
 def refusal(
     partition: ReplicatedLog | None, known_epoch: int, gone_code: int, reader: LogReader
 ) -> int:
-    """Return why a reader with this leader epoch is refused, or NONE.
+    """Return the error for a reader with this leader epoch; NONE if it may read.
 
-    `gone_code` is the answer if the partition is not here, or no longer.
+    `gone_code` is the error if the partition is not here.
     """
     if partition is None or partition.is_closed:
         return gone_code
@@ -65,7 +66,7 @@ def refusal(
         return leadership.gone_code
     if reader.is_replica:
         if known_epoch < 0:
-            # A replica that knows no leader epoch may follow another leader.
+            # A replica without a leader epoch may follow another leader.
             return errors.UNKNOWN_LEADER_EPOCH
     elif leadership.rests():
         return errors.NOT_LEADER_OR_FOLLOWER
@@ -75,9 +76,9 @@ def refusal(
 def parting(log: Log, asked: FetchPartition, reader: LogReader) -> EpochEndOffset | None:
     """Return where the log diverges from the reader's, by epochs; None if it does not (KIP-595).
 
-    Found is the largest epoch here that is not above the reader's last one, and where it ended.
-    The logs diverge if that epoch is smaller, or ended before the reader's offset.  A reader with
-    epoch -1 knows none: a consumer can only start again.
+    The result is the largest epoch here up to the reader's last one, with its end.  The logs
+    diverge if that epoch is smaller than the reader's, or ended before the reader's offset.  A
+    result with epoch -1 means that no epoch is known: a consumer can only start again then.
     """
     last_epoch = asked.last_fetched_epoch
     if last_epoch < 0:
@@ -92,7 +93,7 @@ def parting(log: Log, asked: FetchPartition, reader: LogReader) -> EpochEndOffse
 
 
 class FetchLimits:
-    """Terms of a fetch: for which reader, and how little and how much it may return."""
+    """Limits of a fetch: the kind of reader, and how many bytes it returns at least and at most."""
 
     def __init__(self, reader: LogReader, min_bytes: int, max_bytes: int, api_version: int) -> None:
         self.reader = reader
@@ -104,7 +105,7 @@ class FetchLimits:
 class FetchStatus:
     """Status of one log that a fetch asks for.
 
-    `own_code` refuses this reader although its leader epoch is right; NONE if it may read.
+    `own_code` is an error that refuses this reader although its leader epoch is right, or NONE.
     """
 
     def __init__(
@@ -116,21 +117,22 @@ class FetchStatus:
     ) -> None:
         self.partition = partition
         self.asked = asked
-        # What is answered if the partition is not here, or no longer.
+        # Error that is answered if the partition is not here.
         self.gone_code = gone_code
         self._own_code = own_code
-        # Why the last look found it refused: an error, or where the reader's last epoch ended.
+        # Result of the last look: an error, or the end of the reader's last epoch if the logs
+        # diverge.
         self.error_code: int = errors.NONE
         self.diverging: EpochEndOffset | None = None
-        # Where the fetch offset lies in the segment of the reader's end; looked up when there
-        # first is something to read, and true as long as that segment is the end's.
+        # Position of the fetch offset in the segment of the reader's end.  It is looked up when
+        # there is first something to read, and holds as long as the end is in that segment.
         self.start: LogPosition | None = None
 
     def look(self, limits: FetchLimits, *, is_first: bool) -> i64:
-        """Return the bytes that the partition adds to the fetch now, REFUSED or COMPLETE.
+        """Return the bytes that the partition adds to the fetch now, or REFUSED or COMPLETE.
 
-        `is_first`: no partition before it has any, so its first batch is returned whatever its
-        size.
+        If `is_first`, no partition before it has any bytes, and its first batch is returned
+        whatever the batch's size.
         """
         if self.is_refused(limits.reader):
             return REFUSED
@@ -151,7 +153,8 @@ class FetchStatus:
                 if start.segment_base_offset != end.segment_base_offset:
                     return COMPLETE
                 self.start = start
-            # No batch is left from the offset on, if compaction took the last: nothing to read.
+            # If compaction has removed the last batches, nothing is left to read from the offset
+            # on.
             size: i64 = max(end.position - start.position, 0)
             if limit < size and is_first and limit < limits.min_bytes:
                 size_max: i64 = min(limit, max(limits.max_bytes, 0))
@@ -178,13 +181,14 @@ class FetchStatus:
         return self.error_code != errors.NONE or self.diverging is not None
 
     def is_refused(self, reader: LogReader) -> bool:
-        """Return whether this reader is refused now; the attributes say why."""
+        """Return whether this reader is refused now; the attributes have the reason."""
         self.error_code = self._error(reader)
         return self.has_refused
 
     def _error(self, reader: LogReader) -> int:
-        """Return the error for this fetch; without one, `diverging` may have been set."""
-        # Not in `is_refused`: compiled, that would believe its own None after this call.
+        """Return the error for this fetch; if there is none, `diverging` may have been set."""
+        # This is not done in `is_refused`: compiled, that would still see its own None after this
+        # call.
         self.diverging = None
         asked = self.asked
         partition = self.partition
@@ -198,8 +202,7 @@ class FetchStatus:
         offset = asked.fetch_offset
         if offset < 0:
             return errors.OFFSET_OUT_OF_RANGE
-        # Divergence is checked first, as in Kafka: it tells a reader more than "offset out of
-        # range".
+        # Divergence is checked first, as in Kafka: it tells a reader more than OFFSET_OUT_OF_RANGE.
         found = parting(log, asked, reader)
         if found is not None:
             if found.epoch < 0 and not reader.is_replica:
@@ -210,14 +213,15 @@ class FetchStatus:
         if offset < log.log_start_offset or offset > end_offset:
             return errors.OFFSET_OUT_OF_RANGE
         if log.has_flaw_before(offset):
-            # Also at the end, where nothing is missing yet: nothing will ever come there.
+            # The end of the log is refused too, since no record can ever follow the flaw.
             return errors.KAFKA_STORAGE_ERROR
         return errors.NONE
 
 
 class ScheduledFetchStatus(FetchStatus):
-    """Status of a companion log that a consumer fetches as a partition of a virtual topic: it gets
-    the batches that wait."""
+    """Status of a companion log that a consumer fetches as a partition of a virtual topic: it
+    returns the batches that wait.
+    """
 
     def read(self, end: LogPosition, size_max: i64, *, at_least_one: bool) -> ChunkList | None:
         partition = self.partition
@@ -237,7 +241,7 @@ class ScheduledFetchStatus(FetchStatus):
 
 
 class FetchTopic:
-    """The partitions of one topic in a fetch, in the order asked."""
+    """The partitions of one topic in a fetch, in the order of the request."""
 
     def __init__(self, topic: str, topic_id: bytes) -> None:
         self.topic = topic
@@ -246,7 +250,7 @@ class FetchTopic:
 
 
 class Fetch:
-    """Fetch request: by whom, of what, on which terms."""
+    """Fetch request: its reader, its partitions and its limits."""
 
     def __init__(
         self,
@@ -271,7 +275,9 @@ class Fetch:
         return keys
 
     def is_enough(self) -> bool:
-        """Return whether the fetch is to be answered now: with enough bytes, or in spite of few."""
+        """Return whether the fetch must be answered now: there are enough bytes, or waiting adds
+        none.
+        """
         limits = self.limits
         readable: i64 = 0
         for topic in self.topics:
@@ -285,7 +291,9 @@ class Fetch:
         return False
 
     def holds_zstd(self) -> bool:
-        """Return whether an old client is refused batches that are there, so waits in vain."""
+        """Return whether the fetch would wait in vain, because an old client is refused the
+        batches there.
+        """
         for topic in self.read().responses:
             for answer in topic.partitions:
                 if answer.error_code == errors.UNSUPPORTED_COMPRESSION_TYPE:
@@ -317,10 +325,10 @@ class Fetch:
 
 
 class PartialRead:
-    """Read of a fetch some partitions at a time, in the order asked.
+    """Read of a fetch, some partitions at a time, in the order of the request.
 
-    After the most partitions with records that one answer has, the others are told their ends alone
-    and come the next time, as after the most bytes.
+    Once the bound on bytes, or on partitions with records, is reached, further partitions are
+    answered with their ends alone; their records come with the next fetch.
     """
 
     def __init__(self, context: RequestContext, limits: FetchLimits, hints: LeaderHints) -> None:
@@ -331,7 +339,9 @@ class PartialRead:
         self._regions: i64 = 0
 
     def read(self, topic: FetchTopic, start: int, end: int) -> FetchResponse:
-        """Read the partitions of a topic from one place to another; return them as an answer."""
+        """Read the partitions of a topic at the positions from `start` to `end`; return an
+        answer for them.
+        """
         limits = self._limits
         answers: list[PartitionData] = []
         is_any_refused = False
@@ -362,7 +372,7 @@ def read_status(
     *,
     at_least_one: bool,
 ) -> i64:
-    """Fill in one log's answer; return the bytes of its records."""
+    """Fill in the answer for one log; return the bytes of its records."""
     is_refused = status.is_refused(limits.reader)
     partition = status.partition
     if status.error_code != errors.NONE:
@@ -397,8 +407,8 @@ def put_ends(answer: PartitionData, partition: ReplicatedLog, reader: LogReader)
     answer.high_watermark = partition.high_watermark
     answer.last_stable_offset = partition.last_stable_end().offset
     if partition.is_behind_epoch() and not reader.is_replica:
-        # An earlier leader may have acknowledged all that is there, and nothing of it goes any more
-        # while this one leads.  A client that was told less would take its offset for the end.
+        # An earlier leader may have acknowledged all records up to there, and none of them is
+        # removed while this broker leads.  A client that was told a lower end would go back to it.
         answer.high_watermark = answer.last_stable_offset = partition.epoch_start
     answer.log_start_offset = partition.log.log_start_offset
     answer.preferred_read_replica = -1
@@ -423,7 +433,7 @@ def refuse(
     if limits.reader.is_replica and error_code == errors.NOT_LEADER_OR_FOLLOWER:
         is_epoch_error = True
     if is_epoch_error and partition is not None and limits.api_version >= VERSION_OF_LEADERS:
-        # KIP-951: tell the client the leader that it should know.
+        # KIP-951: the answer names the leader that the client should know.
         leadership = partition.leadership
         answer.current_leader = LeaderIdAndEpoch(
             leader_id=leadership.leader_id, leader_epoch=leadership.leader_epoch
@@ -433,7 +443,7 @@ def refuse(
 def _holds_zstd(chunks: list[Chunk]) -> bool:
     for chunk in chunks:
         if not isinstance(chunk, FileRegion):
-            # Made here, and not compressed.
+            # The chunk was built here, and is not compressed.
             continue
         data = chunk.file.read(chunk.position, chunk.size)
         position: i64 = 0

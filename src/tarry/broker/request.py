@@ -1,4 +1,6 @@
-"""A request on its way: what its handler knows of it, and the place of its answer.  Hot."""
+"""A request that is being answered: what its handler knows of it, and the slot of its answer.
+Hot.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tarry.protocol.pieced import PiecedResponse
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RequestContext(Slot):
-    """Request of one connection, in its context.  Its answer is given once, at once or later."""
+    """Request of one connection, with its surroundings.  It is answered once, now or later."""
 
     def __init__(
         self,
@@ -26,36 +28,38 @@ class RequestContext(Slot):
         self.answers = answers
         self.connection = connection
         self.client_id: str | None = None
-        # How many array elements the request has.
+        # Number of array elements in the request.
         self.elements: i64 = 0
 
     @property
     def now_ms(self) -> int:
-        """The time of the turn that is under way."""
+        """The attended time of the present turn, in ms."""
         return self.answers.turn.now_ms
 
     def respond(self, response: Message) -> None:
-        """Give the answer: a response message of this request's API."""
+        """Answer with a response message of this request's API."""
         connection = self.connection
         if not connection.is_closed:
             self.answers.put(connection, self, response)
 
     def respond_in_pieces(self, response: PiecedResponse) -> None:
-        """Give the answer: a response of this request's API, encoded already."""
+        """Answer with a response of this request's API that is encoded already."""
         connection = self.connection
         if not connection.is_closed:
             self.answers.put_pieces(connection, self, response)
 
     def respond_nothing(self) -> None:
-        """End a request that wants no answer (produce with acks=0)."""
+        """End a request without an answer (produce with acks=0)."""
         connection = self.connection
         if not connection.is_closed:
             self.answers.put_nothing(connection, self)
 
     def report(self, reason: str, kind: str = "") -> None:
-        """Log that the peer sent something bad though it is answered; summed up by kind."""
+        """Log that the peer sent something wrong although it is answered; lines are summed up by
+        kind.
+        """
         self.answers.report(self.connection, reason, kind)
 
     def close_connection(self, reason: str) -> None:
-        """Drop the connection: the only way to refuse what has no answer."""
+        """Close the connection, which is the only way to refuse a request without an answer."""
         self.answers.close(self.connection, reason)

@@ -16,8 +16,8 @@ Q = TypeVar("Q", bound=Message)
 class Route(Generic[Q]):
     """Handler, decoder, versions and access of one API, typed by its request.
 
-    `version_advertised_min` is -1 where it is the same as `version_min`.  ApiVersions does not tell
-    of an API that is not `is_advertised`: Kafka's clients have nothing to do with it.
+    `version_advertised_min` is -1 if it equals `version_min`.  ApiVersions leaves out an API that
+    is not `is_advertised`, which Kafka's clients have no use for.
     """
 
     def __init__(

@@ -1,11 +1,11 @@
 """The route table: for each API key its versions, its access, its decoder and its handler.
 
-An API is in this table only when it works, or when clients need its refusal: those of the new group
-protocols and of what Tarry does not have (access control, quotas, logins, transactions, a quorum).
-Produce is advertised from 0, since librdkafka switches its codecs off when version 0 is missing
-(KAFKA-18659), and served from 3.
+The table has the APIs that work, and APIs whose refusal clients need: those of the new group
+protocols, and those of features that Tarry lacks (access control, quotas, logins, transactions, a
+quorum).  Produce is advertised from version 0, because librdkafka switches its codecs off if
+version 0 is missing (KAFKA-18659), and served from version 3.
 
-A handler takes context and request.  Whatever else it needs is bound to it here, once.
+A handler takes context and request.  Its further arguments are bound here, once.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ from tarry.protocol.messages.update_features import decode_update_features_reque
 
 
 def make_routes(broker: Broker) -> list[Route[Any]]:
-    """Return the table, with every handler bound to what it needs of this broker."""
+    """Return the table; each handler has its further arguments of this broker bound."""
     return [
         *_of_records(broker),
         *_of_the_cluster(broker),
@@ -129,7 +129,7 @@ def make_routes(broker: Broker) -> list[Route[Any]]:
     ]
 
 
-# A row is two lines: key, versions, access and decoder, and the handler.
+# A row has two lines: key, versions, access and decoder; and the handler.
 # fmt: off
 def _of_records(broker: Broker) -> list[Route[Any]]:
     topics = broker.topics

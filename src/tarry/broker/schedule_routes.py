@@ -1,7 +1,7 @@
-"""Routes of Tarry's own APIs for records that wait, and the part in which their answers wait.
+"""Routes of Tarry's own APIs for scheduled records, and the part in which their answers wait.
 
-ApiVersions does not name them: what Kafka's clients are told is what they know.  Who uses these
-APIs knows by the topic's setting `delay.enable` that the broker has them.
+ApiVersions leaves them out, so that Kafka's clients are told only of APIs that they know.  A client
+of Tarry's sees by the topic's setting `delay.enable` that the broker has them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tarry.protocol.messages.list_scheduled_records import decode_list_scheduled
 
 
 def serve_schedules(broker: Broker) -> list[Route[Any]]:
-    """Let the broker list and change what waits."""
+    """Return the routes by which scheduled records are listed and changed."""
     waiting = broker.parts.add(ScheduleChanges(broker.timer))
     terms = broker.long_answers, broker.topics, broker.scheduling
     return [

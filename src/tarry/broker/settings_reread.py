@@ -1,4 +1,4 @@
-"""Settings read again while the broker runs, as after SIGHUP: what changed counts where it can."""
+"""Settings that are read again while the broker runs, as after SIGHUP; some of them take effect."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ logger = logging.getLogger("tarry.broker")
 
 
 def take_over(broker: Broker, fresh: Settings) -> None:
-    """Let count what `fresh` says of keys that may change; tell what waits for the next start.
+    """Apply the keys of `fresh` that may change; log which others wait for the next start.
 
-    What was changed by a client lies over it, as it does over the file that was read at start.
+    Settings that clients have changed still override those of the file.
     """
     settings = broker.settings
     before = settings.given_texts()
@@ -39,5 +39,5 @@ def take_over(broker: Broker, fresh: Settings) -> None:
 
 
 def tell_refusal(error: InvalidSetting) -> None:
-    """Tell that the sources hold what cannot be."""
+    """Log that the file or the environment has invalid settings, and that the present ones stay."""
     logger.error("settings cannot be read again, those of before stay: %s", error)

@@ -1,7 +1,8 @@
-"""The end of a broker: asked for and clean, or because of a failure.
+"""The end of a broker: a clean stop that was asked for, or a stop because of a failure.
 
-Nothing new is taken from the request on; when everything is durable and answered, the logs are
-closed and marked.  That may wait for the disk, as `lifecycle` does: nobody is served any more.
+From the request on the broker takes nothing new.  When everything is durable and answered, the logs
+are closed and marked as clean.  Closing may wait for the disk, as a start may: no client is served
+then.
 Hot.
 """
 
@@ -27,7 +28,7 @@ STOP_MS_MAX: Final = 3_500
 # broker, which costs no more than giving up: either way the next start scans the logs.
 FLUSH_MS_MAX: Final = 20_000
 
-# A broker that has failed waits so long until the others can know it.
+# Longest time for which a failed broker waits until the other brokers can know of its end.
 PARTING_MS_MAX: Final = 1_000
 
 
@@ -53,15 +54,16 @@ class Shutdown:
         self._is_waiting_for_flush = False
         self.is_begun = False
         self.is_over = False
-        # It was not asked for.
+        # True if the stop was not asked for.
         self._has_failed = False
-        # In a cluster: nothing is done any more but to tell the others, until then at most.
+        # True in a cluster while the broker only waits for others to know of its end; and until
+        # when.
         self.is_parting = False
         self.parting_due_ms = 0
         self.reason = ""
 
     def begin(self) -> None:
-        """Take nothing new and answer what waits."""
+        """Take nothing new, and answer the requests that wait."""
         if self.is_begun:
             return
         self.is_begun = True
@@ -70,7 +72,7 @@ class Shutdown:
         self._parts.stop()
 
     def fail(self, reason: str) -> None:
-        """Stop at once, without the clean marker: nothing more is answered."""
+        """Stop at once, without the clean marker and without further answers."""
         logger.critical("%s", reason)
         self.is_begun = True
         self._has_failed = True
@@ -78,11 +80,11 @@ class Shutdown:
         self._end(reason)
 
     def part(self, now_ms: int) -> None:
-        """Tell the others, now that nothing is done any more; called again while `is_parting`.
+        """End the life, now that the broker does nothing more; called again while `is_parting`.
 
-        After a stop they know.  A broker that has failed waits for a moment until etcd does, so
-        that nobody has to wait for its lease.  It has left no replicas in sync: what it told them
-        to be on its disk is there, as after a crash.
+        After a clean stop etcd knows it already.  A failed broker waits a moment until etcd does,
+        so that other brokers need not wait for its lease.  It stays in the isr of its partitions:
+        what it reported as flushed is on its disk, as after a crash.
         """
         if not self.is_parting:
             self.parting_due_ms = now_ms + PARTING_MS_MAX
@@ -92,8 +94,8 @@ class Shutdown:
     def fail_flush(self, error: str) -> None:
         """Stop because a flush has failed.
 
-        fsync may have dropped the pages that it could not write: trying again would prove
-        nothing, so the broker stops and recovery decides what is there.
+        fsync may have dropped the pages that it could not write, so another try would prove
+        nothing.  The next start's recovery decides what the logs hold.
         """
         self.fail(
             f"a flush failed ({error}); what was not flushed may be lost, so the broker "
@@ -122,14 +124,15 @@ class Shutdown:
         self._end("")
 
     def _wait_for_flush(self) -> None:
-        """Wait for the flush under way; give up after the time in which a slow disk would have
+        """Wait for the flush under way; give up after a time in which even a slow disk would have
         finished.
         """
         if self._answers.turn.now_ms >= self._deadline_ms + FLUSH_MS_MAX:
             self._end("the disk did not finish a flush in time; the next start scans what it left")
         elif not self._is_waiting_for_flush:
             self._is_waiting_for_flush = True
-            # It copies nothing any more: the others need not keep it in sync until its life ends.
+            # The broker copies nothing any more, so other brokers need not keep it in sync until
+            # its lease ends.
             self._neighbours.leave()
             logger.warning(
                 "stopping: the disk has not finished a flush for %.1f s; waiting for it, at most "

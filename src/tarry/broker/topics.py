@@ -1,4 +1,4 @@
-"""Topics hosted here, by name and by id, and the questions that handlers ask of them.  Hot."""
+"""Topics hosted here, by name and by id, with look-ups for handlers.  Hot."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from tarry.partition.topic import HostedTopic, ReadableTopic, ScheduledTopic
 
 
 def missing_code(hosted: ReadableTopic | None, index: int) -> int:
-    """Return the error for a partition that is not here, of a topic by name."""
+    """Return the error for a partition that is not led here."""
     if hosted is None:
         return errors.UNKNOWN_TOPIC_OR_PARTITION
     return hosted.missing_code(index)
 
 
 def _scheduled(hosted: HostedTopic | None) -> ScheduledTopic | None:
-    """Return the virtual topic of a topic; None if no record of it has ever waited."""
+    """Return the virtual topic of a topic; None if no record of the topic may wait."""
     if hosted is None or not hosted.has_companions:
         return None
     return ScheduledTopic(scheduled_name(hosted.name), other_id(hosted.topic_id), hosted)
 
 
 class Topics:
-    """Topics of which this broker has partitions; a mapping by name, and by id beside it."""
+    """Topics of which this broker has partitions, by name and by id."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, HostedTopic] = {}
@@ -47,14 +47,14 @@ class Topics:
         return self._by_id.get(topic_id)
 
     def readable(self, name: str) -> ReadableTopic | None:
-        """Return the topic with this name as consumers read it, a virtual one too, or None."""
+        """Return the topic with this name as consumers read it, which may be virtual; or None."""
         hosted = self._by_name.get(name)
         if hosted is not None:
             return hosted
         return _scheduled(self._by_name.get(topic_shown_by(name)))
 
     def readable_with_id(self, topic_id: bytes) -> ReadableTopic | None:
-        """Return the topic with this id as consumers read it, a virtual one too, or None."""
+        """Return the topic with this id as consumers read it, which may be virtual; or None."""
         hosted = self._by_id.get(topic_id)
         if hosted is not None:
             return hosted
@@ -71,7 +71,7 @@ class Topics:
         return None if hosted is None else hosted.replica(index)
 
     def names(self) -> list[str]:
-        """Return the names, sorted."""
+        """Return the names of the topics, sorted."""
         return sorted(self._by_name)
 
     def all(self) -> list[HostedTopic]:
@@ -93,12 +93,12 @@ class Topics:
         return [log for hosted in self._by_id.values() for log in hosted.logs()]
 
     def add(self, hosted: HostedTopic) -> None:
-        """Take up a topic, in place of an earlier one of the same name."""
+        """Add a topic; it replaces an earlier one of the same name."""
         self._by_name[hosted.name] = hosted
         self._by_id[hosted.topic_id] = hosted
 
     def remove(self, topic_id: bytes) -> HostedTopic | None:
-        """Give up the topic with this id and return it; None if there is none."""
+        """Remove the topic with this id and return it; None if there is none."""
         hosted = self._by_id.pop(topic_id, None)
         if hosted is not None and self._by_name.get(hosted.name) is hosted:
             del self._by_name[hosted.name]

@@ -1,7 +1,7 @@
-"""Sentences about requests that cannot be answered: who asks for what, and what they will say.
+"""Sentences about requests that cannot be answered: the client, the API, and the client's words.
 
-The connection is closed, as by Kafka. The client's own words for that name no reason, so the line
-in the broker's log leads from them to the API.
+The connection is closed, as by Kafka.  The client's own message for that gives no reason, so the
+line in the broker's log has both the client's words and the API.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 from tarry.broker.route import Route
 from tarry.protocol.api_names import api_name
 
-# How clients call a connection that was closed, by the name that they give in ApiVersions.
+# Words of clients for a closed connection, by the software name that they give in ApiVersions.
 _WORDS: Final = {
     "apache-kafka-java": "DisconnectException",
     "librdkafka": "Disconnected",
@@ -21,14 +21,14 @@ _WORDS: Final = {
 
 
 def api_sentence(api_key: int, client_id: str | None, software: str) -> str:
-    """Say that an API is not served."""
+    """Return the sentence that an API is not served."""
     return f"{api_name(api_key)} is not served here; {_what_follows(client_id, software)}"
 
 
 def version_sentence(
     route: Route[Any], api_version: int, client_id: str | None, software: str
 ) -> str:
-    """Say that a version of an API is not served."""
+    """Return the sentence that a version of an API is not served."""
     return (
         f"version {api_version} of {api_name(route.api_key)} is not served; {route.version_min} to "
         f"{route.version_max} are; {_what_follows(client_id, software)}"

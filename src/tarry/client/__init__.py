@@ -2,9 +2,9 @@
 
     from tarry.client import Consumer, Producer
 
-Public names are imported from here; those for asyncio and for Arrow from `tarry.client.aio` and
-`tarry.client.arrow`, and all errors also from `tarry.client.errors`.  Each name is loaded with its
-first use, so that a program that produces loads nothing of consumers.
+Public names are imported from here.  Those for asyncio come from `tarry.client.aio`, those for
+Arrow from `tarry.client.arrow`, and all errors also from `tarry.client.errors`.  A name is loaded
+at its first use, so that a program that only produces loads nothing for consumers.
 
 Inside, one core without input and output (`core`) does the work; the faces around it (`sync`,
 `aio`, `arrow`) are thin and share `face`.
@@ -15,7 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-# For type checkers; a test compares it with the table below.
+# Imports for type checkers; a test compares them with the table below.
 if TYPE_CHECKING:
     from tarry.client.codecs import Codec as Codec, Json as Json, Text as Text
     from tarry.client.core.admin.calls import (
@@ -150,7 +150,7 @@ if TYPE_CHECKING:
     from tarry.link.versions import VersionTable as VersionTable
     from tarry.records.record import Record as Record
 
-# Where each public name is: the module, then its names.
+# Module of each public name: each line has a module and its names.
 _TABLE: Final = """
 tarry.client.codecs                      Codec Json Text
 tarry.client.core.admin.calls            ClusterDescription ConfigEntry ConfigSynonym
@@ -202,7 +202,7 @@ tarry.records.record                     Record
 
 
 def _read(table: str) -> dict[str, str]:
-    """Return the module of each name."""
+    """Return the module of each public name."""
     found: dict[str, str] = {}
     module = ""
     for word in table.split():
@@ -224,7 +224,7 @@ def __getattr__(name: str) -> object:
     return getattr(import_module(module), name)
 
 
-# The names that `from tarry.client import *` brings.
+# Names that `from tarry.client import *` imports.
 __all__ = sorted(MODULES)  # noqa: PLE0605  # a test compares it with the names for type checkers
 
 

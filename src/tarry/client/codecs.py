@@ -11,15 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, overload
 
 if TYPE_CHECKING:
-    # Type checkers know it without the package; `Consumer` alone means one of bytes.
+    # Type checkers know the package without its import; a bare `Consumer` means one of bytes.
     from typing_extensions import TypeVar
 
     Key = TypeVar("Key", default=bytes)
     Value = TypeVar("Value", default=bytes)
-    # Of records, which only give what a codec decodes.
+    # Types that records return after a codec has decoded them.
     KeyOut_co = TypeVar("KeyOut_co", default=bytes, covariant=True)
     ValueOut_co = TypeVar("ValueOut_co", default=bytes, covariant=True)
-    # Of producers, which take what a codec encodes and give nothing back.
+    # Types that producers accept for a codec to encode.
     KeyIn_contra = TypeVar("KeyIn_contra", default=bytes, contravariant=True)
     ValueIn_contra = TypeVar("ValueIn_contra", default=bytes, contravariant=True)
 else:
@@ -44,25 +44,25 @@ class Codec(Protocol[Content]):
         """Return the bytes of an object; what it raises comes out of `send`."""
 
     def decode(self, data: bytes, /) -> Content:
-        """Return the object of the bytes; what it raises becomes a DecodeError."""
+        """Return the object of the bytes; an exception here becomes a DecodeError."""
 
 
 class Text:
     """Codec of text, in UTF-8 unless another encoding is named."""
 
     def __init__(self, encoding: str = "utf-8") -> None:
-        # An unknown encoding is raised here, not at the first record.
+        # An unknown encoding raises LookupError here, and not at the first record.
         "".encode(encoding)
         self.encoding = encoding
 
     def encode(self, content: str, /) -> bytes:
-        """Return the bytes of a text; TypeError for what is none."""
+        """Return the bytes of a text; TypeError for anything else."""
         if not isinstance(content, str):
             raise TypeError(f"Text encodes a str, not {content!r:.60}")
         return content.encode(self.encoding)
 
     def decode(self, data: bytes, /) -> str:
-        """Return the text of the bytes; UnicodeDecodeError for what is none."""
+        """Return the text of the bytes; UnicodeDecodeError if they are not in the encoding."""
         return data.decode(self.encoding)
 
     def __repr__(self) -> str:
@@ -80,7 +80,7 @@ class Json(Generic[Content]):
     def __init__(self, kind: type[Content]) -> None: ...
 
     def __init__(self, kind: Any = None) -> None:
-        # Most programs never ask for it.
+        # Imported here, because most programs use no JSON codec.
         from msgspec import json
 
         self.kind = kind
@@ -93,7 +93,7 @@ class Json(Generic[Content]):
 
     def decode(self, data: bytes, /) -> Content:
         """Return the object; msgspec.DecodeError for what is no JSON, or no object of the class."""
-        # Any: the decoder's type is known to msgspec only.
+        # Only msgspec knows the type of the decoder's result, so it is Any here.
         found: Any = self._decoder.decode(data)
         return found  # type: ignore[no-any-return]
 
@@ -102,7 +102,7 @@ class Json(Generic[Content]):
 
 
 def check_codec(argument: str, codec: object) -> None:
-    """Refuse what is no codec, before anything has changed."""
+    """Raise TypeError if the object is no codec, before anything has changed."""
     for method in ("encode", "decode"):
         if not callable(getattr(codec, method, None)):
             raise TypeError(f"{argument}={codec!r:.60} is no codec: {RIGHT_FORM}")
@@ -111,7 +111,7 @@ def check_codec(argument: str, codec: object) -> None:
 
 
 def encoded(codec: Codec[Any], argument: str, content: object) -> bytes | None:
-    """Return the bytes that a codec makes of a key or value; None stays None."""
+    """Return the bytes of a key or value as the codec encodes it; None stays None."""
     if content is None:
         return None
     data = codec.encode(content)

@@ -1,9 +1,9 @@
-"""Errors of the client: all that its users catch, those of its links and settings among them.
+"""Errors of the client: all that its users catch, with those of its links and settings.
 
 Each text is a sentence for the user: what happened, where, what to do.
 
-`is_retriable` says whether the same thing may succeed later without a change; the core has then
-tried until its deadline already.
+`is_retriable` says whether the same call may succeed later without a change.  The core has then
+already tried until its deadline.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tarry.records.record import Record
 
-# Further errors of a request that an error tells in its notes.
+# Number of further errors of a request that the notes of an error list.
 NOTES_MAX: Final = 10
 
 
@@ -64,7 +64,7 @@ def broker_error(code: int, sentence: str) -> BrokerError:
 
 
 def raise_first(errors: Iterable[ClientError | None]) -> None:
-    """Raise the first error of several outcomes, if there is one; its notes tell the others."""
+    """Raise the first error of several outcomes, if there is one; its notes list the others."""
     outcomes = list(errors)
     failed = list(dict.fromkeys(error for error in outcomes if error is not None))
     if not failed:

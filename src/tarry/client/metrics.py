@@ -1,6 +1,6 @@
-"""Metrics: what a client has done so far, in typed snapshots.
+"""Metrics: typed snapshots of what a client has done.
 
-Counts begin with the client and never go back.  A snapshot costs no request and may be taken after
+Counts begin with the client and never decrease.  A snapshot needs no request and may be taken after
 every poll.
 """
 

@@ -1,4 +1,4 @@
-"""Offset reset: where a partition begins without an offset that its log has (`auto.offset.reset`).
+"""Offset reset: the offset to begin at if a partition has no valid one (`auto.offset.reset`).
 
 `by_duration:` (KIP-1106) takes a time of ISO 8601 as Java writes it: `PT1H`, `P7D`, `P1DT2H30M`.
 """
@@ -16,7 +16,7 @@ RESET_EARLIEST: Final = "earliest"
 RESET_NONE: Final = "none"
 RESET_BY_DURATION: Final = "by_duration"
 
-# Days, hours, minutes and seconds; years and months have no fixed length.
+# Days, hours, minutes and seconds; years and months are refused, since their length varies.
 _DURATION: Final = re.compile(
     r"P(?:(\d{1,9})D)?(?:T(?=\d)(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12})(?:\.(\d{1,9}))?S)?)?",
     re.ASCII | re.IGNORECASE,
@@ -24,7 +24,7 @@ _DURATION: Final = re.compile(
 
 
 class OffsetReset(NamedTuple):
-    """Reset of one consumer; `text` is what the user wrote."""
+    """Parsed reset of one consumer; `text` is the user's setting."""
 
     strategy: str
     duration_ms: int

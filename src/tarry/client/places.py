@@ -1,4 +1,4 @@
-"""TopicPartition, as users name it: a pair of a topic and the index of a partition."""
+"""TopicPartition for users: a pair of a topic and the index of a partition."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ else:
         __slots__ = ()
 
         def __new__(cls, topic: str, partition: int) -> tuple[str, int]:
-            # Other clients have a class of this name; here any such pair is one.
+            # Other clients have a class of this name; here it returns a plain tuple.
             return topic, partition

@@ -1,6 +1,6 @@
 """Settings of the client: Kafka's keys, one typed table, unknown keys refused.
 
-Keys come as a mapping (`{"linger.ms": 5}`) or as arguments (`linger_ms=5`); the same key in both
+Keys are given in a mapping (`{"linger.ms": 5}`) or as arguments (`linger_ms=5`); a key in both
 forms is an error.  Durations are ints of milliseconds or text such as `"30s"`.
 """
 
@@ -16,13 +16,13 @@ from tarry.client.settings_table import COMMON_TABLE, CONSUMER_TABLE, PRODUCER_T
 from tarry.link.events import Address
 from tarry.link.links import LinkSettings
 
-# Value of a setting: text such as "30s" is taken for numbers too.
+# Value of a setting; text such as "30s" may stand for a number.
 SettingValue = str | int | bool | list[str] | tuple[str, ...]
 
 # Function that chooses a partition, given topic, key and the number of partitions.
 PartitionFunction = Callable[[str, bytes | None, int], int]
 
-# Value of a producer's setting: `partitioner` takes a function besides.
+# Value of a producer's setting; `partitioner` may also be a function.
 ProducerValue = SettingValue | PartitionFunction
 
 COMMON: Final = "every client"
@@ -31,12 +31,12 @@ CONSUMER: Final = "consumer"
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
-# Bytes of a name that a request can carry.
+# Bound on the bytes of a text that a request can carry.
 TEXT_BYTES_MAX: Final = 32_767
 
 UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
-# The scope of a row is the client that has the key.
+# Settings by key; the scope of a row is the kind of client that has the key.
 CLIENT_SETTINGS: Final[dict[str, Setting]] = {
     row.key: row
     for row in (
@@ -50,7 +50,8 @@ CLIENT_SETTINGS: Final[dict[str, Setting]] = {
 def parse_settings(
     owner: str, given: Mapping[str, SettingValue], arguments: Mapping[str, SettingValue]
 ) -> dict[str, Value]:
-    """Return every key of `owner` with its value; `InvalidSetting` for what cannot be meant."""
+    """Return every key of `owner` with its value; raise `InvalidSetting` for an invalid or unknown
+    one."""
     merged: dict[str, SettingValue] = dict(given)
     for argument, value in arguments.items():
         name = argument.replace("_", ".")
@@ -73,7 +74,7 @@ def _known(name: object, owner: str) -> Setting:
     if row is not None:
         me = "an admin client" if owner == COMMON else f"a {owner}"
         raise InvalidSetting(f"{name} is a setting of a {row.scope}; this is {me}")
-    # A mistake pays for the table of other clients' keys, a start does not.
+    # This import is made only after a mistake, so that a start does not load the table.
     from tarry.client.settings_foreign import foreign_hint
 
     foreign = foreign_hint(name)
@@ -85,7 +86,7 @@ def _known(name: object, owner: str) -> Setting:
 
 
 def _parse(row: Setting, value: SettingValue) -> Value:
-    """Read a value of Python, or a text as a file has it."""
+    """Return the value of a setting that is given as a Python value or as text."""
     if row.type in ("int", "long"):
         number = parse_duration_ms(value) if row.key.endswith(".ms") else _int(value)
         if number is None or isinstance(value, bool) or number.bit_length() > 64:
@@ -96,14 +97,14 @@ def _parse(row: Setting, value: SettingValue) -> Value:
             raise InvalidSetting(f"{row.key}={value!r:.60}: it must be True or False")
         return row.parse(str(value))
     if row.key == "bootstrap.servers" and not isinstance(value, str):
-        # A list of addresses is as good as one text.
+        # A list of addresses stands for one text with commas.
         if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
             raise InvalidSetting(
                 f"bootstrap.servers={value!r:.60} is neither text nor a list of texts, such as "
                 '["kafka-1:9092", "kafka-2:9092"]'
             )
         value = ",".join(value)
-    # Acks are often given as a number.
+    # `acks` may be given as a number.
     if not isinstance(value, str) and not (row.check and type(value) is int):
         raise InvalidSetting(f"{row.key}={value!r:.60} is no text: give a str")
     text = str(value)
@@ -116,7 +117,7 @@ def _parse(row: Setting, value: SettingValue) -> Value:
 
 def _int(value: SettingValue) -> int | None:
     try:
-        # A part of a number would be lost without a word.
+        # A float is refused: its fraction would be lost unnoticed.
         return int(value) if isinstance(value, int | str) else None
     except ValueError:
         return None
@@ -139,7 +140,7 @@ DEFAULT_PORT: Final = 9092
 
 
 def parse_addresses(text: str) -> list[Address]:
-    """Parse the addresses in `host:port,[::1]:port,host`; the port is 9092 where none is named."""
+    """Return the addresses in `host:port,[::1]:port,host`; the port is 9092 if none is given."""
     addresses = [_parse_address(part.strip()) for part in text.split(",") if part.strip()]
     if not addresses:
         raise InvalidSetting("bootstrap.servers names no address, such as 127.0.0.1:9092")
@@ -193,7 +194,7 @@ class ClientSettings:
         self.receive_buffer_bytes = self.number("receive.buffer.bytes")
 
     def common(self) -> dict[str, SettingValue]:
-        """Return the settings that another client takes as well."""
+        """Return the settings that other kinds of clients have too."""
         common = {key for key, row in CLIENT_SETTINGS.items() if row.scope == COMMON}
         return cast(
             "dict[str, SettingValue]",
@@ -222,7 +223,7 @@ class ProducerSettings(ClientSettings):
     def __init__(
         self, given: Mapping[str, ProducerValue] | None = None, **arguments: ProducerValue
     ) -> None:
-        # The user's own partitioner; None: `partitioner` names one of ours.
+        # The user's own partitioner; None if `partitioner` names one of ours.
         self.partition_function: PartitionFunction | None = None
         texts = self._without_function(given or {})
         text_arguments = self._without_function(arguments)
@@ -234,7 +235,7 @@ class ProducerSettings(ClientSettings):
         self.buffer_bytes = self.number("buffer.memory")
         self.codec = CODECS.index(self.text("compression.type"))
         key = f"compression.{CODECS[self.codec]}.level"
-        # None: the codec has no levels.
+        # Level of compression; None if the codec has no levels.
         self.codec_level = self.number(key) if key in CLIENT_SETTINGS else None
         self.partitioner = self.text("partitioner")
         self.request_bytes_max = self.number("max.request.size")
@@ -250,7 +251,8 @@ class ProducerSettings(ClientSettings):
             )
 
     def _without_function(self, given: Mapping[str, ProducerValue]) -> dict[str, SettingValue]:
-        """Return the settings without a `partitioner` that is a function, which is kept."""
+        """Return the settings without a `partitioner` that is a function; keep that in an
+        attribute."""
         rest = dict(given)
         function = rest.get("partitioner")
         if callable(function):
@@ -275,7 +277,7 @@ class ProducerSettings(ClientSettings):
         if flaw and is_asked:
             raise InvalidSetting(f"enable.idempotence=true needs {flaw}")
         if flaw:
-            # Imported with the first such producer: a program without one pays nothing for it.
+            # Imported with the first such producer, so that other programs do not load it.
             import logging
 
             logging.getLogger("tarry.client").info(
@@ -286,10 +288,10 @@ class ProducerSettings(ClientSettings):
         return not flaw
 
 
-# Brokers know the last five batches of a producer.
+# A broker remembers the last five batches of a producer.
 IN_FLIGHT_IDEMPOTENT_MAX: Final = 5
 
-# Isolation levels, as Fetch and ListOffsets have them.
+# Isolation levels, as Fetch and ListOffsets encode them.
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 
@@ -300,7 +302,7 @@ class ConsumerSettings(ClientSettings):
     def __init__(
         self, given: Mapping[str, SettingValue] | None = None, **arguments: SettingValue
     ) -> None:
-        # Producers have no use for it.
+        # Imported here, because producers do not need it.
         from tarry.client.offset_reset import parse_offset_reset
 
         super().__init__(given, **arguments)

@@ -1,7 +1,7 @@
-"""Settings of other Kafka clients: what takes their place here, for the text of an error.
+"""Settings of other Kafka clients, and what replaces them here, for the text of an error.
 
-Keys of Java's client and of librdkafka, arguments of kafka-python and aiokafka; an underscore
-counts as a dot.
+The table has keys of Java's client and of librdkafka, and arguments of kafka-python and aiokafka;
+an underscore counts as a dot.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ value.deserializer                 use the argument value with a codec, such as 
 value.serializer                   use the argument value with a codec, such as Json()
 """
 
-# Keys that begin so.
+# Hints for all keys with these beginnings.
 _BEGINNINGS: Final = {
     "ssl.": "there is no TLS yet",
     "sasl.": "there is no SASL yet",
@@ -157,7 +157,7 @@ _HINTS: Final = dict(line.split(maxsplit=1) for line in _TABLE.strip().splitline
 
 
 def foreign_hint(name: str) -> str:
-    """Return what takes the place of another client's setting; "" for a name that none has."""
+    """Return the hint for another client's setting; "" if no known client has the name."""
     dotted = name.replace("_", ".")
     for beginning, hint in _BEGINNINGS.items():
         if dotted.startswith(beginning):

@@ -1,7 +1,7 @@
 """Settings of our clients: Kafka's keys, types, defaults and ranges, and a few of ours.
 
-The notation is that of `base/setting`.  A duration (a key that ends with `.ms`) may also be given
-as text such as `"30s"`.
+The notation is the one of `base/setting`.  A duration (a key that ends with `.ms`) may also be
+given as text such as `"30s"`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Handlers, one module an API key: `handle(context, request)` answers now or later.
+"""Handlers, one module for each API key: `handle(context, request)` answers now or later.
 
-Whatever else a handler needs comes before these two, and `make_routes` binds it.
+A handler may take further arguments before these two; `make_routes` binds them.
 """

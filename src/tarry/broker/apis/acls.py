@@ -1,8 +1,8 @@
 """DescribeAcls, CreateAcls, DeleteAcls (keys 29 to 31): there is no access control.
 
-The answers are those of an Apache Kafka without an authorizer, byte for byte: MirrorMaker,
-librdkafka and the tools take SECURITY_DISABLED for information, and a closed connection for a
-failure.
+The answers are those of an Apache Kafka without an authorizer, byte for byte.  MirrorMaker,
+librdkafka and the tools take SECURITY_DISABLED for information, but would take a closed connection
+for a failure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOT_CONFIGURED: Final = "No Authorizer is configured."
 
 
 def describe(context: RequestContext, request: DescribeAclsRequest) -> Message | None:
-    """Say that there is nothing to describe."""
+    """Answer that this broker has no ACLs to describe."""
     return DescribeAclsResponse(
         error_code=errors.SECURITY_DISABLED,
         error_message="No Authorizer is configured on the broker",
@@ -36,13 +36,13 @@ def describe(context: RequestContext, request: DescribeAclsRequest) -> Message |
 
 
 def create(context: RequestContext, request: CreateAclsRequest) -> Message | None:
-    """Refuse each creation; all of them share one result."""
+    """Refuse each creation; all refusals are one shared result."""
     result = AclCreationResult(error_code=errors.SECURITY_DISABLED, error_message=_NOT_CONFIGURED)
     return CreateAclsResponse(results=[result] * len(request.creations))
 
 
 def delete(context: RequestContext, request: DeleteAclsRequest) -> Message | None:
-    """Refuse each filter; all of them share one result."""
+    """Refuse each filter; all refusals are one shared result."""
     result = DeleteAclsFilterResult(
         error_code=errors.SECURITY_DISABLED, error_message=_NOT_CONFIGURED
     )

@@ -1,7 +1,6 @@
-"""AlterConfigs (key 33): all settings of a resource are replaced; what is not named is unset.
+"""AlterConfigs (key 33): the request replaces all settings of a resource, and unsets missing ones.
 
-The older way, which loses what somebody else has just set: clients of today send
-IncrementalAlterConfigs.
+This older API loses what another client has just set: today's clients send IncrementalAlterConfigs.
 """
 
 from __future__ import annotations
@@ -25,7 +24,9 @@ from tarry.protocol.messages.alter_configs import (
 def handle(
     changes: MetadataChanges, context: RequestContext, request: AlterConfigsRequest
 ) -> Message | None:
-    """Replace what can be replaced; with `validate_only` say only what would be."""
+    """Replace the settings of each resource, or refuse; with `validate_only` only check the
+    request.
+    """
     return changes.long_answers.begin(LongAnswer(context), _steps(changes, context, request))
 
 

@@ -47,7 +47,7 @@ def handle(
         if others:
             wish.refuse(errors.INVALID_REQUEST, "this partition is named twice")
         wishes[place] = wish
-    # None of them is known to be granted before it was looked at.
+    # Wishes that were not refused here; their answers are known once the change was decided.
     looked_at = [wish for wish in wishes.values() if wish.error_code == errors.NONE]
 
     def respond() -> Message:

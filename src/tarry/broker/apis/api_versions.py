@@ -1,7 +1,7 @@
-"""ApiVersions (key 18): what this broker serves.  The only API that answers any version.
+"""ApiVersions (key 18): what this broker serves.  Only this API answers a version it does not know.
 
-A version that we do not know is answered with UNSUPPORTED_VERSION in version 0, and the range of
-ApiVersions itself, so that the client asks again lower (KIP-511).
+The answer to an unknown version is UNSUPPORTED_VERSION in the form of version 0, with the range of
+ApiVersions itself, so that the client asks again in a lower version (KIP-511).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tarry.protocol.messages.api_versions import (
 SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 VERSION_OF_SOFTWARE_NAMES: Final = 3
 
-# Kafka's features that brokers agree on.  Of each the level is 0: what it stands for is not there.
+# Kafka's features that brokers agree on.  Each has level 0, because Tarry lacks the feature.
 ABSENT_FEATURES: Final = (
     "eligible.leader.replicas.version",
     "group.version",
@@ -39,7 +39,7 @@ ABSENT_FEATURES: Final = (
 # KAFKA-17011: older clients fail at a feature whose lowest level is 0.
 VERSION_OF_LEVEL_0: Final = 4
 
-# A client of version 5 that does not say which broker it means.
+# Broker id in version 5 that means that the client does not say which broker it expects.
 NO_NODE: Final = -1
 
 
@@ -50,7 +50,7 @@ def handle(
     context: RequestContext,
     request: ApiVersionsRequest,
 ) -> Message | None:
-    """List the routes that are advertised, each with its range, and the features."""
+    """List the advertised routes, each with its range of versions, and the features."""
     if context.api_version >= VERSION_OF_SOFTWARE_NAMES:
         for text in (request.client_software_name, request.client_software_version):
             if SOFTWARE.fullmatch(text) is None:
@@ -71,7 +71,7 @@ def handle(
             for key in sorted(routes)
             if routes[key].is_advertised
         ],
-        # The version of all metadata, as in Kafka.
+        # As in Kafka, the epoch of the features is the version of all metadata.
         finalized_features_epoch=store.version,
         finalized_features=[
             FinalizedFeatureKey(name, level, level)
@@ -87,8 +87,9 @@ def handle(
 
 
 def _mistaken(view: ClusterView, request: ApiVersionsRequest) -> int:
-    """Return why the client is at the wrong address (KIP-1242): another cluster, or another broker,
-    has taken the one that it means.  Before version 5 it says nothing of that.
+    """Return the error for a client at the wrong address (KIP-1242): another cluster or broker has
+    the address of the one that the client expects.  Before version 5 clients do not say what they
+    expect.
     """
     if (request.cluster_id is None) != (request.node_id == NO_NODE):
         return errors.INVALID_REQUEST
@@ -100,9 +101,7 @@ def _mistaken(view: ClusterView, request: ApiVersionsRequest) -> int:
 
 
 def unsupported(routes: dict[int, Route[Any]]) -> ApiVersionsResponse:
-    """Make the answer, to be encoded as version 0, to an ApiVersions version that we do not
-    have.
-    """
+    """Return the answer to an unknown version of ApiVersions, to be encoded as version 0."""
     route = routes[api_keys.API_VERSIONS]
     return ApiVersionsResponse(
         error_code=errors.UNSUPPORTED_VERSION,

@@ -1,7 +1,7 @@
 """DescribeClientQuotas and AlterClientQuotas (keys 48 and 49): there are no quotas yet.
 
-A description is empty, after Kafka's checks of what it asks for.  To set a quota is refused, since
-a client would believe that others are held back; to remove one that is not there succeeds.
+A description is empty, after Kafka's checks of the request.  Setting a quota is refused, since the
+client would believe that other clients are limited; removing a quota that does not exist succeeds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ REFUSAL: Final = "this broker has no quotas yet; nothing was changed"
 
 
 def describe(context: RequestContext, request: DescribeClientQuotasRequest) -> Message | None:
-    """Find no quota, or say what is wrong with the question."""
+    """Return no quotas, or the fault of the request."""
     error_code, sentence = _fault(request.components)
     if error_code == errors.NONE:
         return DescribeClientQuotasResponse()

@@ -1,6 +1,6 @@
-"""Requests about replicas, as the route table knows them: the rules are imported by the first one.
+"""Handlers of requests about replicas, which import the rules for them at the first request.
 
-A broker that is alone starts without the rules of a cluster's rows, and hardly ever needs them.
+A broker that is alone starts without the rules of a cluster's rows, which it hardly ever needs.
 """
 
 from __future__ import annotations

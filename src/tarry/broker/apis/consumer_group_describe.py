@@ -1,7 +1,7 @@
-"""ConsumerGroupDescribe (key 69): there is no group of KIP-848, so none can be described.
+"""ConsumerGroupDescribe (key 69): there are no groups of KIP-848, so none can be described.
 
-Clients that get UNSUPPORTED_VERSION for a group ask DescribeGroups for it; any other code would
-end their question.
+Clients that get UNSUPPORTED_VERSION for a group ask DescribeGroups for it.  After any other code
+they would ask no further.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tarry.protocol.messages.consumer_group_describe import (
 def handle(
     long_answers: LongAnswers, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> Message | None:
-    """Refuse group by group, in the order of the request, as Kafka without the protocol does."""
+    """Refuse each group, in the order of the request, as a Kafka without the protocol does."""
     answer = LongAnswer(context)
     return long_answers.begin(answer, _steps(answer, request))
 

@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (key 68): refused until there are groups of KIP-848.
 
-It is advertised all the same, as by an Apache Kafka that has the new protocol switched off: where
-the key is missing, librdkafka with group.protocol=consumer waits for ever and says nothing.
+The key is advertised all the same, as by an Apache Kafka that has the new protocol switched off: if
+the key is missing, librdkafka with group.protocol=consumer waits for ever and reports nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REFUSAL: Final = (
 
 
 def handle(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Message | None:
-    """Refuse every member alike; a client gives up at this code."""
+    """Refuse every member; a client gives up at this code."""
     context.report(f"client {context.client_id}, group {request.group_id}: {REFUSAL}", "KIP-848")
     return ConsumerGroupHeartbeatResponse(
         error_code=errors.UNSUPPORTED_VERSION, error_message=REFUSAL

@@ -1,4 +1,6 @@
-"""CreatePartitions (key 37): topics grow; durable and in the metadata before the answer."""
+"""CreatePartitions (key 37): topics grow; the answer comes once the growth is durable and
+applied.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from tarry.protocol.messages.create_partitions import (
 def handle(
     changes: MetadataChanges, context: RequestContext, request: CreatePartitionsRequest
 ) -> Message | None:
-    """Let grow what can grow; with `validate_only` say only what would."""
+    """Grow each topic, or refuse; with `validate_only` only check the request."""
     if len(request.topics) > PARTITIONS_PER_REQUEST_MAX:
         answer = LongAnswer(context)
         names = once((topic.name, None) for topic in request.topics)

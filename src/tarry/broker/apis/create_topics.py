@@ -1,6 +1,7 @@
-"""CreateTopics (key 19): decide, make durable, then answer.
+"""CreateTopics (key 19): topics are created; the answer comes once they are durable and applied.
 
-Every topic of a request has an answer of its own; those that can be created are created together.
+Every topic of a request has an answer of its own.  The topics that can be created are created
+together, in as few changes as hold them.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from tarry.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 
-# KIP-525: from here on the answer tells partitions, replicas and settings.
+# KIP-525: from this version on the answer has partitions, replicas and settings.
 VERSION_OF_DETAILS: Final = 5
 
 
 def handle(
     changes: MetadataChanges, context: RequestContext, request: CreateTopicsRequest
 ) -> Message | None:
-    """Create what can be created; with `validate_only` say only what would be."""
+    """Create each topic, or refuse; with `validate_only` only check the request."""
     rows = partial(_rows, changes.settings)
     if len(request.topics) > PARTITIONS_PER_REQUEST_MAX:
         answer = LongAnswer(context)

@@ -1,4 +1,4 @@
-"""DeleteGroups (key 42): Empty groups go with all their offsets."""
+"""DeleteGroups (key 42): groups without members are deleted, with all their offsets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tarry.protocol.messages.delete_groups import (
 
 
 class GroupDeletion:
-    """The request: answered when the last of its groups is."""
+    """A request's deletions, which are answered once the last of them is settled."""
 
     def __init__(
         self, long_answers: LongAnswers, context: RequestContext, group_ids: list[str]
@@ -32,7 +32,7 @@ class GroupDeletion:
         self.left = len(group_ids)
 
     def settle(self, index: int, error_code: int) -> None:
-        """Count one group that is done with."""
+        """Note the result of one deletion, and answer the request after the last one."""
         self.results[index].error_code = error_code
         self.left -= 1
         if self.left == 0:
@@ -67,7 +67,7 @@ def handle(
     context: RequestContext,
     request: DeleteGroupsRequest,
 ) -> Message | None:
-    """Decide about each group on its own; a name given twice is deleted once."""
+    """Decide about each group by itself; a group that is named twice is deleted once."""
     group_ids = once(request.groups_names)
     if not group_ids:
         return DeleteGroupsResponse()
@@ -82,7 +82,7 @@ def _steps(
     context = deletion.context
     for index, group_id in enumerate(group_ids):
         yield 1
-        # The empty id is good here, as in Kafka: its oldest clients commit under it.
+        # The empty group id is allowed here, as in Kafka, whose oldest clients commit under it.
         shard, error_code = coordinator.find(group_id)
         if shard is None:
             deletion.settle(index, error_code)

@@ -1,4 +1,6 @@
-"""DeleteRecords (key 21): partitions lose their oldest records, durably before the answer."""
+"""DeleteRecords (key 21): partitions lose their oldest records; the answer comes when that is
+durable.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,11 @@ from tarry.protocol.messages.delete_records import (
     DeleteRecordsRequest,
 )
 
-# As an offset: all that may be read now.
+# Offset that stands for the high watermark.
 HIGH_WATERMARK: Final = -1
 
-# Kafka answers from memory, so that clients may allow it no time at all; here the answer comes
-# after a round of recovery points, which takes milliseconds.
+# Kafka answers from memory, so clients may send a time-out of 0.  Here the answer waits for a round
+# of recovery points, which takes milliseconds.
 TIMEOUT_MS_MIN: Final = 1_000
 
 
@@ -40,7 +42,9 @@ def handle(
     context: RequestContext,
     request: DeleteRecordsRequest,
 ) -> Message | None:
-    """Move the log starts that can be moved; of a partition named twice the last entry counts."""
+    """Move the log start of each partition, or refuse; if a partition is named twice, the last
+    entry counts.
+    """
     answer = LongAnswer(context, must_end=True)
     return long_answers.begin(answer, _steps(long_answers, topics, deletions, context, request))
 
@@ -93,7 +97,7 @@ def _partition(topics: Topics, name: str, index: int) -> tuple[ReplicatedLog | N
     hosted = topics.get(name)
     partition = hosted.partition(index) if hosted is not None else None
     if hosted is None and topics.readable(name) is not None:
-        # A virtual topic only shows what waits.  The answer has no place for a sentence.
+        # A virtual topic only shows records that wait.  The answer has no field for a sentence.
         return None, errors.INVALID_TOPIC_EXCEPTION
     if partition is None:
         return None, missing_code(hosted, index)
@@ -101,6 +105,6 @@ def _partition(topics: Topics, name: str, index: int) -> tuple[ReplicatedLog | N
         return None, errors.INVALID_TOPIC_EXCEPTION
     # A topic with an empty cleanup.policy can be cut, as in Kafka since 4.2.
     if partition.config.has_compaction and not partition.config.has_deletion:
-        # What is compacted keeps the last record of every key, whatever anybody asks for.
+        # A compacted log keeps the last record of every key, also against a client's wish.
         return None, errors.POLICY_VIOLATION
     return partition, errors.NONE

@@ -1,7 +1,7 @@
-"""DeleteTopics (key 20): by name, or from version 6 on by id.
+"""DeleteTopics (key 20): topics are deleted by name, or from version 6 on by id.
 
-The answer is given when the topics' data has left their names, so that who waits for it can
-create a topic of the same name at once.  For brokers that do not live nobody waits.
+The answer is given once the topics' data no longer uses their names, so that the client can at once
+create a topic of the same name.  It does not wait for brokers without a life.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tarry.protocol.messages.delete_topics import (
 )
 
 VERSION_OF_TOPIC_IDS: Final = 6
-# Older clients do not know TOPIC_DELETION_DISABLED.
+# Before this version clients do not know TOPIC_DELETION_DISABLED.
 VERSION_OF_DELETION_DISABLED: Final = 3
 
 
 def handle(
     changes: MetadataChanges, context: RequestContext, request: DeleteTopicsRequest
 ) -> Message | None:
-    """Delete what can be deleted."""
+    """Delete each topic, or refuse."""
     wanted = _wanted(request, context.api_version)
     is_enabled = changes.settings.delete_topic_enable
     if not is_enabled or len(wanted) > PARTITIONS_PER_REQUEST_MAX:
@@ -43,7 +43,7 @@ def handle(
     state = changes.store.state
 
     def topic_of(one: tuple[str | None, bytes | None]) -> str | bytes | None:
-        """Name a topic in one way, however the request does."""
+        """Return the same key for a topic whether the request names it by name or by id."""
         topic = state.topic_by_id(one[1]) if one[1] is not None else None
         return one[0] or (topic.name if topic is not None else one[1])
 
@@ -53,7 +53,9 @@ def handle(
     ]
 
     def is_data_away() -> bool:
-        """Tell whether all brokers that live have removed it: the others may be away for long."""
+        """Return whether all living brokers have removed the data; dead ones may be away for
+        long.
+        """
         return not any(
             is_kept(state, outcome.topic_id) for change in deletions for outcome in change.outcomes
         )

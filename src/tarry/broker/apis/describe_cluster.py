@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60): the brokers, who controls them, the cluster's id."""
+"""DescribeCluster (key 60): the brokers, the controller, and the cluster's id."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tarry.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 
-# KIP-919: whom the client means to ask.
+# KIP-919: kinds of server that the client may expect at this address.
 ENDPOINT_BROKER: Final = 1
 ENDPOINT_CONTROLLER: Final = 2
 
@@ -22,7 +22,7 @@ ENDPOINT_CONTROLLER: Final = 2
 def handle(
     view: ClusterView, context: RequestContext, request: DescribeClusterRequest
 ) -> Message | None:
-    """Tell who belongs to the cluster."""
+    """Describe the cluster."""
     if request.endpoint_type == ENDPOINT_CONTROLLER:
         return DescribeClusterResponse(
             error_code=errors.MISMATCHED_ENDPOINT_TYPE,

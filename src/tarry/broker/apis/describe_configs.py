@@ -1,6 +1,6 @@
 """DescribeConfigs (key 32): settings of topics, of this broker, of its loggers and of groups.
 
-Each setting says where it comes from.  A group's coordinator adds what it remembers of the group.
+Each setting says where it comes from.  The coordinator of a group adds its notes about the group.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from tarry.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
-# Bytes that one setting takes in an answer with its documentation and synonyms, roughly.
+# Estimated size of one setting in an answer with its documentation and synonyms, in bytes.
 CONFIG_BYTES: Final = 512
 
 
 class ConfigSources(NamedTuple):
-    """Sources of all settings that may be described."""
+    """Sources of the settings that this API describes."""
 
     state: ClusterState
     settings: Settings
@@ -69,7 +69,7 @@ def handle(
     context: RequestContext,
     request: DescribeConfigsRequest,
 ) -> Message | None:
-    """Answer every resource on its own, one that is named again only once."""
+    """Describe each resource by itself; a resource that is named twice is described once."""
     answer = LongAnswer(context)
     return long_answers.begin(answer, _steps(answer, sources, request))
 
@@ -108,7 +108,7 @@ def _steps(
 def _entries(
     state: ClusterState, settings: Settings, levels: LogLevels, resource: DescribeConfigsResource
 ) -> list[DescribedConfig]:
-    """Return all settings of the resource; `ConfigRefusal` if there is none."""
+    """Return all settings of the resource; raise `ConfigRefusal` if there is no such resource."""
     resource_type, name = resource.resource_type, resource.resource_name
     if resource_type == RESOURCE_TOPIC:
         return _topic(state, settings, name)
@@ -142,7 +142,7 @@ def _topic(state: ClusterState, settings: Settings, name: str) -> list[Described
     topic = readable_topic(state, name)
     if topic is None:
         raise ConfigRefusal(errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
-    # A virtual topic has the settings of the one whose records it shows.
+    # A virtual topic has the settings of the topic whose records it shows.
     is_virtual = isinstance(topic, ScheduledTopicState)
     return topic_entries(topic.configs, settings, is_read_only=is_virtual)
 
@@ -152,9 +152,7 @@ def _asked(
     resource: DescribeConfigsResource,
     request: DescribeConfigsRequest,
 ) -> list[DescribeConfigsResourceResult]:
-    """Return the entries that were asked for; no keys, null or an empty list, ask for all of
-    them.
-    """
+    """Return the entries that the request asks for; null or an empty list of keys asks for all."""
     keys = dict.fromkeys(resource.configuration_keys or ())
     if resource.resource_type == RESOURCE_GROUP and NOTES_KEY in keys:
         keys = {}

@@ -20,11 +20,11 @@ from tarry.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 
-# KIP-1043: from here on an unknown group is an error; before, it is one that is Dead.
+# KIP-1043: from this version on an unknown group is an error; before it is described as Dead.
 VERSION_OF_GROUP_NOT_FOUND: Final = 6
 DEAD: Final = "Dead"
 
-# To look a member up takes so little of the unit of work that long answers count in.
+# Looking a member up takes so small a part of the unit of work in which long answers count.
 MEMBERS_PER_UNIT: Final = 5
 
 
@@ -34,7 +34,7 @@ def handle(
     context: RequestContext,
     request: DescribeGroupsRequest,
 ) -> Message | None:
-    """Describe each group once, and its members one by one."""
+    """Describe each group once, and add its members one by one."""
     answer = LongAnswer(context)
     return long_answers.begin(answer, _steps(answer, coordinator, request))
 
@@ -61,7 +61,7 @@ def _steps(
 def _described(
     answer: LongAnswer, coordinator: GroupCoordinator, group_id: str
 ) -> tuple[DescribedGroup, tuple[DescribedMember, ...]]:
-    """Describe a group without its members, and return these beside it."""
+    """Return a group's description without its members, and the members."""
     shard, error_code = coordinator.find(group_id)
     if shard is None:
         return DescribedGroup(error_code=error_code, group_id=group_id), ()

@@ -30,7 +30,7 @@ def handle(
     context: RequestContext,
     request: DescribeLogDirsRequest,
 ) -> Message | None:
-    """Describe the one directory; no topics named (null) means all of them."""
+    """Describe the one directory; null topics ask for all topics."""
     result = DescribeLogDirsResult(log_dir=settings.log_directory)
     try:
         result.total_bytes = disk.total_bytes()
@@ -62,7 +62,9 @@ def _steps(
 
 
 def _topic(answer: LongAnswer, topics: Topics, name: str, indexes: Iterable[int]) -> Iterator[int]:
-    """Describe the partitions that are here; nothing is said of others, as in Kafka."""
+    """Describe the partitions that this broker hosts; the answer leaves out others, as in
+    Kafka's.
+    """
     yield 1
     hosted = topics.get(name)
     here = [] if hosted is None else [each for each in indexes if hosted.replica(each) is not None]
@@ -72,7 +74,8 @@ def _topic(answer: LongAnswer, topics: Topics, name: str, indexes: Iterable[int]
     for index in here:
         partition = topics.replica(name, index)
         if partition is not None:
-            # Scheduled records take room too.  The leader's replica is never behind.
+            # The size includes the log of scheduled records.  The lag is 0: the high watermark
+            # never exceeds the log end.
             size = sum([each.log.size_bytes for each in partition.leadership.logs])
             answer.add(DescribeLogDirsPartition(index, size, 0))
         yield 1

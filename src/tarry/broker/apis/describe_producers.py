@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61): the idempotent producers that a partition knows."""
+"""DescribeProducers (key 61): the idempotent producers that wrote to a partition."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tarry.protocol.messages.describe_producers import (
     TopicResponse,
 )
 
-# Bytes that one producer takes in an answer.
+# Size of one producer in an answer, in bytes.
 PRODUCER_BYTES: Final = 33
 
-# To list a producer takes so little of the unit of work that long answers count in.
+# Listing a producer takes so small a part of the unit of work in which long answers count.
 PRODUCERS_PER_UNIT: Final = 10
 
 
@@ -34,7 +34,7 @@ def handle(
     context: RequestContext,
     request: DescribeProducersRequest,
 ) -> Message | None:
-    """Answer each partition once, however often it is named."""
+    """Describe each partition once, however often the request names it."""
     answer = LongAnswer(context)
     return long_answers.begin(answer, _steps(answer, topics, request))
 
@@ -64,7 +64,7 @@ def _steps(answer: LongAnswer, topics: Topics, request: DescribeProducersRequest
 
 
 def _producers(topics: Topics, name: str, answer: PartitionResponse) -> list[ProducerState]:
-    """Return the producers of a partition, or say in the answer why there are none."""
+    """Return the producers of a partition, or put into the answer why there are none."""
     index = answer.partition_index
     fault = name_fault(name)
     if fault:

@@ -1,4 +1,4 @@
-"""DescribeQuorum (key 55): no KRaft quorum keeps the metadata, and the tools are told what does."""
+"""DescribeQuorum (key 55): there is no KRaft quorum; the answer says what keeps the metadata."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tarry.protocol.messages.describe_quorum import DescribeQuorumRequest, Descr
 def handle(
     settings: Settings, context: RequestContext, request: DescribeQuorumRequest
 ) -> Message | None:
-    """Refuse with a sentence; clients of version 2 show it."""
+    """Refuse with a sentence, which clients of version 2 show."""
     keeper = (
         "this broker keeps its metadata itself"
         if settings.store_address is None

@@ -1,6 +1,6 @@
 """DescribeTopicPartitions (key 75, KIP-966): topics page by page, in the order of their names.
 
-An answer holds a limited number of partitions; `next_cursor` says where the next one begins.
+An answer has a limited number of partitions; `next_cursor` says where the next page begins.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _page(
             continue
         answer.open(_described(topic))
         for index in indexes:
-            # One that is deleted and made again meanwhile may have fewer.
+            # The topic may have been deleted and created again with fewer partitions meanwhile.
             if index < len(topic.partitions):
                 answer.add(_partition(view, topic.hosted_name, index, topic.partitions[index]))
             yield 1
@@ -89,7 +89,7 @@ def _page(
 def _pages(
     view: ClusterView, names: list[str], cursor: Cursor | None, left: int
 ) -> tuple[list[tuple[str, range]], Cursor | None]:
-    """Return the partitions that the answer has room for, and where the next one begins."""
+    """Return the partitions for which the answer has room, and the cursor of the next page."""
     pages: list[tuple[str, range]] = []
     for name in names:
         if left == 0:
@@ -140,8 +140,8 @@ def _partition(
         replica_nodes=row.replicas,
         isr_nodes=view.in_sync(row),
         offline_replicas=view.offline_replicas(topic, index, row),
-        # The last in-sync replicas stay in the row though they are dead (KIP-966 without a second
-        # list).
+        # The last in-sync replicas stay in the row even if they are dead, so the row has KIP-966's
+        # eligible leaders and needs no second list.
         eligible_leader_replicas=view.eligible(row),
         last_known_elr=[],
     )

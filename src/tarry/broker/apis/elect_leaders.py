@@ -1,4 +1,4 @@
-"""ElectLeaders (key 43): leadership goes to the first replica, or to any that lives (KIP-460)."""
+"""ElectLeaders (key 43): the first replica, or any that serves, becomes the leader (KIP-460)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tarry.protocol.messages.elect_leaders import (
     TopicPartitions,
 )
 
-# Before this version there is only one type of elections, and no error of the whole request.
+# Before this version there is only one type of election, and no error of the whole request.
 VERSION_OF_TYPES: Final = 1
 
 
 def handle(
     changes: MetadataChanges, context: RequestContext, request: ElectLeadersRequest
 ) -> Message | None:
-    """Elect where it is asked for and possible; each partition has an answer of its own."""
+    """Elect a leader for each partition, or refuse; each partition has an answer of its own."""
     election = request.election_type if context.api_version >= VERSION_OF_TYPES else PREFERRED
     asked = request.topic_partitions
     fault = ""
@@ -41,7 +41,7 @@ def handle(
     if asked is None:
         places = _everything(changes.store.view)
     else:
-        # A partition that is named again is answered once.
+        # A partition that is named twice is answered once.
         places = list(
             dict.fromkeys((each.topic, index) for each in asked for index in each.partitions)
         )
@@ -49,7 +49,7 @@ def handle(
     wishes = [ElectionWish(*place, changes.settings, is_unclean=is_unclean) for place in places]
 
     def respond() -> Message:
-        # Whoever asks for all partitions does not want to hear of those that are as they should be.
+        # The answer to a request for all partitions leaves out those that need no election.
         return _response(
             [
                 wish
@@ -78,7 +78,7 @@ def _refused(
 ) -> ElectLeadersResponse:
     if context.api_version >= VERSION_OF_TYPES:
         return ElectLeadersResponse(error_code=errors.INVALID_REQUEST)
-    # One result a topic says it: there is no other place.
+    # Before version 1 there is no error of the whole request, so one result of each topic has it.
     return ElectLeadersResponse(
         replica_election_results=[
             ReplicaElectionResult(

@@ -1,8 +1,8 @@
-"""Fetch (key 1): records from many partitions, at once or when there are enough.  Hot.
+"""Fetch (key 1): records of many partitions, at once or when there are enough bytes.  Hot.
 
-Fetch sessions (KIP-227) are declined by answering session id 0, which every client takes as
-"full fetches, please"; a request that names a session is told that it is not found.  A fetch of
-thousands of partitions is made in steps (`fetch_steps`).
+Session id 0 in the answer declines fetch sessions (KIP-227): every client goes on with full fetches
+then.  A request that names a session is answered that the session is not found.  A fetch of
+thousands of partitions is handled in steps (`fetch_steps`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tarry.partition.topic import ReadableTopic, ScheduledTopic
 from tarry.protocol.message import Message
 from tarry.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
 
-# KIP-516: from here on a fetch names topics by id.
+# KIP-516: from this version on a fetch names topics by id.
 VERSION_OF_TOPIC_IDS: Final = 13
 
 
 class FetchHandler:
-    """Handler of fetches, with what it needs of the broker.
+    """Handler of fetches, with the parts of the broker that it needs.
 
     `take_steps` handles a consumer's fetch of thousands of partitions.
     """
@@ -56,7 +56,9 @@ class FetchHandler:
         self._take_steps = take_steps
 
     def handle(self, context: RequestContext, request: FetchRequest) -> Message | None:
-        """Answer now if there is enough, an error, or no wait is wanted; else watch."""
+        """Answer now if there are enough bytes, there is an error, or the fetch may not wait;
+        else wait.
+        """
         replica_fetches = self._neighbours.replica_fetches
         if replica_fetches is not None and _is_of_replica(request):
             return replica_fetches.handle(context, request)
@@ -79,7 +81,7 @@ class FetchHandler:
         return None
 
     def limits(self, context: RequestContext, request: FetchRequest) -> FetchLimits:
-        """Return the terms of a fetch."""
+        """Return the limits of a fetch."""
         return FetchLimits(
             reader_of(request.isolation_level),
             request.min_bytes,
@@ -89,16 +91,20 @@ class FetchHandler:
 
 
 def _is_of_replica(request: FetchRequest) -> bool:
-    """Return whether a fetch names a replica and its life; an id alone (before 15) proves none."""
+    """Return whether a fetch names a replica and its life; a replica's id alone (before 15) is
+    no proof.
+    """
     state = request.replica_state
     return state is not None and state.replica_id >= 0
 
 
 class AskedPartitions:
-    """Partitions that a fetch names, each of them once: who waits for it pays for each."""
+    """The partitions that a fetch names, each once: a fetch that waits costs work for each of
+    them.
+    """
 
     def __init__(self, known: Topics, api_version: int, request: FetchRequest) -> None:
-        # A client that calls itself a replica, and is not one of the cluster, must neither read
+        # A client that claims to be a replica, and is no broker of the cluster, must neither read
         # past the high watermark nor count as in sync (CVE-2018-1288).
         state = request.replica_state
         self._is_consumer = request.replica_id < 0 and (state is None or state.replica_id < 0)
@@ -108,7 +114,7 @@ class AskedPartitions:
         self.topics = [FetchTopic(topic.topic, topic.topic_id) for topic in request.topics]
 
     def resolve(self, index: int, partitions: list[FetchPartition]) -> None:
-        """Look up some of the partitions of a topic, by its place in the request."""
+        """Look up these partitions of the topic at position `index` of the request."""
         topic = self.topics[index]
         hosted: ReadableTopic | None
         if self._is_by_id:

@@ -1,9 +1,9 @@
 """Fetch of thousands of partitions: looked up, watched, read and answered in steps.
 
-It waits in shares of some partitions.  A share is looked at and begins to wait in one step, so no
-record comes in between; what they have together is enough or not.  Each partition is read in one
-turn, in the order asked and within the limit in bytes; those behind it a turn later, when they may
-have more.
+The fetch waits in shares of some partitions.  A share is examined and begins to wait in one step,
+so no record can come between.  The bytes of all shares together decide whether there is enough.
+The partitions are read in the request's order and within the limit in bytes, some in each turn; a
+partition of a later turn may have more records by then.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from tarry.protocol.messages.fetch import (
     NodeEndpoint,
 )
 
-# Partitions of one share, which are looked up in one step and looked at in one.
+# Number of partitions of one share, which are looked up in one step and examined in one step.
 SHARE_PARTITIONS: Final = 100
 READS_PER_STEP: Final = 20
 
-# Partitions that are looked up in a unit's time, and that are looked at and watched.
+# Number of partitions that are looked up in the time of one unit of work, and that are examined and
+# watched in it.
 LOOKUPS_PER_UNIT: Final = 5
 WATCHES_PER_UNIT: Final = 3
 
@@ -62,11 +63,11 @@ class LargeFetch(FetchInShares):
         self._request = request
         self._deadline_ms = context.now_ms + request.max_wait_ms
         self._topics: list[FetchTopic] = []
-        # Every share waits: no step is left that would answer.
+        # True once every share waits: then the end of a wait answers, and not the steps.
         self._is_watched = False
 
     def steps(self, answer: LongAnswer) -> Iterator[int]:
-        """Look all partitions up, then answer or wait."""
+        """Look up all partitions, then answer or wait."""
         request = self._request
         asked = AskedPartitions(self._handler.topics, self.context.api_version, request)
         self._topics = asked.topics
@@ -84,7 +85,7 @@ class LargeFetch(FetchInShares):
         yield from self._rows(answer)
 
     def _watch(self) -> Iterator[int]:
-        """Let one share after the other wait, until one finds that there is enough."""
+        """Let one share after the other wait, unless one finds enough bytes."""
         fetches = self._handler.fetches
         for topic in self._topics:
             for start in range(0, len(topic.statuses), SHARE_PARTITIONS):
@@ -122,7 +123,9 @@ class LargeFetch(FetchInShares):
         answer.end_with(FetchResponse(node_endpoints=list(endpoints.values())))
 
     def _has_vain_zstd(self) -> Generator[int, None, bool]:
-        """Return whether an old client is refused batches that are there, so waits in vain."""
+        """Return whether the fetch would wait in vain, because an old client is refused the
+        batches there.
+        """
         if self.context.api_version >= FETCH_VERSION_OF_ZSTD:
             return False
         reading = PartialRead(self.context, self.limits, self._handler.fetches.hints)

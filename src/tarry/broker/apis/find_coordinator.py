@@ -1,7 +1,7 @@
-"""FindCoordinator (key 10): which broker leads a group; `__consumer_offsets` is made for it.
+"""FindCoordinator (key 10): the broker that coordinates a group.  Creates `__consumer_offsets`.
 
-Coordinators of transactions and of share groups do not exist yet.  What is answered instead must
-end the client's question at once, and clients differ: see `_refusal_code`.
+Coordinators of transactions and of share groups do not exist yet.  The answer for them must stop
+the client's questions at once, and clients differ in what stops them: see `_refusal_code`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tarry.protocol.messages.find_coordinator import (
 TRANSACTION: Final = 1
 SHARE: Final = 2
 
-# KIP-699: from here on several keys in a request.
+# KIP-699: from this version on a request may have several keys.
 VERSION_OF_BATCHES: Final = 4
 CREATE_TIMEOUT_MS: Final = 30_000
 
@@ -46,13 +46,13 @@ def handle(
     context: RequestContext,
     request: FindCoordinatorRequest,
 ) -> Message | None:
-    """Answer with this broker, once the topic that keeps the coordinator is there."""
+    """Answer with the coordinator's broker, once the coordinator's topic exists."""
     coordinator = coordinators.of_key_type(request.key_type)
     if coordinator is None or view.state.topic(coordinator.topic) is not None:
         return _response(long_answers, coordinator, view, context, request)
 
-    # In a cluster it waits for as many brokers as its settings want: what is written on fewer would
-    # be lost with them.
+    # In a cluster the topic waits for as many brokers as its settings want: on fewer replicas the
+    # groups would be lost with those.
     registered = len(view.state.brokers)
     brokers = 1
     if registered:
@@ -121,7 +121,8 @@ def _coordinator(
     leader_id = -1
     if index >= 0:
         row = view.state.topics[coordinator.topic].partitions[index]
-        # One that rests is led elsewhere by now, or may be: another broker tells it.
+        # If this broker may have lost the partition, the view names no leader here, and the client
+        # asks another broker.
         leader_id = view.leader(coordinator.topic, index, row)
     if leader_id < 0 or (leader_id == view.own_id and coordinator.shard_of(key) is None):
         return _none(
@@ -137,10 +138,10 @@ def _coordinator(
 
 
 def _refusal_code(context: RequestContext, key_type: int) -> int:
-    """Return the code that clients take for the last word (docs/explanation/protocol-traps.md, 20).
+    """Return the code after which a client asks no more (docs/explanation/protocol-traps.md, 20).
 
-    librdkafka asks in version 2, and after INVALID_REQUEST again for ever.  Java, which asks in
-    version 6, ends with either code, and shows our sentence only with INVALID_REQUEST.
+    librdkafka asks in version 2, and repeats the question for ever after INVALID_REQUEST.  Java
+    asks in version 6, stops at either code, and shows our sentence only with INVALID_REQUEST.
     """
     if key_type == TRANSACTION and context.api_version < VERSION_OF_BATCHES:
         return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

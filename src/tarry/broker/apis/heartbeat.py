@@ -1,4 +1,4 @@
-"""Heartbeat (key 12): a member lives, and hears whether it must join again."""
+"""Heartbeat (key 12): a member shows that it is alive, and is told whether it must join again."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from tarry.protocol.messages import heartbeat
 def handle(
     coordinator: GroupCoordinator, context: RequestContext, request: heartbeat.HeartbeatRequest
 ) -> Message | None:
-    """Always answered at once."""
+    """Answer at once, in every case."""
     shard, error_code = coordinator.find_named(request.group_id)
     if error_code == errors.COORDINATOR_LOAD_IN_PROGRESS:
-        # The member is not known yet, and has a fresh session when it is: it stays.
+        # The member is not loaded yet, and begins a fresh session when it is: it need not join
+        # again.
         error_code = errors.NONE
     if shard is None:
         return heartbeat.HeartbeatResponse(error_code=error_code)

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (key 44): single settings are set, deleted, appended to, subtracted from.
+"""IncrementalAlterConfigs (key 44): sets, deletes, appends to and subtracts from single settings.
 
 Every resource is changed as a whole or not at all, and has an answer of its own.
 """
@@ -33,7 +33,9 @@ def handle(
     context: RequestContext,
     request: IncrementalAlterConfigsRequest,
 ) -> Message | None:
-    """Change what can be changed; with `validate_only` say only what would be."""
+    """Change the settings of each resource, or refuse; with `validate_only` only check the
+    request.
+    """
     steps = _steps(changes, levels, context, request)
     return changes.long_answers.begin(LongAnswer(context), steps)
 

@@ -1,8 +1,8 @@
 """InitProducerId (key 22): an id for an idempotent producer.
 
-Ids are reserved durably in blocks, so none is ever given out twice.  A producer without a
-transactional id always gets a fresh id with epoch 0, also when it names the one that it had: that
-is what Apache Kafka does, and a producer that bumps its epoch (KIP-360) does it by itself.
+Ids are reserved durably in blocks, so no id is ever given out twice.  A producer without a
+transactional id always gets a new id with epoch 0, also if it names its present id.  Apache Kafka
+does the same, and a producer that raises its epoch (KIP-360) does so by itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tarry.protocol.messages.init_producer_id import (
     InitProducerIdResponse,
 )
 
-# The request has no time-out that concerns us.  Past this the client is told to try again.
+# The request has no useful time-out.  After this time the client is told to try again.
 RESERVATION_MS_MAX: Final = 5_000
 
 NO_EPOCH: Final = -1
@@ -31,9 +31,9 @@ def handle(
     context: RequestContext,
     request: InitProducerIdRequest,
 ) -> Message | None:
-    """Give out an id, at once if one is left of those reserved."""
+    """Give out an id: at once if a reserved one is left."""
     if request.transactional_id is not None:
-        # Transactions are not there; every client takes this code for the last word.
+        # There are no transactions.  Every client stops asking after this code.
         context.report(
             f"client {context.client_id}, transactional.id {request.transactional_id}: "
             "this broker has no transactions yet",
@@ -48,14 +48,14 @@ def handle(
 def _take(
     ids: ProducerIds, changes: MetadataChanges, context: RequestContext, deadline_ms: int
 ) -> InitProducerIdResponse | None:
-    """Return the answer, or None while ids are being reserved."""
+    """Return the answer, or None if new ids have to be reserved first."""
     producer_id = ids.take()
     if producer_id != NONE_LEFT:
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
     def answer(error_code: int, sentence: str) -> InitProducerIdResponse | None:
         if error_code != errors.NONE:
-            # A code that every client takes for "ask again".
+            # Every client tries again after this code.
             return _refusal(errors.COORDINATOR_LOAD_IN_PROGRESS)
         return _take(ids, changes, context, deadline_ms)
 

@@ -1,4 +1,4 @@
-"""JoinGroup (key 11): come into a group, or come again."""
+"""JoinGroup (key 11): a member joins a group, or joins it again."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tarry.protocol.messages.join_group import (
     JoinGroupResponseMember,
 )
 
-# KIP-394: from here on a new member gets its id first and comes back with it.
+# KIP-394: from this version on a new member is given its id first and joins again with it.
 VERSION_OF_KNOWN_IDS: Final = 4
-# From here on a group without a protocol is named by null.
+# From this version on null stands for a group without a protocol.
 VERSION_OF_NO_PROTOCOL: Final = 7
-# KIP-814: from here on a leader may be told not to assign.
+# KIP-814: from this version on a leader may be told not to assign.
 VERSION_OF_SKIPPED_ASSIGNMENTS: Final = 9
 
 
 class AskedJoin(Asked[JoinAnswer]):
-    """A JoinGroup that waits for its round."""
+    """A JoinGroup that waits for the end of the join phase."""
 
     def answer(self, answer: JoinAnswer) -> None:
         if answer.reason:
@@ -51,7 +51,7 @@ def handle(
     shard, error_code = coordinator.find_named(request.group_id)
     group = None if shard is None else shard.groups.of_kind(CLASSIC, request.group_id)
     if shard is not None and group is None:
-        # Kafka answers this code where the group's kind takes no classic members.
+        # Kafka answers with this code if a group is of a kind that takes no classic members.
         error_code = errors.INCONSISTENT_GROUP_PROTOCOL
     if len(request.protocols) > PROTOCOLS_PER_MEMBER_MAX:
         context.report(f"a member offers at most {PROTOCOLS_PER_MEMBER_MAX} protocols")
@@ -70,7 +70,7 @@ def handle(
         protocols=tuple((each.name, each.metadata) for each in request.protocols),
         session_timeout_ms=timeout_ms,
         rebalance_timeout_ms=(
-            # A negative time is none; in a record -1 would mean the session's.
+            # A negative time-out counts as 0: in a record -1 would stand for the session time-out.
             max(request.rebalance_timeout_ms, 0) if context.api_version >= 1 else timeout_ms
         ),
         must_know_id=context.api_version >= VERSION_OF_KNOWN_IDS,
@@ -82,13 +82,13 @@ def handle(
 
 
 def client_host(context: RequestContext) -> str:
-    """Write the peer's address as Kafka does: with a slash and without its port."""
+    """Return the peer's address as Kafka writes it: with a slash and without its port."""
     host, _, port = context.connection.peer.rpartition(":")
     return f"/{host.strip('[]')}" if port else f"/{context.connection.peer}"
 
 
 def response_of(answer: JoinAnswer, api_version: int) -> JoinGroupResponse:
-    """Make the message of an answer."""
+    """Return the message for an answer."""
     name = answer.protocol_name
     if name is None and api_version < VERSION_OF_NO_PROTOCOL:
         name = ""

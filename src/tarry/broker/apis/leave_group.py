@@ -1,4 +1,4 @@
-"""LeaveGroup (key 13): members go, or an operator removes them."""
+"""LeaveGroup (key 13): members leave a group, or an operator removes them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ from tarry.protocol.messages.leave_group import (
     MemberResponse,
 )
 
-# KIP-345: from here on several members in a request.
+# KIP-345: from this version on a request may have several members.
 VERSION_OF_BATCHES: Final = 3
 
 
-# Members that leave in one step.  The group rebalances once a step, so a step takes many.
+# Number of members that leave in one step.  Each step rebalances the group once, so a step takes
+# many.
 MEMBERS_PER_DECISION: Final = 250
 
 
@@ -51,7 +52,7 @@ def handle(
     context: RequestContext,
     request: LeaveGroupRequest,
 ) -> Message | None:
-    """Decide about every member on its own: each has an answer."""
+    """Decide about every member by itself, and answer for each."""
     if context.api_version < VERSION_OF_BATCHES:
         member = LeavingMember(request.member_id)
         answer = _leave(coordinator, context, request.group_id, (member,))
@@ -82,7 +83,7 @@ def _steps(
             long_answer.open(LeaveGroupResponse(error_code=answer.error_code))
             if answer.error_code != errors.NONE:
                 return
-        # A portion that is refused as a whole has one code and none for its members.
+        # A refusal of the whole portion has one code, and none for single members.
         codes = answer.member_error_codes or (answer.error_code,) * len(portion)
         for member, code in zip(portion, codes, strict=True):
             long_answer.add(MemberResponse(member.member_id, member.instance_id, code))
@@ -103,7 +104,8 @@ def _leave(
     if group is None or not group.exists:
         if context.api_version < VERSION_OF_BATCHES:
             return LeaveAnswer(NO_TICKET, errors.UNKNOWN_MEMBER_ID)
-        # Such a group has no members, and the request as such is right, as in Kafka.
+        # Such a group has no members.  As in Kafka the codes of the members say so, not the
+        # request's.
         codes = (errors.UNKNOWN_MEMBER_ID,) * len(members)
         return LeaveAnswer(NO_TICKET, member_error_codes=codes)
     asked = AskedLeave(context)

@@ -1,6 +1,6 @@
 """ListConfigResources (key 74): the resources that have settings.
 
-Groups are listed that have settings of their own, as in Kafka.  No client metrics are listed: Tarry
+Groups with settings of their own are listed, as in Kafka.  Client metrics are not listed: Tarry
 keeps no settings for them.
 """
 
@@ -46,7 +46,7 @@ def handle(
     context: RequestContext,
     request: ListConfigResourcesRequest,
 ) -> Message | None:
-    """List what is of the types asked for; no type means every one."""
+    """List the resources of the types asked for; no type asks for all types."""
     asked = request.resource_types or list(TYPES)
     if context.api_version < VERSION_OF_TYPES:
         asked = [RESOURCE_CLIENT_METRICS]

@@ -18,7 +18,7 @@ from tarry.protocol.messages.list_groups import (
     ListGroupsResponse,
 )
 
-# To look at a group takes so little of the unit of work that long answers count in.
+# Looking at a group takes so small a part of the unit of work in which long answers count.
 GROUPS_PER_UNIT: Final = 10
 
 
@@ -28,7 +28,7 @@ def handle(
     context: RequestContext,
     request: ListGroupsRequest,
 ) -> Message | None:
-    """List groups; while some are being loaded the answer says so, and has none."""
+    """List the groups; while some are still being loaded, answer with that error and no groups."""
     if coordinator.is_loading():
         return ListGroupsResponse(error_code=errors.COORDINATOR_LOAD_IN_PROGRESS)
     answer = LongAnswer(context)

@@ -1,9 +1,9 @@
-"""ListOffsets (key 2): the offset at the beginning, at the end, or of a time.
+"""ListOffsets (key 2): the offset of the beginning, of the end, or of a timestamp.
 
 Special timestamps: -1 the end, -2 the beginning, -3 the largest timestamp (KIP-734), -4 the
-beginning of what is local, -5 the end of what is tiered (KIP-405), -6 the beginning of what waits
-to be tiered (KIP-1023; nothing is tiered here).
-Spark's connector sends many of these, so -1 and -2 never touch the disk.
+beginning of the local log, -5 the end of the tiered log (KIP-405), -6 the beginning of what waits
+to be tiered (KIP-1023).  Nothing is tiered here.  Spark's connector sends many requests, so -1 and
+-2 never read from the disk.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EARLIEST_PENDING_UPLOAD: Final = -6
 
 VERSION_OF_LEADER_EPOCHS: Final = 4
 VERSION_OF_NOT_AVAILABLE: Final = 5
-# The first version in which a special timestamp may be asked for.
+# First version in which each special timestamp may be asked for.
 VERSION_OF: Final = {
     MAX_TIMESTAMP: 7,
     EARLIEST_LOCAL: 8,
@@ -49,17 +49,18 @@ VERSION_OF: Final = {
 }
 
 
-# A search by time reads from the disk and may unfold a large batch: one fills a turn's share.
+# A search by time reads from the disk and may decompress a large batch, so one search fills the
+# work of a turn.
 SEARCH_UNITS: Final = 500
 
-# Partitions by topic; None for one that is named again.
+# Partitions by topic; None for a partition that the request names twice.
 Asked = dict[str, dict[int, ListOffsetsPartition | None]]
 
 
 def handle(
     long_answers: LongAnswers, topics: Topics, context: RequestContext, request: ListOffsetsRequest
 ) -> Message | None:
-    """Answer every partition on its own; a partition named twice is refused, once."""
+    """Answer every partition by itself; a partition that is named twice is refused once."""
     answer = LongAnswer(context)
     return long_answers.begin(answer, _steps(answer, topics, request))
 
@@ -106,9 +107,9 @@ def _answer(
     *,
     is_replica: bool,
 ) -> bool:
-    """Answer a partition, or its companion log if a replica asks for that.
+    """Put the answer for a partition into `answer`; a replica may ask for its companion log.
 
-    Return whether that took a search by time.
+    Return whether a search by time was needed.
     """
     index, which = answer.partition_index, RECORDS
     topic: ReadableTopic | None
@@ -144,7 +145,7 @@ def _look_up(
         answer.error_code = errors.UNSUPPORTED_VERSION
         return False
     if partition.is_behind_epoch() and timestamp not in (EARLIEST, EARLIEST_LOCAL):
-        # KIP-207: the end of a new leader may lie below one that readers have seen.
+        # KIP-207: the high watermark of a new leader may lie below one that consumers have seen.
         answer.error_code = errors.OFFSET_NOT_AVAILABLE
         if api_version < VERSION_OF_NOT_AVAILABLE:
             answer.error_code = errors.LEADER_NOT_AVAILABLE

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46): which partitions are getting other replicas (KIP-455)."""
+"""ListPartitionReassignments (key 46): the reassignments that are under way (KIP-455)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def handle(
     context: RequestContext,
     request: ListPartitionReassignmentsRequest,
 ) -> Message | None:
-    """List those that are under way, among the partitions asked for; null asks for all."""
+    """List the reassignments under way of the partitions asked for; null asks for all
+    partitions.
+    """
     answer = LongAnswer(context)
     return long_answers.begin(answer, _steps(answer, state, request))
 
@@ -47,7 +49,7 @@ def _steps(
 
 
 def _topic(answer: LongAnswer, topic: TopicState, indexes: Iterable[int]) -> Iterator[int]:
-    """Add a topic if any of these partitions gets other replicas."""
+    """Add a topic if any of these partitions is being reassigned."""
     count = len(topic.partitions)
     under_way = [
         index for index in indexes if 0 <= index < count and is_reassigned(topic.partitions[index])
@@ -62,7 +64,8 @@ def _topic(answer: LongAnswer, topic: TopicState, indexes: Iterable[int]) -> Ite
             OngoingPartitionReassignment(
                 partition_index=index,
                 replicas=row.replicas,
-                # One that an earlier reassignment has brought and that goes again only goes.
+                # A replica that an earlier reassignment added and the present one removes is listed
+                # as removed.
                 adding_replicas=[each for each in row.adding if each not in row.removing],
                 removing_replicas=row.removing,
             )

@@ -24,6 +24,6 @@ STATES: Final = (
 
 
 def handle(context: RequestContext, request: ListTransactionsRequest) -> Message | None:
-    """List none, and name each state in the question that is not one of Kafka's."""
+    """Return an empty list, and the state filters that are no states of Kafka's."""
     unknown = dict.fromkeys(state for state in request.state_filters if state not in STATES)
     return ListTransactionsResponse(unknown_state_filters=list(unknown))

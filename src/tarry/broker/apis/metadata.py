@@ -1,7 +1,7 @@
-"""Metadata (key 3): brokers and topics, by name or id; and topics that come into being by it.
+"""Metadata (key 3): brokers and topics, by name or id.  A request may create missing topics.
 
-A topic that is not there is made if the broker (`auto.create.topics.enable`) and the request
-consent; the answer then waits until it is there, so that the client need not ask twice.
+A missing topic is created if the broker (`auto.create.topics.enable`) and the request allow it.
+The answer then waits until the topic exists, so that the client need not ask twice.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from tarry.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 
-# Before this version there is no null, and an empty list asks for all topics.
+# Before this version null is not allowed, and an empty list asks for all topics.
 VERSION_OF_NULL_TOPICS: Final = 1
-# Versions 10 and 11 have a topic id in the request, but it was not to be used (KIP-516).
+# Versions 10 and 11 have a topic id in the request, which must not be used (KIP-516).
 VERSION_OF_TOPIC_IDS: Final = 12
 
-# How long an answer waits for the topics that it makes.
+# How long an answer waits for the topics that it creates.
 CREATION_MS_MAX: Final = 5_000
 
 
@@ -45,7 +45,7 @@ def handle(
     context: RequestContext,
     request: MetadataRequest,
 ) -> Message | None:
-    """Answer now, or when the topics to be made are there."""
+    """Answer now, or once the topics to be created exist."""
 
     def answer_later(refused: dict[str, int]) -> None:
         answer = LongAnswer(context)
@@ -63,7 +63,7 @@ def _steps(
     request: MetadataRequest,
     answer_later: Callable[[dict[str, int]], None],
 ) -> Iterator[int]:
-    """Answer, or ask for the topics that are not there and have the rest done when they are."""
+    """Answer, or create the missing topics and answer when they exist."""
     asked = _once(request)
     yield len(request.topics or ()) // ELEMENTS_PER_UNIT
     if not _is_well_formed(asked, answer.api_version):
@@ -71,7 +71,7 @@ def _steps(
         return
     missing: list[str] = []
     if request.allow_auto_topic_creation and changes.settings.auto_create_topics_enable:
-        # Those beyond what one change creates are unknown for now: clients ask for them again.
+        # Topics beyond the limit of one change stay unknown for now: clients ask for them again.
         missing = yield from _missing(view.state, asked, changes.store.topics_max)
         missing = changes.auto_creations.admit(answer.context, missing)
     if not missing:
@@ -86,9 +86,9 @@ def _steps(
 
 
 def _refused(outcomes: list[TopicResult]) -> dict[str, int]:
-    """Return the topics that cannot be made, and why.
+    """Return the topics that cannot be created, with their error codes.
 
-    One that is there already for decisions is about to be: it is waited for.
+    A topic that exists for decisions already is left out: it is about to be created.
     """
     return {
         outcome.name or "": outcome.error_code
@@ -97,7 +97,7 @@ def _refused(outcomes: list[TopicResult]) -> dict[str, int]:
     }
 
 
-# A topic as it is asked for: by its name, or by its id.
+# Topics that a request asks for: each by its name, or by its id.
 Asked = dict[tuple[str | None, bytes], None]
 
 
@@ -123,7 +123,7 @@ def _malformed(answer: LongAnswer, asked: Asked) -> Iterator[int]:
 
 
 def _missing(state: ClusterState, asked: Asked, topics_max: int) -> Generator[int, None, list[str]]:
-    """Return the first topics asked for by a possible name that are not there."""
+    """Return the names of the first topics that are missing and may be created."""
     names: list[str] = []
     for name, topic_id in asked:
         if name is None or topic_id != ZERO_UUID or len(names) == topics_max:
@@ -166,7 +166,7 @@ def _answer(
         return
     found: dict[tuple[str | None, bytes], None] = {}
     for name, topic_id in asked:
-        # Names count for less than ids, which may come with a name.
+        # If a request has both name and id of a topic, the id counts.
         wanted = name if topic_id == ZERO_UUID else None
         if (wanted, topic_id) in found:
             continue

@@ -1,4 +1,4 @@
-"""OffsetCommit (key 8): offsets into the log; answered when they are durable."""
+"""OffsetCommit (key 8): a group's offsets; the answer comes when they are durable."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tarry.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
-# KIP-848: from here on clients know GROUP_ID_NOT_FOUND.
+# KIP-848: from this version on clients know GROUP_ID_NOT_FOUND.
 VERSION_OF_GROUP_NOT_FOUND: Final = 9
-# KIP-848: from here on requests name topics by their ids, in OffsetCommit and in OffsetFetch.
+# KIP-848: from this version on OffsetCommit and OffsetFetch name topics by their ids.
 VERSION_OF_TOPIC_IDS: Final = 10
 
-# Name and id of a topic as a request has them: one of the two is not said.
+# Name and id of a topic as a request gives them: one of the two is empty.
 AskedTopic = tuple[str, bytes]
 
 
@@ -68,9 +68,9 @@ def handle(
     context: RequestContext,
     request: OffsetCommitRequest,
 ) -> Message | None:
-    """Refuse the partitions that do not exist one by one, and append the others.
+    """Refuse each partition that does not exist, and append the offsets of the others.
 
-    A commit of thousands of partitions is made ready in steps.
+    A commit of thousands of partitions is prepared in steps.
     """
     if context.elements > LONG_REQUEST_ELEMENTS:
         return take_steps(context, request)
@@ -91,7 +91,7 @@ def handle(
 
 
 def known_topic(known: ClusterState, name: str, topic_id: bytes) -> TopicState | None:
-    """Return the topic that a request names, or None."""
+    """Return the topic that a request names, which may be virtual; None if there is none."""
     found = known.topic(name) if topic_id == ZERO_UUID else known.topic_by_id(topic_id)
     return found if found is not None else readable_topic(known, name, topic_id)
 
@@ -141,7 +141,7 @@ def commit_of(
 
 
 def _once(topics: list[OffsetCommitRequestTopic]) -> list[OffsetCommitRequestTopic]:
-    """Take each partition once: the last entry counts, as if they were committed in their order."""
+    """Keep the last entry of each partition, as if the entries were committed in their order."""
     if len(topics) == 1 and len(topics[0].partitions) == 1:
         return topics
     asked: dict[AskedTopic, dict[int, OffsetCommitRequestPartition]] = {}

@@ -1,9 +1,9 @@
-"""Steps of OffsetCommit: thousands of partitions are checked in steps, appended as one batch, and
-answered in steps.
+"""Steps of a large OffsetCommit: checked in steps, appended as one batch, and answered in steps.
 
-Partitions are checked and their records encoded before the group decides about the commit, which
-is all or nothing and one batch.  A client that leaves before that has committed nothing; Apache
-Kafka would commit all of it.  Such a client knows neither and asks for the offsets that count.
+The partitions are checked and their records encoded before the group decides about the commit,
+which is one batch and kept whole or not at all.  If the client leaves before that, nothing is
+committed; Apache Kafka would commit all of it.  A client that has left without an answer cannot
+know either outcome, and asks for the committed offsets.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from tarry.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
-# Partitions that one step checks, and rows that one step adds to an answer.
+# Number of partitions that one step checks, and of rows that one step adds to an answer.
 PARTITIONS_PER_STEP: Final = 20
 
-# Units of work that making and encoding one record takes.
+# Units of work for making and encoding one record.
 UNITS_PER_RECORD: Final = 1
 
 
@@ -56,7 +56,7 @@ def begin(
 
 
 class CommitInSteps(AskedCommit):
-    """A commit of many partitions: what is asked and an error for each, by topic and partition."""
+    """A commit of many partitions, with what is asked and an error code for each partition."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class CommitInSteps(AskedCommit):
         )
         encoded: EncodedRecords | None = None
         # A topic that is deleted between two steps takes its offsets with it.  A commit that was
-        # checked before would bring them back, so it is checked again.
+        # checked before that would bring them back, so it is checked again.
         while encoded is None or not self._is_as_checked():
             shard, error_code = coordinator.find(request.group_id)
             if shard is None:

@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47): offsets of topics that a group does not work on any more."""
+"""OffsetDelete (key 47): deletes a group's offsets of topics that it no longer consumes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tarry.protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 
-# Partitions that the group decides about in one step.
+# Number of partitions about which the group decides in one step.
 PARTITIONS_PER_DECISION: Final = 500
 
 
@@ -66,7 +66,8 @@ class OffsetDeletion:
                     portion = []
                     yield PARTITIONS_PER_DECISION
                     if self._error_code != errors.NONE:
-                        # The request as such is refused: the rest of it must do nothing.
+                        # The group refuses the whole request, so the partitions that are left must
+                        # not be tried.
                         self._settle()
                         return
             yield 1 + len(rows) // ELEMENTS_PER_UNIT
@@ -138,6 +139,6 @@ def handle(
     context: RequestContext,
     request: OffsetDeleteRequest,
 ) -> Message | None:
-    """Partitions that are not there are refused singly."""
+    """Delete the offsets in portions; partitions that do not exist are refused one by one."""
     deletion = OffsetDeletion(long_answers, coordinator, context, request)
     return long_answers.begin(LongAnswer(context, must_end=True), deletion.steps())

@@ -1,7 +1,7 @@
-"""OffsetFetch (key 9): what groups have committed; durable offsets and no others.
+"""OffsetFetch (key 9): the offsets that groups have committed durably.
 
-An error of a group stands in each partition in version 1, at the top in 2 to 7, in the group from
-8 on.  Without transactions every offset is stable, so `require_stable` changes nothing.
+Version 1 puts a group's error into each partition, versions 2 to 7 at the top, version 8 and later
+into the group.  Without transactions every offset is stable, so `require_stable` changes nothing.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from tarry.protocol.messages.offset_fetch import (
 )
 
 VERSION_OF_GROUP_ERRORS: Final = 2
-# KIP-709: from here on several groups in a request.
+# KIP-709: from this version on a request may have several groups.
 VERSION_OF_BATCHES: Final = 8
 NO_OFFSET: Final = -1
 
-# Bytes that one offset takes in an answer without its metadata, roughly.
+# Estimated size of one offset in an answer without its metadata, in bytes.
 OFFSET_BYTES: Final = 32
 
 # Durable offsets of a topic, by partition.
@@ -54,9 +54,9 @@ def handle(
     context: RequestContext,
     request: OffsetFetchRequest,
 ) -> Message | None:
-    """Answer each group once, and each of its partitions."""
+    """Answer each group once, and each of its partitions once."""
     answer = LongAnswer(context)
-    # The metadata knows which topics exist: not every topic has its logs here.
+    # The metadata says which topics exist; the logs here are not those of all topics.
     known = coordinator.cluster
     if context.api_version >= VERSION_OF_BATCHES:
         steps = _of_groups(answer, coordinator, known, request)
@@ -133,7 +133,7 @@ def _all(answer: LongAnswer, known: ClusterState, group: GroupState) -> Iterator
         here = [each for each in _of_topic_that_is(there, rows) if each[1] is not None]
         yield 1 + len(rows) // ELEMENTS_PER_UNIT
         if there is None and answer.api_version >= VERSION_OF_TOPIC_IDS:
-            # There is no id by which the answer could name it.
+            # The topic does not exist, so there is no id by which the answer could name it.
             continue
         if here:
             topic = (name, ZERO_UUID if there is None else there.topic_id)
@@ -158,8 +158,8 @@ def _wanted(
 
 
 def _of_topic_that_is(there: TopicState | None, rows: Rows) -> Rows:
-    """Leave out what was committed for an earlier topic of the same name and is not forgotten
-    yet.
+    """Leave out offsets that were committed for an earlier topic of the same name and are not
+    removed yet.
     """
     ids = (NO_TOPIC_ID, NO_TOPIC_ID if there is None else there.topic_id)
     return [
@@ -169,7 +169,7 @@ def _of_topic_that_is(there: TopicState | None, rows: Rows) -> Rows:
 
 
 def _topic(answer: LongAnswer, topic: AskedTopic, rows: Rows, error_code: int) -> Iterator[int]:
-    """Add a topic with its offsets; the messages of one group and of several differ by name."""
+    """Add a topic with its offsets; before version 8 the messages have other classes."""
     name, topic_id = topic
     is_batch = answer.api_version >= VERSION_OF_BATCHES
     row_class = OffsetFetchResponsePartitions if is_batch else OffsetFetchResponsePartition

@@ -1,4 +1,6 @@
-"""OffsetForLeaderEpoch (key 23): where a leader epoch ended, so that a reader sees a truncation."""
+"""OffsetForLeaderEpoch (key 23): the end of a leader epoch, by which a reader notices a
+truncation.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def handle(
     context: RequestContext,
     request: OffsetForLeaderEpochRequest,
 ) -> Message | None:
-    """Answer each partition with the largest epoch not above the asked one, and its end."""
+    """Answer each partition with the largest epoch up to the asked one, and the end of that
+    epoch.
+    """
     answer = LongAnswer(context)
     return long_answers.begin(answer, _steps(answer, topics, request))
 
@@ -62,7 +66,8 @@ def _end_offset(hosted: ReadableTopic | None, asked: OffsetForLeaderPartition) -
         return answer
     latest_epoch = partition.log.leader_epochs.latest_epoch
     if partition.leadership.followers is None and 0 <= latest_epoch < asked.leader_epoch:
-        # Without followers an epoch is in the log from its first batch on only.
+        # Without followers an epoch enters the log with its first batch, so later epochs may be
+        # missing.
         if asked.leader_epoch < partition.leadership.leader_epoch:
             answer.leader_epoch = latest_epoch
             answer.end_offset = partition.log.written_end_offset

@@ -1,10 +1,10 @@
 """Produce (key 0): append batches and answer when they count.  Hot.
 
-Each partition is checked and appended on its own; of a request of many, some a turn
-(`produce_steps`).  The answer is given after the turn's write at
-the earliest, so that a write that fails is never acknowledged, and with acks=-1 (or acks=1 under
-`flush.policy=commit`) when the records can no longer be lost.  With acks=0 nothing is answered, but
-the connection's next request that is no produce waits as if it were: it sees the records.
+Each partition is checked and appended by itself; a request of many partitions appends some in each
+turn (`produce_steps`).  The answer is given after the turn's write at the earliest, so that a
+failed write is never acknowledged.  With acks=-1, or acks=1 under `flush.policy=commit`, it is
+given when the records can no longer be lost.  With acks=0 there is no answer, but a next request on
+the connection that is no produce waits as if there were one, so that it sees the records.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ from tarry.protocol.messages.produce import (
 )
 from tarry.wire.reader import Window
 
-# KIP-516: from here on a produce names topics by id.
+# KIP-516: from this version on a produce names topics by id.
 VERSION_OF_TOPIC_IDS: Final = 13
 
-# Who wants no answer says nothing of how long it may take.
+# Time-out of a produce with acks=0, whose client waits for no answer.
 UNACKNOWLEDGED_MS_MAX: Final = 30_000
 
-# A request of more elements is appended in shares: a partition takes 20 µs, its write included, and
-# 150 where files are to be opened.
+# A request of more elements is appended in shares: a partition takes 20 µs with its write, and 150
+# µs if files have to be opened.
 LONG_PRODUCE_ELEMENTS: Final = 200
 
 NAMED_TWICE: Final = "a produce names each partition once"
 
 
 class ProduceHandler:
-    """Handler of produces, with what it needs of the broker.
+    """Handler of produces, with the parts of the broker that it needs.
 
     `take_steps` handles a produce to many partitions, or one whose batches are ready and too much
-    to append at once.
+    work to append at once.
     """
 
     def __init__(
@@ -82,11 +82,11 @@ class ProduceHandler:
         self._flushes = flushes
         self._take_steps = take_steps
         self._throttling = throttling
-        # The number of the produce that is handled, so that it names each partition once.
+        # Number of the produce being handled; it marks partitions, to find one that is named twice.
         self._number: i64 = 0
 
     def handle(self, context: RequestContext, request: ProduceRequest) -> Message | None:
-        """Append what can be appended; the answer follows from the broker's settling."""
+        """Append each batch, or refuse; the answer follows after the write at the earliest."""
         if context.elements > LONG_PRODUCE_ELEMENTS:
             return self._take_steps(self, context, request, None)
         if self._needs_steps(context, request):
@@ -118,7 +118,7 @@ class ProduceHandler:
         )
 
     def append_in_shares(self, produce: ProduceInSteps) -> Message | None:
-        """Append batches that are ready, some in a turn."""
+        """Append prepared batches, some in each turn."""
         return self._take_steps(self, produce.context, produce.request, produce)
 
     def append_all(
@@ -127,7 +127,9 @@ class ProduceHandler:
         request: ProduceRequest,
         made: dict[tuple[int, int], Recompression] | None,
     ) -> Message | None:
-        """Append each batch, `made` in place of those that were made anew."""
+        """Append each batch; `made` has the batches that were recompressed, which replace the
+        sent ones.
+        """
         response = ProduceResponse()
         statuses: list[ProduceStatus] = []
         self.begin()
@@ -162,28 +164,28 @@ class ProduceHandler:
         return None
 
     def deadline_ms(self, request: ProduceRequest) -> int:
-        """Return until when a produce that arrives in this turn may wait."""
+        """Return until when a produce that arrives in this turn may wait, in ms."""
         timeout_ms = UNACKNOWLEDGED_MS_MAX if request.acks == 0 else max(request.timeout_ms, 0)
         return self.turn.now_ms + timeout_ms
 
     def wait_for(self, produced: Produced, deadline_ms: int) -> None:
-        """Have what was appended in this turn answered when it counts, or when time is up."""
+        """Answer what was appended in this turn once it counts, or when its time is over."""
         self.produces.settle_after_write(DelayedProduce(deadline_ms, produced))
 
     def begin(self) -> None:
-        """Begin a produce, or a share of one: what is appended until the next names no partition
-        twice.
-        """
+        """Begin a produce, or a share of one: a partition that it names twice is refused."""
         self._number += 1
 
     def hosted(self, context: RequestContext, asked_topic: TopicProduceData) -> HostedTopic | None:
-        """Return the topic that a produce names, as its version does, or None."""
+        """Return the topic that a produce names by name or id, as its version has it; or None."""
         if context.api_version >= VERSION_OF_TOPIC_IDS:
             return self._topics.with_id(asked_topic.topic_id)
         return self._topics.get(asked_topic.name)
 
     def topic(self, context: RequestContext, asked_topic: TopicProduceData) -> ReadableTopic | None:
-        """Return the topic that a produce names, a virtual one too, which it may not write."""
+        """Return the topic that a produce names, which may be virtual and must not be written
+        then.
+        """
         hosted = self.hosted(context, asked_topic)
         if hosted is not None:
             return hosted
@@ -192,7 +194,7 @@ class ProduceHandler:
         return self._topics.readable(asked_topic.name)
 
     def _collect(self, produce: RecompressedProduce) -> None:
-        """Name the batches that are to be made anew or opened."""
+        """Add the batches of a produce that have to be recompressed or opened."""
         context = produce.context
         for topic_index, asked_topic in enumerate(produce.request.topic_data):
             hosted = self.hosted(context, asked_topic)
@@ -248,7 +250,7 @@ class ProduceHandler:
         elif ready.partition is partition:
             result = ready.append(acks, self.turn, writer)
         else:
-            # The topic was deleted meanwhile, and made again.
+            # The topic was deleted meanwhile, and created again.
             answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
             return ProduceStatus(None, 0, answer)
         if result.has_opened:
@@ -282,10 +284,10 @@ def _why_not_written(topic: ReadableTopic) -> str:
 
 
 class ProduceInSteps(RecompressedProduce):
-    """A produce whose batches are made ready before any of them is appended.
+    """A produce whose batches are prepared before any of them is appended.
 
-    They are appended in one turn, but where their records have more due times and ids than one
-    batch may have: to park those of 200 batches would take seconds.
+    All batches are appended in one turn, unless their records have more due times and ids than one
+    batch may have: parking the records of 200 such batches would take seconds.
     """
 
     def __init__(
@@ -313,7 +315,7 @@ def _refuse(
     result: AppendResult,
 ) -> None:
     if result.error_code == errors.CORRUPT_MESSAGE:
-        # Bytes that change on their way are a fault of a network or a memory: worth a line.
+        # Changed bytes show a fault of a network or a memory: worth a line.
         context.report(f"a batch for {partition.name} came damaged: {result.message}")
     answer.error_code = result.error_code
     answer.error_message = result.message

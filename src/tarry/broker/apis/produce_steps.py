@@ -1,14 +1,15 @@
 """Produce to thousands of partitions: appended in shares, a few in a turn, and answered in steps.
 
-A share is checked, appended and written in one turn, and waited for by itself.  So each partition
-keeps what one turn would have given it: its batch is there or not, a duplicate is found, a write
-that fails is never acknowledged, and the partitions behind it are tried all the same.  The
-connection is held until the last share is appended, so no later request of it comes to a partition
-first.  While many shares wait the next ones do, until the time of the request is over.  The answer
-comes when each partition counts or has failed.
+A share is checked, appended and written in one turn, and waits by itself.  So each partition has
+what a request of one turn would give it: its batch is appended or not, a duplicate is found, a
+failed write is never acknowledged, and the partitions behind it are tried all the same.  The
+connection is held until the last share is appended, so no later request of it reaches a partition
+first.  While many shares wait, the next ones wait too, until the request's time is over.  The
+answer comes when every partition counts or has failed.
 
-A client that leaves before the last append will send the request again, so the rest is given up;
-what is late could come behind what it sends then.  With acks=0 nobody would: all is appended.
+If the client leaves before the last append, the shares that are left are given up: the client will
+send the request again, and late batches could come behind that.  With acks=0 no client repeats a
+request, so all of it is appended.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ from tarry.protocol.messages.produce import (
 )
 from tarry.wire.reader import Window
 
-# Partitions of one share, and the bytes from which on it takes no further one.
+# Number of partitions of one share; a share that has so many bytes takes no further partition.
 SHARE_PARTITIONS: Final = 20
 SHARE_BYTES: Final = 256 * 1024
 
-# Units of work that an append and its write take, the first of a log with the opening of its files;
-# and the refusals that take one.
+# Units of work of an append and its write, with the opening of a log's files; and the number of
+# refusals that take one unit.
 UNITS_PER_APPEND: Final = 8
 REFUSALS_PER_UNIT: Final = 4
 
-# Bytes that are checked, copied and written in a unit's time.
+# Number of bytes that are checked, copied and written in the time of one unit of work.
 BYTES_PER_UNIT: Final = 4 * 1024
 
-# Bytes that are checked, copied and written in the time in which a record with a due time or an id
-# of its own is parked.
+# Number of bytes that are checked, copied and written in the time in which one record with a due
+# time or an id of its own is parked.
 BYTES_PER_PLACE: Final = 1024
 
-# Rows that one step adds to the answer.
+# Number of rows that one step adds to the answer.
 ROWS_PER_STEP: Final = 20
 
 
@@ -64,13 +65,15 @@ def begin(
     request: ProduceRequest,
     ready: RecompressedProduce | None = None,
 ) -> Message | None:
-    """Begin the steps of a produce to many partitions, or of one whose batches are `ready`."""
+    """Begin the steps of a produce to many partitions, or of one whose batches are in `ready`."""
     produce = LargeProduce(long_answers, handler, context, request)
     return produce.begin(produce.prepare() if ready is None else produce.append(ready))
 
 
 class BatchPlace:
-    """Place of one batch in a request, the batch made anew, and the topic's row in the answer."""
+    """Place of one batch in a request, its prepared batch if there is one, and the topic's row
+    in the answer.
+    """
 
     __slots__ = ("asked", "asked_topic", "ready", "topic_row")
 
@@ -88,7 +91,7 @@ class BatchPlace:
 
     @property
     def size(self) -> int:
-        """Bytes of the batch that is to be appended, and those that its due times stand for."""
+        """Bytes of the batch to be appended, and the bytes that its due times and ids count for."""
         ready = self.ready
         if ready is not None:
             return int(ready.check.window.size) + BYTES_PER_PLACE * ready.place_count
@@ -117,14 +120,14 @@ class LargeProduce(ProduceInShares):
         self._is_late = False
 
     def begin(self, steps: Iterator[int]) -> Message | None:
-        """Take steps that answer nothing; with acks=0 to their end though the client leaves."""
+        """Take the steps before the answer; with acks=0 all of them, even if the client leaves."""
         answer = LongAnswer(self.context, must_end=self.request.acks == 0)
         return self._long_answers.begin(answer, steps)
 
     # -- before the appends
 
     def prepare(self) -> Iterator[int]:
-        """Find the batches that are to be opened or made anew; if there is none, append all."""
+        """Find the batches to be opened or recompressed; if there are none, append all."""
         handler, context = self._handler, self.context
         anew = _MadeAnew(self)
         is_any = False
@@ -149,7 +152,9 @@ class LargeProduce(ProduceInShares):
     # -- the appends
 
     def append(self, anew: RecompressedProduce | None) -> Iterator[int]:
-        """Append all batches, a share in a step; those that were made anew in their places."""
+        """Append all batches, a share in each step; those in `anew` replace the ones that were
+        sent.
+        """
         if anew is not None:
             anew.begin_shares(self)
         yield from self._go_on(self._append_shares(anew))
@@ -160,7 +165,9 @@ class LargeProduce(ProduceInShares):
         yield from self.append(None)
 
     def _go_on(self, appends: Iterator[int]) -> Iterator[int]:
-        """Append share after share, until many wait; those that wait in vain hold up none."""
+        """Append share after share, until many wait; shares whose time is over do not hold up
+        others.
+        """
         context = self.context
         is_paused = False
         try:
@@ -172,21 +179,24 @@ class LargeProduce(ProduceInShares):
                     context.connection.hold()
                     return
         finally:
-            # Also where the steps are given up because the client has left.
+            # The steps also end here if they are given up because the client has left.
             if not is_paused:
                 self.forget_batches()
         self.end_appends()
 
     def forget_batches(self) -> None:
-        """Let the frame go, and the steps, which hold this produce: the shares that wait need
-        neither, and a cycle with a frame of 100 MB would stay for long.
+        """Drop the references to the frame and to the steps, which refer to this produce.
+
+        Shares that wait need neither, and a cycle with a frame of 100 MB would stay in memory for
+        long.
         """
         self._appends = iter(())
         self._named = {}
         self.request.topic_data = []
 
     def go_on(self) -> None:
-        # Nothing here refers to steps that are under way: they refer to this produce.
+        # Steps under way refer to this produce, so it must not refer to them: that would be a
+        # cycle.
         appends, self._appends = self._appends, iter(())
         self.begin(self._go_on(appends))
         self._long_answers.let_go_on(self.context.connection)
@@ -204,7 +214,7 @@ class LargeProduce(ProduceInShares):
             if share:
                 yield self._append_share(share) + size // BYTES_PER_UNIT
         finally:
-            # Also where the steps are given up because the client has left.
+            # The steps also end here if they are given up because the client has left.
             if anew is not None:
                 anew.forget()
 
@@ -217,7 +227,9 @@ class LargeProduce(ProduceInShares):
                 yield BatchPlace(asked_topic, row, asked, ready)
 
     def _append_share(self, share: list[BatchPlace]) -> int:
-        """Append some batches, to be written in this turn; return the units of work."""
+        """Append the batches of a share, which are written in this turn; return the units of
+        work.
+        """
         statuses: list[ProduceStatus] = []
         for place in share:
             status = self._append_one(place)
@@ -229,7 +241,7 @@ class LargeProduce(ProduceInShares):
         if statuses and not self.context.connection.is_closed:
             handler = self._handler
             waiting = ProducedShare(self, statuses, handler.produces.hints)
-            # A share that is appended after the request's deadline is answered in the next turn.
+            # If the share was appended after the request's deadline, it expires in the next turn.
             handler.wait_for(waiting, self._deadline_ms)
         return 1 + UNITS_PER_APPEND * len(statuses) + len(share) // REFUSALS_PER_UNIT
 
@@ -241,7 +253,7 @@ class LargeProduce(ProduceInShares):
             answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
             answer.error_code = errors.REQUEST_TIMED_OUT
             return ProduceStatus(None, 0, answer)
-        # Between two shares a topic may have been deleted, or made again.
+        # Between two shares a topic may have been deleted, or deleted and created again.
         topic = handler.topic(context, place.asked_topic)
         partition = None if topic is None else topic.partition(asked.index)
         if partition is not None and partition in self._named:
@@ -305,7 +317,7 @@ class LargeProduce(ProduceInShares):
 
 
 class _MadeAnew(RecompressedProduce):
-    """The batches of a large produce that are to be made anew before any of it is appended."""
+    """The batches of a large produce that have to be recompressed or opened before its appends."""
 
     def __init__(self, produce: LargeProduce) -> None:
         super().__init__(produce.context, produce.request, is_in_shares=True)

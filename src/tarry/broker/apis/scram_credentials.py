@@ -1,6 +1,6 @@
 """DescribeUserScramCredentials and AlterUserScramCredentials (keys 50 and 51): there are no logins.
 
-No user has credentials.  To give a user some is refused in words, since they would protect nothing.
+No user has credentials.  Giving a user credentials is refused, since they would protect nothing.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ _TOO_MANY: Final = f"one request names at most {USERS_PER_REQUEST_MAX} users"
 def describe(
     context: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> Message | None:
-    """Tell of each user named that there are no credentials; none named asks for all, who are
-    none.
-    """
+    """Answer for each named user that it has no credentials; without names the answer is empty."""
     users = request.users or []
     if len(users) > USERS_PER_REQUEST_MAX:
         return DescribeUserScramCredentialsResponse(
@@ -61,7 +59,7 @@ def _described(name: str, count: int) -> DescribeUserScramCredentialsResult:
 
 
 def alter(context: RequestContext, request: AlterUserScramCredentialsRequest) -> Message | None:
-    """Refuse what would set a credential, and find none to delete."""
+    """Refuse to set credentials, and find none to delete."""
     results: dict[str, AlterUserScramCredentialsResult] = {}
     for deletion in request.deletions[:USERS_PER_REQUEST_MAX]:
         results[deletion.name] = AlterUserScramCredentialsResult(

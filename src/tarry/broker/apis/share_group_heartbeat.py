@@ -1,7 +1,7 @@
 """ShareGroupHeartbeat (key 76): refused until there are share groups (KIP-932).
 
-It is advertised all the same, as ConsumerGroupHeartbeat is: where the key is missing, the share
-consumer of librdkafka waits for ever and says nothing.
+The key is advertised all the same, as ConsumerGroupHeartbeat is: if the key is missing, the share
+consumer of librdkafka waits for ever and reports nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,6 @@ REFUSAL: Final = "this broker has no share groups (KIP-932) yet; use a consumer 
 
 
 def handle(context: RequestContext, request: ShareGroupHeartbeatRequest) -> Message | None:
-    """Refuse every member alike; a client gives up at this code."""
+    """Refuse every member; a client gives up at this code."""
     context.report(f"client {context.client_id}, group {request.group_id}: {REFUSAL}", "KIP-932")
     return ShareGroupHeartbeatResponse(error_code=errors.UNSUPPORTED_VERSION, error_message=REFUSAL)

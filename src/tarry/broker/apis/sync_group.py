@@ -1,4 +1,4 @@
-"""SyncGroup (key 14): bring or fetch the assignment of a generation."""
+"""SyncGroup (key 14): the leader sends the assignment of a generation, other members fetch it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tarry.group.classic.requests import SyncAnswer, SyncRequest
 from tarry.protocol.message import Message
 from tarry.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-# KIP-559: from here on type and name of the protocol are said.
+# KIP-559: from this version on the request gives type and name of the protocol.
 VERSION_OF_PROTOCOLS: Final = 5
 
 
@@ -40,7 +40,7 @@ def handle(
     """Decide now; the answer comes when the assignment is durable."""
     shard, error_code = coordinator.find_named(request.group_id)
     if error_code == errors.COORDINATOR_LOAD_IN_PROGRESS:
-        # Its generation may be gone with the crash: as in Kafka it joins again.
+        # The member's generation may be lost with the crash, so it joins again, as in Kafka.
         error_code = errors.REBALANCE_IN_PROGRESS
     if shard is None:
         return SyncGroupResponse(error_code=error_code)

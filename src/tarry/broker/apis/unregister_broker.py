@@ -14,7 +14,7 @@ from tarry.protocol.messages.unregister_broker import (
     UnregisterBrokerResponse,
 )
 
-# The request has no time of its own.
+# Time-out of the request, which has none of its own.
 TIMEOUT_MS: Final = 20_000
 
 

@@ -21,12 +21,12 @@ from tarry.protocol.messages.update_features import (
     UpdateFeaturesResponse,
 )
 
-# Version 1 replaces the flag that allows a downgrade by a type.  Version 2 leaves out the result of
-# each feature.
+# Version 1 replaces the flag that allows a downgrade by a type.  Version 2 drops the results of
+# single features.
 VERSION_OF_TYPES: Final = 1
 VERSION_WITHOUT_RESULTS: Final = 2
 
-# Most features that a request may name.  Kafka has fewer than ten, and Tarry a few of its own.
+# Bound on the features that a request may name.  Kafka has fewer than ten, and Tarry a few more.
 FEATURES_MAX: Final = 100
 
 

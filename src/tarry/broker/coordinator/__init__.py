@@ -1,1 +1,1 @@
-"""Coordinators: states that live in the partitions of an internal topic, and what carries them."""
+"""Coordinators: states kept in the partitions of an internal topic, and the runtime for them."""

@@ -1,4 +1,4 @@
-"""Coordinator: the shards of one internal topic, one for each of its partitions led here."""
+"""Coordinator: the shards of one internal topic, one for each partition that this broker leads."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ S = TypeVar("S", bound=ShardState[Any, Any])
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Coordinator(Part, Generic[S]):
-    """Coordinator of one kind.  A subclass makes its shards, and asks them.
+    """Coordinator of one kind.  A subclass makes its shards and calls them.
 
-    `topic` is the internal topic that keeps it, `key_type` is FindCoordinator's word for its kind.
+    `topic` is the internal topic that keeps its state, `key_type` FindCoordinator's number of the
+    kind.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Coordinator(Part, Generic[S]):
         self.tickets = context.tickets
         self.shards: dict[int, S] = {}
         self._advanced: dict[ShardRuntime, None] = {}
-        # Shards that are to be loaded once the high watermark has reached the end of their logs.
+        # Shards that are loaded once the high watermark has reached the end of their logs.
         self._to_load: dict[ShardRuntime, None] = {}
         self._chores: deque[Chore] = deque()
 
@@ -51,8 +52,9 @@ class Coordinator(Part, Generic[S]):
         raise NotImplementedError
 
     def factor_wanted(self, settings: Settings, brokers: int) -> int:
-        """Return how many brokers have to serve for the topic to be created, of so many that
-        belong to the cluster.
+        """Return how many brokers have to serve before the topic is created.
+
+        `brokers` is the number of brokers that belong to the cluster.
         """
         return 1
 
@@ -66,12 +68,14 @@ class Coordinator(Part, Generic[S]):
     # -- which shard
 
     def shard_of(self, key: str) -> S | None:
-        """Return the shard that holds this key, loaded or not; None while there is none."""
+        """Return the shard of this key, loaded or not; None if this broker has none."""
         index = self.index_of(key)
         return None if index < 0 else self.shards.get(index)
 
     def index_of(self, key: str) -> int:
-        """Return the partition that keeps this key; -1 while the topic is not there."""
+        """Return the index of the partition that keeps this key; -1 while the topic does not
+        exist.
+        """
         topic = self.cluster.topics.get(self.topic)
         return -1 if topic is None else partition_of_key(key, len(topic.partitions))
 
@@ -84,13 +88,13 @@ class Coordinator(Part, Generic[S]):
         return (shard, errors.NONE) if error_code == errors.NONE else (None, error_code)
 
     def is_loading(self) -> bool:
-        """Return whether not everything that the topic keeps is known yet."""
+        """Return whether a shard is still being loaded, so that the state is incomplete."""
         return any(shard.runtime.is_loading() for shard in self.shards.values())
 
     # -- partitions come and go
 
     def on_hosted(self, hosted: HostedTopic) -> None:
-        """Load the partitions that are new here, if this topic keeps the coordinator."""
+        """Load the partitions of the coordinator's own topic that are new on this broker."""
         if hosted.name != self.topic:
             return
         for partition in hosted.partitions.values():
@@ -100,13 +104,14 @@ class Coordinator(Part, Generic[S]):
     def on_role(
         self, leadership: Leadership, before: PartitionRow | None, was_leader: bool
     ) -> None:
-        """Load a partition that is led here from now on, or give it up.
+        """Load a partition that this broker leads from now on, or unload one.
 
-        A shard belongs to one leader epoch: in another one, even of this broker's, it is loaded
-        again, since another leader may have written in between; but not in the next one, which
-        comes where another life of this process goes on in the place of the one before.
+        A shard belongs to one leader epoch.  In another epoch, even of the same broker, it is
+        loaded again, since another leader may have written in between.  It stays loaded only in the
+        very next epoch of the same broker, whose process has continued a lost life with another
+        one.
         """
-        # A new replica is loaded with its topic.
+        # `on_hosted` loads a replica that is new on this broker.
         if leadership.topic != self.topic or before is None:
             return
         is_leader = leadership.is_leader
@@ -120,7 +125,7 @@ class Coordinator(Part, Generic[S]):
             self.load(leadership.records)
 
     def load(self, partition: ReplicatedLog) -> None:
-        """Begin to load a partition that is led here from now on."""
+        """Begin to load a partition that this broker leads from now on."""
         shard = self.new_shard(partition)
         self.shards[partition.leadership.index] = shard
         log = partition.log
@@ -132,7 +137,7 @@ class Coordinator(Part, Generic[S]):
             self._to_load[shard.runtime] = None
 
     def unload(self, partition: ReplicatedLog) -> None:
-        """Give a partition up: it is led elsewhere from now on, or gone."""
+        """Unload a partition that another broker leads from now on, or that is deleted."""
         shard = self.shards.get(partition.leadership.index)
         if shard is not None and shard.runtime.partition is partition:
             del self.shards[partition.leadership.index]
@@ -140,7 +145,9 @@ class Coordinator(Part, Generic[S]):
             shard.runtime.unload()
 
     def on_given_up(self, hosted: HostedTopic) -> None:
-        """React to the deletion of a topic: all shards go if it was the one that keeps them."""
+        """React to the deletion of a topic: unload all shards if it is the coordinator's own
+        topic.
+        """
         if hosted.name != self.topic:
             self.on_other_deleted(hosted)
             return
@@ -148,7 +155,7 @@ class Coordinator(Part, Generic[S]):
             self.unload(partition)
 
     def on_other_deleted(self, hosted: HostedTopic) -> None:
-        """React to the deletion of a topic that this coordinator is not kept in."""
+        """React to the deletion of a topic that is not the coordinator's own."""
 
     # -- the turn
 
@@ -170,7 +177,9 @@ class Coordinator(Part, Generic[S]):
             self._begin_loading()
 
     def complete(self, budget: int) -> int:
-        """Apply and answer what became durable, whatever the budget; do one step of a chore."""
+        """Apply and answer all that became durable, without regard to the budget; do a step of
+        one chore.
+        """
         if self._advanced:
             advanced = self._advanced
             self._advanced = {}
@@ -213,7 +222,9 @@ class Coordinator(Part, Generic[S]):
 
 
 def _is_next_epoch(before: PartitionRow, after: PartitionRow) -> bool:
-    """Return whether nobody can have led between the two, nor be elected out of sync."""
+    """Return whether no other broker can have led between the two rows, and no unclean election
+    was.
+    """
     return (
         after.leader_epoch == before.leader_epoch + 1
         and after.unclean_epoch == before.unclean_epoch

@@ -9,7 +9,7 @@ from tarry.partition.replicated_log import ReplicatedLog
 
 
 class Coordinators:
-    """Register of all coordinators."""
+    """Register of the broker's coordinators."""
 
     def __init__(self, first: Coordinator[Any]) -> None:
         self._by_topic: dict[str, Coordinator[Any]] = {}
@@ -26,7 +26,7 @@ class Coordinators:
         return self._by_key_type.get(key_type)
 
     def is_loading_partition(self, partition: ReplicatedLog) -> bool:
-        """Return whether a partition is being loaded: nothing of it may be cleaned away then."""
+        """Return whether a partition is being loaded: its log must not be cleaned then."""
         coordinator = self._by_topic.get(partition.leadership.topic)
         if coordinator is None:
             return False

@@ -1,7 +1,8 @@
-"""Loading of a shard in steps: the log's records, then what the state makes of them.
+"""Loading of a shard in steps: the log's records first, then the state that follows from them.
 
-Until the last step every request for the shard is told to come again, so nobody reads "nothing"
-where there is something.  A log that cannot be read keeps its shard unavailable, and no others.
+Until the last step every request for the shard is told to try again, so no client reads an empty
+state too early.  If the log cannot be read, its shard stays unavailable, and others are not
+affected.
 """
 
 from __future__ import annotations
@@ -16,26 +17,28 @@ from tarry.log.segments import LogPosition
 from tarry.records.batch import decode_batch_header
 from tarry.records.record import decode_records
 
-# What is read and decoded in one step: a few milliseconds.
+# Number of bytes that one step reads and decodes in a few milliseconds.
 READ_BYTES: Final = 512 * 1024
-# A batch that is compressed is unfolded to so many bytes at most.
+# Bound on the size of a compressed batch after decompression, in bytes.
 BATCH_BYTES_MAX: Final = 1 << 30
 
 
 class Chore:
     """Work on much of a coordinator's state, in steps of a few milliseconds, one step a turn.
 
-    As long as there is a chore a turn is due at once: it must not wait for what time, disk or
-    other brokers bring, only for other chores.
+    While there is a chore, the next turn begins at once.  So a chore must not wait for time, the
+    disk or other brokers; it may wait for other chores.
     """
 
     def step(self) -> bool:
-        """Do a part; True when all is done."""
+        """Do a part of the work; return true when all of it is done."""
         raise NotImplementedError
 
 
 class Loader(Chore):
-    """Loading of one shard.  `shards` are all of its coordinator: the last loaded tells of all."""
+    """Loading of one shard; `shards` are all shards of its coordinator, for the log line about
+    all.
+    """
 
     def __init__(self, runtime: ShardRuntime, shards: Mapping[int, ShardState[Any, Any]]) -> None:
         self.runtime = runtime
@@ -43,7 +46,7 @@ class Loader(Chore):
         self.began_ms = runtime.context.turn.now_ms
         runtime.is_being_read = True
         self._offset: int = runtime.partition.log.log_start_offset
-        # The high watermark when the first step is done: the load reads up to there.
+        # Position of the high watermark at the first step, up to which the log is read.
         self._end: LogPosition | None = None
         self._load = runtime.state.begin_load()
         self._is_read = False
@@ -51,7 +54,7 @@ class Loader(Chore):
     def step(self) -> bool:
         runtime = self.runtime
         if not runtime.is_loading():
-            # Given up meanwhile.
+            # The shard was unloaded meanwhile.
             return True
         try:
             is_loaded = self._step()
@@ -74,7 +77,8 @@ class Loader(Chore):
     def _step(self) -> bool:
         log = self.runtime.partition.log
         if log.flaw_offset >= 0:
-            # The log ends at its flaw: what was committed before would pass for the newest.
+            # The readable part ends at the flaw, and its last values would pass for the newest
+            # ones.
             raise CorruptData(log.flaw_reason)
         if self._is_read:
             return self._load.step()
@@ -88,7 +92,9 @@ class Loader(Chore):
         return False
 
     def _add_batches(self, data: bytes) -> int:
-        """Hand over the records of whole batches; the offset behind the last of them."""
+        """Give the records of whole batches to the load; return the offset behind the last
+        batch.
+        """
         load = self._load
         position = 0
         end_offset = -1
@@ -105,7 +111,7 @@ class Loader(Chore):
         return end_offset
 
     def _tell(self) -> None:
-        """Log one line when the last shard of several is loaded."""
+        """Write one log line when the last of the coordinator's shards is loaded."""
         shards = self.shards.values()
         if any(each.runtime.is_loading() for each in shards):
             return

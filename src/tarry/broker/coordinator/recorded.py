@@ -1,7 +1,7 @@
-"""Appends on their way into an internal topic, and the requests that wait for them.
+"""Appends to an internal topic that are not settled yet, and the requests that wait for them.
 
-Such a request waits for the high watermark under the key of the partition.  Expired, it is told
-COORDINATOR_NOT_AVAILABLE; the records stay, and count once they are durable.
+Such a request waits for the high watermark, with the partition as its watch key.  When it expires,
+it is answered COORDINATOR_NOT_AVAILABLE; its records stay, and count once they are durable.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from tarry.purgatory.operation import PayloadOperation
 
 
 class PendingAppend:
-    """Append on its way: its records are applied when the high watermark is at `required_offset`.
+    """Append whose records are applied when the high watermark has reached `required_offset`.
 
-    `append` is the state's own word for it, which the state gets back with the outcome.
+    `append` is the state's own description of it, which the state gets back with the outcome.
     """
 
     __slots__ = ("append", "base_offset", "is_settled", "records", "required_offset")
@@ -28,12 +28,12 @@ class PendingAppend:
         self.records = records
         self.base_offset = base_offset
         self.required_offset = required_offset
-        # The append was applied, has failed or was given up: nothing waits for it any more.
+        # True once the append was applied, has failed or was dropped: then its request is answered.
         self.is_settled = False
 
 
 class DelayedRecorded(PayloadOperation[PendingAppend]):
-    """Answer to a request, known by its ticket, that waits until an append is settled."""
+    """Wait of a request, which its ticket names, until an append is settled."""
 
     def __init__(
         self, tickets: Tickets, pending: PendingAppend, ticket: int, deadline_ms: int

@@ -1,9 +1,9 @@
-"""Runtime of a shard: how a partition of an internal topic carries a state.
+"""Runtime of a shard: it keeps a state in a partition of an internal topic.
 
-A state is what a coordinator keeps in one partition: groups, transactions.  The runtime appends
-its records as the leader, holds them until the high watermark has passed them, applies them in the
-log's order, and tells the state what has failed, newest first.  It knows the state by the
-contract of `ShardState` alone.
+A state is what a coordinator keeps in one partition, such as groups or transactions.  The runtime
+appends the state's records as the leader, holds them until the high watermark has passed them, and
+applies them in the log's order.  It reports failed appends to the state, the newest first.  It
+knows the state only by the contract of `ShardState`.
 
 Two shards share nothing, so that none blocks the other.
 """
@@ -29,7 +29,7 @@ from tarry.records.batch import BatchHeader
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import Record
 
-# What a record takes beside its key and value: lengths, place, time, attributes; in bytes.
+# Bound on the bytes of a record besides key and value: lengths, offset, time and attributes.
 RECORD_OVERHEAD_MAX: Final = 40
 
 R = TypeVar("R")
@@ -40,8 +40,8 @@ A = TypeVar("A")
 class ShardContext:
     """Surroundings that the shards of one coordinator share.
 
-    `recorded` is the purgatory of requests that wait for the high watermark, for
-    `recorded_timeout_ms` at most; `content` says in a word what the shards keep, for log lines.
+    `recorded` is the purgatory of requests that wait for the high watermark, at most
+    `recorded_timeout_ms` long.  `content` is the word for the shards' content in log lines.
     """
 
     def __init__(
@@ -60,15 +60,16 @@ class ShardContext:
         self.recorded_timeout_ms = recorded_timeout_ms
         self.logger = logger
         self.tickets = Tickets()
-        # Shards to whose tails something was appended since the last write.
+        # Shards that have appended something since the last write.
         self.unsettled: dict[ShardRuntime, None] = {}
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ShardLoad:
-    """Loading of one state: `add` for every record of the log, then `step` until it is True.
+    """Loading of one state: `add` is called for every record of the log, then `step` until it is
+    true.
 
-    Both may raise `CorruptData`: nothing of the shard is served then.
+    Both may raise `CorruptData`; then the shard stays unavailable.
     """
 
     def add(self, key: bytes, value: bytes | None, offset: int) -> None:
@@ -76,10 +77,12 @@ class ShardLoad:
         raise NotImplementedError
 
     def add_control(self, header: BatchHeader, record: Record) -> None:
-        """Take the record of a control batch; a state without transactions has no use for it."""
+        """Take the record of a control batch; a state without transactions ignores it."""
 
     def step(self) -> bool:
-        """Do a part of what is left once all is read; True when the state is whole."""
+        """Do a part of the work that follows the last record; return true when the state is
+        complete.
+        """
         raise NotImplementedError
 
 
@@ -87,9 +90,9 @@ class ShardLoad:
 class ShardState(Generic[R, A]):
     """State that one partition keeps: the contract between a state and its runtime.
 
-    In life the runtime asks a state four things: `encode`, `apply`, `on_recorded` and
-    `on_append_failed`.  R is the kind of its records.  A is its own word for an append: what the
-    records mean, and for whom.
+    Once the state is loaded, the runtime calls `encode`, `apply`, `on_recorded` and
+    `on_append_failed`.  R is the type of its records.  A is the type that describes an append: what
+    its records mean, and which request they answer.
     """
 
     def __init__(self, partition: ReplicatedLog, context: ShardContext) -> None:
@@ -100,42 +103,48 @@ class ShardState(Generic[R, A]):
         raise NotImplementedError
 
     def apply(self, record: R, offset: int) -> None:
-        """Change the durable part of the state: the record is below the high watermark."""
+        """Change the durable part of the state by a record that is below the high watermark."""
         raise NotImplementedError
 
     def on_recorded(self, append: A) -> None:
-        """React to an append of which all records are durable and applied."""
+        """React to an append whose records are all durable and applied."""
         raise NotImplementedError
 
     def on_append_failed(self, append: A, error_code: int) -> None:
-        """Take an append back that the log has not kept.  Of several the newest comes first."""
+        """Undo an append that the log has not kept.  If several have failed, the newest comes
+        first.
+        """
         raise NotImplementedError
 
     def begin_load(self) -> ShardLoad:
-        """Return what takes the records of the log."""
+        """Return an object that takes the records of the log."""
         raise NotImplementedError
 
     def size(self) -> int:
-        """Return the number of things that the state keeps, for a log line."""
+        """Return the number of items in the state, for a log line."""
         raise NotImplementedError
 
     def on_stall(self) -> None:
-        """React to the end of a time in which nobody could be heard: the process was stopped, or
-        another broker might have led the partition.
+        """React to the end of a time in which this broker could not receive heartbeats: the process
+        was stopped, or another broker might have led the partition.
         """
 
     def on_stop(self) -> None:
-        """Answer requests that would outlast the broker, which is stopping."""
+        """Answer the requests that would still wait when the broker has stopped."""
 
     def on_rest(self) -> None:
-        """Send away what waits and keep everything: another broker may lead the partition."""
+        """Answer the requests that wait, and keep the state: another broker may lead the
+        partition.
+        """
 
     def on_unload(self) -> None:
-        """Answer what waits and drop everything: the partition is led elsewhere, or gone."""
+        """Answer the requests that wait, and drop the state: another broker leads, or the topic
+        is deleted.
+        """
 
 
 class EncodedRecords:
-    """Encoder of a state's records into one batch, or into several where they can be split."""
+    """Encoder of a state's records into one batch, or into several if they may be split."""
 
     def __init__(
         self, state: ShardState[Any, Any], now_wall_ms: int, size_max: int, can_be_split: bool
@@ -148,9 +157,9 @@ class EncodedRecords:
         self._builders = [self._builder]
 
     def add(self, record: object) -> bool:
-        """Encode a record; False if the batch is too large.
+        """Encode a record; return false if the batch is too large.
 
-        The log refuses such a batch as a whole, so the records behind need not be encoded.
+        The log refuses such a batch as a whole, so the records that follow need not be encoded.
         """
         key, value = self._state.encode(record)
         builder = self._builder
@@ -167,7 +176,7 @@ class EncodedRecords:
 
 
 class ShardRuntime:
-    """Runtime of one shard.  `error_code` is what every request is answered until it is NONE."""
+    """Runtime of one shard.  Every request is answered `error_code` until that is NONE."""
 
     def __init__(
         self, state: ShardState[Any, Any], partition: ReplicatedLog, context: ShardContext
@@ -176,23 +185,25 @@ class ShardRuntime:
         self.partition = partition
         self.context = context
         self.error_code: int = errors.COORDINATOR_LOAD_IN_PROGRESS
-        # A chore reads its log and brings that on with each turn.  A shard that is not known yet
-        # and not read either waits for the high watermark, perhaps for as long as brokers are away.
+        # True while a chore reads the log.  A shard that is loading and is not being read waits for
+        # the high watermark, perhaps for as long as other brokers are away.
         self.is_being_read = False
-        # All that waits was sent away, since another broker may lead the partition.
+        # True once waiting requests were answered because another broker may lead the partition.
         self._is_resting = False
         self._pending: deque[PendingAppend] = deque()
 
     def code(self) -> int:
-        """Return what a request is answered now; NONE if the state can decide about it."""
+        """Return the error with which a request is answered now; NONE if the state can decide
+        about it.
+        """
         error_code = self.error_code
         if error_code == errors.NONE and self.rests():
-            # Another may lead already: what is known here may be old.
+            # Another broker may lead already, and the state here may be out of date.
             return errors.NOT_COORDINATOR
         return error_code
 
     def rests(self) -> bool:
-        """Return whether the partition is led here, and another broker may lead it by now."""
+        """Return whether this broker leads the partition, but another may lead it by now."""
         return self.partition.leadership.rests()
 
     # -- appends
@@ -204,11 +215,12 @@ class ShardRuntime:
         ticket: int = NO_TICKET,
         can_be_split: bool = False,
     ) -> int:
-        """Append records of the state to the log's tail; an error code if it does not take them.
+        """Append records of the state to the log's tail; return an error code, NONE if they were
+        taken.
 
-        They are one batch, which a crash keeps or loses as a whole, unless they `can_be_split`.
-        The request with this ticket waits for them.  A refused append is the caller's to take
-        back, when it has carried out the rest of its decision.
+        The records are one batch, which a crash keeps or loses as a whole, unless they
+        `can_be_split`.  The request with this ticket waits for them.  If the append is refused, the
+        caller undoes it after it has carried out the rest of its decision.
         """
         encoded = self.begin_encoding(can_be_split)
         for record in records:
@@ -223,18 +235,20 @@ class ShardRuntime:
         batches: list[bytes],
         ticket: int = NO_TICKET,
     ) -> int:
-        """Append batches that are built already; like `append`.
+        """Append batches that are built already; otherwise like `append`.
 
-        Without `records` only `on_recorded` tells the state of them, as of a control batch.
+        If `records` is empty, as for a control batch, the state learns of them by `on_recorded`
+        alone.
         """
         partition = self.partition
         context = self.context
         if partition.leadership.followers is not None:
             if self.rests():
-                # What a time-out decides here, another coordinator may have decided otherwise.
+                # A decision made by a time-out here may differ from that of another coordinator.
                 return errors.NOT_LEADER_OR_FOLLOWER
             if partition.leadership.is_under_min_isr():
-                # As for acks=all: what too few replicas have would be answered to nobody.
+                # As for acks=all: records on too few replicas would not count in time for their
+                # request.
                 return errors.NOT_ENOUGH_REPLICAS
         result = append_own(partition, batches, context.turn)
         if result.is_appended:
@@ -251,18 +265,22 @@ class ShardRuntime:
         return errors.NONE
 
     def begin_encoding(self, can_be_split: bool = False) -> EncodedRecords:
-        """Return an encoder of records for `append_batches`; it may be used over several turns."""
+        """Return an encoder of records for `append_batches`, which may be used over several
+        turns.
+        """
         size_max = self.partition.config.max_message_bytes
         return EncodedRecords(self.state, self.context.turn.now_wall_ms, size_max, can_be_split)
 
     def settle(self) -> None:
-        """After the turn's write: fail what was dropped with its tail."""
+        """Report appends as failed whose records were lost with the tail.  Called after the
+        turn's write.
+        """
         pending = self._pending
         written = self.partition.log.written_end_offset
         failed: list[PendingAppend] = []
         while pending and pending[-1].required_offset > written:
             failed.append(pending.pop())
-        # The newest first: a state that went back twice goes back in that order.
+        # The newest comes first, since a state that changed twice is restored in reverse order.
         for each in failed:
             each.is_settled = True
             self.state.on_append_failed(each.append, errors.KAFKA_STORAGE_ERROR)
@@ -270,7 +288,7 @@ class ShardRuntime:
             self._check_recorded()
 
     def advance(self) -> None:
-        """Apply what the high watermark has passed, in the log's order."""
+        """Apply the records that the high watermark has passed, in the log's order."""
         pending = self._pending
         high_watermark = self.partition.high_watermark
         state = self.state
@@ -295,12 +313,12 @@ class ShardRuntime:
         self.context.recorded.check_and_complete(self.partition.watch_key)
 
     def begin_rest(self) -> None:
-        """Send away what waits; asked again: what has come since, too."""
+        """Answer the requests that wait; a further call answers those that have come since."""
         self._is_resting = True
         self.state.on_rest()
 
     def end_rest(self) -> bool:
-        """Let all go on that was sent away before; true if anything was since this was asked."""
+        """End a rest and restart sessions; return true if there was a rest."""
         if not self._is_resting:
             return False
         self._is_resting = False
@@ -310,16 +328,18 @@ class ShardRuntime:
     # -- the partition comes and goes
 
     def is_loading(self) -> bool:
-        """Return whether not everything that the log keeps is known yet."""
+        """Return whether the log's content is not known as a whole yet."""
         return self.error_code == errors.COORDINATOR_LOAD_IN_PROGRESS
 
     def can_be_loaded(self) -> bool:
-        """Return whether all that the log holds counts: an earlier append may be under way."""
+        """Return whether all of the log counts, and no earlier append still waits for replicas."""
         log = self.partition.log
         return log.flaw_offset >= 0 or self.partition.high_watermark >= log.log_end_offset
 
     def unload(self) -> None:
-        """Drop the state: the partition is not ours any more, and what waits is told."""
+        """Drop the state and answer the requests that wait: this broker no longer leads the
+        partition.
+        """
         self.error_code = errors.NOT_COORDINATOR
         for each in self._pending:
             each.is_settled = True

@@ -1,6 +1,6 @@
-"""Tickets: requests that a coordinator answers later, each known to its state by a number.
+"""Tickets: requests that a coordinator answers later, which its state knows by numbers.
 
-Whatever comes of such a request, it is answered once.
+Each such request is answered once.
 """
 
 from __future__ import annotations
@@ -14,41 +14,43 @@ from tarry.broker.request import RequestContext
 
 A = TypeVar("A")
 
-# Instead of a ticket: nobody waits for an answer.
+# Ticket of an append for which no request waits.
 NO_TICKET: Final = 0
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Asked(Generic[A]):
-    """Request whose answer comes from a coordinator's state.  A subclass knows the message."""
+    """Request whose answer comes from a coordinator's state.  A subclass makes the response."""
 
     def __init__(self, context: RequestContext) -> None:
         self.context = context
 
     def answer(self, answer: A) -> None:
-        """Give the one answer."""
+        """Answer the request."""
         raise NotImplementedError
 
     def refuse(self, error_code: int) -> None:
-        """Answer with an error in every place of the answer; only writers need this."""
+        """Answer with this error in each place of the response; only requests that append need
+        this.
+        """
         raise NotImplementedError
 
 
 class Tickets:
-    """Requests that wait, by ticket."""
+    """Requests that wait for an answer, by ticket."""
 
     def __init__(self) -> None:
         self._newest = NO_TICKET
         self._asked: dict[int, Asked[Any]] = {}
 
     def issue(self, asked: Asked[Any]) -> int:
-        """Return a number for a request that is going to be answered."""
+        """Return a new ticket for a request."""
         self._newest += 1
         self._asked[self._newest] = asked
         return self._newest
 
     def answer(self, ticket: int, answer: object) -> None:
-        """Hand an answer to the request; one that was answered already hears nothing."""
+        """Give a request its answer; do nothing if it was answered already."""
         asked = self._asked.pop(ticket, None)
         if asked is not None:
             asked.answer(answer)

@@ -1,1 +1,1 @@
-"""The operations that wait: a produce for durability, a fetch for bytes, a write for metadata."""
+"""The delayed operations: a produce waits until it is durable, a fetch waits for bytes."""

@@ -1,7 +1,7 @@
-"""DelayedDeleteRecords: waits until each partition's log begins where it was asked to.
+"""DelayedDeleteRecords: waits until each partition's log begins where the request wants it to.
 
-Every partition starts at REQUEST_TIMED_OUT and is settled by its low watermark: the least log start
-of the replicas that may lead; or by an error.
+Every partition starts at REQUEST_TIMED_OUT.  It is settled by its low watermark, the lowest log
+start of the replicas that may lead, or by an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_LOW_WATERMARK = -1
 
 
 class DeletionStatus:
-    """Status of one partition of the request: where its log is to begin, and its answer."""
+    """Status of one partition of the request: the wanted log start, and its row of the answer."""
 
     __slots__ = ("answer", "partition", "start_offset")
 
@@ -38,7 +38,8 @@ class DeletionStatus:
 class AwaitedDeletion:
     """Deletion by one DeleteRecords request, which waits until the log starts have moved.
 
-    `results` has the rows of the answer by topic, and `statuses` the partitions that they wait for.
+    `results` has the rows of the answer by topic.  `statuses` has the partitions that are not
+    settled.
     """
 
     __slots__ = ("_long_answers", "_pending", "context", "results")
@@ -62,8 +63,8 @@ class AwaitedDeletion:
     def try_settle(self) -> bool:
         """Settle partitions from the last one on; return true if none is left.
 
-        It stops at the first partition that has to wait: looking at all of them whenever one log
-        start moves would cost the square of their number.
+        It stops at the first partition that has to wait: examining all of them at each move of a
+        log start would cost the square of their number.
         """
         pending = self._pending
         while pending and _try_settle(pending[-1]):
@@ -112,7 +113,7 @@ def _try_settle(status: DeletionStatus) -> bool:
         answer.error_code = errors.NONE
         answer.low_watermark = partition.low_watermark()
     elif partition.log.flaw_offset >= 0:
-        # A log with a flaw gets no recovery point any more.
+        # A log with a flaw has no recovery point any more, so its start does not move.
         answer.error_code = errors.KAFKA_STORAGE_ERROR
         answer.low_watermark = NO_LOW_WATERMARK
     else:

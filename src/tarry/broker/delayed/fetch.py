@@ -1,7 +1,7 @@
-"""DelayedFetch: waits until enough bytes are readable, or waiting has become vain.
+"""DelayedFetch: waits until enough bytes can be read, or waiting adds none.
 
-Completion and expiry alike read and answer with what is there.  A fetch of thousands of partitions
-waits in shares, so that a record costs a look at one of them.  Hot.
+Completion and expiry both read and answer what is there.  A fetch of thousands of partitions waits
+in shares, so that a record costs an examination of one share.  Hot.
 """
 
 from __future__ import annotations
@@ -32,22 +32,24 @@ class DelayedFetch(PayloadOperation[Fetch]):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FetchInShares:
-    """Fetch of thousands of partitions; those of a share are looked at when one of them moves."""
+    """Fetch of thousands of partitions in shares; a share is examined when one of its logs
+    moves.
+    """
 
     def __init__(self, context: RequestContext, limits: FetchLimits) -> None:
         self.context = context
         self.operation = RequestInShares()
         context.operation = self.operation
         self.limits = limits
-        # Bytes that the shares had when each was looked at last.
+        # Number of bytes that the shares had when each was examined last.
         self.readable: i64 = 0
 
     def answer(self) -> None:
-        """Read and answer with what is there."""
+        """Read and answer what is there."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """Answer: there is enough, or waiting has become vain, or time is up."""
+        """Answer, because there is enough, waiting adds nothing, or time is up."""
         if self.operation.force_complete() and not self.context.connection.is_closed:
             self.answer()
 
@@ -61,7 +63,9 @@ class FetchShare:
         self._readable: i64 = 0
 
     def is_enough(self) -> bool:
-        """Return whether the fetch is to be answered now, as far as this share can tell."""
+        """Return whether the fetch must be answered now because of this share or of all shares
+        together.
+        """
         whole = self.whole
         limits = whole.limits
         readable: i64 = 0
@@ -85,7 +89,7 @@ class FetchShare:
 
 
 class DelayedFetchShare(PayloadOperation[FetchShare]):
-    """Wait for the partitions of one share; the first to end answers the whole fetch."""
+    """Wait of one share; the first share to complete answers the whole fetch."""
 
     def is_ready(self, payload: FetchShare) -> bool:
         return payload.is_enough()
@@ -103,7 +107,7 @@ class Fetches(WaitingPart):
         super().__init__(answers.timer, "Fetch")
         self.hints = hints
         self._answers = answers
-        # No fetch may wait any more.
+        # True once no fetch may wait any more.
         self.is_stopped = False
 
     def on_moved(self, partition: ReplicatedLog) -> None:
@@ -118,5 +122,5 @@ class Fetches(WaitingPart):
 
     def stop(self) -> None:
         self.is_stopped = True
-        # A fetch that waits may be answered with what is there.
+        # A waiting fetch may be answered with what is there.
         self.purgatory.shutdown(expire_pending=True)

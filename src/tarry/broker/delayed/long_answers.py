@@ -1,15 +1,16 @@
 """Long answers: made in steps over several turns, so that none of them makes a turn long.
 
-A handler whose answer has many elements is a generator: it adds an element, yields what that cost,
-and goes on when it is its turn again.  Its connection is held meanwhile; others are served.  An
-answer of a hundred elements is ready in the turn of its request.  Those that are not take turns.
+A handler whose answer has many elements is a generator.  It adds an element, yields what that cost,
+and continues when it gets its next turn.  Its connection is held meanwhile; other connections are
+served.  An answer of a hundred elements is ready in the turn of its request; longer ones take
+turns.
 
-What all of them hold is bounded: past it only the oldest goes on, and no further large request is
-decoded that asks for such an answer.  Those that hold little have half of each turn for themselves,
-so that they do not wait for the others.
+The memory of all long answers is bounded.  Beyond the bound only the oldest continues, and no
+further large request for such an answer is decoded.  Answers that hold little have half of each
+turn for themselves, so that they do not wait for the others.
 
-A request of thousands of elements is handled in a turn after the one that has decoded it.  What
-those hold that wait for that is bounded too, whatever they ask for.  Hot.
+A request of thousands of elements is handled in a turn after the one that has decoded it.  The
+memory of requests that wait for that is bounded too, whatever they ask for.  Hot.
 """
 
 from __future__ import annotations
@@ -40,21 +41,21 @@ from tarry.protocol.message import Message
 from tarry.protocol.messages.produce import ProduceRequest
 from tarry.protocol.pieced import PiecedResponse
 
-# A request of more elements has cost its share of the turn when it is decoded.
+# A request of more elements has used up its share of a turn when it is decoded.
 LONG_REQUEST_ELEMENTS: Final = 2_000
 
-# Steps of one answer in a round over all of them.
+# Units of work of one answer in a round over all answers.
 ROUND_UNITS: Final = 50
 
-# An answer that holds less, with its request, is a small one.
+# An answer that holds fewer bytes, its request included, is a small one.
 SMALL_BYTES: Final = 64 * 1024
 
-# Memory that one element of a decoded request holds, with its strings.
+# Estimated memory of one element of a decoded request with its strings, in bytes.
 ELEMENT_BYTES: Final = 200
 
-# APIs of which large requests are decoded at once: their bytes come from batches, partitions and
-# assignments, and a group evicts clients that wait too long for them.  One of thousands of elements
-# waits for room when it is decoded.
+# APIs whose large requests are decoded at once: their bytes are those of batches, partitions and
+# assignments, and a group evicts clients that wait too long.  Those of thousands of elements wait
+# for room once they are decoded.
 ANSWERED_AT_ONCE: Final = (
     api_keys.PRODUCE,
     api_keys.FETCH,
@@ -64,7 +65,7 @@ ANSWERED_AT_ONCE: Final = (
 
 
 class LongAnswer(PiecedResponse):
-    """Answer to one request, built in steps by its handler when `LongAnswers` asks for one.
+    """Answer to one request, which its handler builds in steps when `LongAnswers` calls it.
 
     `must_end`: the steps change something, so all of them are taken even if the peer has gone.
     """
@@ -77,15 +78,17 @@ class LongAnswer(PiecedResponse):
         self.request_bytes: i64 = context.elements * ELEMENT_BYTES
 
     def has_room(self, size: i64) -> bool:
-        """Return whether so many bytes may be added; ask before an element that may be large."""
+        """Return whether so many bytes may be added.  Ask before adding an element that may be
+        large.
+        """
         return self.size + size <= LONG_ANSWER_BYTES_MAX
 
     def give_up(self) -> None:
-        """Take no more steps: they know the answer, and in a cycle both would stay in memory."""
+        """Drop the steps: they refer to this answer, and the cycle would keep both in memory."""
         self.steps = iter(())
 
     def held_bytes(self) -> i64:
-        """Return about how much memory the request and its answer take."""
+        """Return the estimated memory of the request and its answer, in bytes."""
         return self.size + self.request_bytes
 
 
@@ -99,7 +102,7 @@ class PostponedRequest:
         self.size: i64 = context.elements * ELEMENT_BYTES
 
     def is_in_vain(self) -> bool:
-        """Return true if no peer waits for it any more and its client will send it again."""
+        """Return true if the client is gone and will send the request again."""
         if not self.context.connection.is_closed:
             return False
         request = self.request
@@ -107,7 +110,7 @@ class PostponedRequest:
 
 
 class LongAnswers(Part):
-    """Answers that are being made, oldest first, and what this turn has left for them."""
+    """Part that makes long answers, the oldest first, within what a turn has left for them."""
 
     def __init__(self, turn: Turn, answers: Answers) -> None:
         self.turn = turn
@@ -118,7 +121,7 @@ class LongAnswers(Part):
         self._postponed: list[PostponedRequest] = []
         self._postponed_bytes: i64 = 0
         self._first_units: i64 = LONG_ANSWER_FIRST_UNITS_PER_TURN
-        # Whether the last turn had no share for those that wait.
+        # True if the last turn had no share for waiting answers.
         self._has_rested = False
         # Units that the last turn spent on answers that had waited.
         self.units_spent: i64 = 0
@@ -127,7 +130,7 @@ class LongAnswers(Part):
         return len(self._waiting) > 0 or len(self._small) > 0 or len(self._postponed) > 0
 
     def stop(self) -> None:
-        # Nothing new is handled from now on, and these would wait for what has stopped.
+        # Nothing new is handled from now on, so these requests would wait in vain.
         for each in self._postponed:
             connection = each.context.connection
             if not connection.is_closed:
@@ -149,8 +152,8 @@ class LongAnswers(Part):
     def begin(self, answer: LongAnswer, steps: Iterator[int]) -> Message | None:
         """Make an answer, at once if it and its request are short.
 
-        Steps that end without having opened anything have seen to it that somebody else answers.
-        Returns None, which a handler returns that answers later.
+        If the steps end without having opened an answer, they have arranged that another part
+        answers.  Always returns None, for a handler that answers later.
         """
         answer.steps = steps
         context = answer.context
@@ -164,7 +167,7 @@ class LongAnswers(Part):
         return None
 
     def postpone(self, route: Route[Any], context: RequestContext, request: Message) -> None:
-        """Have a long request handled in a turn after the one in which it was decoded."""
+        """Handle a long request in a turn after the one in which it was decoded."""
         postponed = PostponedRequest(route, context, request)
         context.connection.hold()
         self._postponed.append(postponed)
@@ -177,7 +180,9 @@ class LongAnswers(Part):
         self._held_bytes += answer.held_bytes()
 
     def step(self) -> None:
-        """Go on with those that wait, by turns; the end of what a turn does with requests."""
+        """Continue the waiting answers by turns, as the last thing that a turn does with
+        requests.
+        """
         was_long = self.turn.elements_decoded > ELEMENTS_PER_TURN_MAX
         self.turn.elements_decoded = 0
         self.turn.small_elements_decoded = 0
@@ -185,24 +190,25 @@ class LongAnswers(Part):
         self._first_units = LONG_ANSWER_FIRST_UNITS_PER_TURN
         left: i64 = LONG_ANSWER_UNITS_PER_TURN
         if was_long and not self._has_rested:
-            # To decode was this turn's share.  It may be that of every turn: no two rest.
+            # Decoding was this turn's share.  If each turn decodes so much, answers continue in
+            # every second one.
             self._has_rested = True
             return
         self._has_rested = False
         if self._postponed and self._held_bytes < LONG_ANSWERS_BYTES_MAX:
-            # It takes a turn's share.  Those that wait have half of one beside it, however many
-            # such requests come.
+            # Handling the request takes a turn's share.  Waiting answers have half a share beside
+            # it, however many such requests come.
             self._handle(self._postponed.pop(0))
             left //= 2
         share = left // 2
         left -= self._take_turns(self._small, share)
-        # A step may cost more than there was left.
+        # The last step may have cost more units than were left.
         left -= self._take_turns(self._waiting, max(left, share))
         left -= self._take_turns(self._small, left)
         self.units_spent = LONG_ANSWER_UNITS_PER_TURN - left
 
     def _take_turns(self, line: list[LongAnswer], units: i64) -> i64:
-        """Go on with the answers of a line for so many units; return what was spent."""
+        """Continue the answers of a queue for so many units; return the units that were spent."""
         left = units
         while left > 0 and line:
             answer = line.pop(0)
@@ -225,7 +231,7 @@ class LongAnswers(Part):
         return units - left
 
     def _go_on(self, answer: LongAnswer, units: i64) -> tuple[bool, i64]:
-        """Take steps for so many units; return whether the answer is over, and what was spent."""
+        """Take steps for so many units; return whether the answer is over, and the units spent."""
         context = answer.context
         steps = answer.steps
         spent: i64 = 0
@@ -266,7 +272,7 @@ class LongAnswers(Part):
         self.let_go_on(connection)
 
     def let_go_on(self, connection: KafkaConnection) -> None:
-        """End a hold; another may have begun meanwhile, as for the answer."""
+        """End a hold; another one may have begun meanwhile, such as that of the answer."""
         connection.end_hold()
         if connection.is_closed or connection.is_held():
             return

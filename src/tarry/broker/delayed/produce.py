@@ -1,9 +1,10 @@
 """DelayedProduce: waits until each partition's records may be acknowledged.
 
-Every partition starts at REQUEST_TIMED_OUT and is settled by its high watermark (acks=-1), by
-the leader's flushed end (acks=1 and 0), or by an error; expiry answers what is settled as settled,
-and the records stay.  With acks=0 the end of the wait is the answer: what the connection asks next
-sees the records.  Hot: under `flush.policy=commit` every produce waits here.
+Every partition starts at REQUEST_TIMED_OUT.  It is settled by its high watermark (acks=-1), by the
+leader's flushed end (acks=1 and 0), or by an error.  An expiry answers settled partitions as
+settled, and the records stay.  With acks=0 the end of the wait replaces the answer, so that the
+connection's next request sees the records.  Hot: under `flush.policy=commit` every produce waits
+here.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ from tarry.protocol.messages.produce import (
 from tarry.purgatory.operation import PayloadOperation
 from tarry.timer.wheel import TimingWheel
 
-# Shares of one produce that wait at once.  Under `flush.policy=commit` each partition of them is a
-# log to flush, and a producer beside them waits for two rounds of flushes.
+# Number of shares of one produce that may wait at once.  Under `flush.policy=commit` each of their
+# partitions is a log to flush, and a producer beside them waits for two rounds of flushes.
 SHARES_WAITING_MAX: Final = 10
 
 
 class ProduceStatus:
-    """Status of one partition of the request: below which offset it must count, and its answer."""
+    """Status of one partition of the request: the offset that has to count, and its row of the
+    answer.
+    """
 
     def __init__(
         self,
@@ -45,14 +48,14 @@ class ProduceStatus:
         self.required_offset = required_offset
         self.answer = answer
         self.is_pending = partition is not None
-        # How long the client is to pause.
+        # Throttle time of the answer: the client must pause for it.
         self.throttle_ms = throttle_ms
-        # At the append: where another one has led since, the records may be others.
+        # Leadership at the append: if another broker has led since, the records may be others.
         self.led_since = 0 if partition is None else partition.leadership.led_since
 
 
 class Produced:
-    """Produce request whose records wait: to whom, on which terms, and with which answer."""
+    """Produce request whose records wait, with its acks, its partitions and its answer."""
 
     def __init__(
         self,
@@ -69,7 +72,7 @@ class Produced:
         self._hints = hints
 
     def settle(self) -> bool:
-        """Settle what can be settled; True if no partition is left."""
+        """Settle the partitions that can be settled; return true if none is left."""
         pending: i64 = 0
         for status in self.statuses:
             if not status.is_pending:
@@ -83,7 +86,8 @@ class Produced:
             elif partition.acked_end(self.acks) >= status.required_offset:
                 self._settle(status, partition)
             elif partition.leadership.rests():
-                # Another one may lead by now, and what is missing here would never come.
+                # Another broker may lead by now, and flushes and replicas here may never make the
+                # records count.
                 _fail(status, errors.NOT_LEADER_OR_FOLLOWER)
             else:
                 pending += 1
@@ -92,9 +96,9 @@ class Produced:
     def _settle(self, status: ProduceStatus, partition: ReplicatedLog) -> None:
         status.is_pending = False
         if self.acks == -1 and partition.leadership.is_under_min_isr():
-            # The records are in the log but on fewer replicas than the topic asks for.  Below the
-            # floor the high watermark rests, so only a replica that is lost in the very turn in
-            # which the high watermark passed the records leads here.
+            # The records are in the log, but on fewer replicas than the topic requires.  The high
+            # watermark stops below the floor, so this happens only if a replica is lost in the same
+            # turn in which the high watermark passed the records.
             status.answer.error_code = errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
             return
         status.answer.error_code = errors.NONE
@@ -104,7 +108,7 @@ class Produced:
         self.context.operation = operation
 
     def answer(self) -> None:
-        """Answer, with REQUEST_TIMED_OUT for what is not settled."""
+        """Answer, with REQUEST_TIMED_OUT for partitions that are not settled."""
         is_lost = False
         is_moved = False
         for status in self.statuses:
@@ -129,10 +133,10 @@ class Produced:
 class ProduceInShares:
     """Produce to thousands of partitions, appended in shares of some of them, a few in a turn.
 
-    A share is checked, appended, written and waited for as a request of its own would be, so that
-    each partition keeps what one turn would have given it.  The request is answered once, when the
-    last share is appended and none waits any more.  No further share is appended while many wait:
-    the logs of others are flushed beside these.
+    A share is checked, appended, written and awaited as a request of its own would be, so each
+    partition has what one turn would give it.  The request is answered once, when the last share is
+    appended and no share waits any more.  While many shares wait, no further one is appended: the
+    logs of other producers have to be flushed too.
     """
 
     def __init__(self, context: RequestContext, request: ProduceRequest) -> None:
@@ -147,23 +151,23 @@ class ProduceInShares:
         self._is_hurried = False
 
     def go_on(self) -> None:
-        """Append further shares, after a pause."""
+        """Append further shares after a pause."""
         raise NotImplementedError
 
     def forget_batches(self) -> None:
-        """Append no further share, and hold nothing of the request's frame."""
+        """Append no further share, and release the request's frame."""
         raise NotImplementedError
 
     def respond(self) -> None:
-        """Answer; what every partition came to stands in `response`."""
+        """Answer the request; `response` has the result of every partition."""
         raise NotImplementedError
 
     def begin_share(self) -> None:
-        """Count one more share that is to be waited for."""
+        """Note that one more share waits."""
         self._pending += 1
 
     def end_share(self) -> None:
-        """Note that each partition of a share is settled."""
+        """Note that all partitions of a share are settled."""
         self._pending -= 1
         if self._is_paused and 2 * self._pending <= SHARES_WAITING_MAX:
             self._end_pause()
@@ -184,12 +188,14 @@ class ProduceInShares:
             self.forget_batches()
 
     def must_pause(self) -> bool:
-        """Return whether so many shares wait that the next one does; `go_on` ends the pause."""
+        """Return whether so many shares wait that appending has to pause; `go_on` ends the
+        pause.
+        """
         self._is_paused = self._pending >= SHARES_WAITING_MAX and not self._is_hurried
         return self._is_paused
 
     def end_appends(self) -> None:
-        """Note that no further share comes."""
+        """Note that the last share is appended."""
         self._is_appended = True
         self._maybe_respond()
 
@@ -219,7 +225,7 @@ class ProducedShare(Produced):
 
 
 class DelayedProduce(PayloadOperation[Produced]):
-    """The answer to one produce request, given when its last partition is settled."""
+    """Wait of one produce request, which is answered when its last partition is settled."""
 
     def context_waits(self) -> None:
         """Note that the request waits for this operation from now on."""
@@ -228,7 +234,7 @@ class DelayedProduce(PayloadOperation[Produced]):
         produced.waits_for(self)
 
     def fail_what_was_not_written(self) -> None:
-        """After the turn's write: what was dropped with its tail is a storage error."""
+        """Fail partitions whose records were lost with the tail.  Called after the turn's write."""
         produced = self.payload
         assert produced is not None
         for status in produced.statuses:
@@ -241,7 +247,7 @@ class DelayedProduce(PayloadOperation[Produced]):
                 _fail(status, errors.KAFKA_STORAGE_ERROR)
 
     def keys(self) -> list[WatchKey]:
-        """Return the partitions that the operation still waits for."""
+        """Return the watch keys of the partitions that are not settled."""
         produced = self.payload
         assert produced is not None
         keys: list[WatchKey] = []
@@ -259,7 +265,7 @@ class DelayedProduce(PayloadOperation[Produced]):
 
 
 class Produces(WaitingPart):
-    """Produces that are appended to tails, and those that wait until their records count."""
+    """Produces whose batches are in tails, and produces that wait until their records count."""
 
     completions_wake_nobody = True
 
@@ -269,7 +275,7 @@ class Produces(WaitingPart):
         self._unsettled: list[DelayedProduce] = []
 
     def settle_after_write(self, operation: DelayedProduce) -> None:
-        """Take a produce that was appended to tails; it goes on when they are written."""
+        """Take a produce whose batches are in tails; it goes on once they are written."""
         self._unsettled.append(operation)
 
     def settle(self) -> None:

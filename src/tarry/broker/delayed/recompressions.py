@@ -1,19 +1,19 @@
-"""Produces into topics with `compression.type`: their batches are made anew before they count.
-So are produces of compressed batches whose records must be looked at.
+"""Recompressions: batches of topics with `compression.type` are recompressed before the append.
+Compressed batches whose records must be examined are opened here too.
 
-A request whose batches need more than this turn has left waits here, and with it its connection,
-so that appends and answers keep their order; other connections are served.  The batches of one
-request are made ready first and appended in one turn.  Only the first that waits holds unfolded
-records, so memory does not grow with the number of clients.
+A request whose batches need more work than this turn has left waits here, and its connection with
+it, so that appends and answers keep their order; other connections are served.  The batches of one
+request are prepared first and appended in one turn.  Only the first request that waits holds
+decompressed records, so memory does not grow with the number of clients.
 
 A produce to many partitions is appended in shares, and may have to wait for flushes between them.
-While such produces hold too many bytes of batches made anew, those that were not begun wait for
-room, in their order, and hold up no other request.  Where high watermarks or flushes do not move,
-that is for a bounded time: those that hold the room append what is left then.  One whose own time
-is over is answered, and nothing of it is appended.
+While such produces hold too many bytes of recompressed batches, those that have not begun wait for
+room, in their order, and hold up no other request.  The wait is bounded even if high watermarks or
+flushes stand still: the produces that hold the room then append the rest.  A produce that times out
+while it waits is answered, and none of its batches is appended.
 
-A request whose connection is gone is given up, for its client sends it again, unless nobody would:
-with acks=0 it is appended.  Hot.
+If a connection is gone, its request is dropped, since its client sends it again.  With acks=0 no
+client would, so such a request is appended.  Hot.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from tarry.wire.reader import Window
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RecompressedProduce:
-    """Produce request with the batches that their topics want made anew.
+    """Produce request with the batches that have to be recompressed or opened.
 
-    `made` holds them by their place: index of the topic and index in it.  `is_in_shares`: it is
-    appended in several turns, and `take` gives the batches out.  `place_count`: due times and ids
-    of the records in those that are ready.
+    `made` has the prepared batches by place: index of the topic and index in it.  If
+    `is_in_shares`, the batches are appended in several turns, and `take` returns them one by one.
+    `place_count` is the number of due times and ids in the records of prepared batches.
     """
 
     def __init__(
@@ -71,22 +71,24 @@ class RecompressedProduce:
 
     @property
     def held_bytes(self) -> i64:
-        """Bytes of the batches that were made anew and are not taken yet."""
+        """Bytes of recompressed batches that were not taken yet."""
         return self._new_bytes - self._taken_bytes
 
     def has_begun(self) -> bool:
-        """Return whether a batch was looked at."""
+        """Return whether the work on a batch has begun."""
         return len(self.made) > 0
 
     def take(self, place: tuple[int, int]) -> Recompression | None:
-        """Give a batch out that is to be appended now; None if it was not to be made anew."""
+        """Return and remove a prepared batch, to be appended now; None if the batch needs no
+        preparing.
+        """
         recompression = self.made.pop(place, None)
         if recompression is not None:
             self._taken_bytes += recompression.new_bytes
         return recompression
 
     def forget(self) -> None:
-        """Forget all batches: they are appended, or given up."""
+        """Drop all batches, because they are appended or given up."""
         self.made = {}
         self._places = []
         self._waiting = []
@@ -113,16 +115,16 @@ class RecompressedProduce:
         raise NotImplementedError
 
     def append(self) -> Message | None:
-        """Append all batches, which are ready; return the answer, if there is one at once."""
+        """Append all batches, which are prepared; return the answer if there is one now."""
         raise NotImplementedError
 
     def add(self, topic: int, index: int, partition: ReplicatedLog, window: Window) -> None:
-        """Add a batch, which belongs to a topic with a codec of its own."""
+        """Add a batch that has to be prepared."""
         self._places.append((topic, index))
         self._waiting.append((partition, window))
 
     def try_finish(self, effort: Effort) -> bool:
-        """Go on as far as the effort reaches; True when all may be appended."""
+        """Prepare batches as far as the effort reaches; return true when all may be appended."""
         while self._next < len(self._waiting):
             if effort.units <= 0:
                 return False
@@ -141,7 +143,7 @@ class RecompressedProduce:
         return True
 
     def is_within(self, units: i64) -> bool:
-        """Return true if what is left surely costs no more than so much."""
+        """Return true if the work that is left surely costs no more than `units`."""
         left = len(self._waiting) - self._next
         if left != 1:
             return left == 0
@@ -149,9 +151,7 @@ class RecompressedProduce:
         return 0 <= cost <= units
 
     def is_in_vain(self) -> bool:
-        """Return true if no peer waits for the produce any more and its client will send it
-        again.
-        """
+        """Return true if the client is gone and will send the produce again."""
         return self.context.connection.is_closed and self.request.acks != 0
 
     def _current(self) -> Recompression:
@@ -167,14 +167,16 @@ class RecompressedProduce:
 
 
 class Recompressions(Part):
-    """Recompressions that wait, in their order, and what this turn has left for them."""
+    """Part that prepares the batches of produces in their order, within what a turn has left for
+    them.
+    """
 
     def __init__(self, turn: Turn, answers: Answers) -> None:
         self._turn = turn
         self._answers = answers
         self._effort = Effort()
         self._waiting: list[RecompressedProduce] = []
-        # Produces in shares that are made anew and not all appended; and those that wait for room.
+        # Produces in shares that hold prepared batches, and produces in shares that wait for room.
         self._holders: list[RecompressedProduce] = []
         self._aside: list[RecompressedProduce] = []
 
@@ -182,7 +184,9 @@ class Recompressions(Part):
         return len(self._waiting) > 0 or (len(self._aside) > 0 and self._has_room())
 
     def try_finish_or_wait(self, produce: RecompressedProduce) -> bool:
-        """Make it ready at once if that is little; else it waits, and its connection with it."""
+        """Prepare a produce at once if that is little work; otherwise let it wait, with its
+        connection.
+        """
         effort = self._effort
         if self._lacks_room(produce):
             produce.context.connection.hold()
@@ -197,7 +201,7 @@ class Recompressions(Part):
         return False
 
     def step(self) -> None:
-        """Go on with the first that waits; the end of what a turn does with requests."""
+        """Continue with the first that waits, as the last thing that a turn does with requests."""
         effort = self._effort
         if self._holders or self._aside:
             self._make_room()
@@ -205,7 +209,8 @@ class Recompressions(Part):
             effort.units = STEP_UNITS
             self._turn.opened_batches = 0
             return
-        # Small ones that came in this turn have had theirs: the first goes on all the same.
+        # Even if small produces have used up this turn's effort, the first that waits gets half a
+        # share.
         effort.units = max(effort.units, STEP_UNITS // 2)
         while self._waiting:
             produce = self._waiting[0]
@@ -218,7 +223,8 @@ class Recompressions(Part):
                 self._append(produce)
             self._waiting.pop(0)
         effort.units = STEP_UNITS
-        # What this has opened was counted as effort: others' requests go on in the next turn.
+        # Batches that were opened here counted as effort already; other requests go on in the next
+        # turn.
         self._turn.opened_batches = 0
 
     def _append(self, produce: RecompressedProduce) -> None:
@@ -236,7 +242,7 @@ class Recompressions(Part):
             answers.process_later(connection)
             answers.regulate_reading(connection)
 
-    # -- room
+    # -- room for recompressed batches
 
     def _put_aside(self, produce: RecompressedProduce) -> None:
         if produce.aside_ms < 0:
@@ -249,7 +255,7 @@ class Recompressions(Part):
             self._holders.append(produce)
 
     def _lacks_room(self, produce: RecompressedProduce) -> bool:
-        """Return whether a produce in shares is to be begun while others hold too much."""
+        """Return whether a produce in shares may not begin because others hold too many bytes."""
         return produce.is_in_shares and not produce.has_begun() and not self._has_room()
 
     def _has_room(self) -> bool:
@@ -259,8 +265,8 @@ class Recompressions(Part):
         return held < RECOMPRESSED_HELD_BYTES_MAX
 
     def _make_room(self) -> None:
-        """Count those no more that hold nothing; with room those that wait for it have their turn
-        before all that came later.
+        """Remove produces that hold no batches any more.  If there is room, those that wait for it
+        continue before all that came later.
         """
         self._holders = [
             each for each in self._holders if each.held_bytes > 0 and not each.is_in_vain()
@@ -276,7 +282,7 @@ class Recompressions(Part):
             if now_ms >= each.made_ms + RECOMPRESSED_HELD_MS_MAX:
                 each.hurry()
         if self._aside and self._has_room():
-            # The first that waits may be made half.
+            # The first that waits may be half prepared, and keeps its place.
             begun = 1 if self._waiting and self._waiting[0].has_begun() else 0
             self._waiting[begun:begun] = self._aside
             self._aside = []

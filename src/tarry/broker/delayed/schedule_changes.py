@@ -1,8 +1,8 @@
-"""DelayedScheduleChanges: waits until no answer about scheduled records can become another one.
+"""DelayedScheduleChanges: waits until no outcome of a request about scheduled records can change.
 
-A request is decided in steps, and what a step has appended is written in its turn.  The answer is
-given when each log has passed what an outcome rests on.  To look at that is done in steps too: a
-request may have tens of thousands of changes.
+A request is decided in steps, and the records of a step are written in its turn.  The answer is
+given when each log has passed the offset on which an outcome depends.  Outcomes are examined in
+steps too, because a request may have tens of thousands of changes.
 """
 
 from __future__ import annotations
@@ -42,23 +42,25 @@ class AwaitedScheduleChanges:
         self.context = context
         self.rows: list[tuple[str, list[tuple[int, list[ChangeStatus]]]]] = []
         self._pending: list[ChangeStatus] = []
-        # Those of them that were decided in this turn.
+        # Statuses of `_pending` that were decided in this turn.
         self._fresh: list[ChangeStatus] = []
         self._keys: dict[WatchKey, None] = {}
 
     def add(self, status: ChangeStatus) -> None:
-        """Wait for one more change."""
+        """Add a change whose outcome has to be awaited."""
         if status.log is not None:
             self._pending.append(status)
             self._fresh.append(status)
             self._keys[status.log.watch_key] = None
 
     def keys(self) -> list[WatchKey]:
-        """Return the watch keys of the logs that are waited for, or were."""
+        """Return the watch keys of the logs on which outcomes depend, or have depended."""
         return list(self._keys)
 
     def settle_after_write(self) -> list[WatchKey]:
-        """Settle what the disk has not taken of this turn; return the watch keys of its logs."""
+        """Fail changes whose records the disk has refused in this turn; return the keys of their
+        logs.
+        """
         keys: dict[WatchKey, None] = {}
         for status in self._fresh:
             if status.log is not None:
@@ -68,10 +70,10 @@ class AwaitedScheduleChanges:
         return list(keys)
 
     def try_settle(self) -> bool:
-        """Settle changes from the last one on; true if none is left.
+        """Settle changes from the last one on; return true if none is left.
 
-        It stops at the first one that has to wait, so that many of them are not looked at each
-        time that a log moves.  When the turn's share is used up it goes on in the next one.
+        It stops at the first one that has to wait, so that not all of them are examined each time
+        that a log moves.  When the turn's share is used up, it continues in the next turn.
         """
         pending = self._pending
         while pending:
@@ -84,7 +86,7 @@ class AwaitedScheduleChanges:
         return True
 
     def respond(self) -> None:
-        """Answer the request, with REQUEST_TIMED_OUT for what is not settled."""
+        """Answer the request, with REQUEST_TIMED_OUT for changes that are not settled."""
         self._pending = []
         answer = LongAnswer(self.context)
         self._long_answers.begin(answer, self._steps(answer))
@@ -117,11 +119,11 @@ class DelayedScheduleChanges(PayloadOperation[AwaitedScheduleChanges]):
 
 
 class ScheduleChanges(WaitingPart):
-    """Requests that change schedules, while they are decided and until their answers stand."""
+    """Requests that change schedules, until their outcomes are certain."""
 
     def __init__(self, timer: TimingWheel) -> None:
         super().__init__(timer, "ChangeScheduledRecords")
-        # Of what was appended in this turn.
+        # Requests that have appended something in this turn.
         self._unwritten: dict[AwaitedScheduleChanges, None] = {}
         # Those that were not settled to the end, and what this turn has left for them.
         self._unsettled: dict[AwaitedScheduleChanges, None] = {}
@@ -147,7 +149,7 @@ class ScheduleChanges(WaitingPart):
                 self.touch(key)
 
     def settle_after_write(self, changes: AwaitedScheduleChanges) -> None:
-        """Have a request hear after this turn's write what the disk has not taken."""
+        """Check a request's changes after this turn's write, which the disk may have refused."""
         self._unwritten[changes] = None
 
     def settle(self) -> None:

@@ -1,7 +1,7 @@
-"""Shares of a request: thousands of partitions wait as operations of some of them.
+"""Shares of a request: thousands of partitions wait as operations of some partitions each.
 
-A record that comes to one partition, or a flush of one, costs a look at its share and not at all
-that the request names.  Hot.
+A record for one partition, or its flush, costs an examination of its share, and not of all
+partitions of the request.  Hot.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from tarry.purgatory.operation import DelayedOperation, PayloadOperation
 
 
 class Shares:
-    """Operations of one request that wait or have waited."""
+    """Operations of one request, waiting or completed."""
 
     def __init__(self) -> None:
         self.operations: list[DelayedOperation] = []
@@ -19,21 +19,21 @@ class Shares:
 class RequestInShares(PayloadOperation[Shares]):
     """Operation of a request whose partitions wait in shares.
 
-    It waits in no purgatory itself.  Its completion, by the answer or because the peer has gone,
-    ends the shares.
+    It waits in no purgatory itself.  It completes by the answer or because the peer is gone, and
+    that ends the shares.
     """
 
     def __init__(self) -> None:
         super().__init__(0, Shares())
 
     def add(self, operation: DelayedOperation) -> None:
-        """Note that a share waits."""
+        """Add the operation of a share."""
         shares = self.payload
         if shares is not None:
             shares.operations.append(operation)
 
     def has_shares(self) -> bool:
-        """Return whether a share waits or has waited, and the request has not ended."""
+        """Return whether the request has not ended and any share was added."""
         shares = self.payload
         return shares is not None and len(shares.operations) > 0
 

@@ -1,1 +1,1 @@
-"""Duties that the broker does by the clock, beside answering requests: each is a timer entry."""
+"""Duties that the broker does by the clock; each is an entry of the timer."""

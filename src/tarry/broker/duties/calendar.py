@@ -1,4 +1,6 @@
-"""Calendar watch: a clock that was set wrong for a minute must delete nothing."""
+"""Calendar watch: notices that the wall clock was set, after which nothing may be deleted by
+age.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,12 @@ from typing import Final
 
 from tarry.base.turn import Turn
 
-# The wall clock moved so much more or less than the monotonic one: it was set.
+# If the wall clock has run so much more or less than the monotonic clock, it was set.
 CLOCK_JUMP_MS: Final = 3_600_000
 
 
 class CalendarWatch:
-    """Compares the two clocks each time it is asked."""
+    """Comparison of the two clocks, made each time it is asked for."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn

@@ -1,9 +1,10 @@
 """Compaction in the broker: one log at a time, the dirtiest first, step by step between requests.
 
-Every `log.cleaner.backoff.ms` the compacted topics are looked through, some partitions at a time,
-and the companion logs, of which one that is to be looked at goes first (`companion_looks`).
-Then step follows step with a tick's pause, so that requests come in between, and the next log
-without waiting as long as one is due.  What the disk refuses is tried again with the next look.
+Every `log.cleaner.backoff.ms` the compacted topics and the companion logs are examined, some
+partitions in each step; a companion log that is marked for a look goes first (`companion_looks`).
+The dirtiest log is then compacted in steps, with a pause of one tick between them for requests.
+While another log is due, it follows at once.  A log that the disk has refused is tried again after
+the next backoff.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.broker")
 
-# Between two steps; a tick of the wheel.
+# Pause between two steps in ms: a tick of the wheel.
 PAUSE_MS: Final = 1
-# The same when the broker has much else to do: compaction still gets a tenth of its time.
+# Longest pause, of a broker that has much else to do: compaction still gets a tenth of the time.
 PAUSE_MS_MAX: Final = 20
-# So long a clock that jumped is not asked whether a tombstone has had its time: it may be set back.
+# Time for which a clock that jumped decides about no tombstone, since it may be set back.
 CLOCK_DISTRUST_MS: Final = 300_000
-# Partitions looked at in one step: 2 ms.
+# Number of partitions that one step examines: 2 ms.
 LOOKED_AT_MAX: Final = 200
 
 _CANNOT: Final = "%s cannot be compacted now: %s"
 
 
 class Compactions(TimerEntry):
-    """Due when there is a step to do, or when it is time to look for a dirty log again."""
+    """Entry of the timer that is due for the next step, or for the next search for a dirty log."""
 
     def __init__(
         self,
@@ -70,10 +71,11 @@ class Compactions(TimerEntry):
         self._current_log: ReplicatedLog | None = None
         self.current: Compaction | None = None
         self.current_name = ""
-        # Partitions still to be looked at, and the dirtiest one so far.
+        # Partitions that the search has not examined yet, and the dirtiest one found so far.
         self._to_look_at: list[ReplicatedLog] | None = None
         self._dirtiest: tuple[ReplicatedLog, Cleanable] | None = None
-        # Logs that the disk refused since the last pause: not tried again at once.
+        # Logs that the disk has refused since the last backoff, which are not tried again before
+        # the next.
         self._refused: dict[ReplicatedLog, None] = {}
         self._calendar = CalendarWatch(turn)
         self._trusted_from_ms = turn.monotonic_ms()
@@ -123,7 +125,9 @@ class Compactions(TimerEntry):
         return companions + keyed if self._can_trust_calendar(tells=len(keyed) > 0) else companions
 
     def _can_trust_calendar(self, *, tells: bool) -> bool:
-        """Return true if the wall clock has run evenly for some time, as retention asks it to."""
+        """Return true if the wall clock has run evenly for some time; tombstones are kept by its
+        time.
+        """
         now_ms = self._turn.monotonic_ms()
         jump_ms = self._calendar.jump_ms()
         if jump_ms != 0:
@@ -139,7 +143,7 @@ class Compactions(TimerEntry):
     def _look_at(self, partition: ReplicatedLog) -> None:
         log = partition.log
         if self._is_loading(partition):
-            # A key that it has read must not be taken back by a tombstone that it has not.
+            # The loader may have read a key whose tombstone it has not read yet.
             return
         if partition.which != RECORDS:
             found = self._companions.cleanable(partition)
@@ -216,7 +220,7 @@ class Compactions(TimerEntry):
             next_flush_id = current.on_flushed()
         except StorageError as error:
             if is_swap:
-                # The new segments count, and this process cannot name them: a start can.
+                # The new segments count, but this process cannot rename them: a start can.
                 self._shutdown.fail(f"{self.current_name}: {error}; start the broker again")
                 return
             self._fail(current, error)
@@ -239,7 +243,7 @@ class Compactions(TimerEntry):
         if partition.which != RECORDS:
             is_for_nothing = is_for_nothing or self._is_loading(partition)
         else:
-            # Also when nobody wants it any more: what is left of old values is to stay then.
+            # Compaction that is switched off stops as well: the remaining old values are to stay.
             is_for_nothing = is_for_nothing or not log.config.has_compaction
         return is_for_nothing and not current.is_swap_begun
 
@@ -267,10 +271,10 @@ class Compactions(TimerEntry):
             self._companions.end(partition, current)
         if current.is_abandoned:
             return
-        # Clean now: it is due again when it is dirty again.
+        # The log is clean now, and is due again once it is dirty again.
         self._refused.pop(partition, None)
         if current.bytes_before == 0:
-            # Looked at alone.
+            # The log was only examined, not compacted.
             return
         logger.info(
             "%s is compacted below offset %d: %d bytes are now %d, %d records are gone%s",
@@ -286,7 +290,7 @@ class Compactions(TimerEntry):
         return max(self._settings.log_cleaner_backoff_ms, PAUSE_MS)
 
     def _pause_ms(self) -> int:
-        """Longer when the step came late: then there was other work, which goes first."""
+        """Return a longer pause if the step came late: other work comes first."""
         late_ms = self._turn.now_ms - self.deadline_ms - PAUSE_MS
         return min(max(PAUSE_MS, 2 * late_ms), PAUSE_MS_MAX)
 

@@ -1,7 +1,7 @@
-"""Duties that come again by the clock: retention, recovery points, expiry, counters.
+"""Duties that are repeated by the clock: retention, recovery points, expiry, counters.
 
-Retention and the expiry of offsets go by the calendar, so they distrust one that jumped: a clock
-set wrong for a minute must delete nothing.
+Retention and the expiry of offsets use the calendar, and skip a round after it jumped: a clock that
+is set wrong for a minute must not delete anything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger("tarry.broker")
 
 
 class Duty(TimerEntry):
-    """Duty that is done again `interval_ms` after it was done."""
+    """Duty that is repeated `interval_ms` after it was done."""
 
     def __init__(
         self, turn: Turn, timer: TimingWheel, interval_ms: int, do: Callable[[], None]
@@ -43,7 +43,7 @@ class Duty(TimerEntry):
 
 
 class DutyByCalendar(Duty):
-    """A duty that asks how old something is; it waits when the calendar jumped."""
+    """Duty that depends on the age of something; it skips a round if the calendar jumped."""
 
     def __init__(
         self,
@@ -72,7 +72,9 @@ class DutyByCalendar(Duty):
 
 
 def delete_old_segments(turn: Turn, topics: Topics) -> None:
-    """Delete the segments that a topic's settings no longer keep; followers follow their leader."""
+    """Delete segments that the topics' settings no longer keep; followers leave this to the
+    leader.
+    """
     for partition in topics.partitions():
         partition.delete_old_segments(turn.now_wall_ms)
 
@@ -84,7 +86,9 @@ def expire_producers(turn: Turn, topics: Topics) -> None:
 
 
 class Counters:
-    """Sums up what clients and the disk did wrong, and tells purgatories' counters that changed."""
+    """Reporter of the faults of clients and the disk, and of purgatories' counters that have
+    changed.
+    """
 
     def __init__(self, answers: Answers, parts: Parts, logs: Logs) -> None:
         self._answers = answers
@@ -112,7 +116,7 @@ class Counters:
 
 
 class RecoveryPointRounds:
-    """Writes recovery points, so that a start after a crash scans little."""
+    """Writer of recovery points, which shorten the scan of a start after a crash."""
 
     def __init__(
         self, turn: Turn, logs: Logs, flushes: Flushes, deletions: RecordDeletions
@@ -130,7 +134,7 @@ class RecoveryPointRounds:
             self._flushes.then(flush_id, self._on_flushed)
 
     def _on_flushed(self, flush_id: int) -> None:
-        """Begin the next step of a round; the last one is durable."""
+        """Begin the next step of a round, because the last one is durable."""
         next_flush_id = self._points.on_flushed(flush_id)
         if next_flush_id >= 0:
             self._flushes.then(next_flush_id, self._on_flushed)

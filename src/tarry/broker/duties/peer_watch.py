@@ -1,6 +1,7 @@
-"""Watches one connection: a frame must become whole in time, and a silent peer is let go.
+"""Watches of connections: an unfinished frame must be completed in time, and idle peers are closed.
 
-One timer entry a connection, moved only when it is due, so that a request costs nothing here.
+There is one timer entry for each connection.  It moves only when it is due, so a request costs
+nothing here.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from tarry.broker.connection import Connection
 from tarry.timer.entry import TimerEntry
 
 NEVER_MS: Final = 1 << 60
-# A peer whose idle time is over while a request of its own waits is looked at again so much later.
+# Time until the next look at a connection that is idle for too long but has a request to answer.
 LOOK_AGAIN_MS: Final = 1_000
 
 
 class PeerWatch(TimerEntry):
-    """Due when the connection's unfinished frame is too old or its idle time is over."""
+    """Entry that is due when a connection's unfinished frame is too old, or its idle time is
+    over.
+    """
 
     def __init__(self, answers: Answers, connection: Connection, idle_ms: int) -> None:
         super().__init__(0)
@@ -26,7 +29,7 @@ class PeerWatch(TimerEntry):
         self.idle_ms = idle_ms
 
     def watch(self) -> None:
-        """Begin."""
+        """Begin to watch."""
         self.connection.watch = self
         self.connection.active_ms = self.answers.turn.now_ms
         self._add()
@@ -44,7 +47,7 @@ class PeerWatch(TimerEntry):
                 f"a frame was not whole {connection.age_ms_max // 1000} s after its first byte",
             )
             return
-        # What waits behind answers that are not taken is no work of ours.
+        # Requests that wait because the peer takes no answers are not this broker's work.
         is_at_work = connection.has_unanswered() or (
             connection.has_unhandled() and not connection.is_blocked()
         )
@@ -63,8 +66,9 @@ class PeerWatch(TimerEntry):
         return NEVER_MS if idle_ms < 0 else self.connection.active_ms + idle_ms
 
     def _add(self) -> None:
-        # At most a frame's age ahead, so that a frame that begins meanwhile is judged in time.
-        # While nothing is read its age does not count; it begins anew when reading goes on.
+        # The entry is due after at most the bound on a frame's age, so that a frame that begins
+        # meanwhile is checked in time.  While nothing is read the age does not count; it begins
+        # again with reading.
         now_ms = self.answers.turn.now_ms
         connection = self.connection
         is_read = not connection.is_reading_paused or connection.is_short_of_room()

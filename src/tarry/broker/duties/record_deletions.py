@@ -1,8 +1,8 @@
-"""Log starts that are asked to move, until they have.
+"""Log starts that are being moved by DeleteRecords.
 
-A new log start counts for readers once a recovery point on disk has it, so that a crash never
-brings back what somebody was told is gone.  One round of recovery points serves every request that
-came before it began; who comes later waits for the next, which then begins at once.
+A new log start counts for readers once a recovery point on the disk has it, so that a crash never
+brings back records that were reported as deleted.  One round of recovery points serves all requests
+that came before it began.  Later requests wait for the next round, which then begins at once.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from tarry.partition.replicated_log import ReplicatedLog
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
 
-# So soon a round is tried again that left a deletion out, instead of after the usual seconds.
+# Pause before the next round if a round has left a deletion out; without one it comes seconds
+# later.
 RETRY_MS: Final = 1_000
 
 
 class RecordDeletions(WaitingPart):
-    """The partitions whose log start is on its way."""
+    """The partitions whose log start is being moved."""
 
     def __init__(self, turn: Turn, timer: TimingWheel, parts: Parts) -> None:
         super().__init__(timer, "DeleteRecords")
@@ -31,16 +32,17 @@ class RecordDeletions(WaitingPart):
         self._parts = parts
         # The duty that begins rounds of recovery points.
         self._rounds: TimerEntry | None = None
-        # Logs whose deletion waits, with the log start of each at the last look.
+        # Logs whose deletion waits for a round, with the log start of each at the last look.
         self._waiting: dict[ReplicatedLog, i64] = {}
-        # Deletions of scheduled records whose release is not noted elsewhere yet.
+        # Postponed deletions of scheduled records whose release no other record notes yet.
         self._postponed: dict[ReplicatedLog, int] = {}
         self._is_round_due = False
 
     def request(self, partition: ReplicatedLog, offset: int) -> None:
         """Let the partition's log begin at `offset`, at or below its high watermark.
 
-        It waits while the records before it are all that says that scheduled ones were released.
+        The deletion waits while only the records before `offset` say that scheduled ones were
+        released.
         """
         assert offset <= partition.high_watermark
         if offset > partition.removable_end():
@@ -64,17 +66,17 @@ class RecordDeletions(WaitingPart):
                 self.request(partition, offset)
 
     def wait_for(self, rounds: TimerEntry) -> None:
-        """Let deletions wait for the duty that begins rounds of recovery points."""
+        """Set the duty that begins rounds of recovery points."""
         self._rounds = rounds
 
     def hasten(self) -> None:
-        """Have a round of recovery points begun soon: a cut waits for one."""
+        """Begin a round of recovery points soon, because a cut waits for one."""
         self._hasten(1)
 
     def on_step(self, *, is_round_over: bool) -> None:
-        """Try the waiting deletions again: a round has put recovery points on the disk.
+        """Try the waiting deletions again, because a round has written recovery points.
 
-        A log with a flaw gets no recovery point, and its deletions end with an error.
+        A log with a flaw has no recovery point, and its deletions end with an error.
         """
         for partition, known_offset in list(self._waiting.items()):
             log = partition.log
@@ -87,23 +89,26 @@ class RecordDeletions(WaitingPart):
                 self._waiting[partition] = start_offset
             self.on_start_moved(partition)
         if is_round_over and self._waiting:
-            # One that should have been in this round was left out: the disk refused, or its tail
-            # was just being filled.
+            # The round has left a log out: the disk refused it, or it had a tail at that moment.
             self._hasten(1 if self._is_round_due else RETRY_MS)
 
     def on_round_begun(self) -> None:
-        """Take what was requested until now into this round, or leave it for a next one."""
+        """Note that the deletions requested until now belong to this round, and later ones to
+        the next.
+        """
         self._is_round_due = False
 
     def on_start_moved(self, partition: ReplicatedLog) -> None:
-        """Look again in this turn at what waits: the log begins elsewhere, or is given up."""
+        """Try waiting operations again in this turn, because the log's start moved or the log is
+        closed.
+        """
         self.touch(partition.watch_key)
-        # A reader may stand before the new start.
+        # A waiting reader may be before the new start.
         self._parts.on_moved(partition)
 
     def _hasten(self, in_ms: int) -> None:
-        # As a duty of the timer, which comes when the turn's tails are written: a log with a tail
-        # gets no recovery point.
+        # The round begins as a duty of the timer, when the turn's tails are written: a log with a
+        # tail gets no recovery point.
         rounds = self._rounds
         due_ms = self._turn.now_ms + in_ms
         if rounds is not None and due_ms < rounds.deadline_ms:

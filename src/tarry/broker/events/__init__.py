@@ -1,1 +1,1 @@
-"""Event log: what the broker tells of itself in the topic `__tarry_events`."""
+"""Event log: the broker's own events in the topic `__tarry_events`."""

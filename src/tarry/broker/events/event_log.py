@@ -1,7 +1,7 @@
-"""Event log: the broker appends to `__tarry_events` what it tells of itself, a batch an interval.
+"""Event log: the broker appends its events to `__tarry_events`, one batch in each interval.
 
-Nothing is appended while nothing happens.  What a batch has no room for, and what the disk refuses,
-is counted in the next one; an interval keeps no more than its batch holds.
+Nothing is appended while nothing happens.  Events for which a batch has no room, or that the disk
+refuses, are counted in a later batch; an interval keeps no more events than its batch holds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tarry.partition.replicated_log import ReplicatedLog
 from tarry.purgatory.purgatory import Purgatory
 from tarry.records.builder import BatchBuilder
 
-# Bytes of a batch, and of the events of groups that wait for it.
+# Bound on the bytes of a batch, and on the events that wait for it.
 BATCH_BYTES_MAX: Final = 512 * 1024
 
 TOPIC_CONFIGS: Final = (
@@ -46,7 +46,7 @@ TOPIC_CONFIGS: Final = (
 
 
 class EventLog(Part):
-    """Event log of one broker: collects events, and appends them when its duty comes by."""
+    """Event log of one broker: collects events, and appends them at regular times."""
 
     def __init__(
         self,
@@ -69,20 +69,22 @@ class EventLog(Part):
         self._dropped = 0
         self._told = _Batch()
         self._groups = GroupEventSource(broker_id, self.add)
-        # What the disk has to keep of the last append, and how many events that is.
+        # Offset that the log has to reach for the last append to be kept, and its number of events.
         self._required_offset = 0
         self._appended = 0
         self._tell_broker("started")
 
     def listen(self, purgatories: list[Purgatory], history: History) -> None:
-        """Hear from now on how long the operations of these purgatories wait, and of groups."""
+        """Receive the waits of operations in these purgatories, and the notes and commits of
+        groups.
+        """
         history.report_to(self._groups)
         for purgatory in purgatories:
             waits = OperationWaits(purgatory.name, EVENTS_TOPIC)
             purgatory.listen(waits)
             self._waits.append(waits)
 
-    # -- what is told
+    # -- events of the broker
 
     def on_stall(self) -> None:
         stalled_ms = self._turn.stalled_ms
@@ -96,7 +98,7 @@ class EventLog(Part):
     # -- the interval
 
     def append(self) -> None:
-        """Append what was told since the last time, if anything was."""
+        """Append the events since the last time, if there are any."""
         self._check_kept()
         self._tell_operations()
         self._dropped += self._groups.tell_lag(self._topics, self._turn.now_wall_ms)
@@ -105,7 +107,7 @@ class EventLog(Part):
             return
         partition = self._partition()
         if partition is None:
-            # The topic comes in one of the next turns; what is told until then waits for it.
+            # The topic is created in one of the next turns; the events wait until then.
             return
         self._tell_counted()
         self._told = _Batch()
@@ -189,7 +191,9 @@ class EventLog(Part):
         )
 
     def _tell_counted(self) -> None:
-        """Tell the broker's counters beside what else is told: their append moves them itself."""
+        """Add the broker's counters, only to a batch with other events: their append changes the
+        counters.
+        """
         rounds = self._flushes.rounds_total
         self._tell_broker("counted", flushes=rounds - self._flush_rounds, dropped=self._dropped)
         self._flush_rounds = rounds
@@ -207,11 +211,11 @@ class EventLog(Part):
             flushes=flushes,
             dropped=dropped,
         )
-        # A broker's own events are few, and one that starts or stops must be told.
+        # The broker's own events are few, and its start and stop must not be missing.
         self._told.add(event, self._turn.now_wall_ms)
 
     def add(self, event: Event) -> None:
-        """Tell an event with the next batch, if it has room."""
+        """Add an event to the next batch, if the batch has room."""
         if self._told.size >= BATCH_BYTES_MAX:
             self._dropped += 1
             return
@@ -219,7 +223,7 @@ class EventLog(Part):
 
 
 class _Batch:
-    """Events of one batch, encoded as they come."""
+    """Events of one batch, each encoded when it is added."""
 
     def __init__(self) -> None:
         self._builder = BatchBuilder()
@@ -241,7 +245,7 @@ class _Batch:
 
 
 def _key_text(key: Hashable) -> str:
-    """Return what an operation waited for, as people write it."""
+    """Return a readable text of what an operation waited for."""
     if not isinstance(key, tuple):
         return key if isinstance(key, str) else type(key).__name__
     if len(key) == 4:

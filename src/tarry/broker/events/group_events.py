@@ -1,4 +1,4 @@
-"""Events of groups: their notes, and how far behind a group is where it has committed."""
+"""Events of groups: their notes, and their lag in the partitions where they have committed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tarry.broker.events.kinds import VERSION, Event, GroupNoteEvent, LagEvent
 from tarry.broker.topics import Topics
 from tarry.group.notes import Note
 
-# Committed partitions told in an interval; the newest offset of each counts.
+# Number of partitions with commits that one interval reports; the newest offset of each counts.
 COMMITTED_MAX: Final = 2_000
 
 
 class GroupEventSource(GroupListener):
-    """Listener of the groups of one broker; `add` takes its events."""
+    """Listener to the groups of one broker; `add` receives its events."""
 
     def __init__(self, broker_id: int, add: Callable[[Event], None]) -> None:
         self._broker_id = broker_id
@@ -46,7 +46,7 @@ class GroupEventSource(GroupListener):
             self._dropped += 1
 
     def tell_lag(self, topics: Topics, now_wall_ms: int) -> int:
-        """Tell the lag where groups have committed; return how many commits had no room."""
+        """Add the lag of partitions with commits; return how many commits had no room."""
         committed, dropped = self._committed, self._dropped
         self._committed, self._dropped = {}, 0
         for (group_id, topic, index), offset in committed.items():

@@ -1,6 +1,6 @@
 """Kinds of events, as they stand in `__tarry_events`: one JSON object a record.
 
-Each has `kind` and `v`, the version of its form: a reader passes over kinds and versions that it
+Each record has `kind` and `v`, the version of its form: a reader skips kinds and versions that it
 does not know.  Times are calendar ms, waits are ms.
 """
 
@@ -21,13 +21,13 @@ class BrokerEvent(
     v: int
     at_ms: int
     broker: int
-    # started, stopped, stalled, or counted: what follows was counted since the event before.
+    # "started", "stopped", "stalled" or "counted"; the last has counts since the event before it.
     what: str
-    # For how long the process did not run.
+    # Time for which the process did not run, in ms.
     stalled_ms: int = 0
-    # Flush rounds that have ended.
+    # Number of flush rounds that have ended.
     flushes: int = 0
-    # Events that are missing in the topic, because there were too many at once or the disk failed.
+    # Number of events that the topic lacks: there were too many at once, or the disk failed.
     dropped: int = 0
 
 
@@ -39,18 +39,18 @@ class OperationsEvent(
     v: int
     at_ms: int
     broker: int
-    # The interval's length; it ends at `at_ms`.
+    # Length of the interval, which ends at `at_ms`.
     interval_ms: int
     purgatory: str
-    # Topic or group; "" for operations of several topics, or of neither.
+    # Name of the topic or group; "" for operations of several topics, or of neither.
     subject: str
     completed: int
-    # Those of them that their deadline completed.
+    # Number of these operations that completed by their deadline.
     expired: int
     sum_ms: int
     longest_ms: int
-    # Number of a bucket to the operations in it: 0 for a wait of 0 ms, n for one of
-    # 2 ** ((n - 1) / 2) ms or more.
+    # Number of operations in each bucket, by the bucket's number: 0 for a wait of 0 ms, n for a
+    # wait of 2 ** ((n - 1) / 2) ms or more.
     buckets: dict[str, int]
 
 
@@ -69,14 +69,14 @@ class OperationEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"
 
 
 class GroupNoteEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="group"):
-    """Event of a group: a note, as `tarry groups why --json` knows it."""
+    """Event of a group: a note, as `tarry groups why --json` shows it."""
 
     v: int
     at_ms: int
     broker: int
     group: str
-    # MemberRemoved, RebalanceBegan, RoundChanged, GenerationBegan, BecameStable, BecameEmpty,
-    # AssignmentMissing or AppendFailed; its fields are in `note`.
+    # Kind of the note: MemberRemoved, RebalanceBegan, RoundChanged, GenerationBegan, BecameStable,
+    # BecameEmpty, AssignmentMissing or AppendFailed; `note` has its fields.
     what: str
     note: dict[str, Any]
 
@@ -91,7 +91,7 @@ class LagEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=
     topic: str
     partition: int
     committed: int
-    # The end that a consumer could read to; -1 if the partition is gone.
+    # Offset up to which a consumer could read; -1 if the partition does not exist here.
     end: int
 
 

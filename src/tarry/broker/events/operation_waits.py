@@ -1,6 +1,6 @@
 """Waits of the operations of one purgatory, counted by topic or group between two events.
 
-Hot: with the event log on, every produce that waits passes here.
+Hot: if the event log is on, every produce that waits is counted here.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from mypy_extensions import i64
 
 from tarry.purgatory.operation import DelayedOperation, OperationListener
 
-# Topics and groups told apart in an interval; the others are counted together under "".
+# Number of topics and groups with counts of their own in an interval; others are counted under "".
 SUBJECTS_MAX: Final = 1_000
-# Expired operations told one by one in an interval, of each purgatory.
+# Number of expired operations of each purgatory that an interval reports one by one.
 EXPIRED_MAX: Final = 20
 
 SQUARE_ROOT_OF_2: Final = 1.4142135623730951
@@ -57,7 +57,7 @@ class OperationWaits(OperationListener):
         self.purgatory = purgatory
         self.ignored = ignored
         self.by_subject: dict[str, Waits] = {}
-        # Key and wait in ms of the first that expired in the interval.
+        # Key and wait in ms of the first operations that expired in the interval.
         self.expired: list[tuple[Hashable, int]] = []
 
     def on_completed(
@@ -98,7 +98,7 @@ def bucket_of(waited_ms: i64) -> int:
 
 
 def subject_of(key: Hashable) -> str:
-    """Return the topic or group that a key of a purgatory names; "" if it names neither."""
+    """Return the topic or group in a watch key; "" if it has neither."""
     if isinstance(key, tuple):
         first = key[0]
         return first if isinstance(first, str) else ""

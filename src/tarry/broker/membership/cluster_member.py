@@ -1,9 +1,10 @@
 """Member of a cluster: a life in etcd, and claims of the partitions that this broker may lead.
 
-A life begins.  Its broker leaves the replicas in sync where its logs are not whole, claims what it
-may lead, and only then it serves.  A life that is lost is followed by another one, without a
-restart: until that one has claimed what the other led, the broker goes on as a leader whose lease
-is over, for a moment (`RETURN_MS`).  Before it stops a broker hands over what it leads.
+When a life begins, the broker leaves the isr of partitions whose logs here are not whole, then
+claims what it may lead, and only then serves.  A lost life is followed by another one without a
+restart.  Until the new life has claimed the partitions of the lost one, the broker keeps them for a
+moment as a leader whose lease is over (`RETURN_MS`).  Before it stops, a broker hands over what it
+leads.
 """
 
 from __future__ import annotations
@@ -47,24 +48,25 @@ from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.cluster")
 
-# A broker that stops hands over for so long at most: with what a stop takes besides, it is over
-# before a container's runtime gives up its patience of ten seconds.
+# Longest time for which a stopping broker hands over.  The whole stop takes less than ten seconds,
+# after which a container's runtime kills the process.
 HAND_OVER_MS_MAX: Final = 4_000
-# So long it waits for etcd to know that its life is over, and no longer than so long after it was
-# asked to stop: a container's runtime may kill it then, its logs not marked clean.
+# Longest time for which the broker waits until etcd knows that its life is over, counted from its
+# leave, and longest time counted from the request to stop.  Later a container's runtime may kill
+# the process before its logs are marked clean.
 LEAVE_MS_MAX: Final = 1_000
 LEFT_MS_MAX: Final = 4_400
-# A step that etcd refused or did not answer is tried again.
+# Pause before a step is tried again that etcd refused or did not answer.
 RETRY_MS: Final = 1_000
 
 _Step = LeavePartitions | ClaimPartitions
 
 
 class ClusterMember(ClusterMembership):
-    """The lives of this broker, the store that they share with other brokers, and its claims.
+    """The lives of this broker, the store that it shares with other brokers, and its claims.
 
-    `doubts`: the partitions whose logs here were not whole at the start; `unwhole` adds those that
-    were found damaged since.
+    `doubts` are the partitions whose logs here were not whole at the start; `unwhole` also has
+    those that were found damaged since.
     """
 
     def __init__(
@@ -94,26 +96,28 @@ class ClusterMember(ClusterMembership):
         self._elections = elections
         self._doubts = doubts
         self._unwhole = unwhole
-        # The life of this broker, and the one before, in whose place the next one goes on.
+        # Broker epochs of this broker's life, and of the life before it, which the next one
+        # continues; -1 if there is none.
         self._own_epoch = -1
         self._ending_epoch = -1
         self._ending_alarm = Alarm(timer, turn, self._end_ending)
         self._returning = Returning(turn, life)
-        # The life in which this broker has left what it doubts, and the one in which everything was
-        # claimed; whether there may be more to claim since the last look began.
+        # Epoch of the life in which this broker has left its doubtful partitions, and of the life
+        # in which it has claimed everything; true if there may be more to claim since the last
+        # claim began.
         self._left_epoch = -1
         self._claimed_epoch = -1
         self._has_vacancies = False
-        # The leave or the claim that is under way, and what it had no room for.
+        # Leave or claim under way, with the rest that a transaction had no room for.
         self._steps: Series[_Step] = Series(store)
         self._vacancies = Spells(turn)
         self._alarm = Alarm(timer, turn, self._look_again)
-        # What is handed over before a stop.
+        # Hand-over before a stop.
         self._is_stopping = False
         self._hand_over: Series[HandOver] = Series(store)
         self._stop_alarm = Alarm(timer, turn, self._end_hand_over)
         self._asked_ms = turn.now_ms
-        # The life is over, and etcd is not waited for any more.
+        # True once the life is being ended; true once the broker waits for etcd no longer.
         self._is_leaving = False
         self._is_late = False
         self._leave_alarm = Alarm(timer, turn, self._end_leave)
@@ -150,7 +154,7 @@ class ClusterMember(ClusterMembership):
 
     @property
     def doubts(self) -> Doubts:
-        """The partitions whose logs here are not whole, while this broker counts as in sync."""
+        """The partitions in whose isr this broker is although its log there is not whole."""
         return self._doubts
 
     def on_event(self, event: Event) -> None:
@@ -199,7 +203,7 @@ class ClusterMember(ClusterMembership):
         return self._own_epoch
 
     def _end_ending(self) -> None:
-        """Lead nothing any more that was led in the life before."""
+        """Stop leading the partitions of the life before."""
         self._ending_epoch = -1
         self._hosting.on_own_life()
 
@@ -207,11 +211,11 @@ class ClusterMember(ClusterMembership):
         return self._returning.is_expected(broker_id)
 
     def _follow_own_life(self) -> None:
-        """Begin another life once the watch tells that this one is over."""
+        """Begin another life if the watch has shown that this one is over."""
         seen = self._store.known.life_epoch(self._broker_id)
         if self._store.version >= self._life.broker_epoch >= 0 and seen != self._life.broker_epoch:
             self._life.on_key_gone()
-        # What is told late is of the life before.
+        # The rows may be older than the present life; if they lack the earlier one, that is over.
         if self._store.version >= self._own_epoch >= 0 and seen != self._own_epoch:
             self._own_epoch = -1
             self._hosting.on_own_life()
@@ -219,7 +223,9 @@ class ClusterMember(ClusterMembership):
     # -- leaves and claims
 
     def _go_on(self) -> None:
-        """Leave, then claim, once the watch has brought this life."""
+        """Leave partitions, then claim partitions, once the watch has brought the row of this
+        life.
+        """
         epoch = self._life.broker_epoch
         if self._steps.current is not None or epoch < 0 or self._is_stopping:
             return
@@ -255,7 +261,8 @@ class ClusterMember(ClusterMembership):
         if isinstance(step, LeavePartitions):
             self._left_epoch = step.broker_epoch
             self._settle_doubts()
-            # Nobody counts on the disk before; where this is the last replica, that is doubted.
+            # No partition depends on the disk before any more; where this broker is the last
+            # replica, the partition is still a doubt.
             self._life.register_disk()
             return
         self._claimed_epoch = step.broker_epoch
@@ -265,7 +272,9 @@ class ClusterMember(ClusterMembership):
             self._life.set_phase(SERVING)
 
     def _settle_doubts(self) -> None:
-        """Doubt no more where this broker is out of sync: its leader will tell what to copy."""
+        """Settle the doubts of partitions whose isr lacks this broker: their leaders say what to
+        copy.
+        """
         if not len(self._doubts):
             return
         topics = self._store.state.topics_by_id
@@ -276,7 +285,7 @@ class ClusterMember(ClusterMembership):
             if topic is None or row is None:
                 settled.append((topic_id, index))
             elif stands_still(row):
-                # It is left when it is mended.
+                # The partition is left once its row is mended.
                 continue
             elif self._broker_id not in row.isr:
                 settled.append((topic_id, index))
@@ -291,7 +300,7 @@ class ClusterMember(ClusterMembership):
         self._doubts.settle(settled)
 
     def _follow_row(self, topic_id: bytes, index: int, row: PartitionRow) -> None:
-        """React to a partition's row: claim what nobody leads, settle what is doubted."""
+        """React to a partition's row: note a partition without leader to claim, settle a doubt."""
         own_id = self._broker_id
         place = (topic_id, index)
         if place in self._doubts and not stands_still(row):
@@ -299,17 +308,18 @@ class ClusterMember(ClusterMembership):
             if own_id not in row.isr or was_elected:
                 self._doubts.settle([place])
             elif len(row.isr) > 1:
-                # It stood still when this broker left all else, and was mended since.
+                # The partition stood still when this broker left the others, and its row was mended
+                # since.
                 self._left_epoch = -1
         if own_id in row.isr and not is_led(self._store.state, row):
             self._has_vacancies = True
 
-    # -- what the store tells
+    # -- reports of the store
 
     def on_applied(
         self, version: int, records: list[MetadataRecord], change: Change | None
     ) -> None:
-        """Claim more, or serve; and look again when a leader's life is over."""
+        """Continue with claims, or serve; look for claims when a leader's life is over."""
         if (step := self._steps.end(change)) is not None:
             self._end_step(step)
         for record in records:
@@ -335,7 +345,7 @@ class ClusterMember(ClusterMembership):
         self._go_on()
 
     def on_refused(self, change: Change) -> None:
-        """Go on later: etcd did not answer."""
+        """Try again later, because etcd did not answer."""
         if self._steps.end(change) is not None:
             self._alarm.arm(RETRY_MS)
         elif self._hand_over.end(change) is not None:
@@ -345,7 +355,7 @@ class ClusterMember(ClusterMembership):
     # -- the end
 
     def stop(self) -> None:
-        """Have nothing new come, hand over what is led, then stop."""
+        """Hand over what this broker leads, then stop; at the second call stop at once."""
         if not self._is_stopping:
             self._asked_ms = self._turn.now_ms
         if self._is_stopping or self._life.broker_epoch < 0:
@@ -359,7 +369,9 @@ class ClusterMember(ClusterMembership):
         self._begin_hand_over()
 
     def _begin_hand_over(self) -> None:
-        """Hand over what is led; nothing is looked at again before all of it was."""
+        """Hand over what this broker leads; no further look is taken before all of it is handed
+        over.
+        """
         change = HandOver(
             self._store.known,
             self._broker_id,
@@ -369,7 +381,7 @@ class ClusterMember(ClusterMembership):
         if change.decide(self._store.view):
             self._hand_over.begin(change)
         else:
-            # Nobody could take anything over.
+            # No other broker can take anything over.
             self._end_hand_over()
 
     def _go_on_handing_over(self) -> None:
@@ -379,7 +391,7 @@ class ClusterMember(ClusterMembership):
             self._begin_hand_over()
 
     def _end_hand_over(self) -> None:
-        """Stop now; who has handed over everything is gone for the others at once."""
+        """Stop now; if nothing is left here, other brokers learn at once that this one is gone."""
         self._is_stopping = True
         self._stop_alarm.cancel()
         self._hand_over.drop()

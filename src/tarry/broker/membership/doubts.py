@@ -1,4 +1,6 @@
-"""Doubts at a start: in which partitions this broker may lack what it has promised to keep."""
+"""Doubts at a start: partitions whose log here may lack records that this broker had
+acknowledged.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,10 @@ logger = logging.getLogger("tarry.cluster")
 
 
 class UnwholeLogs:
-    """Container of the partitions whose logs here are not whole: doubted since the start, found to
-    be damaged since, or not there because the disk refuses them.  Of the only replica nobody knows
-    better.
+    """Container of the partitions whose logs here are not whole.  They are doubted since the start,
+    were found to be damaged since, or cannot be opened because the disk refuses it.
+
+    A damaged log is not among them if it is the only replica, since no other broker has more.
     """
 
     def __init__(self, doubts: Doubts, topics: Topics) -> None:
@@ -50,7 +53,7 @@ class UnwholeLogs:
         return leadership.has_flaw() and len(leadership.replicas) > 1
 
     def damaged_in_sync(self) -> list[Place]:
-        """Return the damaged ones of which others are in sync too."""
+        """Return the partitions with a damaged log in whose isr this broker is, and not alone."""
         found: list[Place] = []
         for replica in self._topics.replicas():
             one = replica.leadership
@@ -60,10 +63,11 @@ class UnwholeLogs:
 
 
 def find_older_rows(topics: Topics, state: ClusterState) -> list[PartitionChanged]:
-    """Return that partitions stand still whose rows are gone, or older than what is here.
+    """Return records that let partitions stand still whose rows are older than the data here, or
+    gone.
 
-    Each leader epoch that a log has was in etcd first.  Gone by another row, two leaders could
-    write in one epoch, and what counts could be cut.
+    etcd had each leader epoch of a log before the log had it.  If the broker followed an older row,
+    two leaders could write in one epoch, and committed records could be cut.
     """
     found: list[PartitionChanged] = []
     for partition in topics.replicas():
@@ -106,10 +110,11 @@ def find_doubts(
     is_other_disk: bool,
     then: Then,
 ) -> Doubts:
-    """Return what is doubted now that the logs are recovered, and keep it on the disk.
+    """Return the partitions that are doubted after the recovery of the logs, and save them.
 
-    Where this broker has the only replica there is nobody who knows better: what a crash or damage
-    has left is served, as by a broker that is alone, unless the whole disk is another one.
+    If this broker has the only replica, no other broker has more, so a crash or damage makes no
+    doubt: what is left is served, as by a broker that is alone, unless the whole disk is another
+    one.
     """
     last = read_last_life(disk)
     is_trusted = not logs.has_lost_points and was_trustworthy(
@@ -121,12 +126,12 @@ def find_doubts(
         leadership = partition.leadership
         row = state.topics_by_id[leadership.topic_id].partitions[leadership.index]
         place = (leadership.topic_id, leadership.index)
-        # What stands still may name this broker as in sync once it is mended.
+        # A partition that stands still may have this broker in its isr once its row is mended.
         if settings.node_id not in row.isr and not stands_still(row):
             continue
         is_flawed = leadership.has_flaw()
         is_doubted = is_other_disk or last is UNREADABLE or place in doubted
-        # Of what stands still nobody may know the replicas.
+        # The replicas of a partition that stands still may be unknown.
         is_alone = len(row.replicas) == 1
         if is_doubted or (not is_alone and (is_flawed or not is_trusted)):
             places.append(place)

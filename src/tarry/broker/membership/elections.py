@@ -1,8 +1,8 @@
-"""Elections that a broker makes by the clock: it looks at regular times whether one is due.
+"""Elections that a broker makes by the clock: at regular times it looks whether one is due.
 
-It hands over what it leads and cannot write or read, and leaves the isr where it follows so;
-it takes back what it is the preferred leader of; and where the topic allows it and nobody in sync
-has lived for a while it takes over though it may lack records.
+It hands over partitions that it leads and cannot write or read, and leaves the isr of such
+partitions that it follows.  It takes back partitions whose preferred leader it is.  If no member of
+an isr has lived for a while, and the topic allows it, it takes over although it may lack records.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from tarry.timer.wheel import TimingWheel
 logger = logging.getLogger("tarry.cluster")
 
 LOOK_MS: Final = 500
-# All topics are looked at for unclean elections only so often.
+# Interval of looks at all topics for unclean elections.
 UNCLEAN_LOOK_MS: Final = 2_500
-# And all replicas here for damage.
+# Interval of looks at all replicas here for damage.
 DAMAGE_LOOK_MS: Final = 1_000
-# A log that could not be written for so long is another broker's to lead.
+# A log that the disk has refused to write for so long is handed over to another broker.
 REFUSED_MS: Final = 1_000
 
 
-# What a change means, for the log.
+# Text in the log for each kind of change.
 _WHAT: Final[dict[type[RowsChange], str]] = {
     HandOver: "cannot be written here, or are damaged: other brokers lead them from now on",
     LeavePartitions: "cannot be written here, or are damaged: this broker leaves their replicas in "
@@ -68,7 +68,7 @@ class Elections:
         self._store = store
         self._flushes = flushes
         self._unwhole = unwhole
-        # Returns the places whose logs the disk has refused to make.
+        # Function that returns the partitions whose logs the disk has refused to create.
         self._unmade = unmade
         self._turn = turn
         self._alarm = Alarm(timer, turn, self._look)
@@ -85,17 +85,19 @@ class Elections:
         return self._settings.leader_imbalance_check_interval_seconds * 1_000
 
     def begin(self, own_epoch: Callable[[], int]) -> None:
-        """Look from now on; `own_epoch` says in which life this broker may lead."""
+        """Look at regular times from now on; `own_epoch` returns the life in which this broker
+        may lead.
+        """
         self._own_epoch = own_epoch
         self._alarm.arm(LOOK_MS)
 
     def end(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self._own_epoch = None
         self._alarm.cancel()
 
     def _look(self) -> None:
-        """Look once, and again after a while."""
+        """Look once, and set the time of the next look."""
         self._alarm.arm(LOOK_MS)
         if self._own_epoch is None or self._series.current is not None:
             return
@@ -113,7 +115,7 @@ class Elections:
             self._preferred,
         ):
             change = kind(epoch)
-            # Most looks find nothing, and the store need not hear of it.
+            # Most looks find nothing, and need no change in the store.
             if change is not None and (records := change.decide(self._store.view)):
                 level = logging.INFO if isinstance(change, PreferLeaders) else logging.WARNING
                 logger.log(level, "%d partitions or more %s", len(records), _WHAT[type(change)])
@@ -121,20 +123,21 @@ class Elections:
                 return
 
     def on_ended(self, change: Change | None) -> None:
-        """Go on when a change has ended, one of these or another."""
+        """Continue if the change that ended is one of these elections."""
         if self._series.end(change) is not None and self._own_epoch is not None:
             self._series.go_on()
 
     def _refused_places(self) -> list[Place]:
-        """Return what the disk has refused to write, or to make, for too long, while others in sync
-        have it too.
+        """Return the partitions whose logs the disk has refused to write or create for too long,
+        and whose isr has other members.
         """
         refused = self._flushes.refused
         for owner in list(refused):
             if not isinstance(owner, ReplicatedLog) or owner.is_closed:
                 del refused[owner]
         places = [one.key[:2] for one in refused if isinstance(one, ReplicatedLog)]
-        # Also where there is none: what is refused later is no sequel of what was.
+        # The look is taken even if nothing is refused: a later refusal must not continue an earlier
+        # one.
         self._refused.begin()
         found = [
             place
@@ -151,36 +154,36 @@ class Elections:
         return topic.partitions[place[1]].isr
 
     def _damaged_places(self) -> list[Place]:
-        """Return what others in sync have whole, as far as they know, and this broker has not."""
+        """Return the partitions whose log is damaged here and whose isr has other members."""
         if self._turn.now_ms < self._damage_ms:
             return []
         self._damage_ms = self._turn.now_ms + DAMAGE_LOOK_MS
         return self._unwhole.damaged_in_sync()
 
     def _give_up_leads(self, places: list[Place], epoch: int) -> RowsChange | None:
-        """Hand over what is led and cannot be written here; nobody waits for this broker then."""
+        """Hand over the partitions that this broker leads and cannot write, and leave their isr."""
         if not places:
             return None
         known, settings = self._store.known, self._settings
         return HandOver(known, self._broker_id, epoch, places=places, settings=settings)
 
     def _leave(self, places: list[Place], epoch: int) -> RowsChange | None:
-        """Leave the replicas in sync of what is followed and cannot be written here."""
+        """Leave the isr of partitions that this broker follows and cannot write."""
         if not places:
             return None
         known, settings = self._store.known, self._settings
         return LeavePartitions(known, self._broker_id, epoch, dict.fromkeys(places), settings)
 
     def _leave_damaged(self, places: list[Place], epoch: int) -> RowsChange | None:
-        """Leave the replicas in sync where the log here is damaged, below their floor too: what is
-        missing counts on no disk.
+        """Leave the isr of partitions whose log is damaged here, even below the floor: the damaged
+        log counts as a copy in no case.
         """
         if not places:
             return None
         return LeavePartitions(self._store.known, self._broker_id, epoch, dict.fromkeys(places))
 
     def _orphaned(self, epoch: int) -> RowsChange | None:
-        """Elect where the topic allows it and nobody in sync lives."""
+        """Elect uncleanly if a topic allows it and no member of the isr lives."""
         if self._turn.now_ms < self._unclean_ms:
             return None
         self._unclean_ms = self._turn.now_ms + UNCLEAN_LOOK_MS
@@ -194,7 +197,7 @@ class Elections:
         )
 
     def _preferred(self, epoch: int) -> RowsChange | None:
-        """Take back what this broker is the first replica of."""
+        """Take back the partitions whose first replica this broker is."""
         if self._turn.now_ms < self._preferred_ms:
             return None
         self._preferred_ms = self._turn.now_ms + self._preferred_interval_ms

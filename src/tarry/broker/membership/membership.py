@@ -1,6 +1,6 @@
-"""Membership of this broker in a cluster, as far as the broker knows of it.
+"""Membership of this broker in a cluster, as the rest of the broker sees it.
 
-What a broker alone never needs is imported by `cluster_start`, not by the broker.
+`cluster_start` imports what only a broker in a cluster needs; the broker does not.
 """
 
 from __future__ import annotations
@@ -9,40 +9,42 @@ from typing import Final
 
 from tarry.base.doors import Event
 
-# Entries that a membership has in the broker's timer at most: its life's step; of its store a
-# call's deadline, a retry and the watch's alarm; its own next look, the next claim, the end of a
-# hand-over, the end of a life's place, the next question to others.
+# Bound on the entries of a membership in the broker's timer: the life's step; the store's call
+# deadline, retry and watch alarm; the member's next look, next claim, end of a hand-over and end of
+# the previous life; the next question to peers.
 TIMER_ENTRIES_MAX: Final = 9
 
 
 class ClusterMembership:
-    """A broker that shares its metadata with others.  Without a cluster there is none."""
+    """A broker that shares its metadata with others; a broker that is alone has none."""
 
     @property
     def is_serving(self) -> bool:
-        """True once the others know that this broker serves."""
+        """True once the other brokers know that this broker serves."""
         raise NotImplementedError
 
     @property
     def own_epoch(self) -> int:
-        """The life in which this broker may lead, until it is known to be over; -1: there is
-        none.
+        """The broker epoch in which this broker may lead, until that life is known to be over; -1
+        if there is none.
         """
         raise NotImplementedError
 
     @property
     def ending_epoch(self) -> int:
-        """The previous life, while this broker still leads by it; -1 if there is none."""
+        """The epoch of the previous life, while this broker still leads by it; -1 if there is
+        none.
+        """
         raise NotImplementedError
 
     @property
     def is_alive(self) -> bool:
-        """True while nobody can have counted this broker as dead: its own expiry is ahead."""
+        """True while no other broker can count this one as dead: its lease has not expired."""
         raise NotImplementedError
 
     @property
     def has_lived(self) -> bool:
-        """True once there was a life of this process, over or not."""
+        """True once this process has had a life, even if that is over."""
         raise NotImplementedError
 
     def is_expected(self, broker_id: int) -> bool:
@@ -54,15 +56,15 @@ class ClusterMembership:
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Hand over what this broker leads, then have it stop; asked again: stop at once."""
+        """Hand over what this broker leads, then stop it; at the second call stop it at once."""
         raise NotImplementedError
 
     def leave(self) -> bool:
-        """Tell the others that this broker is gone, which does nothing more; true once they can
-        know it.
+        """End this broker's life, after which it changes nothing more; return true once the other
+        brokers can know it.
         """
         raise NotImplementedError
 
     def on_last_event(self, event: Event) -> None:
-        """Take what tells that the others know; nothing else is done any more."""
+        """Take the answer that tells that the other brokers know; ignore everything else."""
         raise NotImplementedError

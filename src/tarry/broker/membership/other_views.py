@@ -1,11 +1,11 @@
-"""Views that others have of this broker, asked for while its own lease is over.
+"""Views that other brokers have of this one, which asks for them while its own lease is over.
 
-A broker that alone has lost etcd knows of nothing that has happened since: it coordinates nothing
-and names leaders that lead no more.  Its peers know better, and it reaches them.  As soon as one of
-them has said for a while that this broker does not live, its clients are sent away: their
-connections end, and new ones end at once, until it lives and serves again.  Clients treat that as
-the broker's death, which is what it is to all others; they go on at the brokers that are left.
-While etcd is away for all, every peer still counts this broker among the living.
+A broker that alone has lost etcd learns of no change: its coordinators must not act, and it names
+leaders that lead no more.  Its peers know better, and it can reach them.  Once a peer has said for
+a while that this broker does not live, the broker sends its clients away: it closes their
+connections, and closes new ones at once, until it lives and serves again.  To clients it looks
+dead, as it is to the other brokers, and they go on with those.  If etcd is away for all brokers,
+every peer still counts this one as alive.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ logger = logging.getLogger("tarry.cluster")
 
 ASK_MS: Final = 500
 ANSWER_MS_MAX: Final = 2_000
-# The answer names every broker of the cluster.
+# Bound on an answer, which names every broker of the cluster.
 ANSWER_BYTES_MAX: Final = 1 << 20
-# A peer has to say for so long that this broker does not live: after etcd was frozen, lives that
+# How long a peer has to say that this broker does not live.  After etcd was frozen, lives that have
 # ended together begin again one after the other.
 CERTAIN_MS: Final = 500
 
 
 class WhoLives(Exchange[DescribeClusterResponse]):
-    """Question to a peer which brokers live."""
+    """Question to a peer about which brokers live."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class WhoLives(Exchange[DescribeClusterResponse]):
 
 
 class OtherViews:
-    """Views of the peers that were known before; `send_away` ends the clients' connections."""
+    """Views of the peers that this broker knows; `send_away` closes the connections of clients."""
 
     def __init__(
         self,
@@ -91,21 +91,21 @@ class OtherViews:
         self._alarm = Alarm(timer, turn, self._look)
         self._send_away = send_away
         self._asked: dict[int, None] = {}
-        # Since when each peer says that this broker does not live.
+        # Time since which each peer says that this broker does not live, in attended ms.
         self._since_ms: dict[int, int] = {}
-        # Clients are sent away until this broker serves in a life of its own.
+        # True while clients are sent away, until this broker serves in a life of its own.
         self._are_sent_away = False
         self._alarm.arm(ASK_MS)
 
     def must_send_away(self) -> bool:
-        """Return whether no client is to be served here."""
+        """Return whether this broker must serve no client."""
         if self._are_sent_away and self._membership.is_serving and self._membership.is_alive:
             self._are_sent_away = False
             logger.info("broker %d serves its clients again", self._settings.node_id)
         return self._are_sent_away
 
     def _look(self) -> None:
-        """Ask each peer, unless there is no need to."""
+        """Ask each peer if the own lease is over."""
         self._alarm.arm(ASK_MS)
         if self.must_send_away():
             return
@@ -123,7 +123,7 @@ class OtherViews:
 
     def _hear(self, broker_id: int, response: DescribeClusterResponse) -> None:
         if response.error_code or response.cluster_id != self._state.cluster_id:
-            # Its address may be another's by now.
+            # Another broker may have the peer's address by now.
             self._hear_nothing(broker_id)
             return
         self._asked.pop(broker_id, None)
@@ -149,7 +149,7 @@ class OtherViews:
         self._since_ms.pop(broker_id, None)
 
     def _forget(self) -> None:
-        """Hang up, and forget what was heard."""
+        """Close the connections to peers, and forget their answers."""
         self._since_ms.clear()
         self._asker.hang_up_all("it is not asked any more")
         self._asked.clear()

@@ -1,6 +1,6 @@
 """The ends of reassignments: a leader writes the target alone once all of it is in sync.
 
-Whether it is, the row says: nothing else is looked at, and nobody else has to tell.
+The row itself says whether it is: no other source is needed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tarry.cluster.store.store import StoreListener
 
 
 class Reassigning(StoreListener):
-    """Listener to rows; it completes the reassignments of partitions that this broker leads."""
+    """Listener to rows, which completes the reassignments of partitions that this broker leads."""
 
     def __init__(self, broker_id: int, store: EtcdStore, retries: Retries) -> None:
         self._broker_id = broker_id
         self._store = store
         self._retries = retries
-        # Partitions that are reassigned and led by this broker, and those of them to look at.
+        # Reassigned partitions that this broker leads, and those of them that have to be examined.
         self._open: dict[Place, None] = {}
         self._unseen: dict[Place, None] = {}
         self._series: Series[FinishReassignments] = Series(store)
@@ -37,7 +37,7 @@ class Reassigning(StoreListener):
     def on_applied(
         self, version: int, records: list[MetadataRecord], change: Change | None
     ) -> None:
-        """Look at what has changed, and end what can be."""
+        """Examine the partitions whose rows have changed, and complete their reassignments."""
         for record in records:
             if isinstance(record, PartitionChanged):
                 self._follow((record.topic_id, record.index), record.row)
@@ -45,20 +45,20 @@ class Reassigning(StoreListener):
                 for place in [each for each in self._open if each[0] == record.topic_id]:
                     self._forget(place)
             elif isinstance(record, LifeChanged) and record.phase == SERVING:
-                # One that can take over, where this broker is left out.
+                # The broker that serves now may be able to take over from this one.
                 self._unseen.update(self._open)
         if self._series.end(change) is not None:
             self._series.go_on()
         self._go_on()
 
     def on_refused(self, change: Change) -> None:
-        """Try again later: etcd did not answer."""
+        """Try again later, because etcd did not answer."""
         if self._series.end(change) is not None:
             self._unseen.update(self._open)
             self._retries.later(self._go_on)
 
     def _follow(self, place: Place, row: PartitionRow) -> None:
-        """Take note of a row."""
+        """Note the row of a partition."""
         if is_reassigned(row) and row.leader_id == self._broker_id:
             self._open[place] = self._unseen[place] = None
         else:
@@ -69,7 +69,7 @@ class Reassigning(StoreListener):
         self._unseen.pop(place, None)
 
     def _go_on(self) -> None:
-        """End what can be, of what was not looked at since it changed."""
+        """Complete the reassignments that can be, among partitions whose rows have changed."""
         if self._series.current is not None or not self._unseen:
             return
         view = self._store.view

@@ -1,1 +1,1 @@
-"""Metadata as the broker changes it for clients, and what it hosts in step with it."""
+"""Metadata: how clients change it, and how this broker hosts topics in step with it."""

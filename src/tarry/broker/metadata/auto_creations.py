@@ -1,8 +1,8 @@
-"""Topics that come into being because a client asked for them: so many a minute and host.
+"""Creation of topics because a client asked for their metadata: so many a minute for each host.
 
-Past the bound a topic is not created; it is unknown for now, as it is in Kafka while the controller
-defers it, and its client asks again.  A host is counted as `base/hosts` says, so that neither new
-ports nor new client ids help.
+Beyond the bound a topic is not created.  It stays unknown for now, as in Kafka while the controller
+defers the creation, and the client asks again.  Hosts are counted as `base/hosts` says, so neither
+new ports nor new client ids help a client around the bound.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ from tarry.broker.request import RequestContext
 
 MINUTE_MS: Final = 60_000
 
-# Hosts remembered at the same time; the one whose minute began longest ago makes room.
+# Number of hosts that are remembered; the host whose minute began longest ago is dropped first.
 HOSTS_MAX: Final = 1_000
 
 
 class AutoCreations:
-    """Counts the topics of each host's minute, which begins with its first one."""
+    """Counter of the topics that each host creates in a minute; a host's minute begins with a
+    topic.
+    """
 
     def __init__(self) -> None:
-        # Host to the begin of its minute and its topics in it, the oldest minute first.
+        # Beginning of each host's minute in ms, and number of topics in it; the oldest minute comes
+        # first.
         self._minutes: dict[str, tuple[int, int]] = {}
 
     def admit(self, context: RequestContext, names: list[str]) -> list[str]:
-        """Return which of these topics may be created now; of the others the log tells."""
+        """Return the topics that may be created now; the log names how many others are refused."""
         if not names:
             return names
         now_ms = context.now_ms

@@ -33,21 +33,21 @@ from tarry.cluster.store.store import MetadataStore
 from tarry.protocol.message import Message
 from tarry.purgatory.operation import PayloadOperation
 
-# The key of those who wait for the data of deleted topics to be away.
+# Watch key of requests that wait until the data of deleted topics is renamed.
 REMOVALS: Final = "removals"
 
 IN_TIME: Final = "%s did not take it within the request's time; it may yet be done"
 
-# Makes the answer out of the error code with which the change ended, and a sentence; None if the
-# request waits for something else from now on.
+# Function that makes the answer from the change's error code and a sentence; it returns None if the
+# request now waits for something else.
 Answer = Callable[[int, str], Message | None]
 
 Outcome = TypeVar("Outcome")
 
-# Makes the answer out of the outcomes, row by row.
+# Function that adds the outcomes to an answer, row by row.
 Rows = Callable[[LongAnswer, Iterable[Outcome]], Iterator[int]]
 
-# To decide about a topic or a resource takes so many of the units that long answers count in.
+# Units of work, in which long answers count, of a decision about one topic or resource.
 UNITS_PER_DECISION: Final = 5
 
 TOO_MANY: Final = f"one request names at most {PARTITIONS_PER_REQUEST_MAX} topics"
@@ -61,7 +61,7 @@ def _tell_end(change: Change) -> None:
 
 
 def too_many(names: Iterable[tuple[str | None, bytes | None]]) -> Iterator[TopicResult]:
-    """Refuse topics of a request that names more of them than are decided on."""
+    """Refuse all topics of a request that names too many."""
     for name, topic_id in names:
         yield TopicResult(name, topic_id).refuse(errors.POLICY_VIOLATION, TOO_MANY)
 
@@ -71,8 +71,8 @@ def _outcomes(changes: Sequence[ChangeOfMany[Outcome]]) -> list[Outcome]:
 
 
 class ClientChange(Change):
-    """A change that a client asked for; the log of the broker tells how it ended, whether the
-    client waited for that or not.
+    """A change that a client asked for.  The log tells how the change ended, whether the client
+    waited for the end or not.
     """
 
     def __init__(self, context: RequestContext, change: Change, store: MetadataStore) -> None:
@@ -95,8 +95,8 @@ class ClientChange(Change):
         return records
 
     def decide_at_last(self) -> None:
-        """Decide what the store has not come to, so that there are outcomes, which a time-out then
-        turns to the worse.
+        """Decide a change that the store did not come to: this makes its outcomes, which a time-out
+        then turns into errors.
         """
         if not self._was_decided:
             self.decide(self._store.view)
@@ -111,7 +111,7 @@ class ClientChange(Change):
         changes_told.tell(self._lines, self._asker, errors.REQUEST_TIMED_OUT, "")
 
     def tell_end(self) -> None:
-        """Write into the log, once, what became of the change."""
+        """Write into the log, once, how the change has ended."""
         if self._is_told:
             return
         self._is_told = True
@@ -120,7 +120,9 @@ class ClientChange(Change):
 
 
 class ChangeRequest:
-    """A request that waits for a change: `until` is what must hold besides, and `keys` wake it."""
+    """A request that waits for a change and, if given, for the condition `until`; `keys` wake
+    it.
+    """
 
     __slots__ = ("answer", "change", "context", "keys", "until")
 
@@ -139,9 +141,9 @@ class ChangeRequest:
 
 
 class ChangeOperation(PayloadOperation[ChangeRequest]):
-    """Waits until a change has ended, and answers.
+    """Wait of a request until a change has ended.
 
-    The error code is NONE, KAFKA_STORAGE_ERROR (nothing was kept), or REQUEST_TIMED_OUT: then the
+    The error code is NONE, KAFKA_STORAGE_ERROR if nothing was kept, or REQUEST_TIMED_OUT if the
     change may still be applied later.
     """
 
@@ -169,7 +171,7 @@ class ChangeOperation(PayloadOperation[ChangeRequest]):
 
 
 class MetadataChanges:
-    """The changes that clients wait for, and the listener of the store."""
+    """The changes that clients wait for; it listens to the store."""
 
     def __init__(
         self,
@@ -189,8 +191,9 @@ class MetadataChanges:
         store.listen(self)
 
     def creation(self, wanted: list[TopicWanted], before: TopicChange | None = None) -> TopicChange:
-        """Return a change that creates topics, to be asked for; no more than the store's
-        `topics_max`.  `before`: the change of the same request that comes before it.
+        """Return a change that creates these topics, at most the store's `topics_max`.
+
+        `before` is the change of the same request that comes before it; None for the first.
         """
         ids = TopicIds(self._random)
 
@@ -203,7 +206,7 @@ class MetadataChanges:
         return TopicChange(decide, before)
 
     def creations(self, wanted: list[TopicWanted]) -> list[TopicChange]:
-        """Return the changes that create topics, however many they are."""
+        """Return the changes that create topics, as many changes as they need."""
         made: list[TopicChange] = []
         for portion in self.in_portions(
             wanted, lambda one: one.name, lambda one: one.asked_count(self.settings)
@@ -220,11 +223,12 @@ class MetadataChanges:
         *,
         until: Callable[[], bool] | None = None,
     ) -> None:
-        """Have a client's change made, and answer the client when the change has ended."""
+        """Ask the store for a client's change, and answer the client when the change has ended."""
         asked = ClientChange(context, change, self.store)
         self.store.change(asked)
         if asked.is_ended:
-            # Nothing was changed, so nothing follows from it.
+            # A change that has ended at once has changed nothing, so there is no effect to wait
+            # for.
             until = None
         self.wait(
             ChangeRequest(context, asked, answer, until), self._turn.now_ms + max(timeout_ms, 0)
@@ -240,8 +244,8 @@ class MetadataChanges:
         validate_only: bool = False,
         until: Callable[[], bool] | None = None,
     ) -> Message | None:
-        """Have changes made one after the other, and answer with their outcomes once `until` holds;
-        or answer what they would be.
+        """Ask for the changes one after the other, and answer with their outcomes once `until`
+        holds; with `validate_only` answer what the outcomes would be.
         """
         deadline_ms = self._turn.now_ms + max(timeout_ms, 0)
         portions = _Portions(self, context, wanted, rows, deadline_ms)
@@ -250,7 +254,7 @@ class MetadataChanges:
         return portions.go_on()
 
     def left_ms(self, deadline_ms: int) -> int:
-        """Return how much time is left until a deadline."""
+        """Return how many ms are left until a deadline."""
         return deadline_ms - self._turn.now_ms
 
     def in_portions(
@@ -259,8 +263,8 @@ class MetadataChanges:
         name_of: Callable[[Asked], Hashable],
         partitions_of: Callable[[Asked], int] | None = None,
     ) -> list[list[Asked]]:
-        """Share wishes for topics out among changes that the store can make at once; those of one
-        name stay together.  `partitions_of` tells how many partitions are written with one.
+        """Divide wishes into portions that the store can make in one change.  Wishes with the same
+        name stay together.  `partitions_of` returns how many partitions a wish writes.
         """
         by_name: dict[Hashable, list[Asked]] = {}
         for one in wanted:
@@ -278,12 +282,12 @@ class MetadataChanges:
         return portions
 
     def wait(self, asked: ChangeRequest, deadline_ms: int) -> None:
-        """Answer when a change has ended that the store was asked for already."""
+        """Answer when a change has ended, for which the store was asked already."""
         operation = ChangeOperation(deadline_ms, asked)
         asked.context.operation = operation
         self.waits.try_or_watch(operation, asked.keys)
 
-    # -- what the store tells
+    # -- reports of the store
 
     def on_applied(
         self, version: int, records: list[MetadataRecord], change: Change | None
@@ -296,15 +300,15 @@ class MetadataChanges:
             self.waits.touch(change)
 
     def on_refused(self, change: Change) -> None:
-        """Wake the request that waits for a change which is not kept."""
+        """Wake the request that waits for a change which was refused."""
         _tell_end(change)
         self.waits.touch(change)
 
 
 class _Portions(Generic[Outcome]):
-    """Changes of one request, asked for one after the other; the first that fails is the last.
+    """Changes of one request, asked for one after the other; after a failure no more are asked for.
 
-    Hundreds may change nothing, and end at once: they are steps of a long answer.
+    Hundreds of changes may change nothing and end at once, so they are steps of a long answer.
     """
 
     def __init__(
@@ -328,9 +332,8 @@ class _Portions(Generic[Outcome]):
         self._has_ended = True
 
     def go_on(self) -> Message | None:
-        """Ask for the next change, and for those behind it while they end at once."""
-        # The steps go on without the client: what it asked for is not taken back when it
-        # disconnects.
+        """Ask for the next change, and for those behind it as long as they end at once."""
+        # The steps continue without the client: changes that it asked for stay when it disconnects.
         answer = LongAnswer(self._context, must_end=not self.is_only_decided)
         return self._changes.long_answers.begin(answer, self._steps(answer))
 
@@ -370,7 +373,7 @@ class _Portions(Generic[Outcome]):
 
     def _on_end(self, error_code: int, sentence: str) -> Message | None:
         self._has_ended = True
-        # No client waits any more for the end of a change that is under way.
+        # The client has disconnected, and the change may still be applied: it is no failure.
         is_left_alone = (
             error_code == errors.REQUEST_TIMED_OUT and self._context.connection.is_closed
         )

@@ -1,7 +1,7 @@
 """Lines in the log about changes of topics and settings: what changed, and who asked for it.
 
-They are worded before the change is proposed, while what was there before is still known, and
-written when it is applied.
+A line is worded before the change is proposed, while the values before it are known, and written
+when the change has ended.
 """
 
 from __future__ import annotations
@@ -32,26 +32,30 @@ from tarry.cluster.state.state import ClusterState
 
 logger = logging.getLogger("tarry.broker")
 
-# One request may make a thousand topics.
+# Number of lines for one request, which may create a thousand topics.
 LINES_PER_REQUEST_MAX: Final = 20
 
 
 def worded(view: ClusterState, records: list[MetadataRecord]) -> list[str]:
-    """Return what these records change, a clause each."""
+    """Return a clause for each change that these records make."""
     lines = [line for one in records[:LINES_PER_REQUEST_MAX] if (line := _line(view, one))]
     left_out = len(records) - LINES_PER_REQUEST_MAX
     return [*lines, f"and {left_out} changes more in one request"] if left_out > 0 else lines
 
 
 def asker(context: RequestContext) -> str:
-    """Name the asker: the client id, which the client chose itself, and the address."""
+    """Return a text that names the asker by address and client id, which the client has chosen
+    itself.
+    """
     client_id = context.client_id
     name = f"client '{printable(client_id)}'" if client_id else "a client without an id"
     return f"{name} at {context.connection.peer}"
 
 
 def tell(lines: list[str], by: str, error_code: int, refused: str) -> None:
-    """Write how a change ended that somebody asked for; `refused` says it of one not kept."""
+    """Write the lines of a change that has ended; `refused` is the wording for one that was not
+    kept.
+    """
     for line in lines:
         if error_code == errors.NONE:
             logger.info("%s, by %s", line, by)
@@ -62,7 +66,7 @@ def tell(lines: list[str], by: str, error_code: int, refused: str) -> None:
 
 
 def changed_text(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """Write each key that has another value now, with the value before."""
+    """Return a text with each key that has another value now, and its value before."""
     parts = []
     for key in sorted({**before, **after}):
         old, new = before.get(key), after.get(key)
@@ -73,7 +77,7 @@ def changed_text(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 
 
 def _line(view: ClusterState, record: MetadataRecord) -> str:
-    """ "" for what no user asks for by itself."""
+    """Return the clause for a record; "" for a record that no user asks for by itself."""
     if isinstance(record, TopicCreated):
         configs = changed_text({}, record.configs)
         with_configs = f" and {configs}" if configs else ""

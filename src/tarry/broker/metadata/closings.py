@@ -1,4 +1,4 @@
-"""Logs of deleted topics: closed some in each turn, before their directories are renamed."""
+"""Logs of deleted topics: some are closed in each turn, before their directories are renamed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tarry.cluster.state.state import DeletedTopic
 from tarry.log.logs import Logs
 from tarry.partition.replicated_log import ReplicatedLog
 
-# Logs of deleted topics that are closed in one turn: some 5 µs for each.
+# Number of logs of deleted topics that are closed in one turn: each takes some 5 µs.
 CLOSED_PER_TURN: Final = 1_000
 
 
 class Closings:
-    """Closes logs whose leaderships are closed, and wakes whoever waits for them."""
+    """Closer of logs whose leaderships are closed; it wakes the requests that wait for them."""
 
     def __init__(
         self,
@@ -32,11 +32,11 @@ class Closings:
         self._flushes = flushes
         self._neighbours = neighbours
         self._on_closed = on_closed
-        # Deleted topics whose logs are still to be closed, oldest first.
+        # Deleted topics whose logs are not all closed yet, the oldest first.
         self._unclosed: list[tuple[DeletedTopic, list[ReplicatedLog]]] = []
 
     def begin(self, deleted: DeletedTopic, logs: list[ReplicatedLog]) -> None:
-        """Have the logs of a deleted topic closed, and then its directories removed."""
+        """Close the logs of a deleted topic in the next turns, and then remove its directories."""
         self._unclosed.append((deleted, logs))
 
     def has_work_left(self) -> bool:
@@ -54,12 +54,12 @@ class Closings:
             left -= max(len(closed), 1)
             if not logs:
                 del self._unclosed[0]
-                # A log that is open may open its files again by their names.
+                # Only now: a log that is not closed may open its files again by their names.
                 self._removals.remove(deleted)
         self._removals.step()
 
     def close(self, log: ReplicatedLog) -> None:
-        """Close one log now; those of a partition come in their order."""
+        """Close one log now; the logs of a partition have to be closed in their order."""
         self._flushes.refused.pop(log, None)
         self._neighbours.on_closed(log)
         self._logs.forget(log.log)

@@ -1,4 +1,4 @@
-"""The cluster as clients are told of it: brokers, controller, endpoints, what a client may do."""
+"""The cluster as clients see it: brokers, controller, endpoints, allowed operations."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tarry.cluster.state.state import LEAVING, SERVING, ClusterState
 # Phases in which a broker's port is open.
 _REACHABLE: Final = (SERVING, LEAVING)
 
-# Sets of operations as bits by Kafka's numbers (KIP-430).  Without access control everything
-# that the resource knows is allowed.
+# Sets of operations, with one bit for each of Kafka's numbers (KIP-430).  Without access control
+# every operation that a resource knows is allowed.
 # On a topic: READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
 TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
 # On the cluster: CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS,
@@ -22,12 +22,12 @@ TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8,
 CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 # On a group: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
 GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-# The client did not ask.
+# Value that stands for operations for which the client did not ask.
 OPERATIONS_NOT_ASKED: Final = -(2**31)
 
 
 class BrokerEndpoint(NamedTuple):
-    """A broker as a client reaches it."""
+    """Address of a broker for clients, and its rack."""
 
     broker_id: int
     host: str
@@ -36,12 +36,12 @@ class BrokerEndpoint(NamedTuple):
 
 
 class ClusterView:
-    """The members of the cluster: those that live, or this broker if it has a store of its own.
+    """The members of the cluster: the living brokers, or this broker alone if it has its own store.
 
-    This broker, which answers, is always among them: librdkafka gives up every broker that is
-    missing in an answer, with the requests that wait for it, and ends for ever where none is left.
+    This broker is always among them: librdkafka drops every broker that an answer lacks, with the
+    requests that wait for it, and stops for ever when none is left.
 
-    A client is told the address that belongs to the listener through which it came.
+    A broker's address is the one for the listener through which the client has connected.
     """
 
     def __init__(
@@ -70,17 +70,21 @@ class ClusterView:
 
     @property
     def controller_id(self) -> int:
-        """The id of the broker that clients take for the controller: the least that lives.  Any
-        broker does what Kafka's controller does.
+        """The id of the broker that clients take for the controller: the lowest that can be
+        reached.
+
+        Any broker does the work of Kafka's controller.
         """
         return self.broker_ids[0]
 
     def brokers(self, listener: str) -> list[BrokerEndpoint]:
-        """Return the brokers that live, as a client of this listener reaches them."""
+        """Return the reachable brokers, with their addresses for clients of this listener."""
         return [self.endpoint(broker_id, listener) for broker_id in self.broker_ids]
 
     def fenced_brokers(self, listener: str) -> list[BrokerEndpoint]:
-        """Return the registered brokers that cannot be reached now, as `brokers`."""
+        """Return the registered brokers that cannot be reached now, in the same form as
+        `brokers`.
+        """
         return [
             self.endpoint(broker_id, listener)
             for broker_id in sorted(self.state.brokers)
@@ -88,13 +92,13 @@ class ClusterView:
         ]
 
     def endpoint(self, broker_id: int, listener: str) -> BrokerEndpoint:
-        """Return a broker as a client of this listener reaches it."""
+        """Return a broker with its address for clients of this listener."""
         if broker_id == self.own_id:
             host, port = self._endpoints[listener]
             return BrokerEndpoint(broker_id, host, port, self._settings.broker_rack)
         broker = self.state.brokers[broker_id]
-        # A broker without this listener is told by the one that it has, as Kafka does not: it
-        # would be left out, and clients could not tell why.
+        # If a broker lacks this listener, the answer has the address of another listener.  Kafka
+        # leaves such a broker out, and clients cannot tell why.
         found = broker.endpoints.get(listener) or next(iter(broker.endpoints.values()), ("", -1))
         return BrokerEndpoint(broker_id, found[0], found[1], broker.rack or None)
 
@@ -107,7 +111,8 @@ class ClusterView:
             return False
         if broker.phase not in _REACHABLE and not self._neighbours.is_expected(broker_id):
             return False
-        # Of a registration that cannot be had no address is known, and clients stumble over none.
+        # A broker with a damaged registration has no known address, and clients fail at an empty
+        # one.
         return len(broker.endpoints) > 0
 
     # -- a partition
@@ -138,16 +143,16 @@ class ClusterView:
         return [broker_id for broker_id in row.isr if self.is_reachable(broker_id)]
 
     def eligible(self, row: PartitionRow) -> list[int]:
-        """Return the replicas that have all that was acknowledged, and lead again once they live:
-        those that are kept in sync though they are dead.
+        """Return the replicas that stay in the isr although they are dead: they have all
+        acknowledged records, and can lead once they live.
         """
         return [broker_id for broker_id in row.isr if not self.is_reachable(broker_id)]
 
     def offline_replicas(self, topic: str, index: int, row: PartitionRow) -> list[int]:
-        """Return the replicas that do not live, and this broker's own if it is damaged and is read
-        up to its flaw only.
+        """Return the replicas that do not live, and this broker's if its log is damaged and
+        readable only up to the flaw.
 
-        Clients show this field of Kafka's and do not choose brokers by it.
+        Clients show this field of Kafka's, and do not choose brokers by it.
         """
         partition = self._topics.replica(topic, index)
         is_damaged = partition is not None and partition.log.flaw_offset >= 0

@@ -1,7 +1,7 @@
-"""Companion logs: of each partition whose records may wait, a second log under its leadership.
+"""Companion logs: a second log under the leadership of each partition whose records may wait.
 
-It has no row in the metadata.  What is said of the partition holds for both logs; a topic's
-settings say that its partitions have companions, and a directory on the disk says that one had.
+A companion log has no row in the metadata.  The partition's row holds for both logs.  The topic's
+settings say whether its partitions have companions, and a directory shows that one had.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Companions:
         self._logs = logs
 
     def config(self, topic: TopicState) -> LogConfig:
-        """Return what the topic's settings say about its companion logs."""
+        """Return the configuration of a topic's companion logs."""
         return companion_config(topic.configs, self._settings)
 
     def describe(self, configs: Mapping[str, str], hosted: HostedTopic) -> None:
@@ -38,10 +38,11 @@ class Companions:
     def open(
         self, topic: TopicState, hosted: HostedTopic, index: int, found: set[str]
     ) -> ReplicatedLog | None:
-        """Open the companion log of a partition that is here without it.
+        """Open the companion log of a partition that is hosted here without it; return None if it
+        has none.
 
-        It is to have one, or has had one in an earlier life: `found` are the directories that a
-        start has found.
+        A companion log is opened if the topic's settings want one, or if its directory is in
+        `found`, the directories that the start has found.
         """
         partition = hosted.replica(index)
         if partition is None or has_companion(partition):

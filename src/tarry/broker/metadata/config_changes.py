@@ -1,8 +1,8 @@
-"""Changes of settings on their way: what both AlterConfigs APIs have in common.
+"""Changes of settings by clients: the common part of both AlterConfigs APIs.
 
-Every resource of a request has an outcome of its own; the records of all that can be done are
-durable before the answer, in one batch where the store takes them so.  Levels of loggers are no
-metadata: they last until the next start.
+Every resource of a request has an outcome of its own.  The records of all accepted changes are
+durable before the answer, in one batch if the store can take them so.  The levels of loggers are
+not metadata: they last until the next start.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ RESOURCE_BROKER_LOGGER: Final = 8
 RESOURCE_CLIENT_METRICS: Final = 16
 RESOURCE_GROUP: Final = 32
 
-# Kafka's default for a metadata change that says no time-out of its own.
+# Time-out of these requests, which have none: Kafka's default for a metadata change.
 WRITE_TIMEOUT_MS: Final = 30_000
 
 _KEPT: Final = (RESOURCE_TOPIC, RESOURCE_BROKER, RESOURCE_GROUP)
 
-# To check a change takes so little of the unit of work that long answers count in.
+# Checking a change takes so small a part of the unit of work in which long answers count.
 CHANGES_PER_UNIT: Final = 20
 
 
 class ConfigOutcome:
-    """Outcome for one resource of a request; `record` if its settings are to change."""
+    """Outcome for one resource of a request; `record` is None if its settings do not change."""
 
     __slots__ = ("changes", "error_code", "message", "name", "record", "resource_type")
 
@@ -74,14 +74,14 @@ class ConfigOutcome:
         self.record: MetadataRecord | None = None
 
     def refuse(self, error_code: int, message: str) -> None:
-        """Leave the resource as it is, and say why."""
+        """Refuse the change of the resource, and note why."""
         self.error_code = error_code
         self.message = message
         self.record = None
 
 
 class ConfigAlteration(ChangeOfMany[ConfigOutcome]):
-    """The settings of some of a request's resources, all of which metadata keep."""
+    """Change of the settings of some of a request's resources that the metadata store keeps."""
 
     def __init__(
         self,
@@ -98,9 +98,10 @@ class ConfigAlteration(ChangeOfMany[ConfigOutcome]):
         self._is_whole = is_whole
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
-        # Each is decided on what those before it leave: bounds hold for all of them together.
+        # Each resource is decided on the state after those before it: some bounds hold for all
+        # together.
         ahead = view.overlay()
-        # The levels of features that this request uses first: it brings them into force.
+        # Records that bring feature levels into force which this request is the first to use.
         begun: list[FeatureLevelChanged] = []
         for outcome in self.outcomes:
             outcome.error_code, outcome.message = errors.NONE, None
@@ -150,8 +151,8 @@ def change_configs(
     is_whole: bool,
     validate_only: bool,
 ) -> Message | None:
-    """Have the changes of metadata made durable, as many at a time as the store takes, and answer
-    then; `is_whole`: what is not among them is unset.  All was checked already.
+    """Make changes of metadata that `checked` has accepted, as many at a time as the store takes,
+    and answer when they are durable.  If `is_whole`, keys without a change are unset.
     """
     to_decide = [
         outcome
@@ -161,7 +162,8 @@ def change_configs(
     view = changes.store.view
 
     def weight(outcome: ConfigOutcome) -> int:
-        # Bounds of their own see to it that no texts make a portion too large for the store.
+        # A change writes its keys, and a topic's row in etcd has all its partitions; bounds on the
+        # texts of settings keep the rest of a portion small.
         topic = view.topic(outcome.name) if outcome.resource_type == RESOURCE_TOPIC else None
         return max(len(outcome.changes), 0 if topic is None else len(topic.partitions))
 
@@ -186,7 +188,7 @@ def add_rows(
     answer: LongAnswer,
     outcomes: Iterable[ConfigOutcome],
 ) -> Iterator[int]:
-    """Add a row for each outcome to an answer, as steps of it."""
+    """Add a row for each outcome to an answer, in steps."""
     answer.open(response)
     for each in outcomes:
         answer.add(make_row(each.error_code, each.message, each.resource_type, each.name))
@@ -207,8 +209,8 @@ def set_levels(door: LogLevels, context: RequestContext, outcomes: list[ConfigOu
 def checked(
     resources: Iterable[tuple[int, str, list[KeyChange]]], settings: Settings, *, is_whole: bool
 ) -> Generator[int, None, list[ConfigOutcome]]:
-    """Return an outcome for each resource, refused if it cannot be changed whatever the metadata
-    say, as steps of a long answer.
+    """Return an outcome for each resource, in steps of a long answer.  It is refused if the change
+    is wrong without regard to the metadata.
     """
     outcomes: dict[tuple[int, str], ConfigOutcome] = {}
     for resource_type, name, changes in resources:

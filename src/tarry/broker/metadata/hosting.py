@@ -1,4 +1,4 @@
-"""Hosting of topics by applied metadata: make their logs, change them, give them up."""
+"""Hosting of topics as the metadata say: create their logs, change their roles, give them up."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ from tarry.partition.producers import ProducerStates
 from tarry.partition.replicated_log import ProducerListener, ReplicatedLog
 from tarry.partition.topic import HostedTopic
 
-# Partitions of new topics that are looked at in one turn: a log takes half a millisecond to make.
+# Number of partitions of new topics for one turn: creating a log takes half a millisecond.
 HOSTED_PER_TURN: Final = 80
-# Refused logs of a topic that are tried again at once.
+# Number of a topic's refused logs that are tried again together.
 RETRIED_PER_TURN: Final = 50
 
 
 class Hosting(Part):
-    """Keeps the hosted topics and their directories in step with the cluster's state."""
+    """Part that keeps the hosted topics and their directories in step with the cluster's state."""
 
     def __init__(
         self,
@@ -97,13 +97,13 @@ class Hosting(Part):
         self._neighbours = neighbours
         self._parts = parts
         self.hosted_per_turn = HOSTED_PER_TURN
-        # Topics with logs that are still to be made, with the index of the next partition, and how
-        # many logs this turn may still make.
+        # Topics with logs still to be created, each with the index of the next partition; and how
+        # many logs this turn may still create.
         self._unmade: dict[HostedTopic, int] = {}
         self._left = HOSTED_PER_TURN
-        # Topics of which the disk has refused logs; those are tried again.
+        # Topics with logs that the disk has refused, which are tried again.
         self._refused: dict[HostedTopic, None] = {}
-        # The directories that were there at the start, until their topics are hosted.
+        # Directories that the start has found; empty once the topics are hosted.
         self._found: set[str] = set()
         self._has_begun = False
         store.listen(self)
@@ -111,12 +111,12 @@ class Hosting(Part):
     def on_applied(
         self, version: int, records: list[MetadataRecord], change: Change | None
     ) -> None:
-        """Do what applied records ask of this broker."""
+        """Follow applied records."""
         for record in records:
             self.react(record)
 
     def react(self, record: MetadataRecord) -> None:
-        """Do what an applied record asks of this broker; the state may be further already."""
+        """Follow an applied record; the state may be newer than the record."""
         if isinstance(record, TopicCreated):
             topic = self._state.topic_by_id(record.topic_id)
             if topic is not None:
@@ -132,7 +132,8 @@ class Hosting(Part):
         elif isinstance(record, PartitionsAdded):
             topic = self._state.topic_by_id(record.topic_id)
             hosted = self._topics.with_id(record.topic_id)
-            # Deleted since; or not hosted yet: then its logs are all made together.
+            # The topic may be deleted since.  If it is not hosted yet, its logs are created all
+            # together.
             if topic is not None and hosted is not None:
                 self._make_all(hosted)
         elif isinstance(record, PartitionChanged):
@@ -145,16 +146,17 @@ class Hosting(Part):
             self._neighbours.on_lives(record)
 
     def on_refused(self, change: Change) -> None:
-        """Try again what this broker itself wanted to change."""
+        """Try again a refused change that this broker itself has asked for."""
         self._removals.on_refused(change)
 
-    # -- topics that come
+    # -- new topics
 
     def begin(self) -> None:
-        """Host the topics of the state, at start; and finish the deletions that a crash ended.
+        """Host the topics of the state at a start, after finishing the deletions that a crash
+        ended.
 
-        A `StorageError` refuses the start: opened later, a log would be taken for one that nothing
-        is known of, and what was durable for what is not.
+        A `StorageError` refuses the start: a log that is opened later would count as one without a
+        recovery point, and its durable records as not durable.
         """
         # Deletions come first, so that no directory has two owners.
         for deleted in list(self._state.deleted_topics.values()):
@@ -176,7 +178,7 @@ class Hosting(Part):
                 self._add_companion(topic, hosted, index)
             self._topics.add(hosted)
             if hosted.refused:
-                # Its log is made when the recovery points speak of it no more.
+                # The log is created once the recovery points no longer name it.
                 self._try_again(hosted, self.retries.later)
         self._has_begun = True
         self._found = set()
@@ -187,15 +189,15 @@ class Hosting(Part):
             self._tell_hosted(hosted, hosted.replicas())
 
     def _make_all(self, hosted: HostedTopic) -> None:
-        """Make the logs of a topic that it has not yet.  Of many some are made in this turn and the
-        rest in the next ones; clients try those again meanwhile.
+        """Create the logs that a topic lacks: of many, some in this turn and the others in the next
+        ones, while clients try those again.
         """
         self._unmade.setdefault(hosted, 0)
         self._make_some()
 
     def step(self) -> None:
-        """Close and rename more of the deleted logs; make more of those that are to be made; let
-        more of them follow their settings.
+        """Close and rename some logs of deleted topics, create some logs of new ones, and
+        reconfigure some logs.
         """
         self._closings.step()
         try:
@@ -213,7 +215,7 @@ class Hosting(Part):
         )
 
     def _make_some(self) -> None:
-        """Make as many logs as this turn has room for."""
+        """Create as many logs as this turn has room for."""
         while self._unmade and self._left > 0:
             hosted = next(iter(self._unmade))
             first = self._unmade.pop(hosted)
@@ -228,7 +230,7 @@ class Hosting(Part):
             self._make(topic, hosted, indexes)
 
     def _make(self, topic: TopicState, hosted: HostedTopic, indexes: Sequence[int]) -> None:
-        """Make the logs of these partitions of a topic, which is hosted from then on if it was not.
+        """Create the logs of these partitions of a topic, which is hosted from then on.
 
         A log that the disk refuses is tried again; the others are served meanwhile.
         """
@@ -259,7 +261,7 @@ class Hosting(Part):
             self._logs.trouble.report(what, refusals[0])
         self._topics.add(hosted)
         if hosted.refused and hosted not in self._refused:
-            # One that takes logs again gets the rest of them without a pause.
+            # A disk that takes logs again gets the others without a pause.
             self._try_again(hosted, self.retries.later if must_wait else self.retries.soon)
         self._tell_hosted(hosted, came)
         for companion in companions:
@@ -273,7 +275,7 @@ class Hosting(Part):
     def _report_role(
         self, leadership: Leadership, before: PartitionRow | None, was_leader: bool
     ) -> None:
-        # Copying of a coordinator's log has to stop before the coordinator loads it.
+        # Copying into a coordinator's log has to stop before the coordinator loads the log.
         self._neighbours.switch_role(leadership, before, was_leader)
         self._parts.on_role(leadership, before, was_leader)
 
@@ -282,7 +284,7 @@ class Hosting(Part):
         when(partial(self._make_refused, hosted))
 
     def _make_refused(self, hosted: HostedTopic) -> None:
-        """Try some of the logs that the disk has refused; all of them in turn."""
+        """Try some of the logs that the disk has refused; later calls try the others."""
         del self._refused[hosted]
         topic = self._state.topic_by_id(hosted.topic_id)
         if topic is None:
@@ -293,7 +295,9 @@ class Hosting(Part):
             self._fail(str(error))
 
     def refused_places(self) -> list[tuple[bytes, int]]:
-        """Return the partitions with a replica here whose log could not be made yet."""
+        """Return the partitions of which this broker has a replica whose log could not be
+        created yet.
+        """
         return [(hosted.topic_id, index) for hosted in self._refused for index in hosted.refused]
 
     def _host(
@@ -303,14 +307,14 @@ class Hosting(Part):
         index: int,
         new_config: Callable[[], LogConfig],
     ) -> ReplicatedLog | None:
-        """Open the log of a replica that is this broker's and that `hosted` has not yet."""
+        """Open the log of a replica if it is this broker's and `hosted` lacks it."""
         row = topic.partitions[index]
         if hosted.replica(index) is not None:
             return None
         if self._settings.node_id not in row.replicas and not self._is_kept(topic, index):
             hosted.leave(index)
             if not self._has_begun and partition_directory(topic.name, index) in self._found:
-                # It was taken from this broker while it was away.
+                # The replica was taken from this broker while it was away.
                 self._removals.give_up_replica(topic.name, index, topic.topic_id)
             return None
         self._make_room(topic, index)
@@ -340,8 +344,8 @@ class Hosting(Part):
         return companion
 
     def _is_kept(self, topic: TopicState, index: int) -> bool:
-        """Return whether this broker keeps data though it is not among the replicas known: of a
-        partition that is as it was made it has data only by a row that is gone.
+        """Return whether this broker has data of a partition whose replicas lack it.  The row is
+        gone then: of a partition without a row it has data only because a lost row named it.
         """
         directory = partition_directory(topic.name, index)
         if directory not in self._found or topic.partitions[index].partition_epoch > 0:
@@ -356,7 +360,9 @@ class Hosting(Part):
         return is_own and self._neighbours.may_lead(row.broker_epoch)
 
     def _change_role(self, record: PartitionChanged) -> None:
-        """Follow a partition's row: another leader, epoch or isr, or a replica that is new here."""
+        """Follow a partition's row: a new leader, epoch or isr, or a replica that is new or gone
+        here.
+        """
         hosted = self._topics.with_id(record.topic_id)
         if hosted is None:
             return
@@ -379,7 +385,7 @@ class Hosting(Part):
             self._removals.give_up_replica(hosted.name, record.index, hosted.topic_id)
 
     def on_own_life(self) -> None:
-        """Look at all roles anew: this broker has begun another life, or has lost its own."""
+        """Set all roles again, because this broker has begun another life or lost one."""
         for topic in self._state.topics.values():
             hosted = self._topics.with_id(topic.topic_id)
             if hosted is None:
@@ -396,16 +402,15 @@ class Hosting(Part):
         hosted.place(leadership)
         self._report_role(leadership, before, was_leader)
         for log in leadership.logs:
-            # The leader's side knows which replicas are in sync: records count from now on that
-            # were flushed while this broker did not lead.
+            # The leader knows which replicas are in sync.  Records count now that were flushed
+            # while this broker did not lead.
             log.maybe_advance_high_watermark()
             if was_leader or leadership.is_leader:
-                # Operations that wait are tried again: their records may be there, or another
-                # broker leads.
+                # Try waiting operations again: their records may be there, or another broker leads.
                 self._on_closed(log)
 
     def _give_up_replica(self, hosted: HostedTopic, leadership: Leadership) -> None:
-        """Close and remove the logs of a replica: its row does not name this broker any more."""
+        """Close and remove the logs of a replica whose row no longer names this broker."""
         hosted.leave(leadership.index)
         leadership.close()
         for log in leadership.logs:
@@ -413,19 +418,20 @@ class Hosting(Part):
         self._removals.give_up_replica(leadership.topic, leadership.index, leadership.topic_id)
 
     def _make_room(self, topic: TopicState, index: int) -> None:
-        """Put away what an earlier replica has left where a log is to be made.
+        """Move away what an earlier replica has left in the place of a new log.
 
-        What this broker has was opened at its start: to read it in a turn could take long, and the
-        row that has taken the replica away gave it up.
+        This broker has opened its own data at its start.  Other data was given up by the row that
+        took the replica away, and recovering it in a turn could take long.
         """
         if self._has_begun and self._neighbours.is_member:
             self._removals.move_replica_away(topic.name, index, topic.topic_id)
 
     def _forgets_lost(self, topic: TopicState, index: int) -> bool:
-        """Forget a replica whose directory is gone, if it is not in sync: it begins anew, empty.
+        """Forget a replica whose directory is lost and that is not in sync, so that it begins
+        empty.
 
-        A loss of power may come between the renaming of a given-up directory and the next round of
-        recovery points: they still speak of it.  A replica in sync must say what it has lost.
+        Power may fail between the renaming of a given-up directory and the next round of recovery
+        points, which then still name it.  A replica in sync must report what it has lost.
         """
         row = topic.partitions[index]
         if self._settings.node_id in row.isr or self._settings.node_id not in row.replicas:
@@ -436,7 +442,7 @@ class Hosting(Part):
     # -- settings
 
     def _reconfigure_topic(self, topic_id: bytes) -> None:
-        """Let a topic's logs follow its settings without a restart."""
+        """Apply a topic's changed settings to its logs."""
         topic = self._state.topic_by_id(topic_id)
         hosted = self._topics.with_id(topic_id)
         if topic is not None and hosted is not None:
@@ -446,17 +452,17 @@ class Hosting(Part):
                 self._make_all(hosted)
 
     def reconfigure_broker(self) -> None:
-        """Let every topic follow the broker's settings, which stand behind its own."""
+        """Apply the broker's changed settings to every topic that does not override them."""
         take_over_changes(self._settings, self._state)
         self._reconfigurations.begin_all()
 
-    # -- topics that go
+    # -- deleted topics
 
     def _give_up(self, deleted: DeletedTopic) -> None:
-        """Give up a deleted topic: nobody reads or writes it from now on.
+        """Give up a deleted topic: from now on it is neither read nor written.
 
-        Its logs are closed, who waits for them is woken, and their directories are renamed: of many
-        some in each turn.
+        Its logs are closed, requests that wait for them are woken, and their directories are
+        renamed, some in each turn.
         """
         hosted = self._topics.remove(deleted.topic_id)
         logs: list[ReplicatedLog] = []

@@ -1,6 +1,6 @@
-"""Hints of who leads a partition now (KIP-951), in answers of a broker that does not.
+"""Hints about the present leader of a partition (KIP-951), in answers of a broker that is not it.
 
-A client that is told goes there at once, instead of asking for metadata first.
+A client with a hint goes to the leader at once, without asking for metadata first.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ FETCH_VERSION_OF_ENDPOINTS: Final = 16
 
 
 class LeaderHints:
-    """Leaders as the applied rows name them, as long as they live."""
+    """Source of the leaders that applied rows name, as long as these are alive."""
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
 
     def add_to_produce(self, context: RequestContext, response: produce.ProduceResponse) -> None:
-        """Name the leaders of partitions that were refused because they are led elsewhere."""
+        """Add the leaders of partitions that were refused because another broker leads them."""
         if context.api_version < PRODUCE_VERSION_OF_HINTS:
             return
         leaders: dict[int, None] = {}
@@ -49,7 +49,7 @@ class LeaderHints:
             )
 
     def add_to_fetch(self, context: RequestContext, response: fetch.FetchResponse) -> None:
-        """Name the leaders of partitions that were refused because they are led elsewhere."""
+        """Add the leaders of partitions that were refused because another broker leads them."""
         if context.api_version < FETCH_VERSION_OF_LEADERS:
             return
         leaders: dict[int, None] = {}
@@ -73,9 +73,10 @@ class LeaderHints:
             )
 
     def _row(self, name: str, topic_id: bytes, index: int, code: int) -> PartitionRow | None:
-        """Return the row of a partition whose leader lives, in the life that the row names.
+        """Return the row of a partition whose leader still has the life that the row names; else
+        None.
 
-        A broker that says that it does not lead is not named, whatever the row says.
+        The answer never names its own broker as the leader of a partition that the broker refuses.
         """
         state = self._view.state
         topic = readable_topic(state, name, ZERO_UUID if name else topic_id)

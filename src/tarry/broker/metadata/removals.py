@@ -1,7 +1,7 @@
-"""Directories of deleted topics on their way out.
+"""Directories of deleted topics on their way to removal.
 
-They are renamed first and removed outside the turn.  When the renames are durable a record says
-so, which frees the topic's name; until then a restart finishes the deletion.
+They are renamed first, and removed outside the turn.  When the renames are durable, a record frees
+the topic's name.  If the broker stops before that, its next start finishes the deletion.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tarry.log.segment import LOG_SUFFIX
 
 logger = logging.getLogger("tarry.broker")
 
-# Partitions of deleted topics whose directories are renamed in one turn: some 35 µs for each.
+# Number of partitions of deleted topics whose directories are renamed in a turn: each takes 35 µs.
 RENAMED_PER_TURN: Final = 100
 
-# A directory of this name was given up; nothing else gets it.
+# End of the name of a given-up directory; no other directory has it.
 DELETED_SUFFIX: Final = "-delete"
 
-# Directory of a companion log.  A partition's ends in its number.
+# End of the name of a companion log's directory; a partition's directory ends in its number.
 COMPANION_SUFFIX: Final = ".schedule"
-# With a longer name of its topic a companion log's directory would have no file name.
+# A longer topic name is cut, so that the directory's name stays within the file system's limit.
 _TOPIC_LENGTH_MAX: Final = 180
 
 
@@ -49,15 +49,15 @@ def companion_directory(topic: str, index: int, topic_id: bytes) -> str:
 
 
 def log_directories(topic: str, index: int, topic_id: bytes) -> list[str]:
-    """Return the names for the directories that a partition may have: a log's each."""
+    """Return the names of the directories that a partition may have, one for each log."""
     return [partition_directory(topic, index), companion_directory(topic, index, topic_id)]
 
 
 def deleted_directory(directory: str, topic_id: bytes, number: int = 0) -> str:
     """Return the name under which a deleted directory waits for its removal.
 
-    The name is cut so that the whole stays a file name; the id and what is behind the topic's name
-    keep it unique.
+    A long topic name is cut, so that the name stays a file name; the topic's id and the end of the
+    directory's name keep it unique.
     """
     topic, _, last = directory.rpartition("-")
     more = f".{number}" if number else ""
@@ -65,7 +65,9 @@ def deleted_directory(directory: str, topic_id: bytes, number: int = 0) -> str:
 
 
 class Removals:
-    """Renames and removes the directories of deleted topics; what the disk refuses comes later."""
+    """Renames and removals of the directories of deleted topics; what the disk refuses is
+    retried.
+    """
 
     def __init__(
         self,
@@ -82,11 +84,12 @@ class Removals:
         self._logs = logs
         self._flushes = flushes
         self._retries = retries
-        # Deleted topics whose directories are still to be renamed, with the next partition's index.
+        # Deleted topics whose directories are not all renamed, each with the index of the next
+        # partition.
         self._unrenamed: dict[DeletedTopic, int] = {}
 
     def remove_leftovers(self) -> None:
-        """Remove at start the given-up directories whose removal a power loss undid."""
+        """Remove given-up directories at a start that a loss of power has left."""
         disk = self._logs.disk
         for path in disk.paths():
             if path.endswith(f"{DELETED_SUFFIX}/"):
@@ -104,14 +107,15 @@ class Removals:
 
     def _give_up_again(self, topic: str, index: int, topic_id: bytes) -> None:
         hosted = self._topics.with_id(topic_id)
-        # The replica may have come back meanwhile, which has moved the directory away by itself.
+        # A replica that has come back meanwhile has moved the directory away itself.
         if hosted is None or hosted.replica(index) is None:
             self.give_up_replica(topic, index, topic_id)
 
     def move_replica_away(self, topic: str, index: int, topic_id: bytes) -> None:
-        """Rename the directories of a replica that is none any more, and have them removed.
+        """Rename the directories of a replica that is given up, and begin their removal.
 
-        Harmless if there is none, or if it is another topic's, or does not say whose data it has.
+        Does nothing if a directory is missing, belongs to another topic, or has data without an
+        owner.
         """
         for directory in log_directories(topic, index, topic_id):
             self._move_away(directory, topic_id)
@@ -128,7 +132,7 @@ class Removals:
         self._logs.forget_directory(directory)
         away = deleted_directory(directory, topic_id)
         while disk.exists(away):
-            # An earlier one is still being removed.
+            # An earlier directory of this name is still being removed.
             number += 1
             away = deleted_directory(directory, topic_id, number)
         disk.rename(directory, away)
@@ -136,14 +140,14 @@ class Removals:
         disk.begin_remove(away)
 
     def remove(self, deleted: DeletedTopic) -> None:
-        """Have what is left of a deleted topic renamed and removed; harmless if nothing is."""
+        """Rename and remove the remaining directories of a deleted topic in the next turns."""
         self._unrenamed[deleted] = 0
 
     def has_work_left(self) -> bool:
         return len(self._unrenamed) > 0
 
     def step(self) -> None:
-        """Go on with the deletions; of many directories some are renamed in this turn."""
+        """Continue with the deletions: rename some directories in this turn."""
         left = RENAMED_PER_TURN
         while self._unrenamed and left > 0:
             deleted = next(iter(self._unrenamed))
@@ -157,14 +161,14 @@ class Removals:
                     continue
                 flush_id = self._logs.disk.begin_flush([], [""])
             except StorageError as error:
-                # Its name stays taken until the directories are away.
+                # The topic's name stays taken until its directories are renamed.
                 self._logs.trouble.report(f"topic {deleted.name} cannot be removed yet", error)
                 self._retries.later(partial(self._remove_again, deleted))
                 continue
             self._flushes.then(flush_id, partial(self._on_renamed, deleted.topic_id))
 
     def on_refused(self, change: Change) -> None:
-        """Record later that the directories of a topic are gone."""
+        """Ask again later for the record that the directories of a topic are gone."""
         if isinstance(change, RemoveTopic):
             again = RemoveTopic(change.topic_id, self._broker_id)
             self._retries.later(partial(self._store.change, again))
@@ -174,7 +178,7 @@ class Removals:
             self.remove(deleted)
 
     def _rename(self, deleted: DeletedTopic, indexes: range) -> None:
-        """Rename the directories of these partitions, and have them removed."""
+        """Rename the directories of these partitions, and begin their removal."""
         disk = self._logs.disk
         is_recreated = deleted.name in self._topics
         for index in indexes:

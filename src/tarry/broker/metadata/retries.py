@@ -1,4 +1,4 @@
-"""Steps that are taken later: what the disk refused after a second, a part of long work at once."""
+"""Steps that run later: one that the disk refused after a second, part of long work at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RETRY_MS: Final = 1_000
 
 
 class Retries:
-    """Has steps tried again by the broker's timer; `waiting` says how many."""
+    """Steps that the broker's timer runs later; `waiting` is their number."""
 
     def __init__(self, turn: Turn, timer: TimingWheel) -> None:
         self._turn = turn
@@ -22,18 +22,18 @@ class Retries:
 
     @property
     def now_ms(self) -> int:
-        """Attended time."""
+        """The attended time, in ms."""
         return self._turn.now_ms
 
     def later(self, step: Callable[[], None]) -> None:
-        """Have this step tried once more in a second."""
+        """Run this step in a second."""
         self.waiting += 1
         self._timer.add(Retry(self._turn.now_ms + RETRY_MS, self, step))
 
     def soon(self, step: Callable[[], None]) -> None:
-        """Have the next part of long work done in the next turn."""
+        """Run this step, a part of long work, in the next turn."""
         self.waiting += 1
-        # The wheel takes nothing that is due already.
+        # The wheel refuses an entry that is due already.
         self._timer.add(Retry(self._turn.now_ms + 1, self, step))
 
 

@@ -1,4 +1,4 @@
-"""Changes of partitions' rows that clients ask for: one after the other until all are made."""
+"""Changes of partitions' rows that clients ask for: one transaction after the other."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ def ask_for_rows(
     respond: Callable[[], Message],
     timeout_ms: int,
 ) -> Message | None:
-    """Have wishes granted, in as many transactions as it takes, and answer when all have ended, or
-    when the time is over: then what is under way may yet be done, and nothing more is begun.
+    """Grant wishes in as many transactions as it takes, and answer when all wishes have ended.
+
+    When the time is over, the answer is given: no transaction begins any more, and the one under
+    way may still be done.
     """
     if not asked:
         return respond()

@@ -1,1 +1,1 @@
-"""Questions that a broker asks other brokers, and itself."""
+"""Peers: how a broker asks other brokers and itself."""

@@ -1,21 +1,20 @@
-"""Asker: one user of the seam, with a connection of its own to each broker that it asks.
+"""Asker: one user of `Peers`, with a connection of its own to each broker that it asks.
 
-A question is an `Exchange`: a request, and what is to be done with its answer or with the error in
-its place.  It ends once, by one of the two, possibly before `ask` returns, and at the latest when
-its time-out is over.
+A question is an `Exchange`: a request, and what is done with its answer or with an error in its
+place.  It ends once, by one of the two, possibly before `ask` returns, and at the latest when its
+time-out is over.
 
-* Questions of one asker to one broker leave in the order of `ask`, and are answered in it.  One
-  that the broker takes long to answer holds up those behind it, so a user with such questions has
-  an asker for them alone.  Between askers, and between brokers, there is no order.
-* One late answer, or one larger than the asker takes, closes the connection: what was asked behind
-  it fails too.  A failure after the request has left does not say whether it was carried out.
-* What is under way fails when the broker's address or its life has changed, and when this broker
-  stops.  The next question goes to where the broker is then.
-* So many questions to one broker are under way at once, and so many bytes of them; more fail at
-  once.  Nobody repeats a question but its asker.
+* Questions of one asker to one broker are sent in the order of `ask`, and answered in that order.
+A question that the broker answers late holds up those behind it, so a user of such questions has an
+asker for them alone.  Between askers, and between brokers, there is no order.  * An answer that is
+late, or larger than the asker takes, closes the connection, and the questions behind it fail too.
+A failure after the request has left does not say whether it was carried out.  * Questions under way
+fail when the broker's address or life changes, and when this broker stops.  The next question goes
+to the broker's new address.  * The questions under way to one broker are bounded in number and
+bytes; further ones fail at once.  Only the asker itself repeats a question.
 
 A question to this broker itself obeys the same rules.  It is answered in the same turn, unless a
-client's request would have to wait there too: for its deadline, its log, or a later turn's share.
+client's request would also have to wait: for its deadline, its log, or a later turn.
 """
 
 from __future__ import annotations
@@ -48,29 +47,29 @@ class AskerClosed(ClientError):
 
 
 class Whereabouts(NamedTuple):
-    """Place where a broker is asked, and the broker epoch of its life (-1: it has none)."""
+    """Address of a broker, and the broker epoch of its life; -1 if it has none."""
 
     address: Address
     broker_epoch: int
 
 
 class Wires(Protocol):
-    """Wires of all askers: `Peers`, seen from below."""
+    """Wires of all askers: what an asker needs of `Peers`."""
 
     def place_of(self, broker_id: int) -> Whereabouts | None:
-        """Return where a broker is asked; None if that is not known."""
+        """Return the address and life of a broker; None if they are not known."""
 
     def carry_out(self, asker: Asker) -> None:
         """Do what the asker's links have asked for."""
 
 
 class Asker:
-    """Asker of any broker.  Made by `Peers.asker`."""
+    """Asker of any broker; `Peers.asker` makes one."""
 
     def __init__(self, wires: Wires, links: Links, turn: Turn, answer_bytes_max: int) -> None:
         self.links = links
-        # Of a connection, by the link's number of it: the id, and the bytes of questions that its
-        # peer had not taken when the last one was sent.
+        # By the link's number of a connection: the connection's id, and the bytes of questions that
+        # its peer had not taken at the last send.
         self.ids: dict[int, int] = {}
         self.unsent: dict[int, int] = {}
         self._wires = wires
@@ -91,7 +90,7 @@ class Asker:
         self._wires.carry_out(self)
 
     def _link_to(self, broker_id: int) -> Link:
-        """Return the link to a broker; raise the reason why nothing more is asked of it now."""
+        """Return the link to a broker; raise an error if nothing more may be asked of it now."""
         found = self._to.get(broker_id)
         if found is None:
             return self._open(broker_id)
@@ -100,7 +99,8 @@ class Asker:
         if under_way:
             if under_way >= QUESTIONS_UNDER_WAY_MAX:
                 raise TooMuchAsked(f"{link} has not answered {under_way} questions")
-            # The count is that of the last send: once all of it is answered, it has been taken.
+            # `unsent` is from the last send, and a link without questions under way has nothing
+            # unsent.
             unsent = self.unsent.get(link.connection_id, 0)
             if unsent >= UNSENT_BYTES_MAX:
                 raise TooMuchAsked(f"{link} has not taken {unsent} bytes of questions")
@@ -117,11 +117,11 @@ class Asker:
         return link
 
     def retry_pause_ms(self, failures: int) -> int:
-        """Return how long to wait after the `failures`th failed question in a row."""
+        """Return the pause after a number of failed questions in a row, in ms."""
         return self.links.retry_pause_ms(failures)
 
     def hang_up(self, broker_id: int, reason: str) -> None:
-        """Close the connection to a broker: what is under way fails, and is not awaited."""
+        """Close the connection to a broker; the questions under way fail."""
         found = self._to.pop(broker_id, None)
         if found is not None:
             self.links.release(found[0], reason, self._turn.now_ms)
@@ -133,12 +133,12 @@ class Asker:
             self.hang_up(broker_id, reason)
 
     def check_place(self, broker_id: int) -> None:
-        """Hang up if the broker is not any more where it was, or lives another life."""
+        """Close the connection if the broker has another address or another life than before."""
         found = self._to.get(broker_id)
         if found is not None and found[1] != self._wires.place_of(broker_id):
             self.hang_up(broker_id, "it has moved, or its life is over")
 
     def close(self) -> None:
-        """Ask nothing more; what is under way fails."""
+        """Refuse all further questions; those under way fail."""
         self._is_closed = True
         self.hang_up_all("this broker stops")

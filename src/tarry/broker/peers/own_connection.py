@@ -1,7 +1,7 @@
-"""Connection of a broker to itself: its questions pass the same dispatch as a client's requests.
+"""Connection of a broker to itself: its questions take the same dispatch as clients' requests.
 
-It has no socket: the transport ignores its id.  What is answered leaves at once instead of being
-sent, as an event of a connection that this broker has made.  Hot.
+It has no socket, and the transport ignores its id.  An answer is not sent: it returns at once as an
+event of a connection that this broker has made.  Hot.
 """
 
 from __future__ import annotations

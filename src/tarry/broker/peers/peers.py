@@ -1,8 +1,8 @@
-"""Peers: the one seam by which a broker asks brokers something, other ones and itself.
+"""Peers: the one way in which a broker asks brokers something, other ones and itself.
 
-Each user has an `Asker` of its own, with its own name and time-outs.  What the askers' links ask
-for goes to the transport, and back; what they ask of this broker goes to its own dispatch, without
-a socket.  One entry of the broker's timer stands for all their deadlines and pauses.
+Each user has an `Asker` with a name and time-outs of its own.  The requests of the askers' links go
+to the transport; those to this broker go to its own dispatch, without a socket.  One entry of the
+broker's timer stands for all deadlines and pauses of the links.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from tarry.link.tasks import Task, Tasks
 from tarry.purgatory.alarm import Alarm
 from tarry.timer.wheel import TimingWheel
 
-# Wait between two attempts to reach another broker, as Kafka's brokers do.
+# Pauses between two attempts to reach another broker, as Kafka's brokers make them, in ms.
 _RECONNECT_MS: Final = 50
 _RECONNECT_MS_MAX: Final = 1_000
 _SETUP_MS: Final = 10_000
 
-# Records after which a broker may be elsewhere, or live another life.
+# Records after which a broker may have another address, or another life.
 _MOVES: Final = (LifeChanged, LifeEnded, BrokerDescribed, BrokerUnregistered)
 
-# No listener has this port.
+# Address that stands for this broker itself; no listener has this port.
 _OWN_ADDRESS: Final = Address(OWN_PEER, 0)
 
 
 class Peers(Part):
-    """Peers of one broker, itself among them.  `dispatch` handles what it asks itself."""
+    """Peers of one broker, with itself; `dispatch` handles the questions to itself."""
 
     def __init__(
         self,
@@ -70,11 +70,13 @@ class Peers(Part):
         self._answers = answers
         self._dispatch = dispatch
         self._askers: list[Asker] = []
-        # By the id of a connection: whose it is, and the link's number of it.
+        # Asker of each connection, and the link's number of it, by connection id.
         self._owners: dict[int, tuple[Asker, int]] = {}
-        # Of connections to this broker itself: negative, since the transport's ids are not.
+        # Id of the newest connection to this broker itself; such ids are negative, the transport's
+        # are not.
         self._last_own_id = 0
-        # Askers that have new wishes while others are carried out come behind those.
+        # True while an asker's wishes are carried out; askers that have new ones meanwhile wait in
+        # `_stirred`.
         self._is_carrying = False
         self._stirred: deque[Asker] = deque()
         self._alarm = Alarm(timer, turn, self.on_time)
@@ -82,10 +84,10 @@ class Peers(Part):
     def asker(
         self, purpose: str, *, timeout_ms: int, backoff_ms: int, answer_bytes_max: int
     ) -> Asker:
-        """Return a new asker.  Brokers see its purpose in its client id.
+        """Return a new asker, whose client id shows its purpose to the brokers.
 
-        `timeout_ms`: how long a connection may take at most.  `backoff_ms`: its pauses.  An answer
-        of more than `answer_bytes_max` ends the connection.
+        `timeout_ms` bounds connecting and each question.  `backoff_ms` is the pause before a retry.
+        An answer of more than `answer_bytes_max` closes the connection.
         """
         settings = LinkSettings(
             client_id=f"broker-{self._settings.node_id}-{purpose}",
@@ -104,7 +106,7 @@ class Peers(Part):
         return asker
 
     def place_of(self, broker_id: int) -> Whereabouts | None:
-        """Return where a broker is asked; None if that is not known."""
+        """Return the address and life of a broker; None if they are not known."""
         known = self._state.brokers.get(broker_id)
         broker_epoch = -1 if known is None else known.broker_epoch
         if broker_id == self._settings.node_id:
@@ -117,14 +119,14 @@ class Peers(Part):
     def on_applied(
         self, version: int, records: list[MetadataRecord], change: Change | None
     ) -> None:
-        """Close the connections to brokers that have moved or live another life."""
+        """Close the connections to brokers that have another address or another life."""
         for record in records:
             if isinstance(record, _MOVES):
                 for asker in self._askers:
                     asker.check_place(record.broker_id)
 
     def on_refused(self, change: Change) -> None:
-        """Do nothing: what a broker wanted to change concerns no connection."""
+        """Do nothing: a refused change concerns no connection."""
 
     def stop(self) -> None:
         for asker in self._askers:
@@ -133,12 +135,12 @@ class Peers(Part):
     # -- time
 
     def schedule(self, task: Task, deadline_ms: int) -> None:
-        """Have a task run then, such as the end of a pause before something is asked again."""
+        """Run a task at a time, such as the end of a pause before a question is asked again."""
         self.tasks.schedule(task, deadline_ms)
         self._arm()
 
     def on_time(self) -> None:
-        """Do what is due, and come again when the next thing is."""
+        """Run the tasks that are due, and set the alarm for the next one."""
         self.tasks.advance(self._turn.now_ms)
         for asker in self._askers:
             self.carry_out(asker)
@@ -168,7 +170,7 @@ class Peers(Part):
         self.carry_out(asker)
 
     def carry_out(self, asker: Asker) -> None:
-        """Do what an asker's links have asked for, in its order."""
+        """Do what an asker's links have asked for, in their order."""
         stirred = self._stirred
         if self._is_carrying:
             stirred.append(asker)
@@ -189,7 +191,7 @@ class Peers(Part):
         if isinstance(output, Send):
             self._send(asker, number, output.data)
         elif isinstance(output, Resolve):
-            # The transport looks names up by itself.
+            # The transport looks host names up by itself.
             asker.links.handle(Resolved(number, [output.address]), self._turn.now_ms)
         elif isinstance(output, Connect):
             self._connect(asker, number, output.address)

@@ -1,8 +1,8 @@
-"""Cuts of followed logs, and logs begun anew: step by step, as a turn can afford.
+"""Cuts of followed logs, and restarts of such logs as empty ones: a few steps in each turn.
 
-A cut below the recovery point, and every restart, waits for a round of recovery points that says so
-before.  All cuts are looked at in passes.  A turn does a bounded part of a pass; a pass that has
-taken no step is the last one until something happens.
+A cut below the recovery point, and every restart, first waits for a round of recovery points that
+records it.  The cuts are examined in passes, a bounded part of a pass in each turn.  After a pass
+that took no step there is none until something happens.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from tarry.partition.replicated_log import ReplicatedLog
 
 logger = logging.getLogger("tarry.replication")
 
-# Whoever waits for a round of recovery points asks for one this often.
+# Interval at which a cut that waits asks for a round of recovery points.
 _HASTEN_MS: Final = 100
 
-# Steps of all cuts in one turn, 10 ms each at the most, interpreted.
+# Number of steps of all cuts in one turn; a step takes 10 ms at most, interpreted.
 STEPS_PER_TURN_MAX: Final = 5
-# Steps of these that are kept for new leaders: they take no records before the end of the cut.
+# Number of these steps that is kept for new leaders, which take no records before their cuts end.
 _STEPS_KEPT: Final = 2
-# Cuts that one turn looks at, most of which may only wait: 50 us each.
+# Number of cuts that one turn examines: most of them only wait, which takes 50 µs each.
 LOOKS_PER_TURN_MAX: Final = 100
-# Pause before a leader goes on to end a cut after the disk has refused it.
+# Pause before a new leader continues to end a cut that the disk has refused.
 _REFUSED_MS: Final = 1_000
 
 
 class Cuts:
     """The cuts that are under way.
 
-    `hasten` asks for a round of recovery points; `move_start` has a log begin at an offset once a
-    recovery point says so.
+    `hasten` asks for a round of recovery points.  `move_start(log, offset)` lets a log begin at an
+    offset once a recovery point has it.
     """
 
     def __init__(
@@ -55,23 +55,23 @@ class Cuts:
         self._move_start = move_start
         self._hastened_ms = turn.now_ms - _HASTEN_MS
         self._under_way: dict[Followed, None] = {}
-        # Those that this pass has still to look at.
+        # Cuts that the present pass has not examined yet.
         self._pass: deque[Followed] = deque()
-        # The next step of one that this pass has looked at waits for nothing.
+        # True if the next step of a cut that this pass has examined need not wait.
         self._has_more = False
-        # Those of which this broker has become the leader since, and when they go on.  They take no
-        # records before.
+        # Cuts of logs that this broker leads since, each with the time of its next step.  Such a
+        # log takes no records before its cut ends.
         self._finishing: dict[Followed, int] = {}
         self._steps_left = STEPS_PER_TURN_MAX
 
     def begin(self, followed: Followed) -> None:
-        """Cut a log to `cut_offset`, or begin it anew at `restart_offset`."""
+        """Cut a log to `cut_offset`, or restart it at `restart_offset`."""
         self._under_way[followed] = None
         self._has_more = True
         self._hastened_ms = self._turn.now_ms - _HASTEN_MS
 
     def leave(self, followed: Followed) -> None:
-        """Take no more steps for now; a cut that has not begun is given up."""
+        """Take no more steps for now; drop a cut that has not begun."""
         self._under_way.pop(followed, None)
         log = followed.partition.log
         if log.cut.is_under_way and not log.cut.must_end and not log.has_tail:
@@ -80,19 +80,19 @@ class Cuts:
             try_truncate(log, log.log_end_offset)
 
     def finish(self, followed: Followed) -> None:
-        """End a cut where it has come to: the replica leads from now on."""
+        """End a cut early, where it is now, because this broker leads the replica from now on."""
         self._finishing[followed] = self._turn.now_ms
         self._go_on_finishing(followed)
 
     def _go_on_finishing(self, followed: Followed) -> None:
-        """Take steps to the end of a cut while this turn has some left."""
+        """Take steps to the end of such a cut while this turn has some left."""
         log = followed.partition.log
         while self._steps_left > 0 or not log.cut.is_under_way:
             if not self._try_step_to_end(followed):
                 return
 
     def _try_step_to_end(self, followed: Followed) -> bool:
-        """Take a step to the end of a cut; return whether another one can follow at once."""
+        """Take a step to the end of such a cut; return whether another step can follow at once."""
         partition = followed.partition
         log = partition.log
         is_done, has_failed = True, False
@@ -106,9 +106,9 @@ class Cuts:
             line = "%s takes no records, a cut of its log has not come to its end: %s"
             logger.error(line, partition.name, error)
         if log.has_undurable_cut:
-            # Until a flush has covered it nothing may be appended.
+            # Nothing may be appended until a flush has covered the cut.
             self._flushes.dirty[partition] = None
-        # A step takes the new epoch with it, which has no batch yet.
+        # The step drops the new leader epoch, which has no batch yet, so begin it again.
         partition.begin_epoch()
         if is_done:
             del self._finishing[followed]
@@ -124,21 +124,25 @@ class Cuts:
         return self._finishing[followed] <= self._turn.now_ms
 
     def follow_start(self, followed: Followed) -> None:
-        """Let a log begin where its leader's does, as far as that is promised here too."""
+        """Move the log's start to that of the leader's log, but not past the high watermark
+        here.
+        """
         partition = followed.partition
-        # The leader's high watermark may be ahead of the one here.  A start above this one's end is
-        # refused by an assertion of the log, which would end the broker.
+        # The leader's high watermark may be ahead of this one.  Past its end the log refuses a
+        # start with an assertion, which would end the process.
         offset = min(followed.leader_log_start, partition.high_watermark)
         if offset > partition.log.coming_start_offset:
             self._move_start(partition, offset)
 
     def step(self) -> list[tuple[Followed, str]]:
-        """Take the steps of a turn; return those that have ended, with the reason if one failed."""
+        """Take the steps of a turn; return the cuts that have ended, each with the reason if it
+        failed.
+        """
         ended = self._go_on_with_pass(_STEPS_KEPT if self._finishing else 0)
         for followed in list(self._finishing):
             partition = followed.partition
             if partition.is_closed or not partition.leadership.is_leader:
-                # The replica follows again, and goes on with the cut as a follower.
+                # The replica follows again, and the cut continues as that of a follower.
                 del self._finishing[followed]
             elif self._is_due(followed):
                 self._go_on_finishing(followed)
@@ -183,7 +187,8 @@ class Cuts:
         if followed.restart_offset >= 0:
             is_done = try_restart(log, followed.restart_offset)
         else:
-            # One whose offset is not known any more, from an earlier row, ends where it has come.
+            # If the offset of an earlier row's cut is no longer known, the cut ends where it is
+            # now.
             offset = followed.cut_offset
             is_done = try_truncate(log, log.log_end_offset if offset < 0 else offset)
         if is_done:

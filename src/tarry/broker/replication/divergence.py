@@ -1,7 +1,7 @@
-"""Divergence of a follower's log from its leader's: where to cut.  Pure.
+"""Divergence of a follower's log from its leader's: the offset at which to cut.  Pure.
 
-The leader names the largest epoch that both may have and where it ends there.  Truncation goes by
-epochs, never to the high watermark.
+The leader's answer has the largest epoch that both logs may have, and its end in the leader's log.
+Truncation goes by epochs, and not to the high watermark.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from tarry.log.index.epoch_index import EpochIndex
 def cut_offset(
     epochs: EpochIndex, start_offset: int, end_offset: int, epoch: int, leader_end_offset: int
 ) -> int:
-    """Return where a log from `start_offset` to `end_offset` is to be cut, given that the leader's
-    largest epoch up to ours is `epoch` and ends at `leader_end_offset` there.
+    """Return the offset at which to cut a log from `start_offset` to `end_offset`.
 
-    Our largest epoch e <= `epoch` ends here at o: if both are the same epoch, the shorter end
-    counts; else nothing behind o is common, and the leader is asked again.
+    `epoch` is the leader's largest epoch up to our last one, and ends at `leader_end_offset` there.
+    Our largest epoch up to `epoch` ends here at some offset.  If both are the same epoch, the lower
+    end counts.  Otherwise nothing behind our end is common, and the leader is asked again.
     """
     own_epoch, own_end = -1, start_offset
     for place in range(len(epochs.epochs) - 1, -1, -1):
@@ -31,9 +31,9 @@ def cut_offset(
 
 
 def may_cut(offset: int, high_watermark: int, last_epoch: int, unclean_epoch: int) -> bool:
-    """Return whether a log may lose what lies from `offset` on.
+    """Return whether a log may lose its records from `offset` on.
 
-    What is below the high watermark was promised to somebody, and is given up only for a leader
-    that an operator, or the topic's setting, has chosen all the same.
+    Records below the high watermark may have been acknowledged.  They are given up only for a
+    leader that an operator, or the topic's setting, has elected uncleanly.
     """
     return offset >= high_watermark or last_epoch < unclean_epoch

@@ -1,10 +1,10 @@
-"""Fetch sessions of replicas (KIP-227): what each follower asks for, and of what it has news.
+"""Fetch sessions of replicas (KIP-227): what each follower asks for, and which of it has news.
 
-A follower names its partitions once, later only what has changed.  A partition that is written to
-touches the sessions of its followers and is put into their lists of news, so that a fetch costs by
-what is new and not by the thousands that it follows.
+A follower names its partitions once, and later only changes.  A write to a partition puts it into
+the lists of news of its followers' sessions.  So a fetch costs work for the partitions that have
+news, and not for the thousands that a follower follows.
 
-Consumers get no sessions: their fetches name everything, as before.
+Consumers have no sessions: their fetches name all partitions.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from tarry.partition.replicated_log import LogKey, ReplicatedLog
 from tarry.protocol.messages.fetch import FetchPartition, PartitionData
 from tarry.timer.wheel import TimingWheel
 
-# A follower has two lanes; the rest is for links that were lost and begun anew.
+# Bound on the sessions of a replica: a follower has two lanes, and more after lost connections.
 SESSIONS_PER_REPLICA_MAX: Final = 4
 SESSION_EPOCH_MAX: Final = 2**31 - 1
 NOT_SENT: Final = -1
 
-# So long after partitions were given a leader here, or a log was found to diverge, followers are
-# answered at once or nearly so.
+# For so long followers are answered almost at once after this broker became a leader, or after
+# their log was found to diverge.
 HASTE_MS: Final = 1_000
-# Wait of a fetch in that time.
+# Longest wait of a fetch during that time, in ms.
 HASTY_WAIT_MS: Final = 20
 
-# A follower asks again as soon as it has flushed what it got.  A fetch that comes later than this
-# may have been held up by a link that was cut, and its sender follow another leader since.
+# A follower asks again as soon as it has flushed the last answer.  A fetch that comes later than
+# this may have been delayed by a broken link, and its sender may follow another leader by now.
 LATE_FETCH_MS: Final = 500
 
 
 class Seat:
-    """Place of one partition in a session, with what was last asked and last sent of it.
+    """Place of one partition in a session, with what was last asked for and last sent.
 
-    `partition` is None while this broker does not lead it.  `is_doubted`: what was asked last is
-    not believed until it is asked once more: it tells less than another session did, and may be an
-    old request that comes late; or the replica was put out of sync since.
+    `partition` is None while this broker does not lead it.  `is_doubted` is true if the last asked
+    offset must be repeated before it counts: it is lower than the one of another session and may be
+    that of a late request, or the replica was removed from the isr since.
     """
 
     __slots__ = (
@@ -63,57 +63,60 @@ class Seat:
         self.is_doubted = False
 
     def note_sent(self, answer: PartitionData) -> None:
-        """Note the log's ends that an answer tells the follower."""
+        """Note the log's start and high watermark in an answer to the follower."""
         self.sent_high_watermark = answer.high_watermark
         self.sent_log_start = answer.log_start_offset
 
     def forget_sent(self) -> None:
-        """Forget the ends that were sent, so that the next answer tells them."""
+        """Forget the ends that were sent, so that the next answer has them."""
         self.sent_high_watermark = NOT_SENT
         self.sent_log_start = NOT_SENT
 
 
 class ReplicaSession(FetchClock):
-    """Session of a follower in one of its lives, over one connection after the other."""
+    """Session of a follower in one of its lives; its connections may change."""
 
     def __init__(self, session_id: int, replica_id: int, broker_epoch: int) -> None:
         super().__init__()
         self.id = session_id
         self.replica_id = replica_id
         self.broker_epoch = broker_epoch
-        # Of the next fetch.
+        # Epoch of the next fetch.
         self.epoch = 1
         self.seats: dict[LogKey, Seat] = {}
-        # Seats with something that is worth an answer, in the order in which they are read; and
-        # those of which only an end has moved, which go with the next answer.
+        # Seats with news, which are worth an answer, in the order in which they are read; and seats
+        # of which only an end has moved, which are added to the next answer.
         self.news: dict[Seat, None] = {}
         self.moved: dict[Seat, None] = {}
-        # The real monotonic clock of the last answer; -1: there was none.
+        # Real monotonic time of the last answer, in ms; -1 if there was none.
         self.answered_real_ms = -1
-        # The number of the newest request, so that an older one ends when it still waits.
+        # Number of the newest request: an older one that still waits is ended.
         self.requests = 0
         self.is_closed = False
-        # A fetch that waits is answered though it has no news; and until when none waits for long.
+        # True if a waiting fetch is to be answered without news; and the time until which no fetch
+        # waits long.
         self.is_hurried = False
         self.hasty_until_ms = 0
 
     def wait_ms(self, asked_ms: int, now_ms: int) -> int:
-        """Return how long a fetch may wait that asks to wait so long, in ms."""
+        """Return how long a fetch may wait that asks for `asked_ms`, in ms."""
         return min(asked_ms, HASTY_WAIT_MS) if now_ms < self.hasty_until_ms else asked_ms
 
     def begin_request(self, now_ms: int, real_ms: int) -> int:
-        """Note a fetch: all partitions without news were asked for too.  Return its number."""
+        """Note a fetch, which also asks again for all partitions without news.  Return its
+        number.
+        """
         self.fetched_ms = now_ms
         answered_ms = self.answered_real_ms
-        # It left after the answer before: that alone is sure of one that is late.  The first fetch
-        # of a session has no answer before it, and may be as old as the link.
+        # A late fetch is only known to have left after the last answer.  The first fetch of a
+        # session has no answer before it, and may be as old as the link.
         is_late = answered_ms < 0 or answered_ms < real_ms - LATE_FETCH_MS
         self.fetched_real_ms = answered_ms if is_late else real_ms
         self.requests += 1
         return self.requests
 
     def go_on(self) -> None:
-        """Expect the next epoch."""
+        """Advance to the next epoch."""
         self.epoch = 1 if self.epoch == SESSION_EPOCH_MAX else self.epoch + 1
 
 
@@ -125,7 +128,7 @@ class ReplicaSessions(WaitingPart):
         self._random = random
         self._sessions: dict[int, ReplicaSession] = {}
         self._seats: dict[ReplicatedLog, dict[Seat, None]] = {}
-        # By replica, until when no fetch in a session of its own is to wait for long.
+        # Time until which fetches in new sessions of a replica must not wait long, by replica.
         self._hasty_until_ms: dict[int, int] = {}
 
     def get(self, session_id: int) -> ReplicaSession | None:
@@ -136,7 +139,7 @@ class ReplicaSessions(WaitingPart):
         return len(self._sessions)
 
     def open(self, replica_id: int, broker_epoch: int) -> ReplicaSession:
-        """Begin a session.  Those of earlier lives end, and the oldest if there are many."""
+        """Begin a session; end those of earlier lives, and the oldest if there are too many."""
         own = [each for each in self._sessions.values() if each.replica_id == replica_id]
         living = [each for each in own if each.broker_epoch == broker_epoch]
         for session in own:
@@ -161,15 +164,15 @@ class ReplicaSessions(WaitingPart):
         self.touch(session.id)
 
     def keep_living(self, epochs: dict[int, int]) -> None:
-        """End the sessions of lives that are over, by the epochs of brokers: nobody asks in them
-        any more.
+        """End the sessions of lives that are over; `epochs` has the broker epochs of the living
+        brokers.
         """
         for session in list(self._sessions.values()):
             if epochs.get(session.replica_id, -1) != session.broker_epoch:
                 self.close(session)
 
     def seat(self, session: ReplicaSession, key: LogKey, asked: FetchPartition) -> Seat:
-        """Take what a fetch asks of a partition."""
+        """Set what a fetch asks for of a partition; return its seat."""
         seat = session.seats.get(key)
         if seat is None:
             seat = session.seats[key] = Seat(session, key[0], asked)
@@ -177,7 +180,7 @@ class ReplicaSessions(WaitingPart):
         return seat
 
     def attach(self, seat: Seat, partition: ReplicatedLog | None) -> None:
-        """Let a seat hear of this partition from now on."""
+        """Let a seat receive the news of this partition from now on."""
         before = seat.partition
         if before is partition:
             return
@@ -188,7 +191,7 @@ class ReplicaSessions(WaitingPart):
             self._seats.setdefault(partition, {})[seat] = None
 
     def forget(self, session: ReplicaSession, key: LogKey) -> None:
-        """Take a partition out of a session."""
+        """Remove a partition from a session."""
         seat = session.seats.pop(key, None)
         if seat is None:
             return
@@ -209,7 +212,7 @@ class ReplicaSessions(WaitingPart):
             copy.leave_session(seat.session)
 
     def add_news(self, seat: Seat) -> None:
-        """Put a seat behind the others that have something to be told."""
+        """Put a seat at the end of the seats with news."""
         session = seat.session
         session.news[seat] = None
         copy = None if seat.partition is None else seat.partition.copy(session.replica_id)
@@ -217,26 +220,26 @@ class ReplicaSessions(WaitingPart):
             copy.on_news()
 
     def drop_news(self, seat: Seat) -> None:
-        """Note that a seat has nothing to be told: it has all that there is."""
+        """Note that a seat has no news: the follower has all records."""
         session = seat.session
         session.news.pop(seat, None)
         copy = None if seat.partition is None else seat.partition.copy(session.replica_id)
         if copy is not None and copy.clock is session:
             copy.has_news = False
 
-    # -- what the leader tells
+    # -- reports of the leader's side
 
     def on_news(self, partition: ReplicatedLog) -> None:
-        """Wake the sessions of all who follow this partition."""
+        """Wake the sessions of all followers of this partition."""
         for seat in self._seats.get(partition, {}):
             self.add_news(seat)
             self.touch(seat.session.id)
 
     def on_led(self, leadership: Leadership, now_ms: int) -> None:
-        """Let the followers of a partition that is led here from now on come back soon.
+        """Let the followers of a partition that this broker leads from now on fetch again soon.
 
-        A follower that has heard of it too names it in its next fetch, and the one under way may
-        wait for `replica.fetch.wait.max.ms`: so long no record would count.
+        A follower that knows its new leader names the partition in its next fetch.  A fetch under
+        way may wait for `replica.fetch.wait.max.ms`, and no record would count for that long.
         """
         until_ms = now_ms + HASTE_MS
         for replica_id in leadership.replicas:
@@ -248,11 +251,11 @@ class ReplicaSessions(WaitingPart):
                 self.touch(session.id)
 
     def on_diverged(self, session: ReplicaSession, now_ms: int) -> None:
-        """Let a follower that cuts its log ask again soon: meanwhile it asks without it."""
+        """Let a follower that cuts its log ask again soon; it asks without that log meanwhile."""
         session.hasty_until_ms = max(session.hasty_until_ms, now_ms + HASTE_MS)
 
     def on_put_out(self, leadership: Leadership, replica_id: int) -> None:
-        """Let a replica that left the in-sync set name its logs once more."""
+        """Require a replica that was removed from the isr to ask for its logs again."""
         for log in leadership.logs:
             for seat in self._seats.get(log, {}):
                 if seat.session.replica_id == replica_id:
@@ -261,7 +264,7 @@ class ReplicaSessions(WaitingPart):
                     self.touch(seat.session.id)
 
     def on_ends_moved(self, partition: ReplicatedLog) -> None:
-        """Let the next answers tell the new ends; a new log start is worth one."""
+        """Add moved ends to the next answers; wake fetches for a new log start."""
         log_start = partition.log.log_start_offset
         for seat in self._seats.get(partition, {}):
             if seat.sent_high_watermark != partition.high_watermark:

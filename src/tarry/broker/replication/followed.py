@@ -1,4 +1,4 @@
-"""A followed partition: what it waits for, and from where it is to be fetched."""
+"""A followed partition: its state, and the offset from which it is fetched."""
 
 from __future__ import annotations
 
@@ -9,57 +9,60 @@ from tarry.link.tasks import Task
 from tarry.partition.replicated_log import RECORDS, LogKey, ReplicatedLog
 from tarry.wire.reader import Window
 
-# No leader lives in the epoch of the row, or this broker itself does not: a record will tell.
+# State: the leader has no life in the epoch of the row, or this broker has none; a record will
+# change that.
 IDLE: Final = "idle"
-# In a lane, which asks for it.
+# State: in a lane, which fetches the partition.
 FETCHING: Final = "fetching"
-# In a lane; what is written, or a cut, is not durable yet.
+# State: in a lane; written records, or a cut, are not durable yet.
 SETTLING: Final = "settling"
-# In a lane, which asks where the leader's log begins.
+# State: in a lane, which asks for the start of the leader's log.
 ASKING: Final = "asking"
-# Being cut or begun anew, in steps.
+# State: the log is being cut or restarted, in steps.
 CUTTING: Final = "cutting"
-# Tried again after a pause.
+# State: paused, and tried again after that.
 PAUSED: Final = "paused"
-# Until the row changes: to go on would take away what was promised.
+# State: stopped until the row changes, since going on would remove acknowledged records.
 STANDING: Final = "standing"
 
 
 class Followed:
-    """A replica here that another broker leads, from the row that says so to the one that ends it.
+    """A replica here that another broker leads, until a row ends that.
 
-    In one lane at most, or else waiting for a record (`IDLE`, `STANDING`) or for `retry`.
+    It is in one lane at most, or waits for a record (`IDLE`, `STANDING`) or for `retry`.
     """
 
     def __init__(self, partition: ReplicatedLog, retry: Task) -> None:
         self.partition = partition
         self.key: LogKey = partition.key
         self.state = IDLE
-        # The leader and whether it is asked in the lane of those who are behind.
+        # Id of the leader, and whether the lane is that of replicas that are behind; None without a
+        # lane.
         self.lane_key: tuple[int, bool] | None = None
-        # Whether it goes to its leader's other lane as soon as that may ask for it.
+        # True if the replica moves to its leader's other lane as soon as that is free.
         self.is_joining = False
         self.leader_id = -1
-        # The last answer was as large as one may be: much more is there.
+        # True if the last answer was as large as an answer may be, so that much more is there.
         self.is_far_behind = False
         self.leader_high_watermark = -1
         self.leader_log_start = -1
-        # Where the log ends once the tail of the last answer is written.
+        # Offset at which the log ends once the tail with the last answer is written.
         self.appended_end = -1
-        # While CUTTING: where the log is to end, or to begin anew with what was kept for it.
+        # In the state CUTTING: the offset to cut to, or to restart at, and the records kept for the
+        # restart.
         self.cut_offset = -1
         self.restart_offset = -1
         self.kept: Window | None = None
-        # The unclean election after which the log was begun anew.
+        # Leader epoch of the unclean election after which the log was started again.
         self.begun_anew_epoch = -1
-        # Failures in a row, which make its pauses longer.
+        # Number of failures in a row, which lengthen the pauses.
         self.failures = 0
-        # Alarm at the end of a pause, which tries again.
+        # Task at the end of a pause, which tries again.
         self.retry = retry
 
     @property
     def is_settled(self) -> bool:
-        """Return whether the log's end is as durable as it gets, so that it may be told."""
+        """Return whether the log's end is as durable as it gets, so that a fetch may report it."""
         partition = self.partition
         log = partition.log
         if log.has_tail or log.has_undurable_cut:
@@ -82,7 +85,7 @@ class Followed:
         return has_dropped and self.begun_anew_epoch < unclean_epoch
 
     def position(self) -> Position:
-        """Return from where it is to be fetched."""
+        """Return the position from which the partition is fetched."""
         log = self.partition.log
         return Position(
             log.log_end_offset,
@@ -92,7 +95,7 @@ class Followed:
         )
 
     def follow_high_watermark(self) -> None:
-        """Take the leader's high watermark as far as the log reaches here."""
+        """Advance the high watermark to the leader's, as far as the log reaches here."""
         partition = self.partition
         end = min(partition.leader_contribution(), self.leader_high_watermark)
         if end > partition.high_watermark:

@@ -1,7 +1,6 @@
-"""The follower's side of replication: partitions that other brokers lead are fetched from them.
+"""The follower's side of replication: it fetches the partitions that other brokers lead.
 
-An answer is taken a part at a time: for one partition each, so that what goes wrong with one harms
-no other.
+An answer is taken in parts, one for each partition, so that an error of one harms no other.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from tarry.partition.replicated_log import ReplicatedLog
 from tarry.protocol.messages.fetch import PartitionData
 from tarry.wire.reader import Window
 
-# Who is further behind is in the other lane, so that it holds up nobody.
+# Replicas that are so many bytes behind are in the other lane, so that they hold up no other.
 FAR_BYTES: Final = 1 << 20
-# Bytes of answers that one turn takes in; a part of an answer is taken whole.
+# Number of bytes of answers that are taken in one turn; a part of an answer is taken whole.
 TAKEN_BYTES_PER_TURN: Final = 1 << 20
 
-# A disk that has refused so many times in a row is asked seldom: each time an answer of the leader
-# is read for nothing.
+# After so many failures of the disk in a row the pauses are long: each try reads an answer of the
+# leader in vain.
 DISK_FAILURES_MAX: Final = 5
 
-# Whoever is told so has to wait until the rows are further, here or at the leader.
+# Errors after which the follower waits until the rows are newer, here or at the leader.
 _EXPECTED_CODES: Final = (
     errors.NOT_LEADER_OR_FOLLOWER,
     errors.FENCED_LEADER_EPOCH,
@@ -43,13 +42,13 @@ _EXPECTED_CODES: Final = (
 
 
 class ReplicaFollower(Part):
-    """Part of the turn: takes what leaders answer, and sees that it becomes durable."""
+    """Part of the turn that takes the answers of leaders, and sees that they become durable."""
 
     def __init__(self, turn: Turn, flushes: Flushes, placement: Placement) -> None:
         self.placement = placement
         self._turn = turn
         self._flushes = flushes
-        # Whether a log may have come to be settled in this turn; and the flush rounds that were
+        # True if a log may have been settled in this turn; and number of flush rounds that were
         # seen.
         self._must_look = False
         self._rounds_seen = -1
@@ -86,7 +85,7 @@ class ReplicaFollower(Part):
 
     def _take_records(self, lane: Lane, followed: Followed, data: PartitionData) -> None:
         window = data.records
-        # What was read from the wire.
+        # Records that were read from the wire are a `Window`.
         assert window is None or isinstance(window, Window)
         partition = followed.partition
         before = partition.log.log_end_offset
@@ -129,7 +128,7 @@ class ReplicaFollower(Part):
                 self._flushes.touch(partition)
 
     def _go_on(self, followed: Followed) -> None:
-        """Take over what the leader says of its ends, and ask for more."""
+        """Apply the leader's high watermark and log start, and fetch more."""
         followed.failures = 0
         followed.follow_high_watermark()
         self.placement.cuts.follow_start(followed)
@@ -153,7 +152,8 @@ class ReplicaFollower(Part):
             )
             return
         if offset >= log.log_end_offset:
-            # What the leader does not know are epochs without a record here.
+            # The log has the leader's records; what the leader lacks are epochs without a record
+            # here.
             log.forget_empty_epochs()
             if log.leader_epochs.latest_epoch < last_epoch:
                 self.placement.place(followed)
@@ -166,7 +166,7 @@ class ReplicaFollower(Part):
         self.placement.cut(followed)
 
     def _take_start(self, start: AnsweredStart) -> None:
-        """Begin anew where the leader's log begins, if that is behind the end of the log here."""
+        """Restart a log at the start of the leader's log, if that is behind the end of this one."""
         followed, code, start_offset = start
         log = followed.partition.log
         if code != errors.NONE:
@@ -211,10 +211,10 @@ class ReplicaFollower(Part):
         self._begin_anew(followed, start_offset)
 
     def _may_begin_at(self, followed: Followed, start_offset: int) -> bool:
-        """Return whether a log without a record may begin before its end.
+        """Return whether a log without a record may restart before its end.
 
-        No epoch of it tells a leader where both part: one that was elected out of sync may end
-        before it.
+        It has no epoch by which a leader could find the divergence, and the log of a leader that
+        was elected uncleanly may end before it.
         """
         partition = followed.partition
         log = partition.log
@@ -229,14 +229,14 @@ class ReplicaFollower(Part):
         if error:
             self.placement.pause(followed, error)
             return
-        # What was kept for the log is taken when the log's new beginning is durable.
+        # Records that were kept for the log are appended once its restart is durable.
         self._must_look = True
         self.placement.place(followed)
 
     # -- the turn
 
     def step(self) -> None:
-        """Take a share of what has been answered."""
+        """Take some of the answers that have come."""
         left = TAKEN_BYTES_PER_TURN
         for lane in list(self.placement.lanes.values()):
             for start in lane.take_starts():
@@ -252,7 +252,7 @@ class ReplicaFollower(Part):
             self._on_cut(followed, error)
 
     def settle(self) -> None:
-        """Look at what has become durable, and send what may leave."""
+        """Examine which logs have become durable, and send the requests that are ready."""
         if self.placement.unsettled and (
             self._must_look or self._rounds_seen != self._flushes.rounds_total
         ):
@@ -283,7 +283,7 @@ class ReplicaFollower(Part):
                 self.placement.pause(followed, str(failure))
 
     def on_moved(self, partition: ReplicatedLog) -> None:
-        """Tell the leader where the log begins now."""
+        """Report the new start of a log to its leader."""
         followed = self.placement.followed.get(partition)
         if followed is not None and followed.state == FETCHING:
             self.placement.place(followed)
@@ -294,5 +294,5 @@ class ReplicaFollower(Part):
         return any(lane.parts for lane in self.placement.lanes.values())
 
     def stop(self) -> None:
-        """Fetch nothing more: the broker is about to stop."""
+        """Fetch nothing more, because the broker is about to stop."""
         self.placement.stop()

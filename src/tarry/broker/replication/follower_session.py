@@ -1,8 +1,8 @@
-"""A follower's fetch session (KIP-227): what the leader knows of it, and what it has to be told.
+"""A follower's fetch session (KIP-227): what its leader knows of it, and what it has to be sent.
 
-A full fetch names every partition and begins a session; those after it name only what has changed,
-so a request costs by that and not by the partitions that are followed.  What is too much for one
-request comes with those after it.
+A full fetch names every partition and begins a session.  Later fetches name only changes, so that a
+request costs work for those and not for all followed partitions.  Changes that do not fit into one
+request are put into the next ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tarry.base.limits import PARTITIONS_PER_FETCH_MAX
 from tarry.partition.replicated_log import LogKey, wire_index
 from tarry.protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic
 
-# The epoch of a fetch that begins a session.
+# Epoch of a fetch that begins a session.
 INITIAL_EPOCH: Final = 0
 _EPOCH_MAX: Final = 0x7FFF_FFFF
 
@@ -22,38 +22,38 @@ _NO_DIRECTORY: Final = bytes(16)
 
 
 class Position(NamedTuple):
-    """Position from which a partition is asked for, as the leader is to hold it."""
+    """Position from which a partition is fetched, as its leader is to know it."""
 
-    # Everything below is as durable here as it gets.
+    # Offset below which everything is as durable here as it gets.
     offset: int
     leader_epoch: int
-    # Of the last batch, -1 if there is none.
+    # Leader epoch of the last batch; -1 if there is none.
     last_epoch: int
     log_start_offset: int
 
 
 class FollowerSession:
-    """The session of one lane."""
+    """The fetch session of one lane."""
 
     def __init__(self, partition_bytes_max: int) -> None:
         self._partition_bytes_max = partition_bytes_max
         self.session_id = 0
         self.epoch = INITIAL_EPOCH
         self._wanted: dict[LogKey, Position] = {}
-        # What the leader holds once it has the last request.
+        # Positions that the leader knows once it has the last request.
         self._told: dict[LogKey, Position] = {}
         self._changed: dict[LogKey, None] = {}
         self._forgotten: dict[LogKey, None] = {}
-        # Forgotten and wanted again before the next request: to be named anew, however often it is
-        # wanted until then.  The leader tells a refusal once.
+        # Partitions that were forgotten and wanted again before the next request.  That request
+        # names them even if their position is unchanged: the leader reports a refusal only once.
         self._back: dict[LogKey, None] = {}
 
     def __len__(self) -> int:
-        """Return how many partitions are to be asked for."""
+        """Return the number of wanted partitions."""
         return len(self._wanted)
 
     def want(self, key: LogKey, position: Position) -> None:
-        """Ask for a partition from here on; one that was forgotten meanwhile is named anew."""
+        """Ask for a partition from this position; name it again if it was forgotten meanwhile."""
         self._wanted[key] = position
         if key in self._forgotten:
             del self._forgotten[key]
@@ -64,7 +64,7 @@ class FollowerSession:
             self._changed[key] = None
 
     def forget(self, key: LogKey) -> None:
-        """Ask for this partition no more."""
+        """Stop asking for this partition."""
         self._wanted.pop(key, None)
         self._changed.pop(key, None)
         self._back.pop(key, None)
@@ -72,15 +72,17 @@ class FollowerSession:
             self._forgotten[key] = None
 
     def asked(self, key: LogKey) -> Position | None:
-        """Return from where the last request asked for a partition; None if it did not."""
+        """Return the position from which the last request asked for a partition; None if it did
+        not.
+        """
         return self._told.get(key)
 
     def take_topics(
         self, directory_id: bytes = _NO_DIRECTORY
     ) -> tuple[list[FetchTopic], list[ForgottenTopic]]:
-        """Return what the next request says, which counts as told from now on.
+        """Return the content of the next request, which counts as known to the leader from now on.
 
-        `directory_id`: with which the follower is registered.
+        `directory_id` is the id of the directory with which the follower is registered.
         """
         told, wanted = self._told, self._wanted
         is_full = self.epoch == INITIAL_EPOCH
@@ -96,7 +98,7 @@ class FollowerSession:
             position = wanted[key]
             told[key] = position
             if is_full:
-                # If the leader keeps no session, the next fetch is full again.  It names first the
+                # If the leader keeps no session, the next fetch is full again.  It begins with the
                 # partitions for which this one has no room.
                 wanted[key] = wanted.pop(key)
             topic = topics.get(topic_id)
@@ -117,7 +119,7 @@ class FollowerSession:
 
     @property
     def has_untold(self) -> bool:
-        """Return whether the next request has more to say than the last one had room for."""
+        """Return whether changes are left for which the last request had no room."""
         return len(self._changed) > 0 or len(self._forgotten) > 0
 
     def _take_forgotten(self) -> list[ForgottenTopic]:
@@ -133,10 +135,11 @@ class FollowerSession:
         return list(topics.values())
 
     def on_answered(self, session_id: int) -> bool:
-        """Go on to the next epoch; false: the answer is of another session, and nothing of it
-        counts."""
+        """Advance to the next epoch; return false if the answer is of another session and must be
+        ignored.
+        """
         if self.epoch == INITIAL_EPOCH:
-            # 0: the leader keeps no session, and the next fetch is a full one again.
+            # Session id 0 means that the leader keeps no session, so the next fetch is full again.
             self.session_id = session_id
             self.epoch = INITIAL_EPOCH if session_id == 0 else INITIAL_EPOCH + 1
             return True
@@ -147,7 +150,7 @@ class FollowerSession:
         return True
 
     def reset(self) -> None:
-        """Begin with a full fetch, which ends the session that the leader may still have."""
+        """Begin again with a full fetch, which ends the session that the leader may still have."""
         self.epoch = INITIAL_EPOCH
         self._told.clear()
         self._changed.clear()

@@ -1,7 +1,7 @@
-"""Lane: questions to one leader with one fetch session and one request under way.
+"""Lane: the requests to one leader, in one fetch session and with one request under way.
 
-The next request leaves when the last answer is taken and what it brought is as durable as it gets:
-so an offset that is asked for always says "below it I have everything".
+The next request leaves once the last answer is taken and its records are as durable as they get.
+So a fetch offset always says that this broker has everything below it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tarry.protocol.messages.list_offsets import (
 
 logger = logging.getLogger("tarry.replication")
 
-# The leader has forgotten the session, or never heard of it: a full fetch begins another one.
+# Errors that say that the leader does not know the session: a full fetch begins another one.
 _SESSION_CODES: Final = (
     errors.FETCH_SESSION_ID_NOT_FOUND,
     errors.INVALID_FETCH_SESSION_EPOCH,
@@ -46,14 +46,14 @@ _SESSION_CODES: Final = (
 
 
 class LaneKey(NamedTuple):
-    """Leader, and whether the lane is for those who are far behind or not in sync."""
+    """Leader, and whether the lane is for replicas that are far behind or not in sync."""
 
     leader_id: int
     is_catching_up: bool
 
 
 class AnsweredPart(NamedTuple):
-    """Part of an answer about one partition, and from where that was asked for."""
+    """Part of an answer about one partition, and the position from which that was fetched."""
 
     followed: Followed
     position: Position
@@ -61,7 +61,7 @@ class AnsweredPart(NamedTuple):
 
 
 class AnsweredStart(NamedTuple):
-    """Answer where the leader's log of a partition begins."""
+    """Answer to the question where the leader's log of a partition begins."""
 
     followed: Followed
     error_code: int
@@ -69,7 +69,7 @@ class AnsweredStart(NamedTuple):
 
 
 class Lane:
-    """Lane to one leader.  It puts itself into `stirred` when it may have something to send."""
+    """Lane to one leader.  It adds itself to `stirred` when it may have something to send."""
 
     def __init__(
         self,
@@ -84,17 +84,18 @@ class Lane:
     ) -> None:
         self.key = key
         self.address = address
-        # The leader's broker epoch.
+        # Broker epoch of the leader's life.
         self.life = life
         self.members: dict[LogKey, Followed] = {}
-        # Members of the leader's other lane, which go on being asked for there until this one may
-        # send: its request may wait at the leader for long.
+        # Members of the leader's other lane that move to this one.  The other lane fetches them
+        # until this lane is free, whose request may wait at the leader for long.
         self.joining: dict[LogKey, Followed] = {}
-        # What the last answer brought and is not taken yet, and what of it is not durable yet.
+        # Parts of the last answer that are not taken yet, and members whose records of it are not
+        # durable yet.
         self.parts: deque[AnsweredPart] = deque()
         self.awaiting: dict[Followed, None] = {}
         self.session = FollowerSession(terms.partition_bytes_max)
-        # Bytes a second that it may take.
+        # Bound on the bytes a second that the lane fetches; 0 without a bound.
         self.rate = 0
         self.is_closed = False
         self._tasks = tasks
@@ -102,7 +103,7 @@ class Lane:
         self._terms = terms
         self._stirred = stirred
         self._asking: dict[LogKey, Followed] = {}
-        # Answers about log starts that no member has taken yet.
+        # Answers about log starts that the follower has not taken yet.
         self._starts: list[AnsweredStart] = []
         self._is_busy = False
         self._failures = 0
@@ -110,7 +111,7 @@ class Lane:
 
     @property
     def is_at_rest(self) -> bool:
-        """Return whether nothing of an answer is left to be taken."""
+        """Return whether the last answer is taken, and its records are durable."""
         return not self.parts and not self.awaiting
 
     @property
@@ -120,28 +121,28 @@ class Lane:
         return self.is_at_rest and not is_under_way and not self.is_closed
 
     def stir(self) -> None:
-        """Look at the end of the turn whether there is something to send."""
+        """Note that the lane may have something to send at the end of the turn."""
         self._stirred[self] = None
 
     # -- members
 
     def join(self, followed: Followed) -> None:
-        """Take over a member of the leader's other lane as soon as this lane is free."""
+        """Let a member of the leader's other lane move here as soon as this lane is free."""
         self.joining[followed.key] = followed
         followed.is_joining = True
 
     def withdraw(self, followed: Followed) -> None:
-        """Expect a partition no more."""
+        """Stop expecting a partition to move here."""
         self.joining.pop(followed.key, None)
         followed.is_joining = False
 
     def add(self, followed: Followed) -> None:
-        """Take a partition in; it is asked for as soon as `want` says so."""
+        """Add a member; it is fetched once `want` is called."""
         self.members[followed.key] = followed
         followed.lane_key = self.key
 
     def remove(self, followed: Followed) -> None:
-        """Ask for a partition no more; what is under way about it does not count."""
+        """Remove a member; the answer about it that is under way does not count."""
         key = followed.key
         followed.lane_key = None
         del self.members[key]
@@ -155,7 +156,7 @@ class Lane:
             self.stir()
 
     def want(self, followed: Followed) -> None:
-        """Ask for a member from where its log ends."""
+        """Fetch a member from the end of its log."""
         followed.state = FETCHING
         self.session.want(followed.key, followed.position())
         if self.awaiting.pop(followed, self) is None or self.is_at_rest:
@@ -171,7 +172,7 @@ class Lane:
     # -- requests
 
     def maybe_send(self) -> None:
-        """Send the next request if there is one and its time has come."""
+        """Send the next request if there is one and it may leave now."""
         if self.is_closed or self._is_busy or self._pause.is_armed or not self.is_at_rest:
             return
         if self._asking:
@@ -183,7 +184,7 @@ class Lane:
             self._asker.ask(self.key.leader_id, _Fetch(self, self._terms))
 
     def close(self, reason: str) -> None:
-        """Ask nothing more; members are to be in another lane before."""
+        """Stop the lane; its members have to be moved to another lane first."""
         self.is_closed = True
         self.parts.clear()
         self.awaiting.clear()
@@ -191,13 +192,13 @@ class Lane:
         self._asker.hang_up(self.key.leader_id, reason)
 
     def reset_session(self) -> None:
-        """Begin with a full fetch."""
+        """Begin again with a full fetch."""
         self.session.reset()
 
     # -- answers
 
     def take_starts(self) -> list[AnsweredStart]:
-        """Take what was answered about members that still ask where the leader's log begins."""
+        """Return the answers about log starts for members that still ask for them."""
         starts, self._starts = self._starts, []
         return [
             each for each in starts if self._asking.pop(each.followed.key, None) is each.followed
@@ -210,7 +211,7 @@ class Lane:
         code = response.error_code
         if code != errors.NONE:
             self.session.reset()
-            # The first full fetch may follow at once.
+            # The full fetch after an unknown session may follow at once.
             is_known = code in _SESSION_CODES and self._failures == 0
             self._fail(f"it answers {errors.error_name(code)}", now_ms, at_once=is_known)
             return
@@ -262,7 +263,7 @@ class Lane:
             self._fail(str(error), now_ms)
 
     def _fail(self, reason: str, now_ms: int, *, at_once: bool = False) -> None:
-        """Pause after a failure; then everything that is wanted is asked for in full."""
+        """Pause after a failure; a full fetch follows the pause."""
         self._failures += 1
         if at_once:
             self.stir()

@@ -1,4 +1,4 @@
-"""Requests of a lane: fetches as a replica, and the question where the leader's logs begin."""
+"""Requests of a lane: fetches of a replica, and the question where the leader's logs begin."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from tarry.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 
-# Asks for the first offset that the leader itself has (KIP-405).
+# Timestamp that asks for the first offset that the leader itself has (KIP-405).
 EARLIEST_LOCAL: Final = -4
 
 
 class ReplicaTerms:
-    """Terms on which this broker asks others: who it is, and how much it takes at once."""
+    """Terms of this broker's requests as a follower: its identity, and how much it takes at
+    once.
+    """
 
     def __init__(
         self,
@@ -34,11 +36,11 @@ class ReplicaTerms:
     ) -> None:
         self.broker_id = broker_id
         self.cluster_id = ""
-        # With which this broker is registered: clients do not know it.
+        # Id of the directory with which this broker is registered.  Clients do not know it.
         self.directory_id = bytes(16)
-        # Of the life of this broker, -1: it has none, and nobody is asked.
+        # Broker epoch of this broker's life; -1 if it has none, and then no leader is asked.
         self.broker_epoch = -1
-        # The leader may wait before it answers.
+        # The time-out exceeds the time for which the leader may let a fetch wait.
         self.timeout_ms = max(timeout_ms, wait_ms_max + 1_000)
         self.wait_ms_max = wait_ms_max
         self.bytes_min = bytes_min
@@ -48,7 +50,7 @@ class ReplicaTerms:
 
 
 def fetch_request(terms: ReplicaTerms, session: FollowerSession) -> FetchRequest:
-    """Return a fetch with all that the session has to tell now; it counts as told."""
+    """Return a fetch with all changes for which it has room; they count as known to the leader."""
     topics, forgotten = session.take_topics(terms.directory_id)
     return FetchRequest(
         cluster_id=terms.cluster_id,

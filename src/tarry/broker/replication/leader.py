@@ -1,7 +1,7 @@
-"""The leader's side of replication: who follows, who is in sync, and how far records count.
+"""The leader's side of replication: which replicas are in sync, and up to where records count.
 
-The rules are in `partition/followers`; here they meet lives, rows and time.  Changes of the
-replicas in sync are proposed to the store, those of a turn together.
+The rules are in `partition/followers`; this module applies them to lives, rows and time.  Changes
+of the replicas in sync are proposed to the store, those of one turn together.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.replication")
 
-# So often partitions are looked at that have a replica out of sync.
+# Interval between looks at the partitions that have a replica out of sync.
 LOOK_MS: Final = 1_000
 # Interval between looks for led partitions that another broker may lead by now.
 REST_LOOK_MS: Final = 100
 
 
 class _Door(LeaderDoor):
-    """Door of a broker that has a lease; told of each write."""
+    """Door of a broker that has a lease; it is called for each write."""
 
     def __init__(self, on_written: Callable[[ReplicatedLog], None]) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class _Door(LeaderDoor):
 class ReplicaLeader(Part):
     """Leader's side of replicated partitions: follower ends, the in-sync set, high watermarks.
 
-    It tells the sessions what followers have not got yet.  What a fetch says arrives by
+    It tells the sessions which logs have records that followers lack.  A replica's fetch calls
     `on_fetched`.
     """
 
@@ -78,19 +78,19 @@ class ReplicaLeader(Part):
         self._lag_ms_max = settings.replica_lag_time_max_ms
         self._store = store
         self._known = known
-        # For how long by its own clock this broker still has its lease; 0 or less: it is over.
+        # Returns how long the lease still lasts by the own clock, in ms; 0 or less if it is over.
         self._lease_left_ms = lease_left_ms
         # Led partitions whose rows name an earlier life of this broker: its lease does not cover
         # them.
         self._unclaimed: dict[Leadership, None] = {}
-        # Partitions of which all that waits was sent away, with the time of the last fetch until
-        # then: a later one may have let this broker act for a moment.  And the real time of the
-        # next look for more of them.
+        # Partitions whose waiting requests were answered because they may not act, with the time of
+        # the last fetch at that moment: a later fetch may have let the partition act for a while.
+        # And the real time of the next look for more of them.
         self._resting: dict[Leadership, int] = {}
         self._rest_look_ms = 0
         self.door = _Door(sessions.on_news)
         self._on_start_moved = on_start_moved
-        # Has what is written of a partition flushed, whatever its policy.
+        # Function that has a log's written bytes flushed, whatever the flush policy.
         self._flush = flushes.ask_for
         self._neighbours = neighbours
         # Logs that followers may not copy before the next flush.
@@ -100,21 +100,21 @@ class ReplicaLeader(Part):
         self._unsettled: dict[Leadership, None] = {}
         self._asked: dict[ChangeIsr, list[Leadership]] = {}
         self._under_way: dict[Leadership, None] = {}
-        # Partitions whose last change may not have done all, for the next look.
+        # Partitions whose last change may be incomplete, for the next look.
         self._again: dict[Leadership, None] = {}
         self._next_lag_ms = 0
         self._next_look_ms = 0
         self._look = Alarm(timer, turn, self._on_time)
 
     def begin(self, leaderships: list[Leadership]) -> None:
-        """Take up the replicas that are here already; none of them is led yet."""
+        """Take the replicas that are here already; none of them is led yet."""
         self._arm()
         for leadership in leaderships:
             assert not leadership.is_leader
             leadership.door = self.door
 
     def attend(self) -> None:
-        """Look at the clock at the beginning of a turn, before anything is answered."""
+        """Read the clock at the beginning of a turn, before any request is answered."""
         door = self.door
         door.is_lease_over = self._lease_left_ms() <= 0
         door.real_ms = self._turn.monotonic_ms()
@@ -136,7 +136,7 @@ class ReplicaLeader(Part):
     def switch_role(
         self, leadership: Leadership, before: PartitionRow | None, was_leader: bool
     ) -> None:
-        """Follow the role of a replica here."""
+        """Follow the role of a replica on this broker."""
         leadership.door = self.door
         followers = leadership.followers
         if followers is None:
@@ -176,7 +176,7 @@ class ReplicaLeader(Part):
     def on_applied(
         self, version: int, records: list[MetadataRecord], change: Change | None
     ) -> None:
-        """Look again at who is in sync when lives begin or end, and when a change has ended."""
+        """Recount the replicas in sync when lives begin or end, and when a change has ended."""
         if any(isinstance(record, LifeChanged | LifeEnded) for record in records):
             brokers = self._state.brokers
             self._sessions.keep_living({each: brokers[each].broker_epoch for each in brokers})
@@ -186,12 +186,12 @@ class ReplicaLeader(Part):
             self._on_ended(change)
 
     def on_refused(self, change: Change) -> None:
-        """Ask again at the next look; what may still be done goes on counting."""
+        """Ask again at the next look; an addition that may still be made counts on."""
         if isinstance(change, ChangeIsr):
             self._on_ended(change)
 
     def living_epoch(self, broker_id: int) -> int:
-        """Return the epoch of another broker's life as this broker knows it; -1: it has none."""
+        """Return the epoch of another broker's life as it is known here; -1 if it has none."""
         broker = self._state.brokers.get(broker_id)
         return -1 if broker is None else broker.broker_epoch
 
@@ -211,10 +211,10 @@ class ReplicaLeader(Part):
         log_start: int = -1,
         clock: FetchClock | None = None,
     ) -> None:
-        """Take what the fetch of a follower tells: everything below `offset` is on its disk.
+        """Take the offset of a follower's fetch: everything below `offset` is on its disk.
 
-        Whoever calls has checked that it is a replica, in its living epoch, that it knows the
-        leader epoch, and that its log does not diverge.
+        The caller has checked that the follower is a replica in its living epoch, knows the leader
+        epoch, and has a log that does not diverge.
         """
         leadership = log.leadership
         followers = leadership.followers
@@ -225,7 +225,7 @@ class ReplicaLeader(Part):
         had_end, had_start = copy.end, copy.log_start
         may_have_differed = leadership.may_differ(replica_id)
         leader_end = log.log.written_end_offset
-        sent_ms = -1 if clock is None else clock.fetched_real_ms  # -1: perhaps long on its way
+        sent_ms = -1 if clock is None else clock.fetched_real_ms  # -1: possibly old
         copy.told(broker_epoch, offset, leader_end, self._turn.now_ms, sent_ms)
         copy.log_start = log_start
         if clock is not None:
@@ -234,7 +234,7 @@ class ReplicaLeader(Part):
             if offset < log.high_watermark and not follower.is_lost:
                 self._tell_lost(log, follower, had_end)
             if replica_id in followers.counted:
-                # The high watermark of one log may have waited for the follower's end of another.
+                # The high watermark of one log may have waited for the follower's end in another.
                 for each in leadership.logs:
                     self._advance(each)
         else:
@@ -242,7 +242,7 @@ class ReplicaLeader(Part):
         if log_start != had_start:
             self._on_start_moved(log)
         if may_have_differed and not leadership.may_differ(replica_id):
-            # The follower gets records from now on, of each log.
+            # The follower receives records of each log from now on.
             for each in leadership.logs:
                 self._sessions.on_news(each)
 
@@ -262,11 +262,10 @@ class ReplicaLeader(Part):
     def must_withhold(self, log: ReplicatedLog, replica_id: int) -> bool:
         """Return whether a follower gets no records of a log for now.
 
-        Either a write has failed, and what it left was cut off: until the cut is durable, a crash
-        may bring those bytes back in the place of what was appended since, in the same leader
-        epoch, and a follower that had the latter would never be seen to differ.  Or one of the two
-        logs of the follower may differ: it would have a client's first try in one and the retry in
-        the other.
+        After a failed write the rest of it was cut off.  Until the cut is durable, a crash may
+        bring those bytes back in place of later records of the same leader epoch, and a follower
+        that had the later ones would never be seen to differ.  Or one of the two logs of the
+        follower may differ: it would have a client's first try in one and the retry in the other.
         """
         if log.leadership.may_differ(replica_id):
             return True
@@ -292,10 +291,10 @@ class ReplicaLeader(Part):
         elif leadership.followers is not None:
             self._sessions.on_ends_moved(log)
 
-    # -- who counts
+    # -- replicas in sync
 
     def _recount(self, leadership: Leadership) -> None:
-        """Say anew whose ends count, and whether the replicas in sync have to change."""
+        """Recount the replicas whose ends count, and note whether the isr has to change."""
         followers = leadership.followers
         if followers is None:
             return
@@ -316,7 +315,7 @@ class ReplicaLeader(Part):
                 must_change = True
         followers.in_sync = in_sync
         if followers.recount(leadership.isr, living, joining):
-            # The log starts may move: a replica that held deleted records may not lead any more.
+            # The log starts may move: a replica that has deleted records may not lead any more.
             for log in leadership.logs:
                 self._on_start_moved(log)
         if must_change:
@@ -334,8 +333,8 @@ class ReplicaLeader(Part):
             self._parts.on_moved(log)
 
     def _is_able(self, leadership: Leadership, follower: Follower, epoch: int) -> bool:
-        """Return whether a follower that lives in this epoch is caught up; of one out of sync also
-        whether it serves, and has told all its ends in this life.
+        """Return whether a follower is caught up in this life; if it is out of sync, also whether
+        it serves and has reported all its ends in this life.
         """
         if epoch < 0 or not leadership.is_caught_up(follower, self._turn.now_ms, self._lag_ms_max):
             return False
@@ -348,14 +347,14 @@ class ReplicaLeader(Part):
     # -- changes of the replicas in sync
 
     def settle(self) -> None:
-        """Propose what this turn has shown, together."""
+        """Propose the changes that this turn has shown to be needed, together."""
         if not self._unsettled:
             return
         wishes: list[IsrWish] = []
         wished: list[Leadership] = []
         unsettled, self._unsettled = self._unsettled, {}
         for leadership in unsettled:
-            # One that is under way is looked at again when it has ended.
+            # A partition with a change under way is examined again when that has ended.
             wish = None if leadership in self._under_way else self._wish(leadership)
             if wish is None:
                 continue
@@ -386,13 +385,13 @@ class ReplicaLeader(Part):
             elif is_able and leadership.may_join(follower):
                 added[broker_id] = epoch
             elif broker_id in followers.proposed:
-                # The deed may still come.  Once the row has moved on it cannot.
+                # The addition may still be made.  Once the row has moved on, it cannot.
                 must_write = True
         floor = leadership.floor()
         room = len(leadership.isr) + len(added) - len(lost) - floor
         if not added and not lost and not must_write and (not removed or room <= 0):
             return None
-        # Who lives and lags may come back; who is dead goes first.
+        # Dead replicas are removed first; a living one that lags may catch up.
         removed.sort(key=self.living_epoch)
         return IsrWish(
             leadership.topic_id,
@@ -414,7 +413,7 @@ class ReplicaLeader(Part):
             followers = leadership.followers
             assert followers is not None
             for broker_id in wish.added:
-                # An addition counts from now on: the deed may be done at any moment.
+                # The added replica counts from now on, since the row may be changed at any moment.
                 followers.proposed[broker_id] = wish.partition_epoch
                 if broker_id not in followers.counted:
                     followers.counted.append(broker_id)
@@ -431,20 +430,20 @@ class ReplicaLeader(Part):
             for broker_id in wish.added:
                 was_sent = (wish.topic_id, wish.partition_index, broker_id) in change.sent
                 if not was_sent and followers.proposed.get(broker_id) == wish.partition_epoch:
-                    # No deed that adds it was ever asked for.
+                    # No transaction that adds the replica was ever sent.
                     del followers.proposed[broker_id]
 
     # -- time
 
     def _on_time(self) -> None:
-        """Look who is in sync if that is due: the entry also stands for the end of the lease."""
+        """Look at the replicas if it is time; the alarm also rings for the end of the lease."""
         if self._turn.now_ms >= min(self._next_look_ms, self._next_lag_ms):
             self._next_look_ms = self._turn.now_ms + LOOK_MS
             self._look_at_all()
         self._arm()
 
     def _look_at_all(self) -> None:
-        """Look at those out of sync; and after half of the lag that is allowed at everyone."""
+        """Look at partitions out of sync; after half of the allowed lag look at all partitions."""
         now_ms = self._turn.now_ms
         if now_ms >= self._next_lag_ms:
             self._next_lag_ms = now_ms + self._lag_ms_max // 2
@@ -462,7 +461,7 @@ class ReplicaLeader(Part):
             self._recount(leadership)
 
     def _send_away(self) -> None:
-        """Have all that waits look elsewhere where this broker may not act any more."""
+        """Answer requests that wait for partitions on which this broker may not act any more."""
         before, self._resting = self._resting, {}
         for leadership in self._led if self.door.is_lease_over else self._unclaimed:
             if leadership.may_act():
@@ -477,8 +476,8 @@ class ReplicaLeader(Part):
                 self._look_again(leadership)
 
     def _arm(self) -> None:
-        """Look again in a while, sooner where partitions may come to rest: when the lease is over,
-        and while one is not claimed; and when half of the lag is over."""
+        """Set the time of the next look: soon after the lease ends and while a partition lacks its
+        claim, and after half of the allowed lag."""
         now_ms = self._turn.now_ms
         left_ms = self._lease_left_ms()
         wait_ms = min(LOOK_MS, left_ms) if left_ms > 0 else REST_LOOK_MS
@@ -493,7 +492,7 @@ class ReplicaLeader(Part):
 
 
 def _may_grow(leadership: Leadership, living: set[int]) -> bool:
-    """Return whether a replica that lives is out of sync.  Of the dead nothing new is learned."""
+    """Return whether a living replica is out of sync; a dead one cannot catch up."""
     isr = leadership.isr
     if len(isr) == len(leadership.replicas):
         return False

@@ -1,8 +1,8 @@
-"""Fetches of replicas at their leader: who may ask, what they tell, and what they get.
+"""Fetches of replicas at their leader: which are accepted, what they report, what they receive.
 
-A replica reads to the written end.  Its fetch offset says that everything below is on its disk, so
-an offset counts only from a broker that lives in the epoch that it names, that is a replica, knows
-the leader epoch, and whose log does not diverge.
+A replica reads up to the written end.  Its fetch offset says that everything below is on its disk.
+So an offset counts only if the fetch names a broker in its living epoch that is a replica, knows
+the leader epoch, and has a log that does not diverge.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from tarry.protocol.messages.fetch import (
 from tarry.purgatory.operation import PayloadOperation
 from tarry.wire.writer import ChunkList
 
-# Terms of a replica's fetch.  Its session limits the bytes; its version of Fetch is newer.
+# Limits of a replica's fetch; the bytes are bounded by its session, and its version is newer.
 LIMITS: Final = FetchLimits(REPLICA, 1, 0, VERSION_OF_LEADERS)
 
-# Partitions of which only an end has moved that one answer tells.
+# Number of partitions of which one answer reports only moved ends.
 ENDS_TOLD_MAX: Final = 2_000
 
 NO_SESSION: Final = 0
@@ -53,7 +53,7 @@ LAST_EPOCH: Final = -1
 
 
 class SessionFetch:
-    """Fetch of a session; `number` tells it from a newer one."""
+    """Fetch of a session; `number` shows whether a newer one has come."""
 
     __slots__ = ("bytes_max", "context", "is_full", "number", "session")
 
@@ -68,7 +68,7 @@ class SessionFetch:
 
 
 class DelayedReplicaFetch(PayloadOperation[SessionFetch]):
-    """Fetch of a replica that has all there is."""
+    """Fetch of a replica that waits because it has all records."""
 
     def __init__(self, handler: ReplicaFetchHandler, fetch: SessionFetch, deadline_ms: int) -> None:
         super().__init__(deadline_ms, fetch)
@@ -102,11 +102,11 @@ class ReplicaFetchHandler:
         self._sessions = sessions
         self._bytes_max = settings.fetch_max_bytes
         self._listener = settings.inter_broker_listener
-        # Of registered directories alone, as they are asked for.
+        # Texts of directory ids that are registered and were asked with; others are not kept.
         self._directory_texts: dict[bytes, str] = {}
 
     def handle(self, context: RequestContext, request: FetchRequest) -> Message | None:
-        """Take what the follower tells; answer what is new, or wait for it."""
+        """Take what the follower reports; answer with news, or wait for it."""
         error_code = self._refusal(context, request)
         if error_code != errors.NONE:
             return FetchResponse(error_code=error_code)
@@ -118,12 +118,13 @@ class ReplicaFetchHandler:
         request.max_bytes = min(request.max_bytes, self._bytes_max)
         fetch = SessionFetch(context, session, request, number)
         if number > 1:
-            # Whoever still waits in this session has given up.
+            # An older fetch that still waits in this session is not awaited any more.
             self._sessions.purgatory.check_and_complete(session.id)
         for gone in request.forgotten_topics_data:
             for index in gone.partitions:
                 self._sessions.forget(session, key_of(gone.topic_id, index))
-        # Of a stranger the first names are enough to be told why.
+        # Without a session only the first names are answered, which is enough to explain the
+        # refusal.
         count = PARTITIONS_PER_FETCH_MAX if session.id == NO_SESSION else None
         for topic_id, asked in islice(_named(request), count):
             self._take(session, topic_id, asked, is_full=fetch.is_full)
@@ -141,7 +142,7 @@ class ReplicaFetchHandler:
         self._sessions.watch(operation, [session.id])
         return None
 
-    # -- who asks
+    # -- which follower asks
 
     def _refusal(self, context: RequestContext, request: FetchRequest) -> int:
         state = request.replica_state
@@ -158,12 +159,12 @@ class ReplicaFetchHandler:
         if state.replica_epoch < 0 or (
             self._leader.living_epoch(state.replica_id) != state.replica_epoch
         ):
-            # A life that is over, or one that the watch has not brought yet.
+            # The life is over, or the watch has not brought it yet.
             return errors.STALE_BROKER_EPOCH
         return errors.NONE
 
     def _session(self, request: FetchRequest) -> ReplicaSession | int:
-        """Return the session of a fetch, or the error of one that there is not."""
+        """Return the session of a fetch, or the error if there is none."""
         state = request.replica_state
         assert state is not None
         sessions = self._sessions
@@ -172,13 +173,14 @@ class ReplicaFetchHandler:
             state.replica_id,
             state.replica_epoch,
         ):
-            # Another's, or of an earlier life.
+            # The session belongs to another replica or an earlier life.
             session = None
         if request.session_epoch <= NEW_SESSION_EPOCH:
             if session is not None:
                 sessions.close(session)
             if not self._is_from_own_directory(request):
-                # It may be anybody, who must not end what the broker has: it is told why, once.
+                # The sender may be any client.  It must not end the broker's sessions, and gets one
+                # refusal.
                 return ReplicaSession(NO_SESSION, state.replica_id, state.replica_epoch)
             return sessions.open(state.replica_id, state.replica_epoch)
         if session is None:
@@ -188,7 +190,7 @@ class ReplicaFetchHandler:
         session.go_on()
         return session
 
-    # -- what it tells
+    # -- what a fetch reports
 
     def _take(
         self, session: ReplicaSession, topic_id: bytes, asked: FetchPartition, *, is_full: bool
@@ -218,7 +220,8 @@ class ReplicaFetchHandler:
             self._sessions.add_news(seat)
         else:
             self._sessions.drop_news(seat)
-        # The follower may have dropped what was sent of the log's start: it left that lane.
+        # The follower may have ignored the log start of an answer in a lane that the replica has
+        # left.
         is_behind = asked.log_start_offset < partition.log.log_start_offset
         if is_full or is_behind or _must_tell_ends(seat, partition):
             session.moved[seat] = None
@@ -231,14 +234,14 @@ class ReplicaFetchHandler:
         return status
 
     def _own_code(self, seat: Seat) -> int:
-        """Return why this replica is refused although its leader epoch is right, or NONE."""
+        """Return the error of this replica if its leader epoch is right; NONE if it is accepted."""
         session = seat.session
         if seat.partition is None or seat.partition.copy(session.replica_id) is None:
-            # As in Kafka: one of both does not know the newest row yet.
+            # As in Kafka: either the follower or this broker does not know the newest row yet.
             return errors.UNKNOWN_LEADER_EPOCH
         if not self._is_own_directory(session.replica_id, seat.asked.replica_directory_id):
             return errors.LOG_DIR_NOT_FOUND
-        # A follower that asks for this offset once more is answered.
+        # A follower that repeats the request for this offset is answered.
         return errors.OFFSET_NOT_AVAILABLE if seat.is_doubted else errors.NONE
 
     def _missing_code(self, seat: Seat) -> int:
@@ -248,7 +251,7 @@ class ReplicaFetchHandler:
         return hosted.missing_code(key_of(seat.topic_id, seat.asked.partition)[1])
 
     def _is_from_own_directory(self, request: FetchRequest) -> bool:
-        """Return whether a full fetch shows that it comes from the broker that it names."""
+        """Return whether a full fetch proves that it comes from the broker that it names."""
         state = request.replica_state
         assert state is not None
         return any(
@@ -257,10 +260,10 @@ class ReplicaFetchHandler:
         )
 
     def _is_own_directory(self, broker_id: int, directory_id: bytes) -> bool:
-        """Return whether a fetch names the directory that is registered.
+        """Return whether a fetch names the directory with which the broker is registered.
 
-        Epochs are small numbers that a client could guess, and this listener may be the clients'
-        too: without the tag it may be anybody.
+        Epochs are small numbers that a client could guess, and clients may use this listener too.
+        A fetch without the directory's id may come from any client.
         """
         text = self._leader.directory_id(broker_id)
         if self._directory_texts.get(directory_id) == text:
@@ -270,10 +273,10 @@ class ReplicaFetchHandler:
         self._directory_texts[directory_id] = text
         return True
 
-    # -- what it gets
+    # -- what a fetch receives
 
     def is_ready(self, fetch: SessionFetch) -> bool:
-        """Return whether a fetch has something to be answered with, or nobody waits for it."""
+        """Return whether there is something to answer, or the fetch is not awaited any more."""
         session = fetch.session
         if session.is_closed or session.is_hurried or session.requests != fetch.number:
             return True
@@ -294,8 +297,8 @@ class ReplicaFetchHandler:
         )
 
     def answer(self, fetch: SessionFetch) -> FetchResponse:
-        """Return what is new in a session, within the limits in bytes and in partitions; every one
-        has its turn.
+        """Return the news of a session, within the limits in bytes and partitions; every partition
+        gets its turn.
         """
         session = fetch.session
         response = FetchResponse(session_id=session.id)
@@ -311,7 +314,7 @@ class ReplicaFetchHandler:
         read = 0
         for seat in list(session.news):
             if (left <= 0 and read > 0) or read == FETCHED_LOGS_MAX:
-                # The rest stands in front when the follower asks again, however many they are.
+                # The partitions that are left come first in the next answer.
                 break
             told = self._answer(seat, left, is_first=read == 0)
             if told is None:
@@ -329,33 +332,36 @@ class ReplicaFetchHandler:
                 put_ends(answer, partition, REPLICA)
                 seat.note_sent(answer)
                 _put(topics, seat, answer)
-        # The others go with the next answer, which does not wait.
+        # Moved ends that are left are in the next answer, which does not wait.
         session.is_hurried = len(session.moved) > 0
         response.responses = list(topics.values())
         return response
 
     def _answer(self, seat: Seat, left: int, *, is_first: bool) -> PartitionData | None:
-        """Return the answer to a seat with news; None if there is none after all, or no room."""
+        """Return the answer to a seat with news; None if it has no news after all, or there is
+        no room.
+        """
         sessions, session = self._sessions, seat.session
         status, partition = self._look(seat), seat.partition
         answer = PartitionData(partition_index=seat.asked.partition)
         if status.has_refused or partition is None:
-            # It is told once; the follower asks again when it knows better.
+            # A refusal is sent once; the follower asks again when it knows newer rows.
             session.news.pop(seat, None)
             read_status(status, answer, 0, LIMITS, at_least_one=False)
             if status.diverging is not None:
-                # It cuts its log first, and takes the ends from the next answer.
+                # The follower cuts its log first, and takes the ends from the next answer.
                 seat.forget_sent()
                 sessions.on_diverged(session, self._turn.now_ms)
             elif partition is None or status.error_code == errors.LOG_DIR_NOT_FOUND:
-                # It would never be news, and who is no broker could name any number of them.
+                # Such a seat never has news, and a sender that is no broker could name any number
+                # of them.
                 sessions.forget(session, key_of(seat.topic_id, seat.asked.partition))
             return answer
         if seat.asked.fetch_offset >= partition.log.written_end_offset:
             sessions.drop_news(seat)
             return None
         if self._leader.must_withhold(partition, session.replica_id):
-            # It has news as before.
+            # The seat keeps its news.
             return None
         size = read_status(status, answer, max(left, 0), LIMITS, at_least_one=is_first)
         is_read = answer.error_code == errors.NONE
@@ -365,7 +371,8 @@ class ReplicaFetchHandler:
         if is_read and size == 0:
             return None
         if is_read:
-            # Behind the others; it has news until the follower asks from further on.
+            # The seat moves behind the others; it has news until the follower asks for a later
+            # offset.
             session.news[seat] = None
             seat.note_sent(answer)
         return answer
@@ -378,11 +385,12 @@ def _named(request: FetchRequest) -> Iterator[tuple[bytes, FetchPartition]]:
 
 
 def _tells_less(partition: ReplicatedLog, session: ReplicaSession, offset: int) -> bool:
-    """Return whether a fetch tells less than the same life has told in another open session.
+    """Return whether a fetch has a lower offset than the same life had in another open session.
 
-    The follower may have changed its lane or begun it anew, and the request from before comes late.
-    Taken for true, it would look like a disk that has lost records.  No order can be told between
-    two connections; but nobody waits for the answer to what is late, and who has less asks again.
+    The follower may have changed or reopened its lane, and a request from before comes late.  If it
+    counted, it would look like a disk that has lost records.  Two connections have no order.  But
+    the sender of a late request does not wait for its answer, and one that has fewer records asks
+    again.
     """
     copy = partition.copy(session.replica_id)
     return (
@@ -395,7 +403,7 @@ def _tells_less(partition: ReplicatedLog, session: ReplicaSession, offset: int) 
 
 
 def _must_tell_ends(seat: Seat, partition: ReplicatedLog) -> bool:
-    """Return whether a follower does not know where the leader's log begins or counts to."""
+    """Return whether a follower does not know the leader's log start or high watermark."""
     return (
         seat.sent_high_watermark != partition.high_watermark
         or seat.sent_log_start != partition.log.log_start_offset

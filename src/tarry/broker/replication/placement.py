@@ -1,8 +1,7 @@
 """Placement of followed partitions: each is in one lane to its leader, or waits.
 
-It waits for a record (no leader lives in the epoch of its row, or its row would have to change), or
-for the end of a pause or of a cut: every way in which it can come to stand still ends in one of
-these.
+It waits for a record, because its leader has no life in the row's epoch or its row has to change,
+or for the end of a pause or a cut.  Every way in which copying stops ends in one of these waits.
 """
 
 from __future__ import annotations
@@ -44,16 +43,17 @@ logger = logging.getLogger("tarry.replication")
 
 _RATE_UNLIMITED: Final = 1 << 62
 
-# A batch came to the leader in one request, and an answer has little else in it.
+# A batch came to the leader in one request, and the rest of an answer is small.
 _OVERHEAD_BYTES: Final = 1 << 20
 
-# Pauses grow from a part of `replica.fetch.backoff.ms` to all of it, or from all of it to so many.
+# Pauses grow: from a part of `replica.fetch.backoff.ms` to all of it if the failure is expected,
+# otherwise from all of it to a multiple.
 _EXPECTED_PART: Final = 32
 _PAUSES_MAX: Final = 5
 
 
 def terms_of(settings: Settings) -> ReplicaTerms:
-    """Return the terms that the settings of a broker set for it as a follower."""
+    """Return the terms of this broker as a follower, from its settings."""
     return ReplicaTerms(
         settings.node_id,
         timeout_ms=settings.replica_socket_timeout_ms,
@@ -86,13 +86,13 @@ class Placement:
         self.cuts = cuts
         self.lanes: dict[LaneKey, Lane] = {}
         self.followed: dict[ReplicatedLog, Followed] = {}
-        # Partitions whose log ends in something that is not durable yet.
+        # Partitions with records or a cut at the end of their log that are not durable yet.
         self.unsettled: dict[Followed, None] = {}
         # Lanes that may have something to send.
         self.stirred: dict[Lane, None] = {}
         self.terms = terms_of(settings)
         self._peers = peers
-        # One for the lanes of those in sync, one for the lanes of those that catch up.
+        # Askers for the lanes of replicas in sync, and for the lanes of those that catch up.
         self._askers = (self._new_asker(settings), self._new_asker(settings))
         self._settings = settings
         self._state = state
@@ -120,7 +120,7 @@ class Placement:
     def switch_role(
         self, leadership: Leadership, before: PartitionRow | None, was_leader: bool
     ) -> None:
-        """Follow, follow another leader, or follow no more: each log by itself."""
+        """Follow, follow another leader, or stop following: for each log by itself."""
         for log in leadership.logs:
             self._take_role(leadership, log, before)
 
@@ -138,12 +138,12 @@ class Placement:
                 partition, Task(partial(self._begin_again, partition))
             )
         elif _is_same_leader(before, leadership.row) and followed.state != IDLE:
-            # Only who is in sync has changed, and with it perhaps the lane.
+            # Only the isr has changed, and with it perhaps the lane.
             if followed.state == FETCHING:
                 self.place(followed)
             return
         followed.failures = 0
-        # What the disk refused before is not what is to be written now.
+        # Earlier refusals of the disk concern records that are not written any more.
         self._flushes.refused.pop(partition, None)
         self.begin(followed)
 
@@ -151,13 +151,13 @@ class Placement:
         self.begin(self.followed[partition])
 
     def forget(self, partition: ReplicatedLog) -> None:
-        """Follow a partition no more: its log is closed."""
+        """Stop following a partition, because its log is closed."""
         followed = self.followed.get(partition)
         if followed is not None:
             self._drop(followed, must_finish=False)
 
     def react(self, record: MetadataRecord) -> None:
-        """Look anew at whom to ask, after a broker's life or address has changed."""
+        """Choose the addresses again after a broker's life or address has changed."""
         if not isinstance(record, LifeChanged | LifeEnded | BrokerDescribed):
             return
         broker_id = record.broker_id
@@ -178,7 +178,7 @@ class Placement:
         for is_catching_up in (False, True):
             to_leader = self.lanes.get(LaneKey(broker_id, is_catching_up))
             if to_leader is not None and to_leader.life != self._life_of(broker_id):
-                # Nobody may ever say that the connection is gone: its machine may have lost power.
+                # The connection may never be reported as closed: its machine may have lost power.
                 self._close_lane(to_leader, "its life is over")
         for followed in list(self._by_leader.get(broker_id, ())):
             if not self._is_in_place(followed):
@@ -189,14 +189,14 @@ class Placement:
         return -1 if broker is None else broker.broker_epoch
 
     def _is_in_place(self, followed: Followed) -> bool:
-        """Return whether nothing has changed for a partition that is being fetched."""
+        """Return whether a partition is still fetched from the right address, or rightly waits."""
         lane = self.lane_of(followed)
         if lane is None:
             return followed.state in (PAUSED, CUTTING, STANDING)
         return self._address_of(followed) == lane.address
 
     def _address_of(self, followed: Followed) -> Address | None:
-        """Return where the leader is reached, None while it, or this broker, does not live."""
+        """Return the leader's address; None while the leader or this broker has no life."""
         leadership = followed.partition.leadership
         leader = self._state.brokers.get(leadership.leader_id)
         if leader is None or self.terms.broker_epoch < 0 or self._is_stopped:
@@ -209,7 +209,7 @@ class Placement:
         return None if found is None else Address(*found)
 
     def _tell_no_listener(self, leader_id: int) -> None:
-        """Say it if a leader lives and cannot be reached for ever."""
+        """Write it into the log if a living leader has no listener for other brokers."""
         leader = self._state.brokers.get(leader_id)
         name = self._settings.inter_broker_listener
         if leader is None or leader.broker_epoch < 0 or name in leader.endpoints:
@@ -225,7 +225,7 @@ class Placement:
     # -- from row to lane
 
     def begin(self, followed: Followed) -> None:
-        """Follow a partition from where its log ends, or find out what that has to wait for."""
+        """Follow a partition from the end of its log, or find out what it has to wait for first."""
         self.leave(followed)
         leader_id = followed.partition.leadership.leader_id
         if followed.leader_id != leader_id:
@@ -244,7 +244,7 @@ class Placement:
             self.place(followed)
 
     def place(self, followed: Followed) -> None:
-        """Put a partition into the lane that it belongs to, and have it fetched."""
+        """Put a partition into the lane to which it belongs, and let it be fetched."""
         address = self._address_of(followed)
         if address is None:
             self.leave(followed)
@@ -267,11 +267,12 @@ class Placement:
             self._flushes.dirty[partition] = None
 
     def _put(self, followed: Followed, key: LaneKey, address: Address) -> Lane:
-        """Put a partition into its lane, or note that it goes there; return the lane that asks for
-        it for now.
+        """Put a partition into its lane, or note that it moves there; return the lane that fetches
+        it.
 
-        Who has caught up stays where it is asked for until the lane of those in sync may ask: its
-        request may be waiting at the leader, and meanwhile each write would wait for this replica.
+        A partition that has caught up stays in its lane until the lane of replicas in sync is free:
+        that lane's request may wait at the leader, and each write would wait for this replica
+        meanwhile.
         """
         lane = self.lane_of(followed)
         self._withdraw(followed)
@@ -295,9 +296,9 @@ class Placement:
                 lane.withdraw(followed)
 
     def _take_joining(self, lane: Lane) -> None:
-        """Move those to a lane who go there, now that it may ask for them.
+        """Move the partitions to a lane that wait for it, because it is free now.
 
-        What an answer has already brought of one is taken first.
+        A partition whose part of an answer is not taken yet waits until it is.
         """
         other = self.lanes.get(LaneKey(lane.key.leader_id, not lane.key.is_catching_up))
         brought = {part.followed for part in other.parts} if other is not None else set()
@@ -306,10 +307,10 @@ class Placement:
                 self.place(followed)
 
     def _replace_damaged(self, lane: Lane, followed: Followed, *, is_in_sync: bool) -> None:
-        """Have a damaged log copied anew; its leader has all that counts.
+        """Have a damaged log copied anew; its leader has all records that count.
 
-        Where it ends is never told: it has not what lies before.  As long as this broker is in sync
-        what can be read of it may be needed.
+        The log's end is not reported, since records before it are missing.  While this broker is in
+        sync, the readable part of the log is kept, as it may be needed.
         """
         log = followed.partition.log
         if is_in_sync:
@@ -328,7 +329,7 @@ class Placement:
             return lane
         if lane is not None:
             self._close_lane(lane, "the broker has moved")
-            # Its members may have opened the new one already.
+            # Members of the closed lane may have opened the new one already.
             lane = self.lanes.get(key)
             if lane is not None:
                 return lane
@@ -345,7 +346,7 @@ class Placement:
         return lane
 
     def _close_lane(self, lane: Lane, reason: str) -> None:
-        """Close a lane; members that are still in it go to its successor."""
+        """Close a lane; members that are still in it are placed again."""
         if self.lanes.get(lane.key) is lane:
             del self.lanes[lane.key]
         left = list(lane.members.values())
@@ -360,7 +361,7 @@ class Placement:
             self.begin(followed)
 
     def leave(self, followed: Followed) -> None:
-        """Take a partition out of wherever it is."""
+        """Take a partition out of its lane, its pause or its cut."""
         self._peers.tasks.cancel(followed.retry)
         self.unsettled.pop(followed, None)
         self.cuts.leave(followed)
@@ -389,7 +390,7 @@ class Placement:
             self.cuts.finish(followed)
 
     def pause(self, followed: Followed, reason: str, *, is_expected: bool = False) -> None:
-        """Try again after a pause: short at first where a row or the leader is only late."""
+        """Try again after a pause, which is short at first if a row or the leader is only late."""
         self.leave(followed)
         followed.state = PAUSED
         followed.failures += 1
@@ -410,7 +411,7 @@ class Placement:
         logger.error("%s is not replicated any more: %s", followed.partition.name, reason)
 
     def cut(self, followed: Followed) -> None:
-        """Cut the log, or begin it anew, in as many steps as it takes; then it is fetched again."""
+        """Cut or restart the log, in as many steps as it takes; then it is fetched again."""
         self.leave(followed)
         followed.state = CUTTING
         self.cuts.begin(followed)
@@ -418,7 +419,7 @@ class Placement:
     # -- the turn
 
     def send(self) -> None:
-        """Send what may leave."""
+        """Send the requests that may leave."""
         stirred = list(self.stirred)
         self.stirred.clear()
         rate = self._settings.follower_replication_throttled_rate
@@ -433,7 +434,7 @@ class Placement:
                 lane.maybe_send()
 
     def stop(self) -> None:
-        """Fetch nothing more."""
+        """Stop fetching."""
         self._is_stopped = True
         for followed in list(self.followed.values()):
             self.leave(followed)

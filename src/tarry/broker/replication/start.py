@@ -12,7 +12,9 @@ from tarry.cluster.rows.row_records import KnownRows
 
 
 def begin_leading(broker: Broker, known: KnownRows, lease_left_ms: Callable[[], int]) -> None:
-    """Let replicas follow what this broker leads.  `lease_left_ms`: how long it has its lease."""
+    """Let replicas follow what this broker leads; `lease_left_ms` returns how long its lease
+    lasts.
+    """
     settings, turn, topics, parts = broker.settings, broker.this_turn, broker.topics, broker.parts
     sessions = ReplicaSessions(broker.timer, broker.random)
     leader = ReplicaLeader(

@@ -1,4 +1,4 @@
-"""Taking of what a leader has answered about one partition into the log here."""
+"""Appending of a leader's answer about one partition to the log here."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tarry.wire.reader import Window
 
 
 def begins_before(followed: Followed, window: Window) -> int:
-    """Return the offset at which a log has to begin to take these records, -1 if it may begin where
-    it does: one that is empty, or has nothing but what is deleted at the leader.
+    """Return the offset at which a log has to restart to take these records; -1 if it need not.
 
-    A leader whose log begins inside a batch sends that batch whole.  Of what lies before it the
-    leader knows no epochs any more, so a log that ends there may differ and nobody tells.
+    A log may have to restart if it is empty, or has only records that the leader has deleted.  A
+    leader whose log begins inside a batch sends that batch whole.  It no longer knows the epochs
+    before the batch, so a log that ends there could differ without being noticed.
     """
     log = followed.partition.log
     is_empty = log.log_start_offset == log.log_end_offset
@@ -26,10 +26,10 @@ def begins_before(followed: Followed, window: Window) -> int:
 
 
 def copy_records(followed: Followed, window: Window, turn: Turn) -> None:
-    """Append the batches of an answer to the tail, each with the offsets and the epoch that it has.
+    """Append the batches of an answer to the tail, with their offsets and leader epochs.
 
-    `CorruptData` if the answer is not sound: nothing of it is taken.  `StorageError` if the log
-    takes no more; what it has taken before is in its tail.
+    Raises `CorruptData` if the answer is damaged, and then appends nothing.  Raises `StorageError`
+    if the log takes no more; batches that it has taken before stay in its tail.
     """
     partition = followed.partition
     log, producers = partition.log, partition.producers

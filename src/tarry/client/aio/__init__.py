@@ -5,7 +5,7 @@
     async with aio.Producer(bootstrap_servers="localhost:9092") as producer:
         await producer.send("orders", b"...")
 
-Each is loaded with its first use.  Settings, errors and whatever is returned are those of
+Each class is loaded at its first use.  Settings, errors and returned objects are those of
 `tarry.client`.
 """
 

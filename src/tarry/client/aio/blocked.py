@@ -1,4 +1,4 @@
-"""BlockedLoop: tells when the event loop was blocked for so long that a session is in danger."""
+"""BlockedLoop: warns if the event loop was blocked for so long that a session is in danger."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from typing import Final
 
 log = logging.getLogger("tarry.client")
 
-# Told once in this time, however often it happens.
+# Interval in ms in which at most one warning is written.
 PAUSE_MS: Final = 60_000
 
 
 class BlockedLoop:
-    """Watch over one member's event loop; `session_timeout_ms` 0: nobody is in danger."""
+    """Watch over one member's event loop; without a session, `session_timeout_ms` 0, it never
+    warns."""
 
     def __init__(self, session_timeout_ms: int) -> None:
         self._session_timeout_ms = session_timeout_ms
-        # The loop is to call at least so often, so that little of a blockage is missed.
+        # Longest interval in ms between two looks, so that little of a blockage is missed; None
+        # without a session.
         self.look_ms = session_timeout_ms // 12 or None
         self._told_ms: int | None = None
 
     def look(self, late_ms: int, now_ms: int) -> None:
-        """Tell it if a turn came so late that a third of the session is over."""
+        """Warn if a turn came so late that a third of the session time-out is over."""
         session_ms = self._session_timeout_ms
         if session_ms == 0 or 3 * late_ms <= session_ms:
             return

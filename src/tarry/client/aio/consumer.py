@@ -4,8 +4,8 @@
         async for record in consumer:
             await bill(record.value)
 
-Rebalances, callbacks and automatic commits happen inside `poll`, or the iteration, which polls.
-Heartbeats go on by themselves while the body awaits something.
+Rebalances, callbacks and automatic commits happen inside `poll`, or inside the iteration, which
+polls.  Heartbeats continue while the loop's body awaits something.
 """
 
 from __future__ import annotations
@@ -141,9 +141,9 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
         )
         self._core.decoding = decoding
         self._listener = listener or Listener()
-        # Made with the first record that is deferred.
+        # Sender of deferred records; it is made with the first one.
         self._deferrals: LoopDeferrals | None = None
-        # The task that polls, and the one that is in a callback.
+        # Task that polls, and task that is inside a callback; None if there is none.
         self._poller: asyncio.Task[object] | None = None
         self._called: asyncio.Task[object] | None = None
         driver.close_when_forgotten(self, "a Consumer")
@@ -223,7 +223,7 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
             if outermost:
                 self._poller = None
         if groups:
-            # The next fetch leaves before these records are worked on.
+            # Turn once, so that the next fetch leaves before the user works on these records.
             self._driver.turn()
         return groups
 
@@ -279,7 +279,7 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
         record and closed with the consumer.  Raises what a send raises, SchedulingUnsupported among
         it; the record is not deferred then.  Whether one is that is cancelled is not known.
         """
-        # Few consumers defer records: the others load no producer.
+        # Imported here, because few consumers defer records.
         from tarry.client.aio.deferrals import LoopDeferrals
         from tarry.client.face.deferral import deferral_of
 
@@ -375,7 +375,7 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
             self._deferrals.abort()
 
     async def _call_back_until(self, ends_ms: int, callback: Callback) -> None:
-        """Call back in a close, which waits no longer than its time."""
+        """Call the user back during a close, but wait no longer than the close may last."""
         left_ms = max(ends_ms - self._driver.now_ms(), 0)
         limit = asyncio.timeout(left_ms / 1000)
         try:
@@ -399,15 +399,15 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
         traceback: TracebackType | None,
     ) -> None:
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
-            # The loop is at its end.
+            # The event loop is about to end.
             self._close_now()
         elif error_type is None or not self._driver.is_forked:
             await self.close()
 
 
 class _Iteration(Generic[Piece]):
-    """Iteration that polls when what it was given is yielded; no generator, so that one that is
-    left leaves nothing to the loop."""
+    """Iteration that polls when it has yielded everything.  It is no generator, so an abandoned
+    iteration leaves nothing for the event loop to clean up."""
 
     def __init__(self, consumer: Consumer[Any, Any], max_records: int | None) -> None:
         self._consumer = consumer

@@ -1,4 +1,4 @@
-"""Deferrals: the producer of an asyncio consumer that defers records, made with the first one."""
+"""Deferrals: the producer of an asyncio consumer that defers records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class LoopDeferrals:
         self._producer: Producer[bytes, bytes] = Producer(deferring_settings(settings))
 
     async def send(self, deferral: Deferral) -> Receipt:
-        """Send a record where it goes, and wait until the broker has it."""
+        """Send a record to its topic, and wait until the broker has it."""
         return await self._producer.send_and_wait(
             deferral.topic,
             deferral.value,
@@ -26,9 +26,10 @@ class LoopDeferrals:
         )
 
     def abort(self) -> None:
-        """Close without waiting: who waits for a record hears that it may be in the log or not."""
+        """Close without waiting; a call that waits for a record gets an error that leaves its fate
+        open."""
         self._producer.abort()
 
     async def settle(self) -> None:
-        """Wait until what was closed is gone from the loop."""
+        """Wait until the closed producer has left the event loop."""
         await self._producer.close()

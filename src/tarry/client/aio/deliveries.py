@@ -1,6 +1,6 @@
 """DeliveryCalls: the calls of `on_delivery`, one after the other, outside of any send.
 
-A task of the loop makes them; it is there while there are calls to make.
+A task of the event loop makes them; it exists while there are calls to make.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ from tarry.client.core.producer.core import ProducerCore
 
 log = logging.getLogger("tarry.client")
 
-# A coroutine that was cancelled may still clean up.
+# Time for which a cancelled coroutine may clean up, in seconds.
 CANCEL_SECONDS_MAX: Final = 1
 
 
 class DeliveryCalls:
-    """Calls that one producer makes to its users."""
+    """Calls of one producer to its user's functions."""
 
     def __init__(self, driver: LoopDriver[ProducerCore]) -> None:
         self._driver = driver
         self._task: asyncio.Task[None] | None = None
-        # Calls are made in the context in which the producer was made, whoever turns the core.
+        # Context of the calls: the one in which the producer was made, whatever task turns the
+        # core.
         self._context = copy_context()
         driver.tell_users = self._tell
 
     @property
     def is_this_task(self) -> bool:
-        """True inside such a call."""
+        """True inside a call of `on_delivery`."""
         return self._task is not None and self._task is asyncio.current_task()
 
     def _tell(self) -> None:
@@ -58,16 +59,17 @@ class DeliveryCalls:
                     log.exception("on_delivery raised for %r; the producer goes on", receipt)
         finally:
             self._task = None
-        # A flush may have waited for the last call.
+        # A flush may be waiting for the last of these calls.
         self._driver.turn_soon()
 
     def cancel(self) -> None:
-        """Make no more calls, and cancel the one under way."""
+        """Make no further calls, and cancel the one under way."""
         if self._task is not None and not self.is_this_task:
             self._task.cancel()
 
     async def finish(self, timeout_ms: int) -> None:
-        """Wait for the calls of a closed producer; cancel what takes longer."""
+        """Wait for the calls of a closed producer; cancel a call that takes longer than
+        `timeout_ms`."""
         task = self._task
         if task is None or self.is_this_task:
             return

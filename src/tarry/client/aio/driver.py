@@ -1,9 +1,9 @@
-"""LoopDriver: turns a core in one asyncio event loop.  No thread, no task.
+"""LoopDriver: turns a core in one asyncio event loop.  It needs no thread and no task.
 
-The loop watches the sockets and has one timer, for what the core does next; each thing that comes
-is one turn.  A call that waits has a future, which the core's notice resolves.  A call also turns
-the core itself, so that its request leaves at once; the call after it gives way to the loop first,
-and so no task keeps the others from running.
+The loop watches the sockets and has one timer for what the core does next; each event is one turn.
+A call that waits has a future, which the core's notice resolves.  A call also turns the core
+itself, so that its request leaves at once.  The next call then first lets the loop run, so that no
+task keeps the others from running.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tarry.client.face import forks
 from tarry.client.face.driver import Begin, Core, FaceDriver
 from tarry.client.settings import ClientSettings
 
-# Calls the user back; what it raises comes out of the operation.
+# Function that calls the user back; the operation raises what it raises.
 CallBack = Callable[[Callback], Awaitable[None]]
 
 
 class LoopDriver(FaceDriver[Core]):
-    """The loop, the sockets, the timer and the turns of one core.  Belongs to the loop in which it
-    is first used."""
+    """The loop, the sockets, the timer and the turns of one core.  It belongs to the loop in which
+    it is first used."""
 
     prefix = "aio."
 
@@ -42,24 +42,25 @@ class LoopDriver(FaceDriver[Core]):
         make_core: Callable[[LoopDriver[Core]], Core],
         session_timeout_ms: int = 0,
     ) -> None:
-        """Make a driver; with a session it tells when the loop was blocked for too long."""
+        """Make a driver; with a session time-out it warns if the loop was blocked for too long."""
         super().__init__(settings, make_core)
-        # A call has turned the core: the next one lets the loop run first.
+        # True if a call has turned the core, so that the next call lets the loop run first.
         self.owes_way = False
-        # The loop will turn the core after what is ready in it.
+        # True if the loop will turn the core after the events that are ready in it.
         self.is_turn_wanted = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streams: LoopStreams | None = None
-        # Operations that calls have begun and not ended, as an ordered set.
+        # Operations of calls under way, as an ordered set.
         self._under_way: dict[Operation[Any], None] = {}
         self._waiting: dict[Operation[Any], asyncio.Future[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._is_abandoned = False
-        # Calls that wait for the end of the client, which another call has begun.
+        # True once a call has begun to end the client; and the futures of calls that wait for the
+        # end.
         self._is_ending = False
         self._enders: list[asyncio.Future[None]] = []
-        # Not a copy of whatever context happens to be current when something is planned.
+        # Empty context of the loop's calls, instead of a copy of the one that is current by chance.
         self._context = Context()
         self._blocked = BlockedLoop(session_timeout_ms)
         self.core.reminder.tell = self._warn_soon
@@ -68,7 +69,7 @@ class LoopDriver(FaceDriver[Core]):
     def open_streams(self, loop: asyncio.AbstractEventLoop) -> LoopStreams:
         return LoopStreams(self.settings, loop, self.turn_in_loop)
 
-    # --- Who may use it
+    # --- Refusals
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
@@ -81,12 +82,12 @@ class LoopDriver(FaceDriver[Core]):
         return self._loop is not None and self._loop.is_closed()
 
     def check_here(self) -> None:
-        """Refuse a client that was closed, that a fork copied, or that belongs to another loop."""
+        """Raise an error if the client was closed, copied by a fork, or belongs to another loop."""
         super().check_usable()
         loop, running = self._loop, _get_running_loop()
         if loop is running or loop is None:
             return
-        # Between two runs of its loop nobody else can be in the client.
+        # Between two runs of its loop no other code can be inside the client.
         if self.is_stranded or running is not None or loop.is_running():
             self._refuse()
 
@@ -102,7 +103,8 @@ class LoopDriver(FaceDriver[Core]):
         )
 
     def check_usable(self) -> None:
-        """Refuse as `check_here` does; bind the client to the running loop at its first use."""
+        """Raise an error as `check_here` does; bind the client to the running loop at its first
+        use."""
         loop = self._loop
         if loop is not None and _get_running_loop() is loop and not self.is_closed:
             return
@@ -120,8 +122,8 @@ class LoopDriver(FaceDriver[Core]):
         default_ms: int,
         call_back: CallBack | None = None,
     ) -> Answer:
-        """Begin an operation and take its steps to the end; returns the answer, raises why there
-        is none.  `timeout` is in seconds; without one it is `default_ms`."""
+        """Begin an operation and take its steps to the end; return the answer, or raise the error.
+        `timeout` is in seconds; without one it is `default_ms`."""
         timeout_ms = timeout_ms_of(timeout, default_ms)
         self.check_usable()
         if self.owes_way:
@@ -160,13 +162,13 @@ class LoopDriver(FaceDriver[Core]):
             del self._waiting[operation]
 
     def end(self, operation: Operation[Any]) -> None:
-        """End an operation; a call that performs it raises ClientClosed."""
+        """End an operation; the call that performs it raises ClientClosed."""
         if operation not in self._under_way:
             return
         del self._under_way[operation]
         operation.end(self.now_ms())
         self._wake(operation)
-        # What the end has changed is sent.
+        # Requests that the end has caused are sent in that turn.
         self.turn_soon()
 
     def end_all(self) -> None:
@@ -180,7 +182,7 @@ class LoopDriver(FaceDriver[Core]):
             future.set_result(None)
 
     async def give_way(self) -> None:
-        """Let everything else run that is ready in the loop."""
+        """Let the loop run everything that is ready in it."""
         self.owes_way = False
         await asyncio.sleep(0)
         self.check_here()
@@ -193,7 +195,7 @@ class LoopDriver(FaceDriver[Core]):
         self._turn()
 
     def turn_soon(self) -> None:
-        """Have the loop turn the core after what is ready in it."""
+        """Let the loop turn the core after the events that are ready in it."""
         loop = self._loop
         if self.is_turn_wanted or loop is None or self.is_closed or loop.is_closed():
             return
@@ -201,8 +203,8 @@ class LoopDriver(FaceDriver[Core]):
         loop.call_soon(self._on_soon, context=self._context)
 
     def _warn_soon(self, text: str) -> None:
-        """Have the loop write a warning to the log after the turn: what listens to the log may use
-        the client."""
+        """Let the loop write a warning to the log after the turn: a handler of the log may use the
+        client."""
         if self._loop is not None:
             self._loop.call_soon(warn, text, context=self._context)
 
@@ -215,12 +217,13 @@ class LoopDriver(FaceDriver[Core]):
         self.turn_in_loop()
 
     def turn_in_loop(self) -> None:
-        """Turn the core because something came; the loop calls it, no user does."""
+        """Turn the core because of an event; the loop calls this, and no user's call."""
         self.owes_way = False
         try:
             self._turn()
         except Exception:
-            # A fault of the core: nobody waits for ever, and the loop tells it.
+            # A fault of the core: closing ends the calls that wait, and the loop reports the
+            # exception.
             self.close()
             raise
 
@@ -244,15 +247,15 @@ class LoopDriver(FaceDriver[Core]):
             self.close()
 
     def _give_notice(self, outputs: Sequence[object]) -> None:
-        """Wake the calls whose operations may go on."""
+        """Wake the calls whose operations may continue."""
         if self._waiting:
             for output in outputs:
                 if isinstance(output, Notice):
                     self._wake(output.operation)
 
     def _set_timer(self, now_ms: int) -> None:
-        """Have the loop turn the core when something is due; a timer that comes too early costs
-        less than one that is moved with every turn."""
+        """Let the loop turn the core when something is due.  A timer that fires too early costs
+        less than moving it in every turn."""
         due_ms = self.core.next_due_ms()
         look_ms = self._blocked.look_ms
         if look_ms is not None:
@@ -265,7 +268,7 @@ class LoopDriver(FaceDriver[Core]):
         self._timer_ms = 0
         if due_ms is not None:
             loop = asyncio.get_running_loop()
-            # Relative, because the loop may count its time from elsewhere.
+            # The time is relative, because the loop's clock may differ from the monotonic one.
             at = loop.time() + max(due_ms - now_ms, 0) / 1000
             self._timer_ms = due_ms
             self._timer = loop.call_at(at, self._on_timer, context=self._context)
@@ -273,7 +276,7 @@ class LoopDriver(FaceDriver[Core]):
     # --- The end
 
     def close(self) -> None:
-        """Close the core and the sockets.  Whoever waits gets ClientClosed."""
+        """Close the core and the sockets.  Calls that wait raise ClientClosed."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -305,7 +308,7 @@ class LoopDriver(FaceDriver[Core]):
             await future
 
     def disown(self) -> None:
-        # The loop is left alone, because the parent waits with the same descriptor.
+        # The loop is not touched, because the parent waits with the same descriptor.
         super().disown()
         self._under_way = {}
         self._waiting = {}
@@ -313,7 +316,7 @@ class LoopDriver(FaceDriver[Core]):
             self._streams.disown()
 
     async def settle(self) -> None:
-        """Wait until the closed client has left the loop, in which nothing of it is under way."""
+        """Wait until the closed client has no task left in the loop."""
         if self._streams is not None and _get_running_loop() is self._loop:
             await self._streams.settle()
 
@@ -321,7 +324,8 @@ class LoopDriver(FaceDriver[Core]):
         if self._loop is None or self.is_stranded:
             self.close()
             return
-        # The loop may be closed meanwhile; then it lets go of the client, and so of its sockets.
+        # The loop may be closed meanwhile; it drops its references to the client then, and the
+        # sockets are closed with it.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._on_abandoned)
 
@@ -341,7 +345,7 @@ class LoopDriver(FaceDriver[Core]):
 
 
 async def awaited(answer: object) -> None:
-    """Wait for what a callback of the user returned, if it is a coroutine."""
+    """Await what a callback of the user has returned, if it is awaitable."""
     if inspect.isawaitable(answer):
         await answer
 

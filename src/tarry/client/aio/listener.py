@@ -1,4 +1,4 @@
-"""Listener of an asyncio consumer: the events that a user of a group is told."""
+"""Listener of an asyncio consumer: the events of a group that its user receives."""
 
 from __future__ import annotations
 

@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
 
-# Called with the receipt of a record that is done or has failed; a function or a coroutine.
+# Function or coroutine that is called with the receipt of a record that is done or has failed.
 OnDelivery = Callable[[Receipt], object]
 
 
 class ProducerDriver(LoopDriver[ProducerCore]):
-    """Driver that says on stderr how many records a producer that was not closed has lost: its loop
-    is gone, and nobody can send them."""
+    """Driver that writes to stderr how many records were lost if a producer was not closed and its
+    loop is gone, so that nothing can send them."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class ProducerDriver(LoopDriver[ProducerCore]):
     ) -> None:
         super().__init__(settings, make_core)
         self._is_told = False
-        # Nothing of a client keeps it: who is collected says it then.
+        # The reference is weak, so that a producer can be collected, which also writes the line.
         tell = WeakMethod(self.tell_lost)
         self._take_back = at_exit(lambda: _call(tell))
 
     def tell_lost(self) -> None:
-        """Say how many records wait, once, if there are any."""
+        """Write once how many records are not delivered, if there are any."""
         if self.is_closed or self._is_told:
             return
         self._is_told = True
@@ -76,7 +76,7 @@ class ProducerDriver(LoopDriver[ProducerCore]):
         lost = accumulator.appended - accumulator.acknowledged - accumulator.failed_records
         if lost > 0:
             noun = "record was" if lost == 1 else "records were"
-            # Whatever is done with warnings and logs: this is data.
+            # Written to stderr, whatever the program does with warnings and logs: data is lost.
             sys.stderr.write(
                 f"tarry: an aio.Producer was not closed, and {lost} {noun} not delivered: "
                 "use `async with`, or await its close()\n"
@@ -96,7 +96,7 @@ class ProducerDriver(LoopDriver[ProducerCore]):
         self._take_back()
 
     def __del__(self) -> None:
-        # One that was refused while it was made has nothing.
+        # A producer whose constructor has failed has no such attribute.
         if hasattr(self, "_take_back"):
             self._take_back()
             self.tell_lost()
@@ -281,7 +281,7 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
             topic, value, key, headers, partition, timestamp, on_delivery=on_delivery
         )
         if deliver_at is not None or deliver_after is not None or schedule_id is not None:
-            # Few programs delay records: the others load nothing of it.
+            # Imported here, because few programs delay records.
             from tarry.client.aio.scheduled import scheduled_at_once
 
             due = due_of(deliver_at, deliver_after, schedule_id)
@@ -321,7 +321,7 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         *,
         has_timestamp: bool,
     ) -> Receipt:
-        """Take a record that is due later, or that takes another one back."""
+        """Send a record that is due later, or one that cancels another record."""
         from tarry.client.aio.scheduled import scheduled_record
 
         driver = self._driver
@@ -348,7 +348,7 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         *,
         on_delivery: OnDelivery | None,
     ) -> tuple[Appended, OnDelivery | None]:
-        """Check a send before anything has changed; return its record, and who hears of it."""
+        """Check a send before anything has changed; return its record and its `on_delivery`."""
         driver = self._driver
         driver.check_usable()
         record = record_of(
@@ -367,7 +367,7 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         return record, on_delivery
 
     def _placed(self, record: Appended, partition_count: int) -> Appended:
-        """Return the record in the partition that the user's own partitioner chooses."""
+        """Return the record with the partition that the user's own partitioner chooses."""
         function = self.settings.partition_function
         assert function is not None
         topic, _, timestamp, key, value, headers = record
@@ -375,8 +375,8 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         return topic, place, timestamp, key, value, headers
 
     def _append(self, record: Appended, on_delivery: OnDelivery | None) -> Receipt | None:
-        """Append a record; the turn that sends it comes when the loop goes on, or at once if a
-        batch is full."""
+        """Append a record; return None if there is no room.  The turn that sends the record comes
+        when the loop goes on, or at once if a batch is full."""
         driver = self._driver
         core = driver.core
         accumulator = core.accumulator
@@ -403,7 +403,7 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         ends_ms = driver.now_ms() + self.settings.block_ms_max
         while True:
             await driver.perform(begin, None, max(ends_ms - driver.now_ms(), 0))
-            # Others may have been faster.
+            # Other tasks may have used the room first.
             receipt = self._append(record, on_delivery)
             if receipt is not None:
                 return receipt
@@ -425,7 +425,7 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         await self._flush(timeout, self.settings.delivery_timeout_ms)
 
     async def _flush(self, timeout: float | None, limit_ms: int) -> None:
-        # A flush inside a call of `on_delivery` cannot wait for that call.
+        # A flush inside a call of `on_delivery` cannot wait for that very call.
         awaits = not self._calls.is_this_task
         begin = partial(self._core.begin_flush, awaits_callbacks=awaits)
         await self._driver.perform(begin, timeout, limit_ms)
@@ -471,13 +471,13 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         traceback: TracebackType | None,
     ) -> None:
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
-            # The loop is at its end.
+            # The event loop is about to end.
             with contextlib.suppress(ClientForked):
                 self.abort()
         elif error is None:
             await self.close()
         else:
-            # The first error is the one to see; what flush would raise comes of it.  A cancelled
-            # task sends what it was given, too.
+            # Only the first error is to be seen; flush would raise a consequence of it.  The
+            # records of a cancelled task are sent, too.
             with contextlib.suppress(ClientError):
                 await self.close()

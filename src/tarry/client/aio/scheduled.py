@@ -1,4 +1,4 @@
-"""Scheduled records of the asyncio producer: what is asked before one is appended."""
+"""Scheduled records of the asyncio producer: what has to be known before one is appended."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def scheduled_record(
     *,
     has_timestamp: bool,
 ) -> Appended:
-    """Return a record that is due later as its topic takes it; waits `max.block.ms` at most until
-    it is known how that is."""
+    """Return a record that is due later in the form that its topic wants; wait at most
+    `max.block.ms` until the topic's settings are known."""
     check_own_headers(record[5])
     core = driver.core
     topic = record[0]
@@ -41,7 +41,8 @@ async def scheduled_record(
 def scheduled_at_once(
     driver: LoopDriver[ProducerCore], record: Appended, due: DueGiven, *, has_timestamp: bool
 ) -> Appended:
-    """Return a record that is due later as its topic takes it; BufferFull if that is not known."""
+    """Return a record that is due later in its topic's form; BufferFull if that is not known
+    yet."""
     check_own_headers(record[5])
     core = driver.core
     topic = record[0]

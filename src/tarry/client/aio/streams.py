@@ -1,4 +1,4 @@
-"""Streams of one client that an event loop watches."""
+"""Streams of one client, which an event loop watches."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tarry.client.face.streams import (
 from tarry.client.settings import ClientSettings
 from tarry.link.events import Address, Resolve, Resolved
 
-# What `getaddrinfo` finds.
+# Rows that `getaddrinfo` returns.
 AddressRows = Sequence[tuple[object, ...]]
 
 
 class LoopStreams(Streams):
-    """The connections of one client, and its look-ups of names; calls `on_event` when something
-    came."""
+    """The connections of one client, and its look-ups of host names; calls `on_event` when there
+    are events."""
 
     def __init__(
         self,
@@ -36,14 +36,14 @@ class LoopStreams(Streams):
         super().__init__(settings)
         self._loop = loop
         self._on_event = on_event
-        # Not a copy of whatever context happens to be current.
+        # Empty context of the loop's calls, instead of a copy of the one that is current by chance.
         self._context = Context()
         # Look-ups under way, as an ordered set.
         self._lookups: dict[asyncio.Task[AddressRows], None] = {}
 
     def watch(self, stream: Stream, interest: int) -> None:
         if self._loop.is_closed():
-            # It watches nothing any more.
+            # A closed loop watches no sockets.
             return
         changed = stream.interest ^ interest
         if changed & READING:
@@ -72,7 +72,7 @@ class LoopStreams(Streams):
             self._rows_of(host, port), name=f"tarry-resolve-{host}", context=Context()
         )
         self._lookups[task] = None
-        # A task that is cancelled before its first step runs nothing but its callbacks.
+        # If a task is cancelled before its first step, only its callbacks run.
         task.add_done_callback(partial(self._on_looked_up, output), context=Context())
 
     async def _rows_of(self, host: str, port: int) -> AddressRows:
@@ -90,19 +90,19 @@ class LoopStreams(Streams):
         except asyncio.CancelledError:
             if self.is_closed:
                 return
-            # The program cancels all tasks that it finds: the core tries again.
+            # The program may cancel all tasks that it finds.  The core looks the name up again.
             error = f"the look-up of the name {host} was cancelled"
         self.events.append(Resolved(output.connection_id, addresses, error))
         self._on_event()
 
     def close(self) -> None:
-        """Close all connections and end the look-ups; `settle` waits for the end of these."""
+        """Close all connections and cancel the look-ups; `settle` waits for the end of these."""
         super().close()
         if not self._loop.is_closed():
             for task in self._lookups:
                 task.cancel()
 
     async def settle(self) -> None:
-        """Wait until the look-ups, which were cancelled, are gone from the loop."""
+        """Wait until the cancelled look-ups have left the loop."""
         if self._lookups:
             await asyncio.wait(list(self._lookups))

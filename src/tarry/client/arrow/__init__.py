@@ -1,8 +1,8 @@
-"""The Arrow face of the client: topics as columns of pyarrow, without an object for a record.
+"""The Arrow face of the client: topics as columns of pyarrow, without an object for each record.
 
     from tarry.client.arrow import ArrowConsumer, ArrowProducer, scan
 
-pyarrow is loaded when it is first needed: `pip install "tarry[arrow]"` brings it.
+pyarrow is loaded when it is first needed; `pip install "tarry[arrow]"` installs it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     )
     from tarry.client.arrow.scanner import scan as scan
 
-# Where each public name is.
+# Public names of each module.
 MODULES: Final = {
     "tarry.client.arrow.consumer": ("ArrowConsumer",),
     "tarry.client.arrow.producer": ("ArrowProducer",),

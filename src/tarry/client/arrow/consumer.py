@@ -68,7 +68,7 @@ class ArrowConsumer(BaseConsumer[bytes, bytes]):
                 return
 
     def _poll_batch(self, rows_max: int, choice: Choice) -> pa.RecordBatch | None:
-        """Poll for rows; None after a wakeup, or if none came in a long time."""
+        """Return the next rows; None after a wakeup, or if none came in a long time."""
         driver = self._driver
         seconds = self._iteration_seconds()
         taker = choice.taker(rows_max)
@@ -81,11 +81,11 @@ class ArrowConsumer(BaseConsumer[bytes, bytes]):
             try:
                 runs = driver.perform(begin, seconds, 0, self._call_back, interrupts=interrupts)
                 if runs:
-                    # The next fetch leaves before the columns are built.
+                    # Turn once, so that the next fetch leaves before the columns are built.
                     driver.nudge(interrupts)
                     batch = choice.batch(taker)
             finally:
-                # Ctrl-C, or too little memory, comes out instead of the rows.
+                # If Ctrl-C or a lack of memory is raised here, the rows are given back.
                 if batch is None:
                     self._give_back(runs)
                     runs = []

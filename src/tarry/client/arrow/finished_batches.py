@@ -1,7 +1,7 @@
-"""Finished batches: rows of tables become record batches by partition, for files.
+"""Finished batches: rows of tables become encoded record batches by partition, to be kept in files.
 
-The batches have no producer yet (`records/numbering`).  Rows of a partition keep their order; those
-without a key go to one partition until its batch is full, then to the next.
+The batches have no producer yet (`records/numbering`).  Rows of a partition keep their order.  Rows
+without a key go to one partition until its batch is full, and then to the next partition.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class FinishedBatch(NamedTuple):
 
 
 class BatchPacker:
-    """Packer of the rows of one topic; `drain` gives what is left at the end."""
+    """Packer of the rows of one topic; `drain` returns the batches that are not full at the end."""
 
     def __init__(
         self, topic: str, partition_count: int, settings: ProducerSettings, batch_bytes: int
@@ -37,13 +37,14 @@ class BatchPacker:
         self._settings = settings
         self._batch_bytes = batch_bytes
         self._open: dict[int, BatchBuilder] = {}
-        # Where rows without a key go now.
+        # Partition that rows without a key go to at present.
         self.any_partition = 0
-        # A larger batch is compressed, also where the settings have no codec; None: none is.
+        # Size above which a batch is compressed even if the settings have no codec; None to
+        # compress none.
         self.plain_bytes_max: int | None = None
 
     def pack(self, table: object, now_wall_ms: int) -> Iterator[FinishedBatch]:
-        """Take the rows of a table, and yield the batches that became full."""
+        """Pack the rows of a table, and yield the batches that have become full."""
         rows = OutgoingRows(table)
         rows.check_partitions(self.partition_count)
         for part in rows.parts(now_wall_ms):
@@ -76,7 +77,7 @@ class BatchPacker:
                 first += int(append_rows(builder, part, places, first, self._batch_bytes))
                 is_full = builder.size + HEAD_BYTES_MAX >= self._batch_bytes
                 if first * 4 < len(places) or is_full:
-                    # What comes next does not fit.
+                    # The batch is full, or has no room for the next row.
                     yield self._finish(partition)
                     if index == count:
                         self.any_partition = (partition + 1) % count

@@ -1,4 +1,4 @@
-"""Installed pyarrow, found when it is first needed: nothing else of the client loads it."""
+"""Loading of pyarrow when it is first needed; no other part of the client loads it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VERSION_MIN: Final = 20
 
 @cache
 def load_pyarrow() -> ModuleType:
-    """Return pyarrow, or say what to install."""
+    """Return pyarrow; raise ImportError with a hint if it is missing or too old."""
     try:
         import pyarrow
     except ImportError:

@@ -1,8 +1,7 @@
-"""Outgoing rows: a table of pyarrow is checked and handed on in parts, as buffers.
+"""Outgoing rows: a table of pyarrow is checked, and then split into parts that are plain buffers.
 
-All is checked before the first row is taken, and all but the largest partition before the topic is
-known.  A part is small enough that its bytes are counted in
-32 bits, however large a column is.
+The whole table is checked before the first row is taken, and all but the largest partition before
+the topic is known.  A part is so small that 32 bits count its bytes, however large a column is.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = ("key", "value", "headers", "partition", "timestamp")
 
-# What 4 bytes with a sign count.
+# Largest number of a partition: a signed number of 4 bytes.
 PARTITION_MAX: Final = 2**31 - 1
 
-# Of one part of a table.
+# Bounds on one part of a table.
 PART_ROWS_MAX: Final = 65_536
 PART_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class OutgoingRows:
-    """Rows of a table in the types that records are made of."""
+    """Rows of a table, in the types that records are made of."""
 
     def __init__(self, table: object) -> None:
         self._pa = load_pyarrow()
@@ -39,7 +38,7 @@ class OutgoingRows:
         self._keys = self._bytes("key", given.get("key"))
         self._values = self._bytes("value", given["value"])
         self._headers = self._checked_headers(given.get("headers"))
-        # The least and the largest partition that rows name; None: no row names one.
+        # Lowest and highest partition that a row names; None if no row names one.
         self._partition_limits: tuple[int, int] | None = None
         self._partitions = self._checked_partitions(given.get("partition"))
         self._timestamps = self._checked_timestamps(given.get("timestamp"))
@@ -74,7 +73,7 @@ class OutgoingRows:
             raise ValueError(f"a table needs a column value; the columns are {known}")
 
     def check_partitions(self, partition_count: int) -> None:
-        """Refuse rows that name a partition which the topic does not have."""
+        """Raise ValueError if a row names a partition that the topic does not have."""
         limits = self._partition_limits
         if limits is not None and limits[1] >= partition_count:
             raise ValueError(
@@ -103,7 +102,7 @@ class OutgoingRows:
         )
 
     def _check_bytes(self, name: str, kind: Any) -> None:
-        """Refuse a type that stands for no bytes."""
+        """Raise TypeError for a column type that does not hold bytes."""
         types = self._pa.types
         if types.is_dictionary(kind):
             kind = kind.value_type
@@ -181,7 +180,8 @@ class OutgoingRows:
         return column
 
     def parts(self, now_wall_ms: int) -> Iterator[RecordRows]:
-        """Yield the rows in their order, as buffers; a row without a time is of now."""
+        """Yield the rows in their order, as buffers; a row without a timestamp gets
+        `now_wall_ms`."""
         first = 0
         while first < self.row_count:
             count = self._count_of_part(first)
@@ -214,7 +214,7 @@ class OutgoingRows:
         return RecordRows(count, keys, values, headers, timestamps, partitions)
 
     def _whole(self, column: Any, first: int, count: int) -> pa.Array:
-        """Return rows of a column as one array."""
+        """Return some rows of a column as one array."""
         return self._joined(column.slice(first, count).chunks, column.type)
 
     def _joined(self, chunks: list[Any], kind: Any) -> pa.Array:
@@ -233,7 +233,7 @@ class OutgoingRows:
         return self._bytes_column(self._whole(column, first, count))
 
     def _bytes_column(self, array: pa.Array) -> BytesColumn:
-        """Return the buffers of a `large_binary` array, which may begin anywhere in them."""
+        """Return the buffers of a `large_binary` array, which may begin at any place in them."""
         count, offset = len(array), array.offset
         if count == 0:
             return BytesColumn(b"", bytes(8), 0, None, 0)
@@ -251,7 +251,7 @@ class OutgoingRows:
     def _row_headers(self, array: pa.Array) -> RowHeaders:
         pa = self._pa
         lists = array.cast(pa.large_list(array.type.value_type))
-        # What null rows name is left out, so that ends and pairs agree.
+        # Pairs of null rows are left out, so that ends and pairs agree.
         pairs = lists.flatten()
         counts = self._compute.list_value_length(lists).fill_null(0).cast(pa.int64())
         ends = pa.concat_arrays([pa.array([0], pa.int64()), self._compute.cumulative_sum(counts)])

@@ -31,7 +31,7 @@ from tarry.records.from_columns import HEAD_BYTES_MAX, RecordRows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Batches that are filled before a turn sends them.
+# Number of batches that are filled before a turn sends them.
 RUNS_MAX: Final = 16
 
 
@@ -115,10 +115,10 @@ class ArrowProducer(BaseProducer):
     def _take_runs(
         self, intake: RowIntake, partition: int, places: bytes, first: int
     ) -> list[SentRows]:
-        """Fill some batches; none if there is no room."""
+        """Fill some batches; return an empty list if there is no room."""
         taken: list[SentRows] = []
         now_ms = monotonic_ms()
-        # Ctrl-C between the rows and their count would leave a batch that says another number.
+        # Ctrl-C between appending rows and counting them would leave a batch with a wrong count.
         interrupts = Interrupts()
         interrupts.hold()
         try:

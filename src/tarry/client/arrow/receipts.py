@@ -1,4 +1,4 @@
-"""Receipts of tables: one for each batch that rows went into, and one for all of them."""
+"""Receipts of tables: one for each batch that took rows, and one for the whole table."""
 
 from __future__ import annotations
 

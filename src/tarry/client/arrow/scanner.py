@@ -3,7 +3,7 @@
 for batch in scan({("orders", 0): (0, 1_000_000)}, {"bootstrap.servers": "localhost:9092"}):
     write(batch)
 
-It shares nothing with other clients, so many processes may scan parts of a topic.
+A scan shares nothing with other clients, so many processes may scan parts of a topic.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _batches(
             begin = partial(driver.core.begin_rows, taker)
             if not driver.perform(begin, None, settings.api_timeout_ms):
                 return
-            # The next fetch leaves before the columns are built.
+            # Turn once, so that the next fetch leaves before the columns are built.
             driver.nudge()
             yield choice.batch(taker)
     finally:

@@ -1,7 +1,7 @@
 """Tables: buffers of columns become Arrow's record batches.
 
-Nothing here looks at a record.  Views name the fetched bytes, which live as long as a batch names
-them, whatever becomes of the client.
+This module looks at no single record.  Views refer to the fetched bytes, which live as long as a
+batch refers to them, even after the client is closed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tarry.records.columns import ColumnBuffers, ViewColumn
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Where a batch keeps the offsets behind its rows, for a commit.
+# Metadata key under which a batch keeps the offsets behind its rows, for a commit.
 POSITIONS_KEY: Final = b"tarry.positions"
 
-# Columns in their order, and what is chosen in the decoder for each; 0: it is not decoded.
+# Columns in their order, each with the decoder's flag for it; 0 if it is not decoded.
 COLUMNS: Final = {
     "topic": 0,
     "partition": 0,
@@ -37,7 +37,7 @@ COLUMNS: Final = {
 
 
 class Choice:
-    """Columns that a user chose, and whether binary ones are views of the fetched bytes."""
+    """Columns that a user has chosen, and whether binary ones are views of the fetched bytes."""
 
     def __init__(self, names: Iterable[str] | None, *, views: bool) -> None:
         self.names = list(COLUMNS) if names is None else _names_of(names)
@@ -51,7 +51,7 @@ class Choice:
         return ColumnTaker(self.flags, rows_max)
 
     def batch(self, taker: ColumnTaker) -> pa.RecordBatch:
-        """Make a record batch of the rows that were taken."""
+        """Return a record batch of the rows that the taker has."""
         pa = self._pa
         buffers, runs = taker.buffers, taker.runs
         arrays = [self._array(name, buffers, runs) for name in self.names]
@@ -124,7 +124,7 @@ def _names_of(names: object) -> list[str]:
 
 
 def check_rows_max(rows_max: object) -> None:
-    """Refuse a largest number of rows that is none."""
+    """Raise an error for an invalid bound on the rows."""
     if type(rows_max) is not int:
         raise TypeError(f"max_rows takes an int, not {rows_max!r:.60}")
     if rows_max < 1:
@@ -132,7 +132,8 @@ def check_rows_max(rows_max: object) -> None:
 
 
 def check_no_codecs(face: str, arguments: Mapping[str, object]) -> None:
-    """Refuse codecs, which are called for each record: columns hold bytes as they are."""
+    """Raise TypeError for codecs: they are called for each record, and columns hold bytes as they
+    are."""
     for name in ("key", "value"):
         if arguments.get(name) is not None:
             raise TypeError(
@@ -149,7 +150,7 @@ def _encode_positions(row_count: int, runs: Sequence[RowRun]) -> bytes:
 
 
 def positions_behind(batch: pa.RecordBatch) -> OffsetsBehindRows:
-    """Return the offsets behind the rows of a batch that a consumer gave."""
+    """Return the offsets behind the rows of a batch that a consumer has yielded."""
     encoded = (batch.schema.metadata or {}).get(POSITIONS_KEY)
     if encoded is None:
         raise ValueError(

@@ -1,1 +1,2 @@
-"""The client without input and output: turns with time as an argument, the same in every run."""
+"""The client without input and output: turns that get the time as an argument and are
+repeatable."""

@@ -1,6 +1,6 @@
 """Arguments of consumers and admin clients, checked before anything has changed.
 
-What is wrong raises TypeError or ValueError with the argument, what it is, and the right form.
+A wrong argument raises TypeError or ValueError with its name, its value and the right form.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tarry.client.settings import SettingValue
 
 OFFSET_MAX: Final = 2**63 - 1
 
-# A year: what is longer was meant to be no limit at all, and every wait has one.
+# A year.  A longer time-out is meant to be none, but every wait has a limit.
 TIMEOUT_S_MAX: Final = 366 * 24 * 3600
 
 
 def timeout_ms_of(timeout: object, default_ms: int) -> int:
-    """Return a user's timeout, given in seconds, in milliseconds; the default for None."""
+    """Return a user's time-out, given in seconds, in milliseconds; the default for None."""
     if timeout is None:
         return default_ms
     if not isinstance(timeout, int | float) or isinstance(timeout, bool):
@@ -35,7 +35,7 @@ def timeout_ms_of(timeout: object, default_ms: int) -> int:
 
 
 def records_max_of(records_max: object, default: int) -> int:
-    """Return the most records that a poll may bring; the default for None."""
+    """Return the largest number of records that a poll may return; the default for None."""
     if records_max is None:
         return default
     if type(records_max) is not int:
@@ -46,9 +46,9 @@ def records_max_of(records_max: object, default: int) -> int:
 
 
 def check_listener(listener: object, kind: type) -> None:
-    """Refuse a listener that no poll could call back; None is no listener."""
+    """Raise TypeError for a listener of another class; None stands for no listener."""
     if listener is not None and not isinstance(listener, kind):
-        # The faces have one each, of the same name.
+        # Each face has a class of this name.
         name = f"tarry.client.{'aio.' if '.aio.' in kind.__module__ else ''}{kind.__name__}"
         raise TypeError(
             f"listener={listener!r:.60} is no {name}: make a subclass of it with on_assigned, "
@@ -57,7 +57,7 @@ def check_listener(listener: object, kind: type) -> None:
 
 
 def places_of(what: str, places: object) -> list[TopicPartition]:
-    """Return partitions, each once, in their order."""
+    """Return the partitions without repetitions, in their order."""
     if isinstance(places, (str, bytes)) or not isinstance(places, Iterable):
         raise TypeError(f'{what} takes partitions such as [("orders", 0)], not {places!r:.60}')
     if isinstance(places, tuple) and len(places) == 2 and isinstance(places[0], str):
@@ -122,7 +122,7 @@ def times_of(what: str, times: object) -> dict[TopicPartition, int]:
 
 
 def names_of(what: str, names: object) -> list[str]:
-    """Return names in their order; a single str is most likely meant as a list of one name."""
+    """Return names in their order; refuse a single str, most likely meant as a list of one name."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
         raise TypeError(f'{what} takes several names, such as ["orders"], not {names!r:.60}')
     found = list(names)
@@ -133,7 +133,7 @@ def names_of(what: str, names: object) -> list[str]:
 
 
 def topics_of(what: str, topics: object) -> list[str] | re.Pattern[str]:
-    """Return names of topics, or the pattern that finds them."""
+    """Return the names of topics, or the pattern that matches them."""
     if isinstance(topics, re.Pattern):
         if not isinstance(topics.pattern, str):
             raise TypeError(f'{what} takes a pattern of text, such as re.compile("orders-.*")')
@@ -174,7 +174,7 @@ def consumer_arguments(
 
 
 def check_settings(what: str, settings: object) -> None:
-    """Refuse settings that are neither a mapping nor None; other clients take an address alone."""
+    """Raise TypeError for settings that are neither a mapping nor None, such as an address."""
     if settings is None or isinstance(settings, Mapping):
         return
     raise TypeError(

@@ -1,6 +1,6 @@
 """Connections: the links of one client, which begin at bootstrap servers.
 
-Bootstrap addresses have negative ids.
+Links to bootstrap servers have negative ids.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Connections(Links):
-    """Links of one core, by broker, with the bootstrap servers they begin at."""
+    """Links of one core by broker, with links to the bootstrap servers."""
 
     def __init__(self, settings: ClientSettings, tasks: Tasks, random: Random) -> None:
         super().__init__(settings.link, tasks, random)
@@ -28,17 +28,18 @@ class Connections(Links):
             Link(self, -1 - place, address)
             for place, address in enumerate(settings.bootstrap_servers)
         ]
-        # Clients that start together begin at different servers.
+        # The first server is drawn, so that clients which start together begin at different ones.
         self._bootstrap_next = random.randrange(len(self._bootstrap))
 
-    # --- Whom to ask
+    # --- Choice of a link
 
     def set_brokers(self, addresses: dict[int, Address], source: str, now_ms: int) -> None:
         super().set_brokers(addresses, source, now_ms)
         self._adopt_bootstrap()
 
     def _adopt_bootstrap(self) -> None:
-        """Take a bootstrap server whose address a broker has for that broker: one link less."""
+        """Use the ready link to a bootstrap server for the broker with the same address, to save a
+        link."""
         for place, link in enumerate(self._bootstrap):
             for broker_id in sorted(self._addresses):
                 is_free = broker_id not in self._by_broker
@@ -49,10 +50,10 @@ class Connections(Links):
                     self._bootstrap[place] = Link(self, -1 - place, link.address)
 
     def for_anyone(self, now_ms: int, rather_not: Link | None = None) -> Link:
-        """Return a link to any broker: the ready one with the least to do, else one to make.
-        `rather_not`: this one only if no other is in sight.
+        """Return a link to any broker: the ready one with the least to do, or else one to be made.
 
-        When no known broker can be reached the bootstrap servers are asked again (KIP-899).
+        `rather_not` is chosen only if there is no other.  If no known broker can be reached, the
+        bootstrap servers are asked again (KIP-899).
         """
         known = [self.for_broker(broker_id) for broker_id in sorted(self._addresses)]
         candidates = [one for one in known if one is not None]
@@ -83,7 +84,7 @@ class Connections(Links):
             self._bootstrap_next = (self._bootstrap_next + 1) % len(self._bootstrap)
         return None
 
-    # --- What stands in the way
+    # --- Failures
 
     @property
     def bootstrap_addresses(self) -> str:
@@ -92,14 +93,14 @@ class Connections(Links):
 
     @property
     def last_failure(self) -> ClientError | None:
-        """Error that made every bootstrap server unreachable; None if that is not known."""
+        """Error that made the bootstrap servers unreachable; None if none is known."""
         for link in self._bootstrap:
             if link.last_failure is not None:
                 return link.last_failure
         return None
 
     def silence(self, now_ms: int) -> str:
-        """Return the address that has taken no connection for a while; empty if there is none."""
+        """Return the address that has accepted no connection for a while; "" if there is none."""
         for link in [*self._by_broker.values(), *self._bootstrap]:
             waits = link.waits_for(now_ms)
             if waits:
@@ -112,7 +113,7 @@ class Connections(Links):
 
     def metrics(self, now_ms: int) -> ConnectionMetrics:
         """Return a snapshot of the counts of connections."""
-        # Few programs ask, and none asks at its start.
+        # Imported here, because few programs ask for metrics.
         from tarry.client.metrics import ConnectionMetrics
 
         return ConnectionMetrics(self.made, self.lost, self.failed, self.in_backoff(now_ms))

@@ -2,9 +2,9 @@
 
     outputs = core.turn(events, now_ms, now_wall_ms);  wait until core.next_due_ms() at most
 
-A turn handles what came, then runs the tasks that are due, then sends what can be sent.  It never
-waits, reads no clock and calls nobody outside; two runs with the same calls give the same outputs.
-Producers, consumers and admin clients are this and their own parts.
+A turn handles the events, runs the tasks that are due, and sends the requests that may leave.  It
+never waits, reads no clock and calls no code outside; two runs with the same calls give the same
+outputs.  Producers, consumers and admin clients add their own parts to this core.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from tarry.link.tasks import Tasks
 class ClientCore:
     """Core of every client: connections, metadata, tasks, calls, operations; and the turn.
 
-    Between turns users begin operations and tell the core things; nothing of that waits, and the
-    time is an argument wherever it matters.
+    Between turns a user may begin operations and give the core orders.  These calls do not wait,
+    and take the time as an argument where it matters.
     """
 
-    # For the warning about what lasts.
+    # Words for the warning about trouble that lasts.
     what_waits = "a request waits"
 
     def __init__(self, settings: ClientSettings, random: Random, now_ms: int) -> None:
@@ -52,7 +52,7 @@ class ClientCore:
         routing = Routing(self.connections, self.metadata, self.refresh)
         self.errands = Errands(self.connections, routing)
         self.turned_ms = now_ms
-        # The calendar as the last turn was told it.
+        # Calendar time of the last turn, in ms.
         self.turned_wall_ms = 0
         self._planned_ms = now_ms
         self.reminder = Reminder(self.tasks, self.trouble, self.what_waits)
@@ -61,14 +61,15 @@ class ClientCore:
     def turn(
         self, events: Sequence[LinkEvent], now_ms: int, now_wall_ms: int
     ) -> list[Output | Notice]:
-        """Handle the events, run what is due, send what can be sent, give notice of what ended."""
+        """Handle the events, run due tasks, send requests, and give notice of operations that may
+        continue."""
         self._refresh_if_wanted(now_ms)
         self.turned_ms = now_ms
         self.turned_wall_ms = now_wall_ms
         for event in events:
             self.connections.handle(event, now_ms)
-        # When the process was stopped, what arrived meanwhile may not be read to its end: the
-        # deadlines that passed in the gap are judged in the next turn, after one more read.
+        # If the process was stopped, some of what arrived meanwhile may not be read yet.  So
+        # deadlines that passed in the gap are checked in the next turn, after one more read.
         is_stalled = now_ms - self._planned_ms > STALL_MS
         if not (is_stalled and events):
             self.tasks.advance(now_ms)
@@ -81,18 +82,18 @@ class ClientCore:
         return [*self.connections.take_outputs(), *self.operations.take_notices()]
 
     def work(self, now_ms: int) -> None:
-        """Send what can be sent now; for subclasses."""
+        """Send the requests that may leave now; defined by subclasses."""
 
     def next_due_ms(self) -> int | None:
-        """Return when to turn at the latest, without any event; None: no time is known."""
+        """Return the latest time of the next turn if there is no event; None if there is none."""
         return self.tasks.next_due_ms()
 
     def begin_call(self, call: Call[Any, Any], timeout_ms: int, now_ms: int) -> None:
-        """Ask something of the cluster; ends as `call.is_done`."""
+        """Send a call to the cluster; `call.is_done` is set at its end."""
         self.errands.ask(call, timeout_ms, now_ms)
 
     def begin_topic_query(self, topic: str, timeout_ms: int, now_ms: int) -> TopicQuery:
-        """Learn the partitions of a topic."""
+        """Look up the partitions of a topic."""
         check_topic(topic)
         self.track(topic)
         query = TopicQuery(self.operations, self.metadata, topic, self.topic_error)
@@ -101,7 +102,7 @@ class ClientCore:
     def topic_error(
         self, topic: str, waited_ms: int, now_ms: int, partition: int | None = None
     ) -> ClientError:
-        """Return why a topic, or a partition of it, is still not known after so long."""
+        """Return why a topic, or a partition of it, is still unknown after `waited_ms`."""
         reason = self.refresh.last_error
         if reason is None and not self.metadata.knows(topic):
             reason = ClientError(self.connections.silence(now_ms) or "no answer has come yet")
@@ -110,12 +111,12 @@ class ClientCore:
         return self.metadata.error_of(topic, now_ms, partition)
 
     def track(self, topic: str) -> None:
-        """Have the metadata of this topic asked for, now and as long as it is in use."""
+        """Ask for the metadata of this topic, now and as long as it is in use."""
         if self.metadata.track(topic):
             self.want_refresh()
 
     def want_refresh(self) -> None:
-        """Have the next turn ask for metadata."""
+        """Let the next turn ask for metadata."""
         self._wants_refresh = True
 
     def _refresh_if_wanted(self, now_ms: int) -> None:
@@ -125,42 +126,42 @@ class ClientCore:
 
     @property
     def is_waiting(self) -> bool:
-        """True while an operation waits for the cluster, so that trouble with it is worth a
-        warning."""
+        """True while an operation waits for the cluster, so that trouble with the cluster is worth
+        a warning."""
         return self.errands.are_waiting
 
     def trouble(self, now_ms: int) -> str:
-        """Return why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
+        """Return why the cluster cannot be reached at the moment; "" if nothing seems wrong."""
         error = self.refresh.last_error
         return str(error) if error is not None else self.connections.silence(now_ms)
 
-    # --- Turns while no user waits
+    # --- Turns while no user's call waits
 
     @property
     def has_work(self) -> bool:
-        """True if work is left to do before the client may be given up."""
+        """True if work has to be done before the client may be closed."""
         return False
 
     @property
     def unattended_due_ms(self) -> int | None:
-        """Time at which a turn is needed although no user waits, on the monotonic clock; None: not
-        at all."""
+        """Monotonic time at which a turn is needed although no user's call waits, in ms; None if
+        there is none."""
         return None
 
     @property
     def has_callbacks(self) -> bool:
-        """True if users asked for calls that are due, outside of any turn."""
+        """True if calls to the user's functions are due, which are made outside of any turn."""
         return False
 
     def needs_turns(self, now_ms: int) -> bool:
-        """Return whether turns have to go on although no user waits, once they have begun."""
+        """Return whether turns have to continue although no user's call waits."""
         return False
 
     def disown(self) -> None:
-        """Hand nothing out any more, as a copy in a forked child: the parent goes on with it."""
+        """Hand out nothing any more, because this is a copy in a forked child."""
 
     def close(self, now_ms: int) -> None:
-        """Close the connections; what waits fails with ClientClosed."""
+        """Close the connections; operations that wait fail with ClientClosed."""
         self.is_closed = True
         self.reminder.stop()
         error = ClientClosed("the client was closed")

@@ -1,8 +1,8 @@
-"""Delays: by what each topic takes records that are due later, as its settings say.
+"""Delays: how each topic takes records that are due later, as the topic's settings say.
 
-A topic is asked about once, and again after `metadata.max.age.ms`, when it was made anew, or when
-a broker has refused a record of it.  Only that a topic delays is remembered: who was refused may
-alter the topic and send again.
+A topic is asked about once.  It is asked about again after `metadata.max.age.ms`, when it was
+deleted and created again, or when a broker has refused such a record.  Only a topic that delays
+records is remembered: after a refusal the user may alter the topic and send again.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ class Delays:
         self._errands = errands
         self._timeout_ms = timeout_ms
         self._age_ms_max = age_ms_max
-        # Source, id of the topic, and until when that counts.
+        # Source of each known topic, the topic's id, and the time until which that is valid.
         self._known: dict[str, tuple[int, bytes, int]] = {}
-        # Questions under way, so that senders who wait together ask once.
+        # Questions under way by topic, so that senders that wait together ask once.
         self._calls: dict[str, DescribeDelay] = {}
 
     def source_of(self, topic: str, now_ms: int) -> int:
@@ -109,20 +109,20 @@ class Delays:
         return source
 
     def forget(self, topic: str) -> None:
-        """Forget what was learned of a topic: a broker has refused a record of it."""
+        """Forget a topic's source, because a broker has refused a record of it."""
         self._known.pop(topic, None)
 
     def ask(self, topic: str, now_ms: int) -> DescribeDelay:
-        """Ask about a topic, or join those who have asked."""
+        """Ask about a topic, or return the question that is under way."""
         call = self._calls.get(topic)
-        # One that is done was given up by all who asked: it may be old.
+        # A question that is done was abandoned by all who asked it, and its answer may be old.
         if call is None or call.is_done:
             call = self._calls[topic] = DescribeDelay(topic, self._metadata.topic_id(topic))
             self._errands.ask(call, self._timeout_ms, now_ms)
         return call
 
     def take(self, call: DescribeDelay, now_ms: int) -> None:
-        """Take over what a question that is done has brought, once."""
+        """Take the answer of a question that is done, once."""
         if self._calls.get(call.topic) is not call:
             return
         del self._calls[call.topic]
@@ -132,8 +132,8 @@ class Delays:
 
 
 class DelayQuery(Operation[int]):
-    """Query of what says when a record of a topic is due.  Raises UnknownTopic, or
-    SchedulingUnsupported if nothing does."""
+    """Query for the delay source of a topic.  Raises UnknownTopic, or SchedulingUnsupported if the
+    topic takes no records that are due later."""
 
     def __init__(self, core: ProducerCore, topic: str) -> None:
         super().__init__(core.operations)

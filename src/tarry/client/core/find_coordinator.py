@@ -1,4 +1,4 @@
-"""FindCoordinator: the question which brokers coordinate groups, and what the answer tells."""
+"""FindCoordinator: the question which brokers coordinate groups, and its answer."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from tarry.protocol.messages.find_coordinator import (
 
 KEY_TYPE_GROUP: Final = 0
 
-# From this version on one request asks for several groups.
+# From this version on one request may name several groups.
 VERSION_WITH_KEYS: Final = 4
 
 Found = BrokerMetadata | BrokerError
 
 
 def find_coordinator_request(group_ids: Sequence[str], version: int) -> FindCoordinatorRequest:
-    """Ask for the coordinators of groups; only of the first where a request takes one."""
+    """Return a request for the coordinators of groups; of the first group if a request takes only
+    one."""
     if version >= VERSION_WITH_KEYS:
         return FindCoordinatorRequest(key_type=KEY_TYPE_GROUP, coordinator_keys=[*group_ids])
     return FindCoordinatorRequest(key=group_ids[0], key_type=KEY_TYPE_GROUP)

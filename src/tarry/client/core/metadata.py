@@ -1,8 +1,8 @@
 """Metadata: brokers, topics, leaders and their epochs, from the latest answers.
 
-Only topics in use are asked for.  A partition never goes back to an older leader epoch of the
-same topic; a topic with another id is another topic, and whoever holds offsets of the old one is
-told by `when_recreated`.
+Only topics in use are asked for.  A partition never returns to an older leader epoch of the same
+topic.  A topic with another id is another topic; `when_recreated` reports it to the owner of
+offsets of the old one.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tarry.client.core.topic import ZERO_ID, BrokerMetadata, PartitionMetadata, 
 from tarry.client.errors import BrokerError, UnknownTopic
 from tarry.link.errors import ClientError
 
-# A topic that brokers deny for so long is not about to appear: creation spreads in far less.
+# Time after which a topic that brokers deny counts as missing: new topics spread much faster.
 MISSING_MS: Final = 2_000
 
 
 class LeaderHint(NamedTuple):
-    """A leader that a Produce or Fetch answer names; `leader_id` is -1 if it names none."""
+    """A leader that an answer to Produce or Fetch names; `leader_id` is -1 if it names none."""
 
     topic: str
     partition: int
@@ -40,7 +40,7 @@ class LeaderHint(NamedTuple):
 def leader_hint(
     topic: str, partition: int, leader: Any, brokers: dict[int, BrokerMetadata]
 ) -> LeaderHint:
-    """Return the hint in `current_leader` of an answer, which may be absent."""
+    """Return the hint in an answer's field `current_leader`, which may be absent."""
     if leader is None:
         return LeaderHint(topic, partition, -1, -1, None)
     broker = brokers.get(leader.leader_id)
@@ -56,24 +56,24 @@ class Metadata:
         self.cluster_id = ""
         self.topics: dict[str, Topic] = {}
         self.names: dict[bytes, str] = {}
-        # Called with a topic's name when another topic has taken its place.
+        # Function that is called with a topic's name when another topic has taken its place.
         self.when_recreated: Callable[[str], None] | None = None
-        # Grows with every answer, so that who depends on it knows when to look again.
+        # Number of answers so far, by which users of the metadata see that they have changed.
         self.version = 0
-        # All topics are asked for, and `all_topics` names them: a pattern needs that.
+        # True if all topics are asked for, as for a pattern, so that `all_topics` names them.
         self.wants_all = False
-        # A pattern finds no internal topic.
+        # True if `all_topics` leaves internal topics out.
         self.excludes_internal = True
-        # Beside those in use, these are kept of an answer that names all topics.
+        # Function that says which topics of an answer for all topics are kept besides those in use.
         self.is_wanted: Callable[[str], object] | None = None
         self.all_topics: list[str] = []
         self._tracked: dict[str, None] = {}
         self._missing_since_ms: dict[str, int] = {}
 
-    # --- What is in use
+    # --- Topics in use
 
     def track(self, name: str) -> bool:
-        """Ask for this topic from now on; True if it was not asked for before."""
+        """Ask for this topic from now on; return true if it was not asked for before."""
         if name in self._tracked:
             return False
         self._tracked[name] = None
@@ -99,15 +99,15 @@ class Metadata:
                 return True
         return False
 
-    # --- What is known
+    # --- Known topics
 
     def topic(self, name: str) -> Topic | None:
-        """Return the topic with its partitions; None while it is not known to be there."""
+        """Return the topic with its partitions; None while it is not known to exist."""
         topic = self.topics.get(name)
         return topic if topic is not None and topic.partitions else None
 
     def leader_of(self, name: str, partition: int) -> PartitionMetadata | None:
-        """Return the partition, if it has a leader whose address is known."""
+        """Return the partition if it has a leader with a known address; else None."""
         topic = self.topics.get(name)
         known = topic.partitions.get(partition) if topic is not None else None
         if known is None or known.leader_id not in self.brokers:
@@ -119,20 +119,20 @@ class Metadata:
         return topic.topic_id if topic is not None else ZERO_ID
 
     def refusal(self, name: str) -> int:
-        """Return the code with which brokers refuse a topic for good (for its name or the client's
-        rights); else NONE."""
+        """Return the code with which brokers refuse a topic for good, for its name or the client's
+        rights; else NONE."""
         topic = self.topics.get(name)
         known = ERRORS.get(topic.error_code) if topic is not None else None
         return NONE if known is None or known.retriable else known.code
 
     def is_denied(self, name: str) -> bool:
-        """Return true if brokers said last that there is no such topic."""
+        """Return true if the last answer said that there is no such topic."""
         topic = self.topics.get(name)
         return topic is not None and topic.error_code == UNKNOWN_TOPIC_OR_PARTITION
 
     def is_missing(self, name: str, now_ms: int) -> bool:
-        """Return true if brokers have refused the topic, or have said for a while that there is
-        none."""
+        """Return true if brokers have refused the topic, or have denied for a while that it
+        exists."""
         topic = self.topics.get(name)
         if self.refusal(name) != NONE:
             return True
@@ -141,19 +141,19 @@ class Metadata:
         return now_ms - self._missing_since_ms.get(name, now_ms) >= MISSING_MS
 
     def knows(self, name: str) -> bool:
-        """Return true if a broker has said what it knows of the topic, a refusal included."""
+        """Return true if a broker has described the topic or refused it."""
         return name in self.topics or self.refusal(name) != NONE
 
     def error_of(self, name: str, now_ms: int, partition: int | None = None) -> ClientError:
-        """Make the error to raise for a topic or partition that cannot be used."""
+        """Return the error to raise for a topic or partition that cannot be used."""
         code = self.refusal(name)
         if code != NONE:
             return BrokerError(code, refusal_text(name, code))
         return UnknownTopic(self.problem_with(name, now_ms, partition))
 
     def problem_with(self, name: str, now_ms: int, partition: int | None = None) -> str:
-        """Describe the trouble with a topic, and for how long it lasts, for the text of an
-        error."""
+        """Return a description of the trouble with a topic, and of how long it lasts, for an
+        error's text."""
         topic = self.topics.get(name)
         if topic is None:
             return f"nothing is known of topic {name!r} yet"
@@ -171,7 +171,7 @@ class Metadata:
     # --- Answers
 
     def apply(self, answer: MetadataAnswer, now_ms: int) -> None:
-        """Take an answer over; topics that are not in use only if they were asked for by name."""
+        """Apply an answer; topics that are not in use are kept only if they are wanted."""
         self.controller_id = answer.controller_id
         self.cluster_id = answer.cluster_id
         self.brokers = answer.brokers
@@ -190,7 +190,7 @@ class Metadata:
                     self._apply_topic(Topic(name, UNKNOWN_TOPIC_OR_PARTITION), now_ms)
 
     def is_kept(self, name: str) -> bool:
-        """Return true if this topic's partitions are of use."""
+        """Return true if this topic's partitions have to be kept."""
         if name in self._tracked:
             return True
         return self.wants_all and self.is_wanted is not None and bool(self.is_wanted(name))
@@ -204,7 +204,7 @@ class Metadata:
             self.names.pop(old.topic_id, None)
             old = None
         if topic.error_code != NONE and old is not None and old.partitions:
-            # What we know stays of use while the error may pass; the error is remembered.
+            # The known partitions are kept while the error may pass; the error is noted.
             old.error_code = topic.error_code
             topic = old
         elif old is not None:
@@ -218,7 +218,7 @@ class Metadata:
             self._missing_since_ms.pop(name, None)
 
     def set_leader(self, hint: LeaderHint) -> bool:
-        """Take a hint over; False if it is older than what we know."""
+        """Apply a hint; return false if it is older than the known leader."""
         topic = self.topics.get(hint.topic)
         known = topic.partitions.get(hint.partition) if topic is not None else None
         if known is None or hint.leader_epoch <= known.leader_epoch:
@@ -233,14 +233,14 @@ class Metadata:
 
 
 def refusal_text(name: str, code: int) -> str:
-    """Write why brokers refuse a topic for good, for the text of an error."""
+    """Return why brokers refuse a topic for good, for the text of an error."""
     if code == INVALID_TOPIC_EXCEPTION:
         return name_flaw(name)
     return f"topic {name} cannot be used"
 
 
 def name_flaw(name: str) -> str:
-    """Write the sentence about a name that no topic may have."""
+    """Return the sentence about a name that no topic may have."""
     return (
         f"{name!r:.60} is no name for a topic; take up to 249 letters (a to z, A to Z), digits, "
         "dots, underscores and hyphens"
@@ -248,8 +248,8 @@ def name_flaw(name: str) -> str:
 
 
 def _keep_newer_leaders(topic: Topic, old: Topic) -> None:
-    """Keep the leaders known from a newer epoch: a broker that lags behind must not send the client
-    back to a leader that has gone."""
+    """Keep leaders that are known from a newer epoch: a broker whose metadata lag must not send the
+    client back to a former leader."""
     for index, partition in topic.partitions.items():
         known = old.partitions.get(index)
         if known is not None and partition.leader_epoch < known.leader_epoch:

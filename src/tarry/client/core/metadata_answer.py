@@ -1,8 +1,8 @@
-"""MetadataAnswer: what a Metadata answer tells, read in steps.
+"""MetadataAnswer: the content of a Metadata answer, read in steps.
 
 An answer of a large cluster has a million elements.  `read_in_steps` stops after each
-`ELEMENTS_PER_STEP` of them, so that no turn is long, and builds only the topics that its user
-keeps.  The fields and their versions are those of `protocol/schema/metadata`.
+`ELEMENTS_PER_STEP` of them, so that no turn is long, and builds only the topics that are to be
+kept.  The fields and their versions are those of `protocol/schema/metadata`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tarry.client.core.topic import BrokerMetadata, PartitionMetadata, Topic, br
 from tarry.protocol.messages.metadata import MetadataResponseBroker
 from tarry.wire.reader import MalformedData, Reader
 
-# About 5 ms where the reader is compiled, 20 ms where it is not.
+# Number of elements of one step: about 5 ms if the reader is compiled, 20 ms if not.
 ELEMENTS_PER_STEP: Final = 5_000
 
 # Limits of one answer.  Kafka's largest clusters have some hundred brokers and 200,000 partitions.
@@ -24,8 +24,8 @@ PARTITIONS_MAX: Final = 300_000
 
 
 class MetadataAnswer:
-    """Brokers and topics of one answer.  `topics` are those that were kept, in the answer's order;
-    `names` has all names, and whether the topic is internal."""
+    """Brokers and topics of one answer.  `topics` has the kept ones in the answer's order; `names`
+    has all names, each with whether the topic is internal."""
 
     def __init__(self) -> None:
         self.throttle_time_ms = 0
@@ -37,8 +37,8 @@ class MetadataAnswer:
 
 
 class _Fields:
-    """Fields of an answer in one version, with the work that reading them was since the last
-    step."""
+    """Reader of an answer's fields in one version; it counts the elements that were read since the
+    last step."""
 
     def __init__(self, reader: Reader, version: int) -> None:
         self.reader = reader
@@ -48,7 +48,7 @@ class _Fields:
         self.partitions_left = PARTITIONS_MAX
 
     def count(self, what: str, size_min: int, count_max: int) -> int:
-        """Read the length of an array whose elements have `size_min` bytes or more."""
+        """Read the length of an array whose elements have at least `size_min` bytes."""
         reader = self.reader
         count: int
         if self.is_flexible:
@@ -103,7 +103,7 @@ class _Fields:
         return made
 
     def topic(self) -> Topic:
-        """Read a topic up to its partitions."""
+        """Read the fields of a topic that come before its partitions."""
         reader = self.reader
         error_code = reader.i16()
         name = self.nullable_text()
@@ -119,7 +119,7 @@ class _Fields:
 
     def end_topic(self) -> None:
         if self.version >= 8:
-            # Operations that the client is allowed.
+            # Operations that the client may perform; they are not kept.
             self.reader.i32()
         self.end_struct()
 
@@ -137,10 +137,10 @@ ReadInSteps = Generator[None, None, MetadataAnswer]
 
 
 def read_in_steps(reader: Reader, version: int, keep: Keep | None = None) -> ReadInSteps:
-    """Read an answer, a step each time that the generator is asked; it returns the answer.
+    """Read an answer, one step each time that the generator is advanced; it returns the answer.
 
-    `keep` says by its name whether a topic is wanted; without it all are.  Raises MalformedData for
-    more than an answer may name, and for a partition that no topic can have.
+    `keep` returns whether a topic of this name is wanted; without it all are.  Raises MalformedData
+    for more elements than an answer may have, and for a negative partition.
     """
     fields = _Fields(reader, version)
     answer = MetadataAnswer()
@@ -190,7 +190,7 @@ def _read_partitions(fields: _Fields, topic: Topic, *, is_kept: bool) -> Steps:
 
 
 def read_metadata(reader: Reader, version: int) -> MetadataAnswer:
-    """Read an answer at once, all topics of it."""
+    """Read an answer at once, with all its topics."""
     steps = read_in_steps(reader, version)
     while True:
         try:

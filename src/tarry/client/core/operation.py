@@ -1,14 +1,14 @@
-"""Operation: a wait of the user, in the steps that every face takes alike.
+"""Operation: a user's call that waits, in the steps that every face takes alike.
 
     operation = core.begin_flush(timeout_ms, now_ms)      or begin_poll, begin_commit, ..
-    step = operation.step(now_ms)      raises what went wrong
+    step = operation.step(now_ms)      raises the error of the operation
         Done      its `answer` is there
         Callback  `step.call(listener, consumer)`, then `operation.end_callback(now_ms, error)` with
-                  what it raised, then step again
-        WAIT      step again when the core gave notice of the operation
+                  the error that it raised, then step again
+        WAIT      step again when the core has given notice of the operation
     operation.end(now_ms)              always, and at any time
 
-A deadline is a task of the core, so that a face minds no time but the core's `next_due_ms`.
+A deadline is a task of the core, so a face needs no other time than the core's `next_due_ms`.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class Done(Generic[Answer]):
 
 
 class UserEvent(Protocol):
-    """Event that a callback tells the user."""
+    """Event of which the user is told by a callback."""
 
     @property
     def callback(self) -> str:
-        """Name of what is called, for the text of errors."""
+        """Name of the callback, for the text of errors."""
 
     def tell(self, listener: object, consumer: object) -> object:
-        """Call the user back; returns what the callback returned, a coroutine perhaps."""
+        """Call the user's function; return what it returned, which may be a coroutine."""
 
 
 class Callback:
-    """Event that the user is told now, by a callback."""
+    """Event of which the face has to tell the user now."""
 
     __slots__ = ("event",)
 
@@ -50,7 +50,7 @@ class Callback:
         self.event = event
 
     def call(self, listener: object, consumer: object) -> object:
-        """Call the user back; returns what the callback returned, a coroutine perhaps."""
+        """Call the user's function; return what it returned, which may be a coroutine."""
         return self.event.tell(listener, consumer)
 
 
@@ -62,7 +62,7 @@ WAIT: Final = Wait()
 
 
 class Notice:
-    """Notice that an operation can go on: the face that waits for it steps it again."""
+    """Notice that an operation may continue: the face that waits for it steps it again."""
 
     __slots__ = ("operation",)
 
@@ -71,7 +71,7 @@ class Notice:
 
 
 class Operation(Generic[Answer]):
-    """Operation to be subclassed; `is_ready` is set with the notice, and says that `step` will not
+    """Operation to be subclassed; `is_ready` is set with the notice, and means that `step` will not
     wait."""
 
     def __init__(self, operations: Operations) -> None:
@@ -79,12 +79,12 @@ class Operation(Generic[Answer]):
         self.is_ready = False
         self.is_late = False
         self.timeout_ms = 0
-        # Why nothing more will come of it.
+        # Error that ends the operation; None while it may succeed.
         self.failure: ClientError | None = None
         self.deadline = Task(self._on_deadline)
 
     def step(self, now_ms: int) -> Done[Answer] | Callback | Wait:
-        """Return what the face does next; raise what went wrong."""
+        """Return what the face has to do next; raise the error of the operation."""
         if self.failure is not None:
             raise self.failure.with_traceback(None)
         if self.look(now_ms):
@@ -94,25 +94,25 @@ class Operation(Generic[Answer]):
         return self.wait()
 
     def wait(self) -> Wait:
-        """Return WAIT: the next notice is a new one."""
+        """Return WAIT, and expect a new notice."""
         self.is_ready = False
         return WAIT
 
     def end_callback(self, now_ms: int, error: Exception | None = None) -> None:
-        """Go on behind a `Callback`, which has returned or raised `error`."""
+        """Continue after a `Callback`, which has returned or raised `error`."""
 
     def end(self, now_ms: int) -> None:
-        """Forget the operation, whether it is done or not."""
+        """End the operation, whether it is done or not."""
         self.operations.forget(self)
 
-    # --- For subclasses
+    # --- Defined by subclasses
 
     def look(self, now_ms: int) -> bool:
-        """Return whether there is something else to do than to wait; asked after each turn."""
+        """Return whether `step` has more to do than to wait; called after each turn."""
         raise NotImplementedError
 
     def answer(self, now_ms: int) -> Answer:
-        """Return what came, or raise why it did not; asked once `look` is true."""
+        """Return the result, or raise the error; called once `look` is true."""
         raise NotImplementedError
 
     def late_error(self, now_ms: int) -> ClientError:
@@ -128,53 +128,54 @@ Begun = TypeVar("Begun", bound="Operation[Any]")
 
 
 class Operations:
-    """The operations under way of one core, and the notices of those that may go on."""
+    """The operations under way of one core, and the notices of those that may continue."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
-        # An ordered set.  Any: each operation has an answer of its own class.
+        # Operations under way, as an ordered set.  Each has its own type of answer, so the type is
+        # Any.
         self._under_way: dict[Operation[Any], None] = {}
         self._notices: list[Notice] = []
-        # No operation lasts beyond this time, because the client is being closed.
+        # Time at which all operations end, because the client is being closed; None before.
         self.ends_ms: int | None = None
 
     def begin(self, operation: Begun, timeout_ms: int | None, now_ms: int) -> Begun:
-        """Look at the operation from now on; without a timeout it ends by itself in time."""
+        """Begin an operation; without a time-out it has to end by itself."""
         self._under_way[operation] = None
         self.set_deadline(operation, timeout_ms, now_ms)
         return operation
 
     def set_deadline(self, operation: Operation[Any], timeout_ms: int | None, now_ms: int) -> None:
-        """Give notice of the operation in `timeout_ms` at the latest."""
+        """Set the time at which notice of the operation is given at the latest."""
         if timeout_ms is not None:
             operation.timeout_ms = self.limited(timeout_ms, now_ms)
             self._tasks.schedule_earlier(operation.deadline, now_ms + operation.timeout_ms)
 
     def limited(self, timeout_ms: int, now_ms: int) -> int:
-        """Return the timeout, or what is left until the end of the client if that is less."""
+        """Return the time-out, or the time until the end of the client if that is less."""
         if self.ends_ms is None:
             return timeout_ms
         return min(timeout_ms, max(self.ends_ms - now_ms, 0))
 
     def look(self, now_ms: int) -> None:
-        """Give notice of every operation that a turn has moved."""
+        """Give notice of every operation that may continue after a turn."""
         for operation in list(self._under_way):
             if not operation.is_ready and operation.look(now_ms):
                 self.notify(operation)
 
     def notify(self, operation: Operation[Any]) -> None:
-        """Give notice of one operation, in the outputs of this turn or of the next."""
+        """Give notice of one operation in the outputs of this turn or the next."""
         if not operation.is_ready:
             operation.is_ready = True
             self._notices.append(Notice(operation))
 
     def forget(self, operation: Operation[Any]) -> None:
-        """Look at the operation no more."""
+        """Stop looking at an operation, which has ended."""
         self._under_way.pop(operation, None)
         self._tasks.cancel(operation.deadline)
 
     def fail_all(self, error: ClientError) -> None:
-        """End everything that is under way."""
+        """End all operations with this error."""
         for operation in list(self._under_way):
             operation.failure = error
             self.notify(operation)

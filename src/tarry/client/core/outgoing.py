@@ -1,7 +1,7 @@
 """Checks of a record's arguments, before anything has changed.
 
-An argument of a wrong type or range raises TypeError or ValueError with its name, what it is and
-the way out.  Bytes that are not `bytes` become such.
+An argument of a wrong type or range raises TypeError or ValueError with its name, its value and the
+remedy.  Other byte-like objects are converted to `bytes`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from tarry.client.core.metadata import name_flaw
 from tarry.records.batch import TIMESTAMP_MAX
 from tarry.records.builder import Headers
 
-# What a key, a value or the value of a header may be; it is copied.
+# Type of a key, a value or the value of a header; its bytes are copied.
 Content = bytes | bytearray | memoryview
-# Headers by name, or as pairs where a name comes more than once.
+# Headers by name, or as pairs if a name occurs more than once.
 HeadersGiven = Mapping[str, Content | None] | Iterable[tuple[str, Content | None]]
 
-# Kafka's brokers refuse longer names; no request can carry one of more than 32767 bytes.
+# Brokers refuse longer names, and a request cannot carry more than 32767 bytes.
 TOPIC_CHARACTERS_MAX: Final = 249
 
 PARTITION_MAX: Final = 2**31 - 1
@@ -41,7 +41,7 @@ def content_of(what: str, value: object) -> bytes | None:
 
 
 def check_topic(topic: object) -> None:
-    """Refuse a topic name that no request can carry; brokers judge the other rules for names."""
+    """Raise an error for a topic name that no request can carry; brokers check all other rules."""
     if not isinstance(topic, str):
         hint = ": decode it" if isinstance(topic, bytes) else ""
         raise TypeError(f"topic is of type {type(topic).__name__}, not the name as a str{hint}")

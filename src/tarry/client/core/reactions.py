@@ -1,8 +1,8 @@
-"""Reactions of the client to error codes, for each API that repeats by itself.
+"""Reactions of the client to error codes, for each API that is retried by itself.
 
-The marks of a code (base/errors) decide: one that passes is repeated, one that says that metadata
-is stale refreshes it first, any other is raised with the broker's sentence.  What an API does
-differently stands in its table.
+The marks of a code (base/errors) decide.  After an error that passes, the request is repeated.
+After one that says that metadata is stale, metadata is refreshed first.  Any other error is raised
+with the broker's sentence.  The table of an API has its exceptions.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from typing import Final
 
 from tarry.base import errors
 
-# Raise it.
+# Raise the error.
 FAIL: Final = 0
-# The same again after a pause.
+# Repeat the request after a pause.
 RETRY: Final = 1
-# Metadata is stale: refresh it, then the same again.
+# Refresh the stale metadata, then repeat the request.
 REFRESH: Final = 2
-# Success, although the offset is not known.
+# Count as a success, although the offset is not known.
 ALREADY_THERE: Final = 3
-# The batch is too large: in halves.
+# Send the batch in halves, because it is too large.
 SPLIT: Final = 4
-# The broker lost count of our sequences.
+# Number the batches again, because the broker has lost the producer's sequences.
 RENUMBER: Final = 5
-# The producer is finished.
+# Stop the producer for good.
 FATAL: Final = 6
-# Single records are at fault: they fail, their neighbours go again.
+# Fail the records at fault, and send the others again.
 BLAME: Final = 7
-# The offset is not in the log.
+# Reset the position, because the offset is not in the log.
 RESET: Final = 8
 
-# What differs from the code's own marks (base/errors: retriable, refreshes).
+# Reactions to Produce that differ from the code's marks (base/errors: retriable, refreshes).
 PRODUCE: Final[dict[int, int]] = {
     errors.MESSAGE_TOO_LARGE: SPLIT,
     errors.RECORD_LIST_TOO_LARGE: SPLIT,
@@ -45,16 +45,16 @@ PRODUCE: Final[dict[int, int]] = {
 
 FETCH: Final[dict[int, int]] = {
     errors.OFFSET_OUT_OF_RANGE: RESET,
-    # Java's consumer takes it for something that passes, and brokers do say it in passing.
+    # The error passes, as brokers return it at times; Java's consumer also retries.
     errors.UNKNOWN_SERVER_ERROR: RETRY,
 }
 
-# ListOffsets and OffsetForLeaderEpoch.
+# Reactions to ListOffsets and OffsetForLeaderEpoch that differ from the code's marks.
 LOOKUP: Final[dict[int, int]] = {}
 
 
 def reaction_to(table: dict[int, int], code: int) -> int:
-    """Return the reaction in the table, else the one that the marks of the code give; FAIL for
+    """Return the reaction in the table, or else the one that the code's marks give; FAIL for
     unknown codes."""
     reaction = table.get(code)
     if reaction is not None:

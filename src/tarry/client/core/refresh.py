@@ -1,8 +1,8 @@
 """Refresh: requests for metadata.  One request is under way, however many users want it.
 
-Pauses grow from `retry.backoff.ms` to `retry.backoff.max.ms` while something of a topic in use is
-missing, whatever the number of askers; without need it is asked again after
-`metadata.max.age.ms`.
+While something of a topic in use is missing, pauses grow from `retry.backoff.ms` to
+`retry.backoff.max.ms`, whatever the number of users.  If nothing is missing, the next request
+follows after `metadata.max.age.ms`.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ from tarry.protocol.message import Message
 from tarry.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tarry.wire.reader import Reader
 
-# From this version on a request can say that a topic must not be made.
+# From this version on a request can say that a topic must not be created.
 VERSION_NO_CREATE: Final = 4
 
-# What proves wrong so soon after it was asked for was of no use: another broker may know better.
+# If an answer proves wrong within this time, another broker is asked, which may know better.
 AGAIN_MS: Final = 10_000
 
-# Leaders named by answers that are followed one after the other without a pause.
+# Number of leaders named by answers that are followed one after the other without a pause.
 HOPS_MAX: Final = 3
 
 
 def metadata_request(
     names: Sequence[str] | None, version: int, *, may_create: bool = False
 ) -> MetadataRequest:
-    """Ask for topics by name; None: for all of them."""
+    """Return a request for topics by name; None asks for all topics."""
     if names is None:
         # In version 0 an empty list asks for all; null came with version 1.
         return MetadataRequest(topics=[] if version == 0 else None)
     return MetadataRequest(
         topics=[MetadataRequestTopic(name=name) for name in names],
-        # Older requests cannot forbid it.
+        # Older requests cannot forbid that a topic is created.
         allow_auto_topic_creation=may_create or version < VERSION_NO_CREATE,
     )
 
 
 class Refresh:
-    """Questions for metadata; `Metadata` holds the answers."""
+    """Requests for metadata; `Metadata` has the answers."""
 
     def __init__(self, connections: Connections, metadata: Metadata, age_ms_max: int) -> None:
         self.connections = connections
         self.metadata = metadata
         self._age_ms_max = age_ms_max
         self.last_error: ClientError | None = None
-        # Whether asking for a topic may make it: a producer's wish, not a consumer's.
+        # True if asking for a topic may create it, as a producer wants and a consumer does not.
         self.may_create = False
         self._task = Task(self._ask)
         self._is_in_flight = False
@@ -68,12 +68,12 @@ class Refresh:
         self._attempts = 0
         self._asked_ms = -1
         self._asked: Link | None = None
-        # Whose answer was of no use.
+        # Link whose answer proved wrong, so that another broker is asked next.
         self._doubted: Link | None = None
         connections.when_lost = self.want
 
     def want(self, now_ms: int) -> None:
-        """Want new metadata, because something is stale or unknown: ask as soon as the pause
+        """Request new metadata, because something is stale or unknown, as soon as the pause
         allows."""
         if self._is_in_flight:
             self._is_wanted_again = True
@@ -85,10 +85,10 @@ class Refresh:
         self.connections.tasks.schedule_earlier(self._task, earliest_ms)
 
     def want_after(self, code: int, now_ms: int) -> None:
-        """Want new metadata after an error that says that it is stale.
+        """Request new metadata after an error that says that the metadata are stale.
 
-        If who was told to lead does not, another broker is asked than the one that told it just
-        now: who is cut off from the others goes on naming leaders that are gone.
+        If the broker that was named as the leader is not the leader, another broker is asked than
+        the one that has just named it: a broker that is cut off still names leaders that are gone.
         """
         is_recent = self._asked_ms >= 0 and now_ms - self._asked_ms < AGAIN_MS
         if is_recent and code == NOT_LEADER_OR_FOLLOWER:
@@ -96,7 +96,7 @@ class Refresh:
         self.want(now_ms)
 
     def follow(self, hint: LeaderHint) -> bool:
-        """Go to the leader that an answer names (KIP-951); False if it is none that we lack."""
+        """Note the leader that an answer names (KIP-951); return false if it is not a newer one."""
         if hint.leader_id < 0:
             return False
         is_newer = self.metadata.set_leader(hint)
@@ -121,7 +121,8 @@ class Refresh:
         addresses = {key: one.address for key, one in self.metadata.brokers.items()}
         self.connections.set_brokers(addresses, source, now_ms)
         if self.metadata.needs_refresh:
-            # Who is cut off from the others may not know it for as long as that lasts.
+            # A broker that is cut off may not learn of the topic or leader for as long as that
+            # lasts.
             self._doubted = self._asked
         if self.metadata.needs_refresh or self._is_wanted_again:
             self.want(now_ms)

@@ -1,7 +1,7 @@
 """Reminder: a warning about trouble with the cluster while an operation waits.
 
-A poll that brings nothing and a send that waits look like a quiet cluster.  After two seconds the
-log says what is wrong, and then now and then again, as long as it lasts.
+A poll without records and a send that waits look like a quiet cluster.  After two seconds the log
+says what is wrong, and repeats it at growing intervals as long as it lasts.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Final
 
 from tarry.link.tasks import Task, Tasks
 
-# A logger of its own, so that a program that tells its user by itself can turn it off.
+# A separate logger, so that a program that informs its user itself can turn it off.
 LOGGER: Final = "tarry.client.waiting"
 
 LOOK_MS: Final = 500
 QUIET_MS: Final = 2_000
-# Between the first two warnings; then twice as long each time.
+# Pause between the first two warnings in ms; it doubles each time, up to the maximum.
 PAUSE_MS_FIRST: Final = 8_000
 PAUSE_MS_MAX: Final = 60_000
 
@@ -33,11 +33,11 @@ class Reminder:
         self._since_ms = -1
         self._warn_at_ms = 0
         self._pause_ms = PAUSE_MS_FIRST
-        # A face tells it later: what listens to the log may use the client, which is in a turn.
+        # Writes a warning; a face delays it, because a handler of the log may use the client.
         self.tell: Callable[[str], None] = warn
 
     def work(self, is_waiting: bool, now_ms: int) -> None:
-        """Look for trouble if it is time; called each turn."""
+        """Look for trouble if it is time; called in each turn."""
         if not is_waiting:
             self._since_ms = -1
         elif not self._look.is_armed:
@@ -66,7 +66,7 @@ class Reminder:
 
 def warn(text: str) -> None:
     """Write a warning to the log."""
-    # Imported with the first warning: a program without trouble pays nothing for it.
+    # Imported with the first warning, so that a program without trouble does not load it.
     import logging
 
     logging.getLogger(LOGGER).warning("%s", text)

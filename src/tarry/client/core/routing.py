@@ -1,4 +1,4 @@
-"""Routing: which broker a client's call goes to, by metadata."""
+"""Routing: the broker to which a client's call goes, according to metadata."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Routing:
         self.refresh = refresh
 
     def link_for(self, call: Call[Any, Any], now_ms: int) -> Link | None:
-        """Return the link to ask on; None while it is not known, and then metadata is asked
-        for."""
+        """Return the link for a call; None while the broker is not known, and then request
+        metadata."""
         if call.target == ANYONE:
             return self.connections.for_anyone(now_ms)
         is_controller = call.target == CONTROLLER
@@ -41,8 +41,7 @@ class Routing:
         return link
 
     def _check_there(self, call: Call[Any, Any]) -> None:
-        """Raise BrokerUnreachable if the cluster has no such broker, by metadata that is newer than
-        the call."""
+        """Raise BrokerUnreachable if metadata that are newer than the call lack the broker."""
         if call.known_version == UNKNOWN:
             call.known_version = self.metadata.version
         elif call.known_version != self.metadata.version:
@@ -63,7 +62,7 @@ class Routing:
         )
         what = f"{api_keys.APIS[call.api_key].name} was not answered"
         if reason is None:
-            # Time was up before anything could fail.
+            # Time was up before anything could fail, so the text names the servers that were tried.
             what += f" by {self.connections.bootstrap_addresses}"
         return timed_out(what + self._stranger(call.target), waited_ms, reason)
 

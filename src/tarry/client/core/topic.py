@@ -1,4 +1,4 @@
-"""Topic: a topic, its partitions and the brokers, as an answer of the cluster tells them."""
+"""Topic: a topic, its partitions and the brokers, as an answer of the cluster describes them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PartitionMetadata:
 
 
 class Topic:
-    """Topic with its partitions by index, or, with an `error_code`, why they are not known."""
+    """Topic with its partitions by index; with an `error_code` these may be unknown."""
 
     def __init__(self, name: str, error_code: int = NONE, topic_id: bytes = ZERO_ID) -> None:
         self.name = name
@@ -73,15 +73,15 @@ class Topic:
 
     @property
     def needs_refresh(self) -> bool:
-        """True if an error or a partition without leader stands where a later answer may bring
-        more."""
+        """True if a later answer may bring more, because there is an error or a partition without
+        leader."""
         if self.error_code != NONE or not self.partitions:
             return True
         return any(one.leader_id == NO_LEADER for one in self.partitions.values())
 
 
 def brokers_of(endpoints: Iterable[Any]) -> dict[int, BrokerMetadata]:
-    """Return the brokers by id, of any answer that names them; the messages have a class each."""
+    """Return the brokers of an answer by id; each message has its own class of broker."""
     return {
         one.node_id: BrokerMetadata(one.node_id, Address(one.host, one.port), one.rack)
         for one in endpoints

@@ -1,4 +1,4 @@
-"""TopicQuery: the partitions of a topic, once metadata tells them."""
+"""TopicQuery: waits for the partitions of a topic."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from tarry.client.core.metadata import Metadata
 from tarry.client.core.operation import Operation, Operations
 from tarry.link.errors import ClientError
 
-# Of topic, milliseconds waited and now.
+# Function that returns the error for a topic; it takes the topic, the ms waited, and now.
 TopicErrorOf = Callable[[str, int, int], ClientError]
 
 
 class TopicQuery(Operation[list[int]]):
-    """Query of one topic.  Raises UnknownTopic for a topic that is not there, or the error why no
-    broker told it."""
+    """Query of one topic.  Raises UnknownTopic if the topic does not exist, or the error for which
+    no broker has described it."""
 
     def __init__(
         self, operations: Operations, metadata: Metadata, topic: str, error_of: TopicErrorOf

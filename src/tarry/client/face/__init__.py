@@ -1,3 +1,3 @@
-"""Parts that all faces of the client share: clocks, sockets, calls that do not wait."""
+"""Parts that all faces of the client share: clocks, sockets, and calls that do not wait."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The end of the process: what is called then, wherever the process came from."""
+"""Calls at the end of the process, also of one that multiprocessing has started."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-# Before multiprocessing ends its own threads and queues.
+# Priority that puts the calls before multiprocessing's ends of its own threads and queues.
 PRIORITY: Final = 100
 
-# An ordered set.  `atexit` keeps a place for whatever it was ever given.
+# Calls in the order of their registration.  They are not given to `atexit` one by one, because it
+# never frees an entry.
 _CALLS: Final[dict[Callable[[], None], None]] = {}
 
 
 def at_exit(call: Callable[[], None]) -> Callable[[], None]:
-    """Have this called when the process ends; returns what takes that back.
+    """Have this called when the process ends; return a function that cancels it.
 
-    A process that multiprocessing made ends without what stands in `atexit`; it has a list of its
-    own.
+    A process that multiprocessing has started ends without the calls of `atexit`; it has a list of
+    its own.
     """
     _CALLS[call] = None
     process = sys.modules.get("multiprocessing.process")
@@ -38,18 +39,18 @@ def at_exit(call: Callable[[], None]) -> Callable[[], None]:
 
 
 def has_end_begun() -> bool:
-    """Return true if the process ends."""
+    """Return true if the process is about to end."""
     return not threading.main_thread().is_alive() or sys.is_finalizing()
 
 
 def calls_waiting() -> int:
-    """Return how many calls wait for the end."""
+    """Return the number of registered calls."""
     return len(_CALLS)
 
 
 @atexit.register
 def _make_all() -> None:
     with contextlib.ExitStack() as stack:
-        # Each is made, whatever another one raises.
+        # Every call is made, even if another one raises.
         for call in list(_CALLS):
             stack.callback(call)

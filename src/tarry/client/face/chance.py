@@ -1,7 +1,7 @@
-"""Chance of the faces: the operating system's.
+"""Random numbers of the faces, which come from the operating system.
 
-The standard library has the same in `random`, whose import costs a program that produces as much
-as a dozen of its own modules.
+The standard library's `random` offers the same, but its import costs a program that produces as
+much as a dozen of its own modules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""ConsumerFace: the calls of a consumer that do not wait, alike in every face.
+"""ConsumerFace: the calls of a consumer that do not wait, the same in every face.
 
-They tell the core what to read, and ask it where it stands.
+They tell the core what to read, and ask it for its state.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from tarry.client.settings import ConsumerSettings
 
 
 class ConsumerFace(ClientFace[GroupConsumerCore]):
-    """Face to be subclassed; a subclass says how its core may be touched."""
+    """Face to be subclassed; a subclass defines how its core may be accessed."""
 
     settings: ConsumerSettings
 
     def _told(self) -> AbstractContextManager[GroupConsumerCore]:
-        """Yield the core, to be told or asked something while nobody turns it; records that an
-        iteration did not yield are taken back."""
+        """Yield the core for a call, while no thread or task turns it; records that an iteration
+        has not yielded are taken back first."""
         raise NotImplementedError
 
     def _check_free(self) -> None:
-        """Refuse what a codec or an assignor of this consumer asks it while it runs."""
+        """Raise an error for a call that a codec or an assignor of this consumer makes while it
+        runs."""
         self._core.check_not_decoding()
         self._core.check_not_assigning()
 
@@ -166,8 +167,8 @@ class ConsumerFace(ClientFace[GroupConsumerCore]):
             return core.position(place_given("is_at_end", place, older)).is_at_end
 
     def _iteration_seconds(self) -> int:
-        """Return for how long an iteration may wait in its next poll; NotSubscribed if there is
-        nothing to wait for."""
+        """Return for how many seconds an iteration may wait in its next poll; raise NotSubscribed
+        if there is nothing to wait for."""
         core = self._core
         core.check_reads()
         if core.membership.owned and not core.topics.is_subscribed:

@@ -1,6 +1,6 @@
-"""Deferral: a record that a consumer could not handle, as it is sent again or given up.
+"""Deferral: a record that a consumer could not handle, and that is sent again or given up.
 
-It keeps key, value and headers, and has headers more that count how often it was sent again.
+The new record has the same key, value and headers, and further headers that count its attempts.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tarry.client.face.due import duration_ms_of
 from tarry.client.settings import ClientSettings, SettingValue
 from tarry.records.record import Record
 
-# How often the record was sent again.
+# Header with the number of times that the record was sent again.
 DEFER_ATTEMPT: Final = "x-defer-attempt"
-# The timestamp that it had when it was deferred first.
+# Header with the timestamp of the record before its first deferral.
 DEFER_TIMESTAMP: Final = "x-defer-timestamp"
-# Where it was when it was given up.
+# Headers with the place of the record that was given up.
 DEFER_TOPIC: Final = "x-defer-topic"
 DEFER_PARTITION: Final = "x-defer-partition"
 DEFER_OFFSET: Final = "x-defer-offset"
@@ -29,15 +29,16 @@ _OWN: Final = frozenset(
     | {DEFER_ATTEMPT, DEFER_TIMESTAMP, DEFER_TOPIC, DEFER_PARTITION, DEFER_OFFSET}
 )
 
-# A record that fails for ever must end in the dead-letter topic one day.
+# Bound on the attempts: a record that always fails must end in the dead-letter topic.
 ATTEMPTS_MAX: Final = 1_000_000
 
-# How long a record is tried, Kafka's default for a producer.
+# Time for which the producer tries to deliver a record, in ms; Kafka's default.
 DELIVERY_TIMEOUT_MS: Final = 120_000
 
 
 class Deferral(NamedTuple):
-    """Record to send: to its own topic after a time, or, without one, to the dead-letter topic."""
+    """Record to send: to its own topic after a time, or to the dead-letter topic if that is
+    None."""
 
     topic: str
     partition: int | None
@@ -48,7 +49,7 @@ class Deferral(NamedTuple):
 
 
 def deferral_of(record: object, after: object, attempts: object, dead_letter: object) -> Deferral:
-    """Return what becomes of a record; raises TypeError or ValueError for what none can be."""
+    """Return the deferral of a record; raise TypeError or ValueError for invalid arguments."""
     if isinstance(record, DecodedRecord):
         record = record.record
     if not isinstance(record, Record):
@@ -77,7 +78,7 @@ def deferral_of(record: object, after: object, attempts: object, dead_letter: ob
 
 
 def _waits_ms(after: object) -> list[int]:
-    """Return how long each attempt waits, the last one also those that follow."""
+    """Return the wait of each attempt in ms; the last one also holds for all that follow."""
     if not isinstance(after, Sequence) or isinstance(after, (str, bytes)):
         return [duration_ms_of("after", after)]
     if not after:
@@ -86,7 +87,7 @@ def _waits_ms(after: object) -> list[int]:
 
 
 def _attempts_of(record: Record) -> int:
-    """Return how often the record was sent again; a header of somebody else's counts as none."""
+    """Return how often the record was sent again; 0 if the header is missing or malformed."""
     for name, value in reversed(record.headers):
         if name == DEFER_ATTEMPT:
             is_number = value is not None and value.isdigit() and len(value) <= 7
@@ -102,8 +103,8 @@ def _first_timestamp(record: Record) -> bytes | None:
 
 
 def deferring_settings(settings: ClientSettings) -> dict[str, SettingValue]:
-    """Return the settings of a producer that goes where this client does."""
-    # A record is waited for, so that none lingers; and it is tried for longer than a request takes,
-    # as ProducerSettings demand.
+    """Return the settings of a producer for the same cluster as this client."""
+    # The caller waits for each record, so records must not linger.  The delivery time-out must
+    # exceed the request time-out, as ProducerSettings demand.
     delivery_timeout_ms = max(settings.request_timeout_ms, DELIVERY_TIMEOUT_MS)
     return {**settings.common(), "linger.ms": 0, "delivery.timeout.ms": delivery_timeout_ms}

@@ -1,7 +1,7 @@
-"""FaceDriver: what the drivers of all faces have in common, whoever turns the core.
+"""FaceDriver: the common part of the drivers of all faces; a subclass turns the core.
 
 A driver belongs to one face.  It can be used until it is closed, or until a fork copies it: the
-copy, in the child, refuses whatever it is asked.
+copy, in the child, refuses every call.
 """
 
 from __future__ import annotations
@@ -21,53 +21,55 @@ from tarry.client.settings import ClientSettings
 
 Core = TypeVar("Core", bound=ClientCore)
 
-# Begins an operation of the core, given its timeout and the time.
+# Function that begins an operation of the core; it takes the time-out and the time, in ms.
 Begin = Callable[[int, int], Operation[Answer]]
 
 
 class FaceDriver(Generic[Core]):
-    """Driver of one core, to be subclassed: a subclass turns it."""
+    """Driver of one core, to be subclassed; a subclass turns the core."""
 
-    # Stands before the name of a face in its `repr`.
+    # Word before the name of a face in its `repr`.
     prefix: ClassVar[str] = ""
 
     def __init__(self, settings: ClientSettings, make_core: Callable[[Self], Core]) -> None:
         self.core = make_core(self)
         self.settings = settings
         self.is_closed = False
-        # True in the child of a fork: everything belongs to the process that made the client.
+        # True in the child of a fork: sockets and threads belong to the process that made the
+        # client.
         self.is_forked = False
-        # Held while the core is touched.
+        # Lock that is held while the core is accessed.
         self.lock: AbstractContextManager[object] = nullcontext()
-        # Calls users back for what the core has for them; a client that never does has none.
+        # Calls the user's functions for events of the core; clients without such functions do
+        # nothing.
         self.tell_users: Callable[[], None] = _tell_nobody
         self._finalizer: weakref.finalize[..., object] | None = None
 
     # --- The clocks, which tests replace
 
     def now_ms(self) -> int:
-        """Return the monotonic time; not that of an event loop, which may stand still within a turn
-        of the loop."""
+        """Return the monotonic time.  The time of an event loop may stand still within a turn of
+        the loop."""
         return monotonic_ms()
 
     def wall_ms(self) -> int:
         return wall_ms()
 
-    # --- Who may use it
+    # --- Refusals
 
     def check_usable(self) -> None:
-        """Refuse a client that was closed, or that a fork copied."""
+        """Raise an error if the client was closed, or copied by a fork."""
         self.check_parent()
         if self.is_closed:
             raise ClientClosed("the client is closed")
 
     def check_parent(self) -> None:
-        """Refuse a client that a fork copied."""
+        """Raise ClientForked if a fork has copied the client."""
         if self.is_forked:
             forks.refuse()
 
     def describe(self, face: object, what: str = "") -> str:
-        """Describe a face for `repr`: its bootstrap servers, and whether it is closed."""
+        """Return the `repr` of a face: its bootstrap servers, and whether it is closed."""
         words = [type(face).__name__, self.settings.text("bootstrap.servers"), what]
         words.append("of the parent process" if self.is_forked else "")
         words.append("closed" if self.is_closed and not self.is_forked else "")
@@ -76,25 +78,25 @@ class FaceDriver(Generic[Core]):
     # --- The end
 
     def close_when_forgotten(self, face: object, what: str) -> None:
-        """Have the client closed, and that told, when its face is collected without a close."""
+        """Close the client, with a warning, if its face is collected without a close."""
         self._finalizer = weakref.finalize(face, _close_forgotten, self, what)
-        # At the end of the program there is nobody left to tell, and no event loop.
+        # At the end of the program nobody could see the warning, and no event loop runs.
         self._finalizer.atexit = False
 
     def abandon(self) -> None:
-        """Close the client, which nobody uses any more, when its work is done; the collector may
-        call this in any thread."""
+        """Close the client, whose face is gone, when its work is done.  The collector may call this
+        in any thread."""
         raise NotImplementedError
 
     def let_go(self) -> None:
-        """Have neither a fork nor the collector told of the client any more: it is closed."""
+        """Stop watching forks and the collector, because the client is closed."""
         forks.forget(self)
         if self._finalizer is not None:
             self._finalizer.detach()
 
     def disown(self) -> None:
-        """Let go of what belongs to the parent, in the child of a fork: every call is refused from
-        now on, also those of this thread that are under way."""
+        """Give up what belongs to the parent, in the child of a fork.  From now on every call is
+        refused, also those of this thread that are under way."""
         self.is_forked = True
         self.is_closed = True
         self.core.disown()

@@ -1,4 +1,4 @@
-"""Due: what a user says of a record that is due later, checked before anything has changed."""
+"""Due: the arguments that say when a record is due, checked before anything has changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def due_given(deliver_at: object, deliver_after: object, schedule_id: object) -> DueGiven:
-    """Check what says when a record is due; raises TypeError or ValueError."""
+    """Return the checked arguments of a send; raise TypeError or ValueError for invalid ones."""
     if deliver_at is not None and deliver_after is not None:
         raise ValueError("deliver_at and deliver_after both say when the record is due: give one")
     return DueGiven(
@@ -24,12 +24,12 @@ def due_given(deliver_at: object, deliver_after: object, schedule_id: object) ->
 
 
 def cancel_given(schedule_id: object) -> DueGiven:
-    """Check what takes back the record with this id."""
+    """Return the checked arguments for cancelling the record with this id."""
     return DueGiven(schedule_id=_schedule_id_of(schedule_id), is_cancel=True)
 
 
 def _schedule_id_of(schedule_id: object) -> bytes:
-    """Return the id as it stands in a header."""
+    """Return the id as a header has it."""
     if isinstance(schedule_id, str):
         try:
             found = schedule_id.encode()
@@ -88,7 +88,7 @@ def duration_ms_of(argument: str, duration: object) -> int:
 
 
 def _whole_ms(duration: timedelta) -> int:
-    """Return the milliseconds; never early, so a part of one counts as a whole one."""
+    """Return the milliseconds, rounded up so that no record is early."""
     whole_ms, rest = divmod(duration, timedelta(milliseconds=1))
     return whole_ms + bool(rest)
 

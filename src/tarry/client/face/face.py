@@ -1,4 +1,4 @@
-"""ClientFace: what every client is to its user, whatever it does and however it waits."""
+"""ClientFace: the base of every client's face, whatever it does and however it waits."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class ClientFace(Generic[Core]):
 
     @property
     def _core(self) -> Core:
-        """Core of the driver; in a forked child, what refuses every question."""
+        """Core of the driver; in a forked child an object that refuses every access."""
         return self._driver.core
 
     def _particulars(self) -> str:
-        """Return what `repr` says besides where the client is connected to."""
+        """Return what `repr` shows besides the bootstrap servers."""
         return ""
 
     def __repr__(self) -> str:

@@ -1,9 +1,9 @@
-"""Forks: in the child of a fork, every client that the parent made is told to let go.
+"""Forks: in the child of a fork, every client that the parent has made gives up its resources.
 
-A fork copies the memory of all threads and only one thread.  So the child's copy of a client has
-locks that nobody will release, a core that may be in the middle of a turn, and descriptors of
-connections that the parent goes on using.  The copy closes its descriptors, which ends nothing of
-the parent's, and from then on refuses whatever it is asked.
+A fork copies the memory of all threads, but only one thread.  So the child's copy of a client has
+locks that no thread will release, a core that may be in the middle of a turn, and descriptors of
+connections that the parent continues to use.  The copy closes its descriptors, which ends none of
+the parent's connections, and refuses every call from then on.
 """
 
 from __future__ import annotations
@@ -17,32 +17,33 @@ from tarry.client.errors import ClientForked
 
 
 class Forkable(Protocol):
-    """Client that has to let go of what belongs to the parent."""
+    """Client that has to give up what belongs to the parent."""
 
     def disown(self) -> None:
-        """Let go, in the child; called by the only thread that it has, before anything else."""
+        """Give up the parent's resources; called in the child by its only thread, before anything
+        else."""
 
 
-# Held while a descriptor is made or closed: no fork falls between its being there and its being
-# known.
+# Held while a descriptor is made or closed, so that no fork falls between the system call and the
+# note of the descriptor.
 DESCRIPTORS: Final = threading.RLock()
 
-# Nothing of a client keeps another one: who is collected is told nothing.
+# Open clients.  The references are weak, so that a client can still be collected.
 _OPEN: Final[WeakKeyDictionary[Forkable, None]] = WeakKeyDictionary()
 
 
 def watch(client: Forkable) -> None:
-    """Have the client's copies in forked children told."""
+    """Have the copies of this client in forked children disowned."""
     _OPEN[client] = None
 
 
 def forget(client: Forkable) -> None:
-    """Forget a client that is closed: it has nothing that a child could touch."""
+    """Forget a closed client, which has no resources that a child could touch."""
     _OPEN.pop(client, None)
 
 
 def refuse() -> NoReturn:
-    """Raise what every call of a child's copy raises."""
+    """Raise the error of every call to a copy in a forked child."""
     raise ClientForked(
         "the client was made before a fork, and its connections belong to the parent process; "
         "make a new client in this process"
@@ -50,7 +51,7 @@ def refuse() -> NoReturn:
 
 
 class ForkedCore:
-    """Stand-in for the core of a client in a forked child: it refuses whatever it is asked."""
+    """Stand-in for the core of a client in a forked child; it refuses every access."""
 
     def __getattr__(self, name: str) -> NoReturn:
         refuse()
@@ -67,7 +68,7 @@ def _tell_all() -> None:
         client.disown()
 
 
-# There are systems without a fork.
+# Some systems have no fork.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=DESCRIPTORS.acquire, after_in_parent=DESCRIPTORS.release, after_in_child=_tell_all

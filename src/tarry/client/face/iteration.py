@@ -1,4 +1,4 @@
-"""Iteration over what polls brought, alike in every face.
+"""Iteration over the records of polls, the same in every face.
 
 Hot: each record of an iteration passes here.
 """
@@ -13,16 +13,16 @@ from mypy_extensions import i64
 
 from tarry.client.core.consumer.handed_out import HandedOut
 
-# An iteration waits without an end, in polls of this length.
+# Length of one poll of an iteration, in seconds; the iteration itself waits without an end.
 ITERATION_SECONDS: Final = 3_600
 
-# One that only gives back what was unsubscribed brings nothing.
+# Length of a poll that only gives unsubscribed partitions back, and brings no records.
 GIVE_BACK_SECONDS: Final = 1
 
-# After so long an iteration polls again, though not all of it is yielded: the group goes on.
+# Time after which an iteration polls again, even if records are left: the group needs polls.
 TICK_NS: Final = 50_000_000
 
-# While pieces are asked for as fast as this all together, the clock is looked at less often.
+# While pieces are consumed as fast as this, the clock is read less often.
 _FAST_NS: Final = 1_000_000
 _UNWATCHED_MAX: Final = 8
 
@@ -30,19 +30,19 @@ Piece = TypeVar("Piece")
 
 
 class Tick:
-    """The time for which an iteration yields before it polls again."""
+    """Timer of an iteration, which yields pieces until the next poll is due."""
 
     def __init__(self) -> None:
         now_ns: i64 = monotonic_ns()
         self._until_ns: i64 = now_ns + TICK_NS
         self._looked_ns: i64 = now_ns
-        # Pieces from one look at the clock to the next, and those that are left of them.
+        # Number of pieces between two readings of the clock, and how many of them are left.
         self._pieces: i64 = 1
-        # The first piece comes whatever the time.
+        # The first piece is yielded whatever the time is.
         self._pieces_left: i64 = 1
 
     def is_over(self) -> bool:
-        """Return whether the next poll is due; to be asked before each piece."""
+        """Return whether the next poll is due; call it before each piece."""
         if self._pieces_left > 0:
             self._pieces_left -= 1
             return False
@@ -57,7 +57,7 @@ class Tick:
 
 
 class PiecesForATick(Generic[Piece]):
-    """Iterator over pieces until the next poll is due; the core takes back what was not yielded."""
+    """Iterator over pieces until the next poll is due; the core takes back the others."""
 
     __slots__ = ("_pieces", "_tick")
 
@@ -75,8 +75,8 @@ class PiecesForATick(Generic[Piece]):
 
 
 class PolledRecords:
-    """Iterator over record after record, which polls by `hand_out` when there is none or when the
-    next poll is due; ends when that gives None."""
+    """Iterator over single records.  It polls by `hand_out` when no record is left or the next poll
+    is due, and ends when `hand_out` returns None."""
 
     __slots__ = ("_hand_out", "_handed_out", "_is_over", "_tick")
 

@@ -1,4 +1,4 @@
-"""ProducerFace: what a producer is asked without waiting, alike in every face."""
+"""ProducerFace: the calls of a producer that do not wait, the same in every face."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 def due_of(deliver_at: object, deliver_after: object, schedule_id: object) -> DueGiven:
-    """Return what these arguments of a send say, one of them at least; TypeError or ValueError for
-    what none can be."""
-    # Few programs delay records: the others load nothing of it.
+    """Return the checked arguments of a send of which at least one is given; raise TypeError or
+    ValueError for invalid ones."""
+    # Imported here, because few programs delay records.
     from tarry.client.face.due import due_given
 
     return due_given(deliver_at, deliver_after, schedule_id)
 
 
 def cancel_of(schedule_id: object) -> DueGiven:
-    """Return what takes back the record with this id."""
+    """Return the checked arguments for cancelling the record with this id."""
     from tarry.client.face.due import cancel_given
 
     return cancel_given(schedule_id)

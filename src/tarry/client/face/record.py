@@ -15,12 +15,12 @@ from tarry.client.core.outgoing import (
 from tarry.client.core.producer.intake import Appended
 from tarry.client.core.producer.partitioner import ANY_PARTITION
 
-# Codecs of keys and of values; None: bytes are given.
+# Codecs of keys and of values; None if bytes are given.
 Codecs = tuple[Codec[Any] | None, Codec[Any] | None]
 
 
 def codecs_of(key: Codec[Any] | None, value: Codec[Any] | None) -> Codecs | None:
-    """Return the codecs of a producer, None if it has none; TypeError for what is no codec."""
+    """Return the codecs of a producer, None if it has none; raise TypeError for an invalid one."""
     for argument, codec in (("key", key), ("value", value)):
         if codec is not None:
             check_codec(argument, codec)
@@ -47,8 +47,8 @@ def record_of(
     timestamp: object,
     now_wall_ms: int,
 ) -> Appended:
-    """Return the record as the core appends it; raise TypeError or ValueError for an argument that
-    no record can have."""
+    """Return the record in the form that the core appends; raise TypeError or ValueError for an
+    invalid argument."""
     check_topic(topic)
     assert isinstance(topic, str)
     time = now_wall_ms

@@ -1,7 +1,7 @@
-"""Streams: the sockets of one client, which never block; performs what the core asks for.
+"""Streams: the sockets of one client, which never block; they perform what the core asks for.
 
-Who waits for them, a selector or an event loop, is the subclass's: it is told which sockets to
-watch, and calls `happened`.  What came is in `events` until the next turn takes it.
+A subclass waits for the sockets, with a selector or an event loop: it is told which to watch, and
+calls `happened`.  Events are kept in `events` until the next turn takes them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tarry.client.face.forks import DESCRIPTORS
 from tarry.client.settings import ClientSettings
 from tarry.link.events import Address, Close, Connect, LinkEvent, Output, Resolve, Resolved, Send
 
-# One read: a fetch answer of 1 MiB takes four of them, small answers waste nothing.
+# Size of one read: a fetch answer of 1 MiB takes four reads, and small answers waste no memory.
 READ_BYTES: Final = 256 * 1024
 
-# Buffers in one gathered write, far below every system's IOV_MAX.
+# Number of buffers in one gathered write, far below every system's IOV_MAX.
 GATHER_MAX: Final = 64
 
 PORT_MAX: Final = 65_535
 
-# What a socket is watched for; the same bits as those of `selectors`.
+# Interests of a socket; the same bits as those of `selectors`.
 READING: Final = 1
 WRITING: Final = 2
 
@@ -43,12 +43,12 @@ class Stream:
         self.handle = handle
         self.is_connecting = True
         self.unsent: deque[memoryview] = deque()
-        # What it is watched for.
+        # Interest for which the socket is watched.
         self.interest = 0
 
 
 class Streams:
-    """The connections of one client by the ids that its core gave."""
+    """The connections of one client, by the ids that its core has given."""
 
     def __init__(self, settings: ClientSettings) -> None:
         self.events: list[LinkEvent] = []
@@ -56,20 +56,20 @@ class Streams:
         self._settings = settings
         self._streams: dict[int, Stream] = {}
 
-    # --- For subclasses
+    # --- Defined by subclasses
 
     def watch(self, stream: Stream, interest: int) -> None:
-        """Watch a socket for this, instead of for `stream.interest`; 0: not any more."""
+        """Watch a socket for this interest instead of `stream.interest`; 0 stops watching it."""
         raise NotImplementedError
 
     def look_up(self, output: Resolve) -> None:
-        """Look a name up without blocking; `Resolved` becomes an event."""
+        """Look a host name up without blocking; the answer becomes an event `Resolved`."""
         raise NotImplementedError
 
     # --- Outputs
 
     def perform(self, outputs: Sequence[Output | Notice]) -> None:
-        """Do what the core asked for; failures come back as events of the next turn."""
+        """Do what the core asks for; failures become events of the next turn."""
         if self.is_closed:
             return
         for output in outputs:
@@ -100,7 +100,7 @@ class Streams:
             except OSError as error:
                 self.events.append(disconnected(connection_id, sentence_of(error.errno)))
                 return
-            # Known before anything is done with it, so that a forked child finds its copy.
+            # The stream is noted before the socket is used, so that a forked child finds its copy.
             stream = Stream(connection_id, handle)
             self._streams[connection_id] = stream
         handle.setblocking(False)
@@ -127,7 +127,7 @@ class Streams:
             self._write(stream)
 
     def _write(self, stream: Stream) -> None:
-        """Give the kernel what it takes; wait for room for the rest."""
+        """Give the kernel what it takes; watch for room if some is left."""
         while stream.unsent:
             pieces = [stream.unsent[place] for place in range(min(len(stream.unsent), GATHER_MAX))]
             try:
@@ -157,13 +157,13 @@ class Streams:
     # --- Events
 
     def take_events(self) -> list[LinkEvent]:
-        """Return what came since the last turn."""
+        """Return the events since the last turn."""
         events = self.events
         self.events = []
         return events
 
     def happened(self, stream: Stream, mask: int) -> None:
-        """Read, write or finish connecting: the socket is ready for it."""
+        """Read, write or finish connecting, because the socket is ready for it."""
         if stream.is_connecting:
             self._finish_connecting(stream)
             return
@@ -199,7 +199,7 @@ class Streams:
         self.events.append(disconnected(stream.connection_id, error))
 
     def drop(self, connection_id: int) -> None:
-        """Close a connection, if it is there."""
+        """Close a connection, if it exists."""
         stream = self._streams.get(connection_id)
         if stream is None:
             return
@@ -210,11 +210,11 @@ class Streams:
             stream.handle.close()
 
     def disown(self) -> None:
-        """Close the descriptors of a forked child, which ends no connection of the parent.  What
-        watches them is shared with the parent: it is not told."""
+        """Close the descriptors of a forked child, which ends no connection of the parent.  The
+        selector is shared with the parent, so it is not changed."""
         self.is_closed = True
         for stream in self._streams.values():
-            # Not `close`, which some event loops put off until they watch the socket no more.
+            # `close` would not do: some event loops delay it until the socket is no longer watched.
             os.close(stream.handle.detach())
         self._streams.clear()
 
@@ -226,7 +226,7 @@ class Streams:
 
 
 def address_flaw(address: Address) -> str:
-    """Return why no system can connect to an address, which a broker may have named; empty if one
+    """Return why no system can connect to an address, which a broker may have given; "" if one
     can."""
     if not 0 < address.port <= PORT_MAX:
         return f"{address.port} is no port, which is a number from 1 to {PORT_MAX}"
@@ -236,7 +236,7 @@ def address_flaw(address: Address) -> str:
 
 
 def is_numeric(host: str) -> bool:
-    """Return true if the host is an address already."""
+    """Return true if the host is a numeric address."""
     for family in (socket.AF_INET, socket.AF_INET6):
         with contextlib.suppress(OSError):
             socket.inet_pton(family, host)
@@ -245,7 +245,7 @@ def is_numeric(host: str) -> bool:
 
 
 def addresses_of(rows: Sequence[tuple[object, ...]], port: int) -> list[Address]:
-    """Return the addresses that `getaddrinfo` found, each once, in their order."""
+    """Return the addresses that `getaddrinfo` has found, without repetitions."""
     found: list[Address] = []
     for row in rows:
         place = row[4]

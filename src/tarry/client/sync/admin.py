@@ -1,8 +1,9 @@
 """Admin: topics, settings, groups and the cluster; each call waits for its answer.
 
 For one thread at a time.  A call that changes something raises the first error among its outcomes;
-with `outcomes=True` it returns them all, each with its own error or none.  What a call that only
-asks is told of several things stands beside each other: an error of one is not raised.
+with `outcomes=True` it returns all outcomes, each with its own error or None.  A call that only
+reads about several things returns an error in the place of the thing concerned, and does not raise
+it.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ class Admin(ClientFace[AdminCore]):
         self._driver = Driver(made, lambda driver: AdminCore(made, SystemRandom(), driver.now_ms()))
         self._driver.close_when_forgotten(self, "an Admin")
         self._exclusive = Exclusive("an Admin")
-        # Called again and again while a call waits, with why the cluster cannot be reached (""
-        # if nothing seems wrong), and with None when the wait is over.
+        # Function that is called repeatedly while a call waits, with the reason why the cluster
+        # cannot be reached ("" if nothing seems wrong), and with None when the wait is over.
         self.on_wait: Tell | None = None
 
     @property

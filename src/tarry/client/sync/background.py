@@ -1,8 +1,9 @@
-"""Background: the one thread of a client, which drives the core while no user waits.
+"""Background: the one thread of a client, which drives the core while no user's call waits.
 
-A producer's sends what nobody waits for, a consumer's beats while the user works on records; when
-that is due the core says.  While it is busy it naps, so that telling it something costs no thread
-switch; when nothing has been due for a while it sleeps until it is told.
+A producer's thread sends records for which no call waits; a consumer's thread sends heartbeats
+while the user works on records.  The core says when that is due.  While the client is busy the
+thread naps, so that giving it work costs no thread switch.  When nothing was due for a while, it
+sleeps until it is notified.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from tarry.client.face.clock import monotonic_ms
 if TYPE_CHECKING:
     from tarry.client.sync.driver import Driver
 
-# After so long without a turn nobody is busy any more.
+# Time without a turn after which the client no longer counts as busy, in ms.
 BUSY_MS: Final = 1_000
 
-# When somebody else drives, he does what is due; asked again when he may have gone.
+# Pause before the thread looks again, in ms, if another thread drives and does what is due.
 GRACE_MS: Final = 50
 
-# Nothing is due: it looks up now and then all the same.
+# Longest sleep in ms when nothing is due.
 SLEEP_MS_MAX: Final = 10_000
 
 STOP_SECONDS_MAX: Final = 5
@@ -37,14 +38,14 @@ class Background:
         self._nap_ms = nap_ms
         self._told = threading.Condition(driver.lock)
         self._thread: threading.Thread | None = None
-        # It looks by itself soon enough, without being told.
+        # True while the thread wakes by itself soon enough, without a notification.
         self.is_awake = False
         self.is_stopping = False
         self.is_abandoned = False
         self._wakes_ms = 0
 
     def look(self) -> None:
-        """Have the thread there in time for what is due; called with the driver's lock held."""
+        """Wake or start the thread in time for what is due; call it with the driver's lock held."""
         if self.is_stopping:
             return
         due_ms = self._driver.core.unattended_due_ms
@@ -55,8 +56,8 @@ class Background:
             try:
                 thread.start()
             except RuntimeError:
-                # From Python 3.12 on no thread starts at the end of the process: the call that is
-                # made there drives by itself.
+                # From Python 3.12 on no thread starts at the end of the process; a call that is
+                # made then drives the core itself.
                 if not has_end_begun():
                     raise
                 return
@@ -74,17 +75,17 @@ class Background:
             self._thread.join(STOP_SECONDS_MAX)
 
     def disown(self) -> None:
-        """Forget the thread, in the child of a fork: it runs in the parent only."""
+        """Forget the thread in the child of a fork, since it runs only in the parent."""
         self.is_stopping = True
         self._thread = None
         self._told = threading.Condition(self._driver.lock)
 
     def abandon(self) -> bool:
-        """Have the thread close the client, which nobody uses any more, when its work is done;
-        False if there is no thread.
+        """Let the thread close the client, whose face is gone, when its work is done; return false
+        if there is no thread.
 
-        Never waits for the lock: the collector may call this in a thread that holds it.  Such a
-        thread is awake, and sees the mark before it sleeps.
+        Never waits for the lock: the collector may call this in a thread that holds it.  That
+        thread is awake then, and sees the mark before it sleeps.
         """
         self.is_abandoned = True
         if self._thread is None:
@@ -116,12 +117,13 @@ class Background:
 
     @property
     def is_over(self) -> bool:
-        """True if the thread has nothing left to do; ask with the lock held, or in the thread."""
+        """True if the thread has nothing left to do; read it in the thread, or with the lock
+        held."""
         return self.is_stopping or (self.is_abandoned and not self._driver.core.has_work)
 
     def _is_needed(self) -> bool:
-        """Return true if the thread must drive now, else set in `_wakes_ms` when to ask again; call
-        it with the lock held."""
+        """Return true if the thread must drive now.  Otherwise `_wakes_ms` is the time to ask
+        again.  Call it with the lock held."""
         driver = self._driver
         if driver.is_closed or self.is_over or driver.core.has_callbacks:
             return True
@@ -130,7 +132,7 @@ class Background:
         naps = self._nap_ms > 0 and now_ms - driver.core.turned_ms <= BUSY_MS
         self.is_awake = naps or due_ms is not None
         if due_ms is not None and due_ms <= now_ms:
-            # Whoever drives does what is due.
+            # A thread that drives does what is due.
             self._wakes_ms = now_ms + (self._nap_ms or GRACE_MS)
             return not driver.is_driven
         self._wakes_ms = now_ms + (self._nap_ms if naps else SLEEP_MS_MAX)

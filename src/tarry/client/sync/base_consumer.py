@@ -1,4 +1,4 @@
-"""BaseConsumer: what the synchronous consumers share, whatever their batches hold.
+"""BaseConsumer: what the synchronous consumers share, whatever their batches contain.
 
 `Consumer` adds batches of records, `ArrowConsumer` batches of columns.
 """
@@ -84,11 +84,11 @@ class BaseConsumer(ConsumerFace, Generic[Key, Value]):
         self._core.membership.round.who_turns = get_ident
         self._exclusive = Exclusive("a Consumer")
         self._listener = listener or Listener()
-        # Made with the first record that is deferred.
+        # Sender of deferred records; it is made with the first one.
         self._deferrals: Deferrals | None = None
-        # The thread that closes it, or has done so.
+        # Thread that closes the consumer or has closed it; None before.
         self._closer: Thread | None = None
-        # Told again and again while a question to the cluster waits.
+        # Function that is called repeatedly while a question to the cluster waits.
         self.on_wait: Tell | None = None
         self._driver.close_when_forgotten(self, "a Consumer")
         try:
@@ -130,7 +130,7 @@ class BaseConsumer(ConsumerFace, Generic[Key, Value]):
         """
         with self._told() as core:
             core.commit_async(what, callback, self._driver.now_ms())
-        # The request leaves before the caller goes on.
+        # Turn once, so that the request leaves before the caller continues.
         self._driver.nudge()
 
     def committed(
@@ -161,10 +161,11 @@ class BaseConsumer(ConsumerFace, Generic[Key, Value]):
             try:
                 groups = driver.perform(begin, timeout, 0, self._call_back, interrupts=interrupts)
                 if groups:
-                    # The next fetch leaves before these records are worked on.
+                    # Turn once, so that the next fetch leaves before the user works on these
+                    # records.
                     driver.nudge(interrupts)
             finally:
-                # Ctrl-C comes out instead of the records: they are for the next poll.
+                # If Ctrl-C is raised here, the records are kept for the next poll.
                 interrupts.release_or(partial(self._take_back, groups))
             return groups
 
@@ -217,7 +218,7 @@ class BaseConsumer(ConsumerFace, Generic[Key, Value]):
         which is made with the first record and closed with the consumer.  Raises what a send
         raises, SchedulingUnsupported among it; the record is not deferred then.
         """
-        # Few consumers defer records: the others load no producer.
+        # Imported here, because few consumers defer records.
         from tarry.client.face.deferral import deferral_of
         from tarry.client.sync.deferrals import Deferrals
 
@@ -263,8 +264,8 @@ class BaseConsumer(ConsumerFace, Generic[Key, Value]):
 
     @contextmanager
     def _told(self) -> Iterator[GroupConsumerCore]:
-        """Yield the core, to be told or asked something by one thread at a time, while no thread
-        turns it; records that an iteration did not yield are taken back."""
+        """Yield the core for a call of one thread at a time, while no thread turns it; records that
+        an iteration has not yielded are taken back first."""
         self._driver.check_usable()
         self._check_free()
         with self._exclusive, self._driver.lock:
@@ -272,14 +273,15 @@ class BaseConsumer(ConsumerFace, Generic[Key, Value]):
             yield self._core
 
     def _check_free(self) -> None:
-        # Another thread waits for the lock and asks then.
+        # A thread that waits for the lock checks this before it enters.
         closer = self._closer
         if closer is not None and closer is not current_thread() and not self._exclusive.is_mine:
             raise ClientClosed("the client was closed")
         self._check_outside()
 
     def _check_outside(self) -> None:
-        """Refuse what a codec or an assignor of this consumer asks it while it runs."""
+        """Raise an error for a call that a codec or an assignor of this consumer makes while it
+        runs."""
         if self._exclusive.is_mine:
             self._core.check_not_decoding()
         self._core.check_not_assigning(get_ident())
@@ -310,7 +312,8 @@ class BaseConsumer(ConsumerFace, Generic[Key, Value]):
             return
         self._check_outside()
         if self._exclusive.is_mine:
-            # Another thread may close it in the middle of a callback.
+            # Closing inside a callback is refused, but another thread may close the consumer
+            # meanwhile.
             self._core.check_not_told("close")
         begin = partial(self._core.begin_close, leave=leave)
         ends_ms = driver.now_ms() + limit_ms
@@ -324,7 +327,7 @@ class BaseConsumer(ConsumerFace, Generic[Key, Value]):
                     left_s = max(ends_ms - driver.now_ms(), 0) / 1000
                     driver.perform(begin, left_s, 0, self._call_back)
         except ConcurrentUse:
-            # Most likely it is in a callback, which nothing ends.
+            # The other thread is most likely in a callback, which cannot be ended.
             log.warning("a Consumer was closed while another thread used it; its member times out")
         finally:
             driver.close()
@@ -341,6 +344,6 @@ class BaseConsumer(ConsumerFace, Generic[Key, Value]):
         traceback: TracebackType | None,
     ) -> None:
         if error_type is not None and self._driver.is_forked:
-            # The first error is the one to see.
+            # Only the first error is to be seen.
             return
         self.close()

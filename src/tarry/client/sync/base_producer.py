@@ -45,9 +45,9 @@ class BaseProducer(ProducerFace):
             max(made.linger_ms, 1),
         )
         self._driver.close_when_forgotten(self, "a Producer")
-        # Told again and again while `partition_count` waits.
+        # Function that is called repeatedly while `partition_count` waits.
         self.on_wait: Tell | None = None
-        # A program that ends without a close still delivers.
+        # A program that ends without a close still delivers its records.
         self._driver.when_closed = at_exit(partial(_close_at_exit, self._driver))
 
     def partition_count(self, topic: str, timeout: float | None = None) -> int:
@@ -66,7 +66,7 @@ class BaseProducer(ProducerFace):
         self._flush(timeout, self.settings.delivery_timeout_ms)
 
     def _flush(self, timeout: float | None, limit_ms: int) -> None:
-        # A flush inside a call of `on_delivery` cannot wait for that call.
+        # A flush inside a call of `on_delivery` cannot wait for that very call.
         awaits = not self._driver.background.is_this_thread
         begin = partial(self._core.begin_flush, awaits_callbacks=awaits)
         self._driver.perform(begin, timeout, limit_ms)
@@ -75,7 +75,8 @@ class BaseProducer(ProducerFace):
         """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises what flush raises,
         but the producer is closed then as well."""
         self._driver.check_parent()
-        # A flaw in the call must not cost the records that wait.
+        # An invalid time-out is raised before anything is closed, so that it costs no waiting
+        # records.
         timeout_ms_of(timeout, 0)
         if not self._driver.is_closed:
             try:
@@ -105,7 +106,7 @@ class BaseProducer(ProducerFace):
         if error is None:
             self.close()
         else:
-            # The first error is the one to see; what flush would raise comes of it.
+            # Only the first error is to be seen; flush would raise a consequence of it.
             with contextlib.suppress(ClientError):
                 self.close()
 

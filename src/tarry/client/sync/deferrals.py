@@ -1,4 +1,4 @@
-"""Deferrals: the producer of a consumer that defers records, made with the first one."""
+"""Deferrals: the producer of a consumer that defers records, made with the first such record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Deferrals:
         self._lock = threading.Lock()
 
     def send(self, deferral: Deferral) -> Receipt:
-        """Send a record where it goes, and wait until the broker has it."""
+        """Send a record to its topic, and wait until the broker has it."""
         return self._open().send_and_wait(
             deferral.topic,
             deferral.value,
@@ -40,7 +40,8 @@ class Deferrals:
             return self._producer
 
     def close(self) -> None:
-        """Close without waiting: who waits for a record hears that it may be in the log or not."""
+        """Close without waiting; a call that waits for a record gets an error that leaves its fate
+        open."""
         with self._lock:
             self._is_closed = True
             if self._producer is not None:

@@ -1,9 +1,9 @@
 """Driver: turns a core and waits for its sockets.  One thread drives at a time.
 
-Whoever waits drives the sockets himself, so that a call and its answer cost no thread switch;
-others that wait are woken when the core gives notice of what they wait for, and take over when the
-driver leaves.  `lock` guards the core; the sockets belong to whoever holds the role.  Ctrl-C comes
-through in waits, and never in the middle of a turn.
+A call that waits drives the sockets in its own thread, so that its answer costs no thread switch.
+Other calls that wait are woken when the core gives notice of their operations, and one of them
+takes over when the driving thread leaves.  `lock` guards the core; the sockets belong to the thread
+that holds the role.  Ctrl-C comes through while a call waits, and never in the middle of a turn.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ from tarry.client.sync.background import Background
 from tarry.client.sync.interrupts import Interrupts
 from tarry.client.sync.sockets import Sockets
 
-# The longest poll: a core with nothing due is looked at so often.
+# Longest poll in ms: a core is turned at least so often, even if nothing is due.
 POLL_MS_MAX: Final = 500
 
-# A turn takes milliseconds; a driver that does not leave in this time never will.
+# Time to wait for the driving thread at a close, in seconds; a turn takes only milliseconds.
 CLOSE_SECONDS_MAX: Final = 5
 
-# Told why the cluster cannot be reached, "" if nothing seems wrong, None when a wait is over.
+# Function that is given the reason why the cluster cannot be reached, "" if nothing seems wrong,
+# and None when a wait is over.
 Tell = Callable[[str | None], None]
 
 
 def _raised_by(call_back: Callable[[Callback], None], step: Callback) -> Exception | None:
-    """Call the user back; return what that raised."""
+    """Call the user's function; return the exception that it raised."""
     try:
         call_back(step)
     except Exception as error:
@@ -59,13 +60,14 @@ class Driver(FaceDriver[Core]):
         self.background = Background(self, thread, nap_ms)
         self._role = threading.Lock()
         self._is_leave_asked = False
-        # Warnings for the log, told while nothing of the client is held: what listens to the log
-        # may use the client.
+        # Warnings for the log.  They are written while no lock is held: a handler of the log may
+        # use the client.
         self._warnings: deque[str] = deque()
         self.core.reminder.tell = self._warnings.append
-        # Each who waits for a turn of others has a bell: a lock that a notice releases.
+        # Bells of calls that wait while another thread drives: each is a lock that a notice
+        # releases.
         self._bells: dict[Operation[Any], threading.Lock] = {}
-        # Called once, when the client is closed.
+        # Function that is called once, when the client is closed.
         self.when_closed: Callable[[], None] | None = None
         with forks.DESCRIPTORS:
             self._sockets = Sockets(settings)
@@ -77,17 +79,17 @@ class Driver(FaceDriver[Core]):
 
     def disown(self) -> None:
         super().disown()
-        # Threads that are not there may have held the old ones.
+        # Threads that do not exist in the child may have held the old locks.
         self.lock = threading.Lock()
         self._role = threading.Lock()
-        # This thread waits for one of them, if it forked in the handler of a signal.
+        # This thread may wait for a bell, if it has forked in the handler of a signal.
         self._ring_all()
         self._bells = {}
         self.background.disown()
         self._sockets.disown()
 
     def abandon(self) -> None:
-        # A producer's thread still sends what it took.
+        # The thread of a producer first sends the records that it has.
         if not self.background.abandon():
             self.close()
 
@@ -103,9 +105,11 @@ class Driver(FaceDriver[Core]):
         *,
         interrupts: Interrupts | None = None,
     ) -> Answer:
-        """Begin an operation and take its steps to the end; returns the answer, raises why there
-        is none.  `timeout` is in seconds; without one it is `default_ms`.  `tell` is called again
-        and again while it waits.  Whoever brings `interrupts` releases them."""
+        """Begin an operation and take its steps to the end; return the answer, or raise the error.
+
+        `timeout` is in seconds; without one it is `default_ms`.  `tell` is called repeatedly while
+        the call waits.  A caller that passes `interrupts` releases them itself.
+        """
         timeout_ms = timeout_ms_of(timeout, default_ms)
         self.check_usable()
         held = interrupts or Interrupts()
@@ -133,7 +137,7 @@ class Driver(FaceDriver[Core]):
     ) -> Answer:
         while True:
             if interrupts.has_come:
-                # Better now than between a callback's turn and its call.
+                # Let the signal through now, and not between a callback's turn and its call.
                 interrupts.release()
                 interrupts.hold()
             with self.lock:
@@ -162,7 +166,7 @@ class Driver(FaceDriver[Core]):
             tell(None)
 
     def _wait(self, operation: Operation[Any], interrupts: Interrupts, tell: Tell | None) -> None:
-        """Drive, or let others drive, until the core gives notice of the operation."""
+        """Drive, or let another thread drive, until the core gives notice of the operation."""
         while not operation.is_ready:
             self.check_usable()
             if self._role.acquire(blocking=False):
@@ -174,25 +178,25 @@ class Driver(FaceDriver[Core]):
                 self._wait_for_others(operation, interrupts)
 
     def _warn(self, interrupts: Interrupts) -> None:
-        """Write what has to be told to the log; without the lock and the role."""
+        """Write the warnings to the log, without the lock and the role."""
         while self._warnings:
             interrupts.release()
             try:
-                # Who listens to the log and fails ends neither a call nor the thread.
+                # A handler of the log that fails must end neither a call nor the thread.
                 with contextlib.suppress(Exception):
                     warn(self._warnings.popleft())
             finally:
                 interrupts.hold()
 
     def _wait_for_others(self, operation: Operation[Any], interrupts: Interrupts) -> None:
-        """Wait until whoever drives rings: notice was given, or the role is free."""
+        """Wait until the driving thread rings: notice was given, or the role is free."""
         bell = threading.Lock()
         bell.acquire()
         with self.lock:
             self._bells[operation] = bell
         try:
-            # Who leaves looks for bells after he has given the role up: whoever waits is there to
-            # be seen before he looks at the role.
+            # The driving thread looks for bells after it has given the role up.  So a call that
+            # waits registers its bell before it checks the role.
             if self._role.locked() and not operation.is_ready:
                 self.ask_to_leave()
                 interrupts.release()
@@ -205,7 +209,7 @@ class Driver(FaceDriver[Core]):
                     self._bells.pop(operation, None)
 
     def drive_in_background(self) -> None:
-        """Drive while turns are needed, until somebody who waits wants the role."""
+        """Drive while turns are needed, until a call that waits wants the role."""
         if self._role.acquire(blocking=False):
             core, background, interrupts = self.core, self.background, Interrupts()
             self._drive_in_role(
@@ -221,7 +225,7 @@ class Driver(FaceDriver[Core]):
             self._warn(interrupts)
 
     def nudge(self, interrupts: Interrupts | None = None) -> None:
-        """Turn once without waiting; if another thread drives, tell it that there is work."""
+        """Turn once without waiting; if another thread drives, wake it, since there is work."""
         held = interrupts or Interrupts()
         held.hold()
         try:
@@ -234,7 +238,7 @@ class Driver(FaceDriver[Core]):
                 held.release()
 
     def ask_to_leave(self) -> None:
-        """End the poll of a background driver, and his driving."""
+        """End the poll of the driving thread; one in the background also gives the role up."""
         self._is_leave_asked = True
         self._sockets.wake()
 
@@ -251,7 +255,7 @@ class Driver(FaceDriver[Core]):
         role = self._role
         try:
             self._is_leave_asked = False
-            # What came while nobody drove is read before anything is judged by the time.
+            # Events from before are read first, so that nothing counts as late that has arrived.
             events = self._sockets.take(self._sockets.wait(0))
             while not self.is_closed:
                 now_ms = self.now_ms()
@@ -274,8 +278,8 @@ class Driver(FaceDriver[Core]):
                 interrupts.hold()
                 events = self._sockets.take(ready)
         finally:
-            # A second Ctrl-C may come out of `hold`.  The role is given up before that, and the
-            # bells ring all the same: a role that nobody has would never be free again.
+            # A second Ctrl-C may be raised by `hold`.  The role is released before that, and the
+            # bells ring in any case: otherwise nobody could take the role again.
             role.release()
             try:
                 interrupts.hold()
@@ -283,20 +287,20 @@ class Driver(FaceDriver[Core]):
                 self._ring_waiting()
 
     def _give_notice(self, outputs: Sequence[object]) -> None:
-        """Wake those whose operations may go on; with the lock held."""
+        """Wake the calls whose operations may continue; with the lock held."""
         if self._bells:
             for output in outputs:
                 if isinstance(output, Notice) and output.operation in self._bells:
                     _ring(self._bells[output.operation])
 
     def _ring_waiting(self) -> None:
-        """Let those who wait take over; the role was given up."""
+        """Wake the calls that wait, because the role is free now."""
         if self._bells:
             with self.lock:
                 self._ring_all()
 
     def _ring_all(self) -> None:
-        """Have one of those who wait take over; with the lock held."""
+        """Wake all calls that wait, so that one of them takes the role; with the lock held."""
         for bell in self._bells.values():
             _ring(bell)
 
@@ -307,7 +311,7 @@ class Driver(FaceDriver[Core]):
         self.ask_to_leave()
 
     def close(self) -> None:
-        """Close the core and the sockets.  Whoever waits gets ClientClosed."""
+        """Close the core and the sockets.  Calls that wait raise ClientClosed."""
         if self.is_closed:
             return
         try:
@@ -322,7 +326,8 @@ class Driver(FaceDriver[Core]):
             self.is_closed = True
             self.background.stop()
             self.ask_to_leave()
-            # A driver looks at `is_closed` after each poll, which has just been ended.
+            # The driving thread checks `is_closed` after its poll, which `ask_to_leave` has just
+            # ended.
             has_role = self._role.acquire(timeout=CLOSE_SECONDS_MAX)
             with self.lock:
                 self.core.close(self.now_ms())
@@ -338,6 +343,6 @@ class Driver(FaceDriver[Core]):
 
 
 def _ring(bell: threading.Lock) -> None:
-    """Wake who waits for the bell; with the driver's lock held."""
+    """Wake the call that waits for the bell; with the driver's lock held."""
     if bell.locked():
         bell.release()

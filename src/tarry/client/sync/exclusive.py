@@ -1,5 +1,5 @@
-"""Exclusive: a lock that lets in one thread at a time.  A second thread gets an error, instead of
-corrupting what it finds."""
+"""Exclusive: a lock that admits one thread at a time.  A second thread gets an error, so that it
+cannot corrupt the state."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tarry.client.errors import ConcurrentUse
 
 
 class Exclusive:
-    """Lock that no thread waits for; the thread that holds it may enter again."""
+    """Lock for which no thread waits; the thread that holds it may enter again."""
 
     def __init__(self, what: str) -> None:
         self._what = what
         self._lock = threading.RLock()
-        # The last thread that has entered.
+        # Thread that has entered last.
         self._holder = threading.current_thread()
 
     @property
@@ -35,7 +35,7 @@ class Exclusive:
 
     @contextmanager
     def awaited(self, seconds: float) -> Iterator[None]:
-        """Enter as soon as the thread that has entered leaves."""
+        """Enter as soon as the thread inside leaves."""
         if not self._lock.acquire(timeout=seconds):
             raise ConcurrentUse(f"{self._holder.name} still uses {self._what}")
         try:

@@ -1,9 +1,9 @@
-"""Interrupts: Ctrl-C, and what a handler of SIGTERM raises, put off until nothing is half done.
+"""Interrupts: Ctrl-C, and exceptions of a SIGTERM handler, delayed until no turn is half done.
 
-Python runs the handlers of signals in the main thread between any two instructions, and what they
-raise comes out there.  In the middle of a turn that would leave the core half changed, or lose
-bytes that were read.  So a call holds these signals back while it works and lets them through while
-it waits.
+Python runs the handlers of signals in the main thread between any two instructions, and their
+exceptions are raised there.  In the middle of a turn that would leave the core half changed, or
+lose bytes that were read.  So a call holds these signals while it works, and lets them through
+while it waits.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 Handler = Callable[[int, FrameType | None], Any]
 
-# The module below `signal`.  It makes no enumeration of each number and handler, which costs 3 to
-# 6 µs, and a call of a client asks eight times.
+# The C module below `signal`.  `signal` converts each number and handler to an enumeration, which
+# costs 3 to 6 µs, and a client's call does so eight times.
 _plain: Final[Any] = import_module("_signal")
 
 
@@ -42,10 +42,10 @@ class Interrupts:
         return bool(self._came)
 
     def hold(self) -> None:
-        """Hold the signals back from now on.
+        """Hold the signals from now on.
 
-        What the handler of a signal raises that comes meanwhile comes out here, and all of them
-        are held back then.
+        If a signal arrives during this call, its handler may raise here; the signals are held then,
+        too.
         """
         if self._is_held or threading.get_ident() != threading.main_thread().ident:
             return
@@ -56,7 +56,7 @@ class Interrupts:
             raise
 
     def _take_handlers(self) -> None:
-        """Take the place of each handler that is still there."""
+        """Replace each handler that was not replaced yet."""
         self._is_held = True
         for number in SIGNALS:
             handler = _plain.getsignal(number)
@@ -65,14 +65,14 @@ class Interrupts:
                 _plain.signal(number, self._note)
 
     def release(self) -> None:
-        """Let the signals through; what the handler of one that came meanwhile raises comes out
-        here."""
+        """Let the signals through.  The handlers of signals that arrived meanwhile run now, and may
+        raise."""
         if not self._is_held:
             return
         for number, handler in self._handlers.items():
             replaced = _plain.signal(number, handler)
             if replaced != self._note:
-                # The core has called code of the user, which has set another handler.
+                # The user's code, which the core has called, has set another handler.
                 _plain.signal(number, replaced)
         came, handlers = self._came, self._handlers
         self._is_held, self._came, self._handlers = False, [], {}
@@ -80,7 +80,8 @@ class Interrupts:
             handlers[number](number, frame)
 
     def release_or(self, give_back: Callable[[], None]) -> None:
-        """Release the signals; if a handler raises, what the call has taken is given back first."""
+        """Release the signals; if a handler raises, call `give_back` first to undo the call's
+        taking."""
         try:
             self.release()
         except BaseException:
@@ -93,7 +94,7 @@ class Interrupts:
             raise
 
     def handler_of(self, number: int) -> Any:
-        """Return the handler in whose place this one stands."""
+        """Return the handler that this object has replaced."""
         return self._handlers.get(number, signal.SIG_DFL)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -101,7 +102,7 @@ class Interrupts:
 
 
 def _let_go() -> None:
-    """Put the handlers back in the child of a fork: the thread that held them is not there."""
+    """Restore the handlers in the child of a fork, where the thread that held them is missing."""
     for number in SIGNALS:
         handler: Any = _plain.getsignal(number)
         while isinstance(holder := getattr(handler, "__self__", None), Interrupts):
@@ -109,6 +110,6 @@ def _let_go() -> None:
             _plain.signal(number, handler)
 
 
-# There are systems without a fork.
+# Some systems have no fork.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)

@@ -1,4 +1,4 @@
-"""Listener: the events that a user of a group is told."""
+"""Listener: the events of a group that its user receives."""
 
 from __future__ import annotations
 

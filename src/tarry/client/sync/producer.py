@@ -186,14 +186,14 @@ class Producer(BaseProducer, Generic[KeyIn_contra, ValueIn_contra]):
 
 
 def _call_back(driver: Driver[ProducerCore]) -> None:
-    """Make the calls of `on_delivery` that are due; a child that one of them has forked makes no
-    more."""
+    """Call `on_delivery` for all receipts that are due; a child that such a call has forked makes
+    no further calls."""
     deliveries = driver.core.accumulator.deliveries
     thread = get_ident()
     while not driver.is_forked:
         with driver.lock:
             if not deliveries.may_call(thread):
-                # It is in a call that lasts longer than a close waits.
+                # This thread is inside a call that lasts longer than a close waits.
                 return
             delivery = deliveries.take_for(thread)
         if delivery is None:
@@ -202,7 +202,7 @@ def _call_back(driver: Driver[ProducerCore]) -> None:
         try:
             on_delivery(receipt)
         except BaseException as error:
-            # Imported with the first mistake: a program without one pays nothing for it.
+            # Imported with the first mistake, so that other programs do not load it.
             import logging
 
             log = logging.getLogger("tarry.client")
@@ -210,5 +210,5 @@ def _call_back(driver: Driver[ProducerCore]) -> None:
             if not isinstance(error, Exception) and not driver.background.is_this_thread:
                 raise
     if not driver.is_closed and driver.core.accumulator.is_empty:
-        # A flush may have waited for the last call.
+        # A flush may be waiting for the last of these calls.
         driver.nudge()

@@ -1,6 +1,6 @@
-"""Publisher: an admin client that also sends finished record batches and looks back at them.
+"""Publisher: an admin client that also sends finished record batches and reads them back.
 
-It has no buffer and repeats nothing by itself: who calls has the batches, numbered, and decides
+It has no buffer and repeats nothing by itself: the caller keeps the numbered batches, and decides
 what comes next.  `tarry.spark` publishes micro-batches with it.
 """
 
@@ -26,7 +26,7 @@ class Publisher(Admin):
         self._publishing = PublisherRequests(self._core.connections)
 
     def new_producer_id(self, timeout: float | None = None) -> tuple[int, int]:
-        """Return a producer id that nobody has, and its epoch."""
+        """Return a producer id that no other producer has, and its epoch."""
         return self._ask(self._publishing.new_producer_id(), timeout)
 
     def send_batches(
@@ -35,8 +35,8 @@ class Publisher(Admin):
         topic_ids: Mapping[str, bytes],
         timeout: float | None = None,
     ) -> dict[TopicPartition, SendOutcome]:
-        """Send one batch of each partition to its leader, once, with acks=all.  Topics whose id is
-        another one are refused."""
+        """Send one batch of each partition to its leader, once, with acks=all.  A topic with
+        another id than the given one is refused."""
         return self._ask(self._publishing.send(batches, topic_ids), timeout)
 
     def look_back(
@@ -46,9 +46,9 @@ class Publisher(Admin):
         producer_id: int,
         timeout: float | None = None,
     ) -> dict[TopicPartition, SeenRange | ClientError]:
-        """Read in these ranges which batches are of this producer.
+        """Read these ranges and return which batches are of this producer.
 
-        A range that the time was too short for is returned as far as it was read: its `end_offset`
-        says so.  Where nothing could be read, an error is in its place.
+        If the time is too short, a range is returned as far as it was read, up to its `end_offset`.
+        If nothing could be read, an error is in its place.
         """
         return self._ask(self._publishing.look_back(ranges, topic_ids, producer_id), timeout)

@@ -26,7 +26,7 @@ class Receipt(RecordReceipt):
         """
         driver = self.owner
         if not isinstance(driver, Driver):
-            # A copy of a receipt that was done.
+            # This receipt is a copy of one that was done.
             error = self.error
         elif not self.is_done:
             limit_ms = driver.core.producer_settings.delivery_timeout_ms

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class RecordPath:
-    """Path of one producer's records.  It knows the driver and not the producer, which is closed
-    when nothing of the program refers to it any more."""
+    """Path of one producer's records.  It refers to the driver and not to the producer, so that the
+    producer is closed when the program no longer refers to it."""
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class RecordPath:
         due: DueGiven | None,
         on_delivery: Callable[[Any], object] | None,
     ) -> Receipt:
-        """Take a record, and wait if there is no room or its topic is not known; for one that is
-        `due` later, also until it is known how its topic takes that."""
+        """Append a record; wait if there is no room, its topic is not known, or it is `due` later
+        and the settings of its topic are not known."""
         driver = self._driver
         if driver.is_closed:
             driver.check_usable()
@@ -77,7 +77,7 @@ class RecordPath:
         if self._function is not None and partition is None:
             record = self._placed(self._function, record)
         with driver.lock:
-            # A codec, or another thread, may have forked or closed it.
+            # A codec, or another thread, may have forked or closed the client meanwhile.
             if driver.is_closed:
                 driver.check_usable()
             intake, accumulator = self._intake, self._accumulator
@@ -89,7 +89,7 @@ class RecordPath:
                 receipt = Receipt(batch, place, record[2])
                 if on_delivery is not None:
                     accumulator.deliveries.expect(on_delivery, receipt)
-            # A batch is full: one turn sends it.
+            # A batch is full, so one turn sends it.
             is_due = accumulator.batches_closed != closed_before
             if not driver.background.is_awake:
                 driver.background.look()
@@ -114,9 +114,9 @@ class RecordPath:
         return receipt
 
     def _scheduled(self, record: Appended, due: DueGiven, *, has_timestamp: bool) -> Appended:
-        """Return a record that is due later as its topic takes it; waits until it is known how that
-        is."""
-        # Few programs delay records: the others load nothing of it.
+        """Return a record that is due later in the form that its topic wants; wait until the
+        topic's settings are known."""
+        # Imported here, because few programs delay records.
         from tarry.client.core.delays import UNKNOWN_SOURCE
         from tarry.client.core.producer.due import check_own_headers, with_due
 
@@ -131,12 +131,12 @@ class RecordPath:
             source = driver.perform(begin, None, self._block_ms_max)
         if core.partition_count(topic) == 0:
             driver.perform(partial(core.begin_topic_query, topic), None, self._block_ms_max)
-        # Without the lock: a partitioner of the user's own may do as it likes.
+        # The lock is not held: a user's own partitioner may call the client.
         return with_due(core, record, due, source, wall_ms(), has_timestamp=has_timestamp)
 
     def _placed(self, function: PartitionFunction, record: Appended) -> Appended:
-        """Return the record in the partition that the user's own partitioner chooses; that is asked
-        without the lock, since it may do as it likes."""
+        """Return the record with the partition that the user's own partitioner chooses.  The lock
+        is not held, since the partitioner may call the client."""
         topic, place, timestamp, key, value, headers = record
         if place == ANY_PARTITION:
             driver = self._driver

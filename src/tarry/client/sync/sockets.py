@@ -1,6 +1,6 @@
-"""Sockets of one client behind a selector: performs what the core asks for, tells it what came.
+"""Sockets of one client behind a selector: they perform what the core asks for, and collect events.
 
-Never blocks but in `wait`.  Only the thread that drives the client touches it, except `wake`.
+Only `wait` blocks.  Only the thread that drives the client may call it, except for `wake`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Ready = tuple[selectors.SelectorKey, int]
 
 
 class Sockets(Streams):
-    """The connections of one client, and what ends a wait for them."""
+    """The connections of one client, and the means to end a wait for them."""
 
     def __init__(self, settings: ClientSettings) -> None:
         super().__init__(settings)
@@ -49,7 +49,7 @@ class Sockets(Streams):
             self._selector.modify(stream.handle, interest, stream)
 
     def look_up(self, output: Resolve) -> None:
-        # A look-up may take as long as the system likes, so it gets a thread of its own; the core
+        # A look-up may take as long as the system likes, so it has a thread of its own.  The core
         # waits for it no longer than `socket.connection.setup.timeout.ms`.
         thread = threading.Thread(
             target=self._look_up,
@@ -60,8 +60,8 @@ class Sockets(Streams):
         try:
             thread.start()
         except RuntimeError:
-            # There can be no more threads: at the end of the process, from Python 3.12 on, none
-            # starts, and what a producer was given is still to be sent.
+            # No thread can be started, as at the end of the process from Python 3.12 on, but a
+            # producer's records still have to be sent.
             self._look_up(output.connection_id, output.address)
 
     def _look_up(self, connection_id: int, address: Address) -> None:
@@ -77,18 +77,19 @@ class Sockets(Streams):
         self.wake()
 
     def wait(self, timeout_ms: int) -> list[Ready]:
-        """Wait for something to happen, `timeout_ms` at most; an interrupt here loses nothing."""
+        """Wait for an event, at most `timeout_ms`; an interrupt here loses nothing."""
         waits_ms = 0 if self.events or self._resolved else timeout_ms
         try:
             return self._selector.select(waits_ms / 1000)
         except (OSError, ValueError):
-            # Closed meanwhile: the handler of a signal has forked or closed the client.
+            # The selector was closed meanwhile: the handler of a signal has forked or closed the
+            # client.
             if self.is_closed:
                 return []
             raise
 
     def take(self, ready: Sequence[Ready]) -> list[LinkEvent]:
-        """Read and write what `wait` has found possible; return what happened."""
+        """Read and write on the sockets that are ready; return the events."""
         if self.is_closed:
             return []
         for key, mask in ready:
@@ -103,8 +104,9 @@ class Sockets(Streams):
     # --- Waking and closing
 
     def wake(self) -> None:
-        """End a poll under way; from any thread."""
-        # A full pipe wakes as well; a closed one belongs to a client that needs no waking.
+        """End a wait under way; any thread may call it."""
+        # A full pipe wakes the wait as well; a closed pipe belongs to a client that needs no
+        # waking.
         with contextlib.suppress(OSError):
             self._wake_out.send(b"\0")
 
@@ -114,7 +116,8 @@ class Sockets(Streams):
                 pass
 
     def disown(self) -> None:
-        # Closed first and as a whole: nothing is taken out of what the parent waits for.
+        # The selector is closed first and as a whole, so that nothing is removed from the one that
+        # the parent uses.
         with contextlib.suppress(OSError):
             self._selector.close()
         super().disown()

@@ -1,7 +1,8 @@
-"""Changes of one resource's settings by one request: the new texts, or why they cannot be.
+"""Changes of one resource's settings by one request: the new texts, or why they are refused.
 
-Kafka's operations on single keys (set, delete, append, subtract) and the older replacement of all
-of them.  The checks come in Kafka's order; whether the values can be had is the resource's matter.
+Both of Kafka's forms are here: operations on single keys (set, delete, append, subtract), and the
+older form that replaces all keys.  The checks come in Kafka's order; the resource itself checks
+whether the values are possible.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ APPEND: Final = 2
 SUBTRACT: Final = 3
 OPERATIONS: Final = (SET, DELETE, APPEND, SUBTRACT)
 
-# Key, operation, value as the client sent them.
+# Key, operation and value, as the client sent them.
 KeyChange = tuple[str, int, str | None]
 
 
 class ConfigRefusal(Exception):
-    """The settings of one resource cannot be changed so; caught where its outcome is made."""
+    """Refusal of changes to the settings of one resource; caught where its outcome is made."""
 
     def __init__(self, error_code: int, message: str) -> None:
         super().__init__(message)
@@ -32,7 +33,7 @@ class ConfigRefusal(Exception):
 
 
 def check_form(changes: list[KeyChange]) -> None:
-    """`ConfigRefusal` for what no resource takes: a key twice, no value, no such operation."""
+    """Raise `ConfigRefusal` for a key that is given twice, has no value or an unknown operation."""
     seen: dict[str, None] = {}
     for key, _, _ in changes:
         if key in seen:
@@ -53,9 +54,9 @@ def changed_texts(
     rows: Mapping[str, Setting],
     text_without: Callable[[str], str],
 ) -> dict[str, str]:
-    """Return the resource's texts after these changes, of which the form was checked.
+    """Return the resource's texts after these changes, whose form `check_form` has checked.
 
-    `text_without` tells what a list is while the resource does not set it: there an APPEND begins.
+    `text_without` returns the text of a list that the resource does not set: APPEND adds to that.
     """
     changed = dict(current)
     for key, operation, value in changes:

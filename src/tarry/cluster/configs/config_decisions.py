@@ -1,7 +1,7 @@
 """Decisions about settings of topics, brokers and groups: Kafka's checks, pure.
 
-Nothing is changed here: a decision is a record for the metadata log, or none if all stays as it
-is.  A refusal is a `ConfigRefusal` with Kafka's error code.
+Nothing is changed here: a decision is a record for the metadata store, or None if nothing changes.
+A refusal is a `ConfigRefusal` with Kafka's error code.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tarry.cluster.state.topic_names import name_fault
 def decide_change_topic(
     view: ClusterState, name: str, changes: list[KeyChange], settings: Settings, *, is_whole: bool
 ) -> MetadataRecord | None:
-    """Change a topic's settings; `is_whole`: what is not among the changes is unset."""
+    """Change a topic's settings; `is_whole` if keys without a change are unset."""
     check_form(changes)
     topic = view.topic(name)
     before: Mapping[str, str] = {} if is_whole or topic is None else topic.configs
@@ -58,7 +58,8 @@ def decide_change_topic(
     if topic.is_frozen:
         raise ConfigRefusal(errors.UNKNOWN_SERVER_ERROR, STANDS_STILL)
     if may_delay(topic.configs) and not may_delay(configs):
-        # Unset means false.  Written down it tells a new replica that records may wait yet.
+        # An unset `delay.enable` means false.  The stored "false" tells a new replica that records
+        # may still wait.
         configs["delay.enable"] = "false"
     if configs == topic.configs:
         return None
@@ -83,7 +84,7 @@ def _accepted(
 
 
 def _text_behind(settings: Settings) -> Callable[[str], str]:
-    """Return what a list is while a topic does not set it."""
+    """Return a function that returns the text of a list which a topic does not set."""
 
     def text_behind(key: str) -> str:
         return value_text(default_value(key, settings)) or ""
@@ -142,12 +143,12 @@ def decide_change_group(
     *,
     is_whole: bool,
 ) -> MetadataRecord | None:
-    """Change a group's settings, which count for any group of this name, there or not."""
+    """Change the settings of a group, whether a group of this name exists or not."""
     check_form(changes)
     if not name:
         raise ConfigRefusal(errors.INVALID_REQUEST, "a group must be named")
     current = view.group_configs.get(name, {})
-    # No setting of a group is a list that a change appends to, as in Kafka.
+    # Kafka has no list among a group's settings that a change could append to.
     texts = changed_texts({} if is_whole else current, changes, {}, lambda _: "")
     configs = _accepted(texts, changes, checked_group_configs)
     if configs == current:
@@ -158,7 +159,7 @@ def decide_change_group(
             f"{GROUPS_WITH_SETTINGS_MAX} groups have settings of their own; unset those of others",
         )
     size = _size(name, configs)
-    # Larger settings, which an earlier release has accepted, may shrink in steps.
+    # Larger settings that an earlier release has accepted may shrink in steps.
     if configs and size > max(GROUP_SETTINGS_BYTES_MAX, _size(name, current)):
         raise ConfigRefusal(
             errors.POLICY_VIOLATION,
@@ -169,17 +170,17 @@ def decide_change_group(
 
 
 def _size(name: str, configs: dict[str, str]) -> int:
-    """Return how many bytes a group's settings take where they are kept."""
+    """Return the number of bytes that a group's settings take in the store."""
     return len(name.encode()) + len(msgspec.json.encode(configs))
 
 
 def broker_named(name: str, settings: Settings) -> int:
-    """Return the broker that a resource of this name is, or `EVERY_BROKER`."""
+    """Return the id of the broker that a resource names, or `EVERY_BROKER`."""
     if not name:
         return EVERY_BROKER
     digits = name.removeprefix("-")
     is_number = digits.isascii() and digits.isdigit() and len(digits) <= 10
-    # One way to write it, so that no request names a broker twice unseen.
+    # Only one spelling of an id is accepted, so that no request names a broker twice unnoticed.
     if not is_number or str(int(name)) != name:
         raise ConfigRefusal(
             errors.INVALID_REQUEST, f"a broker's id is a number, not '{shown(name)}'"
@@ -193,7 +194,7 @@ def broker_named(name: str, settings: Settings) -> int:
 
 
 def _normal_text(key: str, text: str) -> str:
-    """Return the text as Kafka writes the value, where it is one."""
+    """Return the text as Kafka writes the value; the text itself if it is no valid value."""
     try:
         return value_text(DESCRIBED_SETTINGS[key].parse(text)) or ""
     except InvalidSetting:

@@ -1,7 +1,7 @@
-"""Settings as clients are told them: value, where it comes from, what stands behind it.
+"""Settings as clients are told them: the value, its source, and the values behind it.
 
-Kafka's sources, the strongest first: what a topic sets, what was changed of this broker while it
-runs, of every broker, the broker's file, the default.
+Kafka's sources, the strongest first: the topic's own settings, changes for this running broker,
+changes for all brokers, this broker's file, the default.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _KAFKA_TYPES: Final = {
     "list": 7,
 }
 
-# Value, key and source of what stands behind a value, the winner first.
+# Value, key and source of a setting that stands behind another one; the strongest comes first.
 Synonym = tuple[str, str | None, int]
 
 
@@ -115,7 +115,9 @@ def broker_entries(settings: Settings) -> list[DescribedConfig]:
 
 
 def _tell_directory(entry: DescribedConfig, settings: Settings) -> None:
-    """Tell where the data lies if log.dirs was not given: where log.dir or the default says."""
+    """Set the entry to the directory in use if log.dirs was not given: that of log.dir or the
+    default.
+    """
     entry.value = settings.log_directory
     is_given = settings.is_given("log.dir")
     entry.source = SOURCE_BROKER_FILE if is_given else SOURCE_DEFAULT
@@ -123,7 +125,7 @@ def _tell_directory(entry: DescribedConfig, settings: Settings) -> None:
 
 
 def cluster_entries(configs: Mapping[str, str]) -> list[DescribedConfig]:
-    """Return what was changed for every broker of the cluster, and nothing else."""
+    """Return the settings that were changed for all brokers of the cluster."""
     entries: list[DescribedConfig] = []
     for key, text in sorted(configs.items()):
         entry = DescribedConfig(key, text, SOURCE_DYNAMIC_CLUSTER, DESCRIBED_SETTINGS.get(key))
@@ -155,7 +157,9 @@ def group_entries(configs: Mapping[str, str]) -> list[DescribedConfig]:
 
 
 def note_configs(facts: list[tuple[str, str, str]]) -> list[DescribedConfig]:
-    """Return what is told of a group, as key, value and sentence; nobody can set it."""
+    """Return facts about a group, each with key, value and sentence, as entries that cannot be
+    set.
+    """
     entries: list[DescribedConfig] = []
     for key, value, documentation in facts:
         entry = DescribedConfig(key, value, SOURCE_GROUP, None)
@@ -167,7 +171,7 @@ def note_configs(facts: list[tuple[str, str, str]]) -> list[DescribedConfig]:
 
 
 def client_metrics_entries() -> list[DescribedConfig]:
-    """Kafka's settings of a subscription to client metrics at their defaults."""
+    """Return Kafka's settings of a subscription to client metrics, at their defaults."""
     return [_unset_entry(row) for row in CLIENT_METRICS_SETTINGS]
 
 
@@ -178,16 +182,16 @@ def _unset_entry(row: Setting) -> DescribedConfig:
 
 
 def _topic_synonyms(row: Setting, settings: Settings) -> list[Synonym]:
-    """Return the broker's value where a topic says nothing."""
+    """Return the broker's values that stand behind a topic's setting."""
     return _broker_synonyms(row.behind[0][0], row, settings) if row.behind else []
 
 
 def _broker_synonyms(key: str, row: Setting, settings: Settings) -> list[Synonym]:
-    """Return what the broker's settings say: layer after layer, then the default.
+    """Return the values of a key in the broker's settings: layer after layer, then the default.
 
-    Kafka's rule for a key with others behind it (log.retention.ms, .minutes, .hours): the list
-    begins where the key itself has a value, and what stands before is left out.  So it is empty
-    while only the hours are given, though they count.
+    Kafka's rule for a key with other keys behind it (log.retention.ms, .minutes, .hours): the list
+    begins at the first value of the key itself.  So the list is empty if only the hours are given,
+    although they are in force.
     """
     keys = keys_behind(key)
     layers = {one: dict(settings.layers(one)) for one in keys if one in DESCRIBED_SETTINGS}

@@ -1,8 +1,8 @@
 """Settings of scheduled records that must fit together in a topic.
 
-Each key is checked alone by the table of topic settings; here it is asked what they mean together,
-and whether this broker can do it.  A change that touches none of them is not asked, so that what
-was accepted earlier stays.
+The table of topic settings checks each key alone.  This module checks what the keys mean together,
+and whether this broker can do it.  A change that touches none of them is not checked, so that
+settings that were accepted earlier stay.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ _KEYS: Final = (_ENABLE, _SOURCE, _DEFAULT, _MAX, _MIN, _TIMESTAMP_TYPE, _POLICY
 
 
 def check_delay(before: Mapping[str, str], after: Mapping[str, str], settings: Settings) -> None:
-    """`InvalidSetting` with a sentence if a topic's settings cannot delay records as they ask.
+    """Raise `InvalidSetting` with a sentence if a topic's settings cannot delay records as they
+    ask.
 
-    `before` is what the topic has set, `after` what it will have.
+    `before` are the topic's present settings, `after` its future ones.
     """
     if all(before.get(key) == after.get(key) for key in _KEYS):
         return
@@ -41,7 +42,7 @@ def check_delay(before: Mapping[str, str], after: Mapping[str, str], settings: S
 
 
 def _fault(values: Mapping[str, Value], settings: Settings) -> str:
-    """Return what stands against delaying records; "" if nothing does."""
+    """Return why records cannot be delayed with these values; "" if they can."""
     default_ms, max_ms, min_ms = (_number(values[key]) for key in (_DEFAULT, _MAX, _MIN))
     has_source = values[_SOURCE] != "none"
     policies = values[_POLICY]

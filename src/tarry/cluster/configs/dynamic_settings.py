@@ -1,4 +1,4 @@
-"""The broker's settings as they were changed while it ran, over those of its file."""
+"""The broker's settings: those changed while it ran, laid over those of its file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ logger = logging.getLogger("tarry.cluster")
 
 
 def take_over_changes(settings: Settings, view: ClusterState) -> None:
-    """Let count what the metadata says was changed.
+    """Lay the changed settings of the metadata over those of the file.
 
-    What was accepted once and cannot be had any more, as after a change of release, is left out
-    with a line in the log: a broker that does not start could not be told better.
+    A setting that is no longer valid, as after a change of release, is left out with a line in the
+    log: a broker that does not start could not be given a better value.
     """
     cluster = view.configs_of_broker(EVERY_BROKER)
     own = view.configs_of_broker(settings.node_id)

@@ -79,7 +79,7 @@ GROUP_SETTINGS: Final[dict[str, Setting]] = {
 
 _SPELLING: Final = Spelling(GROUP_SETTINGS)
 
-# Kafka's form of a duration, Java's Duration.parse.
+# Form of a duration that Kafka accepts, which is that of Java's Duration.parse.
 _DURATION: Final = re.compile(
     r"by_duration:(?i:P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+([.,][0-9]{0,9})?S)?)?)",
     re.ASCII,
@@ -90,8 +90,8 @@ _TAGS: Final = "streams.rack.aware.assignment.tags"
 
 
 def checked_group_configs(configs: Mapping[str, str]) -> dict[str, str]:
-    """Check a group's settings and return them as they are kept; `InvalidSetting` if one cannot be
-    had.
+    """Check a group's settings and return them as they are stored; raise `InvalidSetting` if one is
+    invalid.
     """
     return {key: _checked(key, configs[key]) for key in sorted(configs)}
 

@@ -1,7 +1,7 @@
-"""Settings of topics: checked when they are given, with the broker's behind them.
+"""Settings of topics: how they are checked, and how the broker's settings stand behind them.
 
-A topic keeps only what was set for it, as text; everything else follows the broker's settings,
-also when those change with a restart.
+A topic keeps only what was set for it, as text.  All other settings follow the broker's, also when
+those change with a restart.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TOPIC_SETTINGS: Final[dict[str, Setting]] = {
     )
 }
 
-# Kafka's form of a partition's replica: its number and its broker.
+# Kafka's form of a partition's replica: partition number and broker id.
 _REPLICA: Final = re.compile(r"[0-9]+:[0-9]+", re.ASCII)
 
 _COMPANION_VALUES: Final[dict[str, Value]] = {
@@ -59,8 +59,8 @@ _SPELLING: Final = Spelling(row.key for row in TOPIC_SETTINGS.values() if not ro
 
 
 def checked_configs(configs: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """Check a topic's settings and return them as they are kept; `InvalidSetting` if one cannot be
-    had.
+    """Check a topic's settings and return them as they are stored; raise `InvalidSetting` if one is
+    invalid.
     """
     return {key: _checked(key, configs[key], settings) for key in sorted(configs)}
 
@@ -92,8 +92,8 @@ def _are_replicas(value: Value) -> bool:
 
 
 def default_value(key: str, settings: Settings) -> Value:
-    """Return what a topic has that does not set the key: the broker's value, else Kafka's
-    default.
+    """Return the value of a key for a topic that does not set it: the broker's value, or else
+    Kafka's default.
     """
     if key == "retention.ms":
         return settings.log_retention_ms
@@ -105,14 +105,14 @@ def default_value(key: str, settings: Settings) -> Value:
 
 
 def topic_value(key: str, configs: Mapping[str, str], settings: Settings) -> Value:
-    """Return the value that counts for a topic with these settings."""
+    """Return the value that is in force for a topic with these settings."""
     text = configs.get(key)
     return default_value(key, settings) if text is None else TOPIC_SETTINGS[key].parse(text)
 
 
 def config_faults(configs: Mapping[str, str]) -> dict[str, str]:
-    """Return what of kept settings cannot be had, and why: another release has written it, or it
-    is damaged.
+    """Return the stored settings that are invalid, and why: another release has written them, or
+    they are damaged.
     """
     faults: dict[str, str] = {}
     for key, text in configs.items():
@@ -128,15 +128,15 @@ def config_faults(configs: Mapping[str, str]) -> dict[str, str]:
 def log_config(
     configs: Mapping[str, str], settings: Settings, random: Random | None = None
 ) -> LogConfig:
-    """Return what a topic's settings say about one of its logs.  `random` draws the jitter."""
+    """Return the configuration of one of a topic's logs; `random` draws the segment jitter."""
     return log_configs(configs, settings, random)()
 
 
 def companion_config(configs: Mapping[str, str], settings: Settings) -> LogConfig:
-    """Return what a topic's settings say about the log in which its records wait.
+    """Return the configuration of the companion log, in which a topic's records wait.
 
-    Nothing of it goes by age, size or key.  Its records stay as they came, and those that are due
-    in years begin no segment.
+    No record of it is removed by age, size or key.  The records keep their timestamps, and records
+    that are due in years do not begin new segments.
     """
     values = {
         key: topic_value(key, configs, settings)
@@ -149,7 +149,9 @@ def companion_config(configs: Mapping[str, str], settings: Settings) -> LogConfi
 def log_configs(
     configs: Mapping[str, str], settings: Settings, random: Random | None = None
 ) -> Callable[[], LogConfig]:
-    """Return what makes `log_config` of each of a topic's logs, of which there may be thousands."""
+    """Return a function that makes `log_config` for each log of a topic, which may have
+    thousands.
+    """
     values = {
         key: topic_value(key, configs, settings)
         for key, row in TOPIC_SETTINGS.items()

@@ -1,13 +1,13 @@
 """Claims: a broker takes over the partitions whose leader's life is over.
 
 Leadership is bound to a life.  A leader that has restarted, or has lost its life and begun another,
-leads nothing until it has claimed its partitions anew, each in a higher epoch: it may have lost
+leads nothing until it has claimed its partitions again, each in a higher epoch: it may have lost
 records that it had not flushed, and must not write others under the same epoch and offsets.
 
-Only members of the isr claim, and of them only those whose logs are whole: every committed record
-is on their disks.  They go in the order of `replicas`, a moment after each other.  Who serves goes
-before who is only starting.  Where several lives have ended together, the leader itself goes first
-(`returning`).
+Only members of the isr whose logs are whole claim a partition: every committed record is on their
+disks.  They claim in the order of `replicas`, a moment after each other.  Members that serve come
+before members that are still starting.  If several lives have ended together, the leader itself
+comes first (`returning`).
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from tarry.cluster.state.records import MetadataRecord
 from tarry.cluster.state.state import LEAVING, ClusterState, TopicState, is_led
 
 CLAIMS_PER_TRANSACTION: Final = ROWS_PER_TRANSACTION
-# Between the claims of two candidates.
+# Pause between the claims of two candidates.
 CANDIDATE_MS: Final = 250
 
 
 class ClaimPartitions(RowsChange):
     """Claims of this broker in one of its lives, some at a time; `is_last` if none is left.
 
-    `doubts`: partitions whose log here is not whole.  `vacancies` know since when a leader's life
-    is over, `returning` which brokers are expected back.
+    `doubts` are the partitions whose log on this broker is not whole.  `vacancies` knows since when
+    a leader's life is over, `returning` which brokers are expected back.
     """
 
     def __init__(
@@ -65,16 +65,20 @@ class ClaimPartitions(RowsChange):
         self._vacancies = vacancies
         self._doubts = doubts
         self._returning = returning
-        # When the next is due, in attended time, of this part and of all before it.
+        # Attended time of the next claim that this broker leaves to others for now; for this
+        # transaction and those before it, and for those before it alone.  None if there is no such
+        # claim.
         self._due_ms: int | None = None
         self._due_before_ms: int | None = None
 
     @property
     def due_in_ms(self) -> int | None:
-        """Time until this broker may claim what it leaves to others now; None: it leaves none."""
+        """Time until this broker may claim what it leaves to others now, in ms; None if it
+        leaves nothing.
+        """
         if self._due_ms is None:
             return None
-        # What has become due since is due at once, and no timer takes less than this.
+        # A claim that is overdue by now is due at once, and a timer takes 1 ms at least.
         return max(self._due_ms - self._vacancies.now_ms, 1)
 
     def rest(self) -> Self:
@@ -91,8 +95,9 @@ class ClaimPartitions(RowsChange):
         return records
 
     def places(self, view: ClusterState) -> list[Place]:
-        """Return what nobody leads: first what this broker is the first to claim, from the front;
-        then the rest, from the end, so that it meets a slower candidate only once.
+        """Return the partitions without a leader.  Those that this broker is the first to claim
+        come first, from the front.  The others follow from the end, so that two candidates which
+        walk through the same partitions meet only once.
         """
         own: list[Place] = []
         others: list[Place] = []
@@ -105,7 +110,7 @@ class ClaimPartitions(RowsChange):
         return own + others
 
     def may_begin(self, view: ClusterState) -> bool:
-        # If this life is over as well, the next one claims by itself.
+        # If this life is over too, the claims of the next life take its place.
         own = view.brokers.get(self._broker_id)
         return own is not None and own.broker_epoch == self.broker_epoch and own.phase != LEAVING
 
@@ -141,7 +146,9 @@ class ClaimPartitions(RowsChange):
         return [own, LifeGuard(before.leader_id, before.broker_epoch, is_over=True)]
 
     def _wait_ms(self, view: ClusterState, row: PartitionRow) -> int:
-        """Return for how long this broker lets others go first, since the leader's life is over."""
+        """Return for how many ms after the end of the leader's life this broker lets other
+        candidates go first.
+        """
         returning = self._returning
         if returning is not None and returning.goes_on and row.leader_id == self._broker_id:
             return 0

@@ -1,4 +1,4 @@
-"""Elections that an operator asks for: of the preferred leaders, or of any replica that lives."""
+"""Elections that an operator asks for: of the preferred leaders, or of any replica that serves."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class ElectionWish(RowWish):
 
 
 def elect_preferred(view: ClusterState, row: PartitionRow) -> RowDecision:
-    """Have the first replica lead; `Refusal` if it does already, or cannot.
+    """Have the first replica lead; raise `Refusal` if it leads already, or cannot.
 
-    What nobody leads is claimed by whoever is in sync and has a whole log.  Who serves and does not
-    claim it may lack records, and nothing is to be lost by this.
+    A partition without a leader is left alone.  A replica in sync with a whole log claims it by
+    itself; a serving one that does not claim it may lack records, and this election loses none.
     """
     preferred = row.replicas[0] if row.replicas else -1
     if not view.brokers or (row.leader_id == preferred and is_led(view, row)):
@@ -69,8 +69,10 @@ def elect_preferred(view: ClusterState, row: PartitionRow) -> RowDecision:
 
 
 def elect_uncleanly(view: ClusterState, row: PartitionRow, *, is_flushed: bool) -> RowDecision:
-    """Have a replica lead though records may be lost by it; `Refusal` if somebody leads, or no
-    replica serves.  A member of the isr comes first, unless its disk has lost what it had flushed.
+    """Have a replica lead, even if that loses records.
+
+    A member of the isr comes first, unless its disk has lost what it had flushed.  Raises `Refusal`
+    if the partition has a leader, or no replica serves.
     """
     if not view.brokers or is_led(view, row):
         raise Refusal(
@@ -93,11 +95,10 @@ def elect_uncleanly(view: ClusterState, row: PartitionRow, *, is_flushed: bool) 
 
 
 def _doubted_member(view: ClusterState, row: PartitionRow) -> int:
-    """Return the last member of the isr if it serves and its log is not whole; -1 if there is none
-    of which that is certain.
+    """Return the last member of the isr if it serves and its log is certainly not whole; else -1.
 
-    It led in an earlier life, so the partition was without a leader when it began this one, and it
-    claims what it may before it serves.
+    That member led in an earlier life, so the partition had no leader when its present life began.
+    A broker claims what it may before it serves; as this one has not, its log is not whole.
     """
     leader_id = row.leader_id
     is_certain = row.isr == [leader_id] and is_serving(view, leader_id) and not is_led(view, row)

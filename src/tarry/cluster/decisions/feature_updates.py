@@ -27,7 +27,7 @@ class LevelWanted(NamedTuple):
 
 
 class FeatureUpdate(Change):
-    """The levels of features, changed together.  `error_code` and `message` say what was wrong."""
+    """Update of several feature levels together.  `error_code` and `message` tell a refusal."""
 
     def __init__(self, wanted: list[LevelWanted], release: Release) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""Hand-overs: a partition gets another leader out of its isr, in a higher epoch.
+"""Hand-overs: another member of a partition's isr becomes its leader, in a higher epoch.
 
-Anybody may write one: all members of the isr have every committed record, so the new leader need
-only serve, and still be in the life in which it was seen.
+Any broker may write a hand-over: all members of the isr have every committed record, so the new
+leader need only serve, and still be in the life in which the writer saw it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ def can_take_over(view: ClusterState, row: PartitionRow, broker_id: int) -> bool
 
 
 def successor(view: ClusterState, row: PartitionRow, *, without: int) -> int:
-    """Return who takes a partition over from a broker: the next replica that may; -1 if none.
+    """Return the broker that takes a partition over from the broker `without`; -1 if none can.
 
-    The next one and not the first: where several cannot write it, all get their turn.
+    It is the next replica behind `without`, and not the first one: if several brokers cannot write
+    the partition, each gets its turn.
     """
     replicas = row.replicas
     place = replicas.index(without) + 1 if without in replicas else 0
@@ -42,7 +43,9 @@ def successor(view: ClusterState, row: PartitionRow, *, without: int) -> int:
 
 
 def handed_over(view: ClusterState, row: PartitionRow, broker_id: int) -> PartitionRow:
-    """Return the row once this broker leads, which `can_take_over`; `guards_of` says what for."""
+    """Return the row in which this broker, which `can_take_over`, leads.  `guards_of` gives its
+    conditions.
+    """
     return replace(
         row,
         leader_id=broker_id,
@@ -53,15 +56,16 @@ def handed_over(view: ClusterState, row: PartitionRow, broker_id: int) -> Partit
 
 
 def guards_of(after: PartitionRow) -> list[LifeGuard]:
-    """Return what must hold for a partition to be handed over: its new leader lives."""
+    """Return the condition of a hand-over: the new leader lives."""
     return [LifeGuard(after.leader_id, after.broker_epoch, is_over=False)]
 
 
 class HandOver(RowsChange):
-    """Hand-over of what a broker leads in one of its lives: it stops, or cannot write.
+    """Hand-over of what a broker leads in one of its lives, because it stops or cannot write.
 
-    `places`: only these partitions.  With `settings` the broker leaves the isr too, where the floor
-    allows: it is about to be gone or takes no records, and the new leader need not wait for it.
+    If `places` is given, only these partitions are handed over.  If `settings` is given, the broker
+    also leaves the isr as far as the floor allows: it is about to stop or takes no records, and the
+    new leader need not wait for it.
     """
 
     def __init__(
@@ -101,10 +105,10 @@ class HandOver(RowsChange):
 
 
 class PreferLeaders(RowsChange):
-    """Return of leaders to where they are preferred: a broker takes over what it is the first
-    replica of, while the leader is another one that lives.
+    """Return of leaders: a broker takes over the partitions whose first replica it is, if another
+    living broker leads them.
 
-    Nothing is decided while no more than `percentage` of what the broker is to lead is elsewhere.
+    Nothing is done unless other brokers lead more than `percentage` percent of these partitions.
     """
 
     def __init__(self, known: KnownRows, broker_id: int, percentage: int) -> None:
@@ -114,7 +118,7 @@ class PreferLeaders(RowsChange):
         self._is_begun = False
 
     def may_begin(self, view: ClusterState) -> bool:
-        # Once it was decided to, all of them return.
+        # Once the share was exceeded, all of the partitions return, also in later transactions.
         if not self._is_begun:
             preferred = elsewhere = 0
             for topic in view.topics.values():

@@ -1,8 +1,8 @@
 """Changes of the replicas in sync, which the leader of a partition proposes.
 
-Several partitions share a transaction.  It is done only while the leader lives, and each replica
-that is added lives in the epoch in which it told its end: one that has restarted since may have
-lost what it told.
+One transaction changes several partitions.  etcd does it only if the leader still lives, and if
+each added replica still lives in the epoch in which it reported its end to the leader: a replica
+that has restarted since may have lost records of that end.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from tarry.cluster.rows.row_records import KnownRows
 from tarry.cluster.state.records import MetadataRecord, PartitionChanged
 from tarry.cluster.state.state import SERVING, ClusterState
 
-# Rows of one transaction.  Beside each row a topic may be compared, and the lives of those added;
-# etcd takes 128 compares.
+# Number of rows in one transaction.  Each row may need three compares, its own, its topic's and the
+# life of an added replica, and etcd takes 128.
 ISR_CHANGES_PER_TRANSACTION: Final = 42
 
 
 class IsrWish(NamedTuple):
     """Wish of a leader for one of its partitions.
 
-    `added` are replicas with the broker epochs of their fetches.  `removed` lag or are dead: they
-    go as far as the floor allows, in this order.  `lost` have lost what they had flushed and go
-    below the floor too, but never the leader.  `must_write`: the row is written though nothing
-    changes, so that an addition whose deed may still come does not.
+    `added` are replicas to add, with the broker epochs of their fetches.  `removed` lag or are
+    dead: they are removed in this order, as far as the floor allows.  `lost` have lost what they
+    had flushed: they are removed even below the floor, but never the leader.  `must_write` is true
+    if the row has to be written even unchanged, to make an earlier addition fail whose transaction
+    may still arrive.
     """
 
     topic_id: bytes
@@ -54,7 +55,7 @@ class ChangeIsr(GuardedChange):
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
         self._guarded: dict[int, int] = {}
-        # Replicas that a deed may add which was asked for, whatever became of it.
+        # Replicas that any transaction of this change may have added, whatever its outcome.
         self.sent: dict[tuple[bytes, int, int], None] = {}
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
@@ -86,14 +87,14 @@ class ChangeIsr(GuardedChange):
             transaction.guard_life(broker_id, broker_epoch)
 
     def _isr(self, view: ClusterState, row: PartitionRow, wish: IsrWish) -> list[int] | None:
-        """Return the replicas in sync as they are to be; None if nothing is to be written."""
+        """Return the new isr; None if nothing is to be written."""
         if (row.leader_id, row.leader_epoch) != (self._broker_id, wish.leader_epoch):
             return None
         if row.broker_epoch != self._broker_epoch:
             return None
         if row.partition_epoch != wish.partition_epoch:
-            # The leader counts whom it wants to add until this row has moved on: what was decided
-            # for another row could add somebody who counts no more.
+            # The leader counts a replica that it wants to add until this row has moved on.  A wish
+            # that was made on another row could add a replica that the leader no longer counts.
             return None
         isr = [
             broker_id
@@ -108,7 +109,7 @@ class ChangeIsr(GuardedChange):
                 isr.remove(broker_id)
         if sorted(isr) != sorted(row.isr):
             return isr
-        # Once the row has moved on, no deed that was meant for it comes any more.
+        # Once the row has moved on, a delayed transaction that compares the old row fails.
         if wish.must_write:
             return row.isr
         return None
@@ -119,5 +120,5 @@ class ChangeIsr(GuardedChange):
         if epoch < 0 or broker is None or broker.phase != SERVING:
             return False
         known = self._known.life_epoch(broker_id)
-        # Two partitions of a transaction may not ask for two lives of one broker.
+        # One transaction cannot require two different lives of one broker.
         return known == epoch and self._guarded.get(broker_id, epoch) == epoch

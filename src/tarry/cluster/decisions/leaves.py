@@ -1,9 +1,9 @@
 """Leaves: a broker takes itself out of the replicas in sync.
 
-It does so where its log is not whole: it may lack committed records, so it must neither lead nor
-count.  Then the isr may come below its floor, but the last member stays: without it nobody would
-know where the records may be, and only an operator can elect what is left.  And it does so where it
-cannot append, as far as the floor allows.
+A broker leaves where its log is not whole: it may lack committed records, so it must neither lead
+nor count as in sync.  This may bring the isr below its floor.  But the last member stays: without
+it nobody would know where the records may be, and only an operator can elect another replica then.
+A broker also leaves where it cannot append, as far as the floor allows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tarry.cluster.state.state import ClusterState, TopicState, is_led
 
 
 class LeavePartitions(RowsChange):
-    """Leaves of this broker from the isr of these partitions, some at a time.
+    """Leaves of this broker from the isr of these partitions, some in each transaction.
 
-    `settings` are needed where the floor is kept; without them it is not.
+    If `settings` is given, the broker stays where the isr would fall below its floor.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
 """Decisions about the growth of topics: Kafka's checks of CreatePartitions, pure.
 
-A topic only grows; each topic of a request is grown or refused on its own.
-"""
+A topic can only grow.  Each topic of a request is grown or refused by itself."""
 
 from __future__ import annotations
 
@@ -24,7 +23,9 @@ from tarry.cluster.state.topic_names import is_internal
 
 
 class GrowthWanted:
-    """A topic that is to have `count` partitions; `assignments`: the replicas of each new one."""
+    """A topic that is to have `count` partitions; `assignments` has the replicas of each new
+    one.
+    """
 
     __slots__ = ("assignments", "count", "name")
 
@@ -39,8 +40,11 @@ def decide_create_partitions(
     wanted: list[GrowthWanted],
     tried: dict[bytes, list[list[int]]] | None = None,
 ) -> TopicDecision:
-    """Decide about each topic on its own: it grows or is refused; a name given twice is refused
-    once.  `tried`: the replicas of what earlier decisions of the same change have added, by topic.
+    """Decide about each topic by itself: it grows or is refused.  A name that is given twice is
+    refused once.
+
+    `tried` has, by topic, the replicas of the partitions that earlier decisions of this change
+    added.
     """
     decision = TopicDecision()
     tried = {} if tried is None else tried
@@ -67,7 +71,7 @@ def decide_create_partitions(
             continue
         added = tried.get(topic.topic_id)
         if added and len(topic.partitions) == growth.count and added == _last(topic, len(added)):
-            # The outcome of an earlier decision was unknown, and it was done.
+            # The outcome of an earlier decision was unknown, and now the partitions are there.
             outcome.topic_id = topic.topic_id
             continue
         try:
@@ -112,7 +116,7 @@ def _new_rows(
             errors.POLICY_VIOLATION,
             f"one request creates at most {PARTITIONS_PER_REQUEST_MAX} partitions",
         )
-    # What a reassignment brings and takes away is not what the topic has.
+    # Replicas that a reassignment adds or removes do not count in the topic's replication factor.
     last = topic.partitions[-1]
     factor = len(last.replicas) - len(last.adding)
     if growth.assignments is None:

@@ -1,7 +1,7 @@
 """Producer ids: reserved durably in blocks, given out from memory, never twice.
 
-A block is given out only once its reservation is durable.  What a stop or a crash leaves of it is
-not used again: ids are plentiful, 64 bits of them.
+Ids of a block are given out only once its reservation is durable.  Ids that are left when the
+broker stops or crashes are never used: there are 2^63 of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ class ReserveProducerIds(Change):
         self.first_id = NONE_LEFT
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
-        # A block that others have reserved meanwhile, or that may be ours already, is passed over.
+        # Skip a block that other brokers have reserved meanwhile, or that is perhaps this broker's
+        # own.
         self.first_id = max(self.first_id, view.producer_id_end)
         return [ProducerIdsReserved(first_id=self.first_id, count=PRODUCER_IDS_PER_RESERVATION)]
 
@@ -38,7 +39,7 @@ class ProducerIds:
         self._reservation: ReserveProducerIds | None = None
 
     def take(self) -> int:
-        """Return an id that nobody had before, or `NONE_LEFT`."""
+        """Return an id that was never given out before, or `NONE_LEFT`."""
         reservation = self._reservation
         if reservation is not None and reservation.is_ended:
             self._reservation = None
@@ -52,7 +53,7 @@ class ProducerIds:
         return taken
 
     def reserve(self) -> ReserveProducerIds:
-        """Return the reservation that is under way, for many to wait for, or begin one."""
+        """Return the reservation under way, on which several requests may wait, or begin one."""
         if self._reservation is None:
             self._reservation = ReserveProducerIds()
             self._store.change(self._reservation)

@@ -1,13 +1,13 @@
 """Reassignments: a partition gets other replicas while it is led, read and written.
 
-Begun, `replicas` are the target and, behind it, those that go; `adding` are the new ones,
-`removing` those that are not in the target.  The leader writes the target alone once all of it is
-in sync, and hands over in the same step if it is left out.  Cancelled, the replicas are again what
-they were: those that are not in `adding`.
+When a reassignment begins, `replicas` become the target followed by the replicas that leave.
+`adding` holds the new replicas, and `removing` those that are not in the target.  Once the whole
+target is in sync, the leader writes the target alone; if the leader is not in it, the same step
+hands over.  Cancelling restores the replicas before: those that are not in `adding`.
 
-A row that takes a replica away begins a leader epoch, as in Kafka, also where the same broker goes
-on leading.  Who is left out removes its data; were it a replica again in the same epoch, a fetch
-from before that comes late would tell the leader of records that it has no more.
+A row that drops a replica begins a leader epoch, as in Kafka, even if the same broker goes on
+leading.  The dropped replica removes its data.  If it became a replica again in the same epoch, a
+late fetch from before would tell the leader of records that the replica no longer has.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tarry.cluster.state.state import ClusterState, TopicState, is_alive, is_led
 
 
 class ReassignmentWish(RowWish):
-    """A partition that is to have the replicas `target`, or None: those before, once more."""
+    """A partition that is to have the replicas `target`; None to cancel its reassignment."""
 
     __slots__ = ("may_change_factor", "settings", "target")
 
@@ -72,15 +72,15 @@ class ReassignmentWish(RowWish):
 
 
 def target_of(row: PartitionRow) -> list[int]:
-    """Return the replicas that a partition is to have in the end."""
+    """Return the replicas that a partition has once its reassignment is done."""
     return [broker_id for broker_id in row.replicas if broker_id not in row.removing]
 
 
 def begin_reassignment(
     view: ClusterState, row: PartitionRow, target: list[int]
 ) -> RowDecision | None:
-    """Return the row with a reassignment begun, or done at once if all of the target is in sync
-    already; None if that is how it is.  It takes the place of one that is under way.
+    """Return the row with a reassignment begun, or finished if the whole target is in sync already;
+    None if the row is so already.  The new reassignment replaces one that is under way.
     """
     original = [broker_id for broker_id in row.replicas if broker_id not in row.adding]
     replicas = [*target, *(each for each in row.replicas if each not in target)]
@@ -104,8 +104,10 @@ def begin_reassignment(
 def cancel_reassignment(
     view: ClusterState, topic: TopicState, row: PartitionRow, settings: Settings
 ) -> RowDecision:
-    """Return the row as it was before its reassignment; `Refusal` if there is none under way, or
-    too few of the old replicas are in sync to go on without the new ones.
+    """Return the row as it was before its reassignment.
+
+    Raises `Refusal` if no reassignment is under way, or if too few of the old replicas are in sync
+    to go on without the new ones.
     """
     if not is_reassigned(row):
         raise Refusal(
@@ -136,8 +138,8 @@ def cancel_reassignment(
 
 
 def finish_reassignment(view: ClusterState, row: PartitionRow) -> PartitionRow | None:
-    """Return the row with its target alone; None as long as not all of it is in sync, or nobody of
-    it could lead.
+    """Return the row with its target alone; None while a replica of the target is not in sync, or
+    none of them could lead.
     """
     target = target_of(row)
     if not is_reassigned(row) or any(broker_id not in row.isr for broker_id in target):
@@ -165,8 +167,7 @@ class FinishReassignments(RowsChange):
         self._places = list(places)
 
     def may_begin(self, view: ClusterState) -> bool:
-        # A broker that began its next life meanwhile has to claim the partitions first, in rows of
-        # its own.
+        # A broker that has begun its next life has to claim its partitions first, in other rows.
         return lives_in(view, self._broker_id, self.broker_epoch)
 
     def places(self, view: ClusterState) -> list[Place]:
@@ -187,9 +188,11 @@ class FinishReassignments(RowsChange):
 def _led_by_replica(
     view: ClusterState, before: PartitionRow, after: PartitionRow
 ) -> PartitionRow | None:
-    """Return the row led by one of its replicas: by who leads it, or handed over in the same step;
-    None if nobody can take it over.  What nobody leads is handed over to nobody: who is in sync and
-    has not claimed it may lack records.
+    """Return the row led by one of its replicas: the present leader, or one that takes over in the
+    same step; None if none can.
+
+    A partition without a leader is handed over to none: a replica in sync that has not claimed it
+    may lack records.
     """
     if after.leader_id in after.replicas:
         is_left = any(broker_id not in after.replicas for broker_id in before.replicas)
@@ -208,14 +211,14 @@ def _led_by_replica(
 
 
 def _stays(view: ClusterState, broker_id: int) -> LifeGuard | RegistrationGuard:
-    """Return the guard of a broker that gets a replica: nobody unregisters it meanwhile."""
+    """Return the guard of a broker that gets a replica: it must not be unregistered meanwhile."""
     if is_alive(view, broker_id):
         return LifeGuard(broker_id, view.brokers[broker_id].broker_epoch, is_over=False)
     return RegistrationGuard(broker_id)
 
 
 def _guards(before: PartitionRow, after: PartitionRow) -> list[LifeGuard]:
-    """Return what must hold if another broker leads afterwards: it lives."""
+    """Return the condition of a new leader: it lives."""
     if after.leader_id == before.leader_id:
         return []
     return [LifeGuard(after.leader_id, after.broker_epoch, is_over=False)]

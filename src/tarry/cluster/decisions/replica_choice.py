@@ -1,8 +1,8 @@
 """Choice of the brokers for new partitions: as a client assigns them, or spread over all.
 
-Spread: the leaders go in turn over the brokers, racks alternating; a partition's replicas lie in
-different racks while there are enough; with each round the followers are shifted by one, so that
-what a dead broker led goes to all of the others.
+Spread partitions are led by the brokers in turn, with alternating racks.  The replicas of a
+partition lie in different racks while there are enough.  Each round through the brokers shifts the
+followers by one, so that the partitions of a dead leader are taken over by all other brokers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tarry.base import errors
 from tarry.base.partition_row import PartitionRow
 from tarry.cluster.state.state import ClusterState
 
-# More copies of one partition nobody needs.
+# Bound on the replicas of one partition; no cluster needs more copies.
 REPLICAS_MAX: Final[int] = 1_000
 
 TOO_MANY: Final = f"a partition has at most {REPLICAS_MAX} replicas"
@@ -23,7 +23,7 @@ NONE_SERVES: Final = "no broker of the cluster serves at this moment: ask again 
 
 
 class Refusal(Exception):
-    """Partitions cannot be made so; caught where the topic's outcome is made."""
+    """Refusal of new partitions; caught where the topic's outcome is made."""
 
     def __init__(self, error_code: int, message: str) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class Refusal(Exception):
 def check_replicas(
     view: ClusterState, index: int, replicas: list[int], factor: int | None = None
 ) -> None:
-    """`Refusal` unless these brokers can have a new partition, of `factor` replicas."""
+    """Raise `Refusal` unless these brokers can have a new partition, of `factor` replicas."""
     fault = replicas_fault(view, index, replicas)
     serving = view.placeable_ids
     if not fault and not any(broker_id in serving for broker_id in replicas):
@@ -66,7 +66,7 @@ def replicas_fault(view: ClusterState, index: int, replicas: list[int]) -> str:
 
 
 def check_factor(view: ClusterState, factor: int) -> None:
-    """`Refusal` unless new partitions can have so many replicas at this moment."""
+    """Raise `Refusal` unless new partitions can have so many replicas at this moment."""
     brokers = len(placeable(view))
     if factor > REPLICAS_MAX:
         if brokers >= factor:
@@ -81,9 +81,9 @@ def check_factor(view: ClusterState, factor: int) -> None:
 
 
 def default_factor(view: ClusterState, wanted: int) -> int:
-    """Return how many replicas partitions get if nobody says it and the settings want so many.
+    """Return the number of replicas that partitions get by default, if the settings want `wanted`.
 
-    Fewer brokers than these want make fewer replicas: a file for three brokers serves on one.
+    It is lower if fewer brokers serve: one configuration file suits three brokers and one.
     """
     return min(wanted, len(placeable(view)), REPLICAS_MAX)
 
@@ -91,8 +91,8 @@ def default_factor(view: ClusterState, wanted: int) -> int:
 def placeable(view: ClusterState) -> list[int]:
     """Return the brokers that can take a new partition, sorted; `Refusal` if there is none.
 
-    The metadata store was away for longer than lives last: all of them end at once, and brokers
-    serve again a moment later.  The error is one that clients answer by asking again.
+    There is no such broker when the metadata store was away for longer than lives last: all lives
+    end at once, and brokers serve again a moment later.  The error makes clients ask again.
     """
     brokers = view.placeable_ids
     if not brokers:
@@ -101,8 +101,8 @@ def placeable(view: ClusterState) -> list[int]:
 
 
 def rows_as_made(view: ClusterState, assignment: Sequence[list[int]]) -> list[PartitionRow]:
-    """Return the rows of new partitions: in sync are the replicas that serve, the first of these
-    leads.  There is nothing yet to catch up with.
+    """Return the rows of new partitions.  The replicas that serve are in sync, since there are no
+    records to catch up with, and the first of them leads.
     """
     serving = dict.fromkeys(view.placeable_ids)
     rows = []
@@ -113,8 +113,8 @@ def rows_as_made(view: ClusterState, assignment: Sequence[list[int]]) -> list[Pa
 
 
 def spread_replicas(view: ClusterState, count: int, factor: int, first: int = 0) -> list[list[int]]:
-    """Spread the replicas of `count` partitions over the brokers that serve; `first`: how many
-    were spread before them.  `Refusal` if there are too few brokers.
+    """Spread the replicas of `count` partitions over the brokers that serve.  `first` is the number
+    of partitions that were spread before them.  Raises `Refusal` if there are too few brokers.
     """
     brokers = placeable(view)
     if factor > len(brokers):
@@ -134,8 +134,8 @@ def spread_replicas(view: ClusterState, count: int, factor: int, first: int = 0)
 
 
 def spread_before(view: ClusterState, replicas_of_last: list[int]) -> int:
-    """Return how many partitions count as spread before the next of a topic that grows: the next
-    leader is the one behind that of the last partition.
+    """Return the number of partitions that count as spread before the first new one of a topic that
+    grows, so that its leader is the broker behind the leader of the topic's last partition.
     """
     brokers = placeable(view)
     racks = {
@@ -168,7 +168,7 @@ def _replicas(order: list[int], racks: dict[int, str], number: int, factor: int)
         order[(position + 1 + (shift + step) % (size - 1)) % size] for step in range(size - 1)
     ]
     while len(chosen) < factor:
-        # The first of those whose rack has least.
+        # The first of the brokers whose rack has the fewest replicas of the partition.
         best = min(others, key=lambda broker_id: in_rack.get(racks[broker_id], 0))
         others.remove(best)
         chosen.append(best)

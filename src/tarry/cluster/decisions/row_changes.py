@@ -1,8 +1,8 @@
-"""Changes of many partitions' rows: decided row by row, written some at a time.
+"""Changes of many partitions' rows: decided row by row, written some in each transaction.
 
-Each kind says of a row what it becomes, and which lives must go on or be over when that is written.
-What others have changed meanwhile, a row or a life, fails the transaction, and all of it is decided
-again.
+Each kind of change says what a row becomes, and which lives must go on or be over when the row is
+written.  If other brokers have changed such a row or life meanwhile, the transaction fails, and all
+its rows are decided again.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tarry.cluster.state.state import (
     stands_still,
 )
 
-# A row compares itself and, if it is its partition's first one, its topic; beside them stand the
-# lives that it rests on.
+# Number of rows in one transaction.  A row needs a compare of itself and, if it is the first row of
+# its partition, one of its topic.  Further compares are left for the lives that rows rest on.
 ROWS_PER_TRANSACTION: Final = 42
 _COMPARES_OF_ROW: Final = 2
 
-# As an epoch that a life must have: there is none.
+# Epoch in a guard that requires a broker to have no life.
 NO_LIFE: Final = 0
 
 # A partition: the id of its topic, and its index.
@@ -48,7 +48,9 @@ class LifeGuard(NamedTuple):
     is_over: bool
 
     def add_to(self, transaction: Transaction) -> None:
-        """Have nothing of a transaction done unless this holds."""
+        """Let the transaction fail unless the broker lives, or the life is over, as this guard
+        says.
+        """
         if self.is_over:
             transaction.guard_end(self.broker_id, self.broker_epoch)
         else:
@@ -56,20 +58,20 @@ class LifeGuard(NamedTuple):
 
 
 class RegistrationGuard(NamedTuple):
-    """Guard of a change that gives replicas to a broker that does not live: it is registered."""
+    """Guard of a change that gives replicas to a broker without a life: it must stay registered."""
 
     broker_id: int
 
     def add_to(self, transaction: Transaction) -> None:
-        """Have nothing of a transaction done unless this holds; it takes an operation."""
+        """Let the transaction fail unless the broker is registered; this costs an operation."""
         transaction.keep_registered(self.broker_id)
 
 
 class RowsChange(GuardedChange):
-    """A change of rows, at most `ROWS_PER_TRANSACTION` at a time; `is_last` if none is left.
+    """A change of rows, at most `ROWS_PER_TRANSACTION` in a transaction.
 
-    Where there is no room for all, `rest` goes on behind them: however many transactions it takes,
-    each row is looked at once.
+    `is_last` is true if no row is left.  Otherwise `rest` continues behind the rows of this change,
+    so each row is decided once, however many transactions the change takes.
     """
 
     is_last = False
@@ -77,17 +79,18 @@ class RowsChange(GuardedChange):
 
     def __init__(self, known: KnownRows) -> None:
         super().__init__(known)
-        # What is looked at, in this order, and where this part of it begins and ends.
+        # Partitions to decide, in their order, and the positions at which this change begins and
+        # ends.
         self._walk: list[Place] = []
         self._begin = 0
         self._end = 0
 
     def may_begin(self, view: ClusterState) -> bool:
-        """Return whether anything can be decided now; a kind may prepare for its rows here."""
+        """Return whether anything can be decided now.  A kind may prepare its decisions here."""
         return True
 
     def concerns(self, topic: TopicState) -> bool:
-        """Return whether rows of this topic may change, so that others are passed over soon."""
+        """Return whether rows of this topic may change, so that other topics are skipped early."""
         return True
 
     def places(self, view: ClusterState) -> list[Place]:
@@ -102,15 +105,15 @@ class RowsChange(GuardedChange):
     def changed(
         self, view: ClusterState, topic: TopicState, index: int, row: PartitionRow
     ) -> PartitionRow | None:
-        """Return what becomes of a row; None: it stays as it is."""
+        """Return what a row becomes; None if it stays as it is."""
         raise NotImplementedError
 
     def guards(self, before: PartitionRow, after: PartitionRow) -> list[LifeGuard]:
-        """Return what must hold for a row to become this."""
+        """Return the conditions under which a row may become `after`."""
         raise NotImplementedError
 
     def rest(self) -> Self:
-        """Return the change of what this one had no room for."""
+        """Return the change of the rows for which this change had no room."""
         rest = copy(self)
         rest.is_ended, rest.refusal = False, ""
         rest._begin = self._end
@@ -146,7 +149,7 @@ class RowsChange(GuardedChange):
             each.add_to(transaction)
 
     def _has_room(self, rows: int, guards: list[LifeGuard]) -> bool:
-        """Take the guards of one more row, unless it is too much for one transaction."""
+        """Add the guards of one more row; return false if the transaction cannot hold the row."""
         new = [each for each in guards if each not in self._guards]
         compares = _COMPARES_OF_ROW * (rows + 1) + len(self._guards) + len(new)
         if rows == ROWS_PER_TRANSACTION or compares > COMPARES_MAX:
@@ -156,9 +159,10 @@ class RowsChange(GuardedChange):
 
 
 class Spells:
-    """Times for which things have been so, by key; what a whole look does not find is forgotten.
+    """Durations for which conditions have held, by key.  A key that a full pass does not meet is
+    forgotten.
 
-    Time is attended time: what the process slept through counts for nobody.
+    Time is attended time, which does not run while the process is stopped.
     """
 
     def __init__(self, turn: Turn) -> None:
@@ -168,15 +172,15 @@ class Spells:
 
     @property
     def now_ms(self) -> int:
-        """Attended time."""
+        """The attended time, in ms."""
         return self._turn.now_ms
 
     def begin(self) -> None:
-        """Begin a look at everything."""
+        """Begin a pass over all keys."""
         self._found = {}
 
     def lasted_ms(self, key: Hashable) -> int:
-        """Return for how long it has been so, and note that it is so still."""
+        """Return for how many ms the key's condition has held, and note that it still holds."""
         now_ms = self._turn.now_ms
         since_ms = self._found.get(key)
         if since_ms is None:
@@ -184,7 +188,7 @@ class Spells:
         return now_ms - since_ms
 
     def end(self, *, is_whole: bool) -> None:
-        """End a look; `is_whole`: nothing was passed over."""
+        """End a pass; `is_whole` is true if the pass skipped nothing."""
         if is_whole:
             self._since_ms = self._found
         else:
@@ -198,7 +202,7 @@ def lives_in(view: ClusterState, broker_id: int, broker_epoch: int) -> bool:
 
 
 def is_serving(view: ClusterState, broker_id: int) -> bool:
-    """Return whether a broker takes part in everything."""
+    """Return whether a broker is in the phase in which it leads and answers clients."""
     broker = view.brokers.get(broker_id)
     return broker is not None and broker.phase == SERVING
 
@@ -210,7 +214,7 @@ def is_starting(view: ClusterState, broker_id: int) -> bool:
 
 
 def isr_floor(topic: TopicState, row: PartitionRow, settings: Settings) -> int:
-    """Return the number of replicas in sync below which deaths and lag do not take a partition."""
+    """Return the size of the isr below which deaths and lag remove no more replicas from it."""
     wanted = topic_value("min.insync.replicas", topic.configs, settings)
     assert isinstance(wanted, int)
     return min(wanted, len(row.replicas))

@@ -1,5 +1,6 @@
-"""Rows that a client asks for: each partition is changed or refused on its own, in several
-transactions if one cannot hold them.
+"""Rows that a client asks to change: each partition is changed or refused by itself.
+
+One request takes several transactions if one cannot hold all of its rows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tarry.cluster.state.records import MetadataRecord, PartitionChanged
 from tarry.cluster.state.scheduled_topics import why_not_changed
 from tarry.cluster.state.state import ClusterState, TopicState, stands_still
 
-# So many rows are written together at most; two places are left for registrations.
+# Number of rows in one transaction; two operations are left for registrations.
 ROWS_MAX: Final = OPERATIONS_MAX - 2
 
 
@@ -25,14 +26,14 @@ Guard = LifeGuard | RegistrationGuard
 
 
 class RowDecision(NamedTuple):
-    """Row as it becomes, and the lives and registrations on which that rests."""
+    """Row as it becomes, and the lives and registrations that the transaction requires for it."""
 
     row: PartitionRow
     guards: Sequence[Guard]
 
 
 class RowWish:
-    """Wish of a client for one partition, and what becomes of it."""
+    """Wish of a client for one partition, and the outcome of the wish."""
 
     __slots__ = ("error_code", "index", "message", "topic")
 
@@ -45,7 +46,7 @@ class RowWish:
     def decide(
         self, view: ClusterState, topic: TopicState, row: PartitionRow
     ) -> RowDecision | None:
-        """Return what becomes of the row, None if it is as wished; or raise `Refusal`."""
+        """Return what the row becomes, None if it is as wished already; or raise `Refusal`."""
         raise NotImplementedError
 
     def refuse(self, error_code: int, message: str) -> None:
@@ -54,7 +55,7 @@ class RowWish:
 
 
 class RowWishes:
-    """Wishes of one request.  `next_change` is asked for until all `are_done`."""
+    """Wishes of one request.  Call `next_change` until `are_done`."""
 
     def __init__(self, wishes: list[RowWish]) -> None:
         self.wishes = wishes
@@ -70,13 +71,13 @@ class RowWishes:
         return GrantWishes(self.wishes, self._done)
 
     def take(self, change: GrantWishes) -> None:
-        """Take note that a change has been made."""
+        """Note that a change has been made."""
         self._done = change.end
 
     def fail(self, change: GrantWishes, error_code: int, message: str) -> None:
-        """Take note that a change was not made, or not in time: nothing more is asked for.
+        """Note that a change was not made, or not in time.  No further change is made.
 
-        What it refused stays refused; all else, and what was to come after it, fails.
+        A wish that the change refused keeps its refusal.  All other wishes from the change on fail.
         """
         for position in range(self._done, len(self.wishes)):
             wish = self.wishes[position]
@@ -95,7 +96,7 @@ class GrantWishes(ConditionalChange):
         self.end = first
         self._guards: dict[Guard, None] = {}
         self._topics: dict[bytes, None] = {}
-        # Rows that an earlier decision wrote, perhaps: its outcome may have been unknown.
+        # Rows that earlier decisions of this change may have written, as their outcome is unknown.
         self._tried: dict[Place, PartitionRow] = {}
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
@@ -148,7 +149,7 @@ class GrantWishes(ConditionalChange):
         return PartitionChanged(topic_id=topic.topic_id, index=wish.index, row=decision.row)
 
     def _has_room(self, count: int, topic_id: bytes, guards: Sequence[Guard]) -> bool:
-        """Take one more row in, unless it is too much for one transaction."""
+        """Add one more row; return false if the transaction cannot hold it."""
         topics = {**self._topics, topic_id: None}
         together: dict[Guard, None] = {**self._guards, **dict.fromkeys(guards)}
         written = sum(isinstance(each, RegistrationGuard) for each in together)

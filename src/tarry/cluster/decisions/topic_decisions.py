@@ -1,7 +1,7 @@
 """Decisions about creations and deletions of topics: Kafka's checks, in Kafka's order, pure.
 
-Nothing is changed here: a decision is records for the metadata log and an outcome for each topic
-asked for, in the order of the request.
+Nothing is changed here: a decision consists of records for the metadata store and an outcome for
+each topic of the request, in the request's order.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from tarry.cluster.state.state import ClusterState, TopicState
 from tarry.cluster.state.topic_names import METADATA_TOPIC, collision_key, name_fault
 from tarry.cluster.store.change import Change, ChangeOfMany
 
-# As a number of partitions or replicas: the broker's default.
+# Number of partitions or replicas in a request that stands for the broker's default.
 DEFAULT: Final = -1
 
 STANDS_STILL: Final = (
@@ -58,7 +58,7 @@ STANDS_STILL: Final = (
 
 
 class TopicWanted:
-    """A topic that is to be created.  `assignments`: partition index → replicas, as given."""
+    """A topic that is to be created.  `assignments` are pairs of partition index and replicas."""
 
     __slots__ = ("assignments", "configs", "name", "partition_count", "replication_factor")
 
@@ -77,7 +77,7 @@ class TopicWanted:
         self.configs = configs or []
 
     def asked_count(self, settings: Settings) -> int:
-        """Return how many partitions are asked for, whether they can be had or not."""
+        """Return how many partitions are asked for, whether that many can be created or not."""
         if self.assignments:
             return len(self.assignments)
         count = self.partition_count
@@ -85,7 +85,7 @@ class TopicWanted:
 
 
 class TopicResult:
-    """Outcome for one topic of a request; `created` if it is to be created."""
+    """Outcome for one topic of a request; `created` has the record of a topic that is created."""
 
     __slots__ = ("created", "error_code", "message", "name", "topic_id")
 
@@ -115,7 +115,7 @@ class TopicDecision:
 class TopicChange(ChangeOfMany[TopicResult]):
     """Topics that one request creates, grows or deletes, each with an outcome of its own.
 
-    `before`: the change of the same request that ends before this one begins.
+    `before` is the change of the same request that ends before this one begins; None for the first.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class TopicChange(ChangeOfMany[TopicResult]):
         self._before = before
         self._has_records = False
         self.outcomes: list[TopicResult] = []
-        # Partitions of the topics that it and those before it create.
+        # Number of partitions that this change and those before it create.
         self.partitions_made = 0
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
@@ -143,7 +143,8 @@ class TopicChange(ChangeOfMany[TopicResult]):
         return decision.records
 
     def fail(self, error_code: int, message: str) -> None:
-        # Without records all of it rests on what others have changed.
+        # A decision without records rests on changes of others that may be lost, so all outcomes
+        # fail.
         for outcome in self.outcomes:
             if outcome.error_code == errors.NONE or not self._has_records:
                 outcome.refuse(error_code, message)
@@ -153,7 +154,9 @@ class TopicChange(ChangeOfMany[TopicResult]):
 
 
 class TopicIds:
-    """The ids of the topics that a change creates: drawn once, however often it is decided."""
+    """The ids of the topics that a change creates.  An id is drawn once, however often it is
+    decided.
+    """
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -180,15 +183,15 @@ def decide_create_topics(
     partitions_left: int = PARTITIONS_PER_REQUEST_MAX,
     release: Release = THIS_RELEASE,
 ) -> TopicDecision:
-    """Decide about each topic on its own: it is created or refused; a name given twice is refused
-    once.  `partitions_left`: how many may be created.
+    """Decide about each topic by itself: it is created or refused.  A name that is given twice is
+    refused once.  At most `partitions_left` partitions are created.
     """
     decision = TopicDecision()
     by_name: dict[str, list[TopicWanted]] = {}
     for topic in wanted:
         by_name.setdefault(topic.name, []).append(topic)
     taken: dict[str, str] = {}
-    # Each topic goes on where the last one ended, so that small topics have even leaders too.
+    # Leaders go on where those of the last topic ended, so that small topics are spread evenly too.
     made_count = view.partition_count
     for name, (topic, *others) in by_name.items():
         outcome = TopicResult(name)
@@ -198,7 +201,7 @@ def decide_create_topics(
             continue
         made = view.topic(name)
         if made is not None and ids.has_made(made):
-            # The outcome of an earlier decision was unknown, and it was done.
+            # The outcome of an earlier decision was unknown, and now the topic is there.
             outcome.topic_id = made.topic_id
             outcome.created = made.record()
             continue
@@ -267,7 +270,9 @@ def _checked_configs(topic: TopicWanted, settings: Settings) -> dict[str, str]:
 def _assign(
     view: ClusterState, topic: TopicWanted, settings: Settings, partitions_left: int, made: int
 ) -> list[PartitionRow]:
-    """Assign replicas to the topic's partitions; `made`: how many there are of other topics."""
+    """Assign replicas to the topic's partitions; `made` is the number of partitions of other
+    topics.
+    """
     if topic.assignments:
         assignment = _given_assignment(view, topic)
     else:
@@ -310,7 +315,7 @@ def _spread(
     if count <= 0:
         raise Refusal(errors.INVALID_PARTITIONS, f"a topic has at least 1 partition, not {count}")
     factor = topic.replication_factor
-    # No broker that serves comes before a wrong factor: then any factor would be above.
+    # If no broker serves, that is the fault to report, as any replication factor would be too high.
     placeable(view)
     if factor == DEFAULT:
         factor = default_factor(view, settings.default_replication_factor)
@@ -344,9 +349,10 @@ def decide_delete_topics(
     wanted: list[NameOrId],
     tried: dict[NameOrId, tuple[str, bytes]] | None = None,
 ) -> TopicDecision:
-    """Topics by name or by id; one that is named twice, in whichever way, is refused once.
+    """Decide about topics given by name or id.  A topic that is named twice, in either way, is
+    refused once.
 
-    `tried`: names and ids of the topics that earlier decisions of the same change have deleted.
+    `tried` has the names and ids of the topics that earlier decisions of this change deleted.
     """
     decision = TopicDecision()
     tried = {} if tried is None else tried
@@ -358,7 +364,7 @@ def decide_delete_topics(
         outcome = TopicResult(name, topic_id)
         deleted = tried.get((name, topic_id))
         if deleted is not None and view.topic_by_id(deleted[1]) is None:
-            # The outcome of an earlier decision was unknown, and it was done.
+            # The outcome of an earlier decision was unknown, and now the topic is gone.
             decision.outcomes.append(TopicResult(*deleted))
             continue
         topic = view.topic(name) if name is not None else None
@@ -377,7 +383,7 @@ def decide_delete_topics(
         elif topic is None:
             outcome.refuse(errors.UNKNOWN_TOPIC_OR_PARTITION, "no topic has this name")
         elif meant[topic.topic_id] > 1:
-            # By name and by id: the one by id says it, so that it is said once.
+            # The topic is named by name and by id: only the entry with the id gets the refusal.
             if topic_id is None:
                 continue
             outcome.name = topic.name
@@ -395,7 +401,7 @@ def decide_delete_topics(
 
 
 def _meant_ids(view: ClusterState, asked: list[NameOrId]) -> dict[bytes, int]:
-    """Count how many entries mean each topic."""
+    """Count how many entries of the request name each topic."""
     meant: dict[bytes, int] = {}
     for name, topic_id in asked:
         topic = view.topic(name) if name is not None else None
@@ -407,9 +413,9 @@ def _meant_ids(view: ClusterState, asked: list[NameOrId]) -> dict[bytes, int]:
 
 
 class RemoveTopic(Change):
-    """Removal of a deleted topic: a broker has nothing of it under its name any more.
+    """Removal of a deleted topic: one broker has no data of it under its name any more.
 
-    With the last broker that had data of it, the topic's name is free.
+    When the last broker reports this, the topic's name is free.
     """
 
     def __init__(self, topic_id: bytes, broker_id: int) -> None:

@@ -1,7 +1,8 @@
-"""Unclean elections: a replica leads though no member of the isr does, and records may be lost.
+"""Unclean elections: a replica outside the isr, or a doubtful member, leads; records may be lost.
 
-An operator asks for one, or `unclean.leader.election.enable` does once nobody in sync has lived for
-a while.  The row says in which epoch it was, so that replicas cut what nobody has any more.
+An operator asks for an unclean election, or `unclean.leader.election.enable` causes one once no
+member of the isr has lived for a while.  The row names the epoch of the election, so that replicas
+cut the records that the new leader lacks.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from tarry.cluster.state.state import ClusterState, TopicState, is_alive, is_led
 
 KEY: Final = "unclean.leader.election.enable"
 
-# So long nobody in sync has lived before a setting elects.
+# How long no member of the isr must have lived before the setting causes an election.
 UNCLEAN_MS: Final = 10_000
-# Between the elections of two candidates.
+# Pause between the elections of two candidates.
 CANDIDATE_MS: Final = 250
 
 
 def is_flushed(topic: TopicState, settings: Settings) -> bool:
-    """Return whether what counts of a topic is flushed: then a replica in sync whose log is not
-    whole has lost its disk, or part of it, and not just the records of the last seconds.
+    """Return whether acknowledged records of a topic are always flushed.  If so, a replica in sync
+    whose log is not whole has lost its disk, or part of it, and not just the last seconds.
     """
     if settings.flush_policy == "commit":
         return True
@@ -45,15 +46,17 @@ def is_flushed(topic: TopicState, settings: Settings) -> bool:
 
 
 def unclean_successor(view: ClusterState, row: PartitionRow, *, last: int = -1) -> int:
-    """Return which replica an unclean election takes: the first that serves, `last` only if no
-    other one does; -1 if none does.
+    """Return the replica that an unclean election takes: the first that serves, but `last` only if
+    no other one serves; -1 if none serves.
     """
     serving = [each for each in row.replicas if is_serving(view, each)]
     return next((each for each in serving if each != last), serving[0] if serving else -1)
 
 
 def elected_uncleanly(view: ClusterState, row: PartitionRow, broker_id: int) -> PartitionRow:
-    """Return the row once this broker, which serves, leads alone; `guards_of` says what for."""
+    """Return the row in which this broker, which serves, leads alone.  `guards_of` gives its
+    condition.
+    """
     return replace(
         row,
         leader_id=broker_id,
@@ -66,15 +69,16 @@ def elected_uncleanly(view: ClusterState, row: PartitionRow, broker_id: int) -> 
 
 
 def guards_of(after: PartitionRow) -> list[LifeGuard]:
-    """Return what must hold for an unclean election: the new leader lives."""
+    """Return the condition of an unclean election: the new leader lives."""
     return [LifeGuard(after.leader_id, after.broker_epoch, is_over=False)]
 
 
 class ElectUncleanly(RowsChange):
     """Elections by `unclean.leader.election.enable`, of this broker in one of its lives.
 
-    `spells` know since when no member of the isr lives.  `doubts`: where this broker itself is the
-    last member, and its log is not whole: it may not claim, so it does not count.
+    `spells` knows since when no member of the isr lives.  `doubts` are the partitions whose log on
+    this broker is not whole: if this broker is the last member, it cannot claim the partition, so
+    it counts as not living.
     """
 
     def __init__(
@@ -92,7 +96,7 @@ class ElectUncleanly(RowsChange):
         self._settings = settings
         self._spells = spells
         self._doubts = doubts
-        # What counts for a topic that says nothing.
+        # Value of the setting for a topic that does not set it.
         self._is_default = False
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
@@ -125,17 +129,18 @@ class ElectUncleanly(RowsChange):
                 return None
         before = row.replicas[: row.replicas.index(own_id)]
         wait_ms = UNCLEAN_MS + CANDIDATE_MS * sum(is_serving(view, each) for each in before)
-        # Who came back and led between two looks, however far apart, was in sync and lived.
+        # A member that came back and led between two passes was in sync and alive, so nothing is
+        # lost.
         if self._spells.lasted_ms((place, row.leader_epoch)) < wait_ms:
             return None
         elected = own_id
         if is_doubtful and is_flushed(topic, self._settings):
-            # Whoever followed it has more, and would have to cut that.
+            # A replica that followed the doubtful log has more records, and would have to cut them.
             elected = unclean_successor(view, row, last=own_id)
         return elected_uncleanly(view, row, elected)
 
     def guards(self, before: PartitionRow, after: PartitionRow) -> list[LifeGuard]:
-        # Whoever is in sync and has come back meanwhile is the better leader.
+        # A member of the isr that has come back meanwhile is the better leader.
         absent = [
             LifeGuard(each, NO_LIFE, is_over=False)
             for each in before.isr

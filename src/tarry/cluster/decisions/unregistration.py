@@ -1,8 +1,8 @@
 """Unregistration: a broker that will not come back leaves the cluster.
 
-Kafka lets any broker go and takes it out of every isr.  Here it must be dead and have no replicas:
-the last copy of a partition is not given up by a slip, and a broker that lives would only register
-again.
+Kafka lets any broker be unregistered and removes it from every isr.  Here the broker must be dead
+and have no replicas: a mistake must not give up the last copy of a partition, and a living broker
+would only register again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from tarry.cluster.state.records import (
 )
 from tarry.cluster.state.state import ClusterState, is_alive, stands_still
 
-# Deleted topics of which the broker still had data, in one transaction.
+# Number of deleted topics in one transaction of which the broker still had data.
 _TOPICS_MAX: Final = 100
 
 
 class Unregistration(ConditionalChange):
-    """The end of a broker's registration; `is_last` unless the same is to be asked for once more,
-    since a transaction does not hold all that goes with it.
+    """The end of a broker's registration.
+
+    `is_last` is false if one transaction cannot hold everything: the same has to be asked for
+    again.
     """
 
     def __init__(self, broker_id: int) -> None:
@@ -43,7 +45,7 @@ class Unregistration(ConditionalChange):
         self.error_code, self.message = errors.NONE, None
         self.is_last = True
         if self._was_tried and self.broker_id not in view.broker_ids:
-            # The outcome of an earlier decision was unknown, and it was done.
+            # The outcome of an earlier decision was unknown, and now the broker is unregistered.
             return []
         try:
             _check(view, self.broker_id)
@@ -64,7 +66,7 @@ class Unregistration(ConditionalChange):
         transaction.guard_life(self.broker_id, NO_LIFE)
 
     def fail(self, error_code: int, message: str) -> None:
-        """Refuse it."""
+        """Refuse the unregistration."""
         self.is_last = True
         self.error_code = error_code
         self.message = message
@@ -82,7 +84,7 @@ def _check(view: ClusterState, broker_id: int) -> None:
     example = ""
     for topic in view.topics.values():
         for index, row in enumerate(topic.partitions):
-            # Of what stands still it is not known who has it.
+            # It is not known which brokers have replicas of a partition that stands still.
             if broker_id in row.replicas or stands_still(row):
                 kept += 1
                 example = example or f"{topic.name}-{index}"
@@ -95,7 +97,7 @@ def _check(view: ClusterState, broker_id: int) -> None:
 
 
 def _strikes(view: ClusterState, broker_id: int) -> list[MetadataRecord]:
-    """Return the records by which nobody waits for this broker to remove deleted topics."""
+    """Return the records that take this broker out of the deletions which wait for it."""
     records: list[MetadataRecord] = []
     for deleted in view.deleted_topics.values():
         if broker_id not in deleted.broker_ids:

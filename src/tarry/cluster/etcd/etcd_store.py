@@ -1,12 +1,12 @@
 """The metadata store that several brokers share: rows in etcd, changed by transactions.
 
-One change is under way at a time; it is decided on what the watch has brought, written if nothing
-that it rests on has changed, and ends when the watch brings it back.  Only what the watch brings is
-applied, so a broker's own changes and those of others come one way.
+One change is under way at a time.  It is decided on what the watch has brought, written if no row
+that it rests on has changed, and it ends when the watch brings its rows back.  Only what the watch
+brings is applied, so a broker's own changes take the same way as those of other brokers.
 
-An answer that is lost leaves open whether the deed was done.  Then a read that every earlier write
-precedes tells the revision to wait for, and the change is decided again: what it drew by chance it
-keeps, so it knows its own deed.
+If the answer to a transaction is lost, it is open whether etcd has done the transaction.  Then a
+read, which etcd does after every earlier write, gives the revision to wait for, and the change is
+decided again: it has kept what it drew at random, so it recognizes its own rows.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.cluster")
 
-# A call that has no answer by then is given up.
+# Time after which a call without an answer is given up.
 ANSWER_MS_MAX: Final = 2_000
-# A change that was not made by then is refused.
+# Time after which a change that was not made is refused.
 CHANGE_MS_MAX: Final = 10_000
 # Pause before etcd is asked again after a failure.
 RETRY_MS: Final = 250
-# Progress is asked for so often; a watch that tells nothing in the same time again is made anew.
+# Interval of questions for progress.  A watch that is silent for one more interval is opened again.
 PROGRESS_MS: Final = 2_000
 
-# Rows are tallied so often, since etcd has had faults by which a watch lost events.
+# Interval of tallies of the rows: releases of etcd have had faults by which a watch lost events.
 TALLY_MS: Final = 60_000
 
 AWAY: Final = "etcd does not answer; nothing was changed"
@@ -69,7 +69,7 @@ TOO_LARGE: Final = (
     "the request is too large for one transaction of etcd, and nothing was changed: ask for less "
     "in one request"
 )
-# Keys and values of a transaction; etcd takes 1.5 MiB, with what stands around them.
+# Bound on the keys and values of a transaction; etcd takes 1.5 MiB with the framing around them.
 BYTES_MAX: Final = 1 << 20
 
 
@@ -92,31 +92,34 @@ class _AskedChange:
         self.change = change
         self.deadline_ms = deadline_ms
         self.was_decided = False
-        # What the last transaction compared, and whether that did not hold.
+        # Compares of the last transaction, and whether etcd has refused it because one did not
+        # hold.
         self.compares: list[Compare] = []
         self.has_failed = False
-        # All rows were read for it already.
+        # True once all rows were read again because of this change.
         self.was_read = False
-        # Revision that the watch has to reach before it is decided again; -1: not known yet.
+        # Revision that the watch has to reach before the change is decided again; -1 if not known
+        # yet.
         self.decide_at = 0
-        # Revision in which it was done; 0 before.
+        # Revision in which the change was made; 0 before.
         self.done_at = 0
-        # A deed of it may have been done, or may be done later.
+        # True if a transaction of the change may have been done, or may still be done.
         self.is_unknown = False
 
 
 class EtcdStore(MetadataStore):
-    """A store in etcd, below the keys' prefix.  `begin` reads it; `on_answer` takes every answer.
+    """A store in etcd, below the keys' prefix.  `begin` reads the rows; `on_answer` takes the
+    answers.
 
-    `fail` is called with a sentence when the rows cannot be read by this release.
+    `fail` is called with a sentence if this release cannot read the rows.
     """
 
     keeper = "etcd"
-    # Its answer may have been lost.
+    # The answer of etcd may have been lost, so the change may have been made all the same.
     refused = "not confirmed by etcd, look whether it was done"
-    # A topic that is deleted takes four operations, and etcd 128 in a transaction.
+    # The deletion of a topic takes four operations, and etcd takes 128 in a transaction.
     topics_max = 30
-    # A topic's row names all of its replicas, and a transaction has at most `BYTES_MAX`.
+    # A topic's row names all of its replicas, and a transaction has at most `BYTES_MAX` bytes.
     partitions_max = 10_000
 
     def __init__(
@@ -136,35 +139,38 @@ class EtcdStore(MetadataStore):
         self._turn = turn
         self._fail = fail
         self.known = KnownRows(keys, release, broker_id)
-        # Why the last reading of all rows failed; "" after one that did not.
+        # Why the last read of all rows failed; "" if it did not fail.
         self.reading_trouble = ""
         self._asked: deque[_AskedChange] = deque()
-        # The call for the first change: its transaction, or the read after an unknown outcome.
+        # Id of the call for the first change: its transaction, or the read after an unknown
+        # outcome.
         self._call_id = 0
         self._call_deadline = Alarm(timer, turn, self._on_call_late)
         self._retry = Alarm(timer, turn, self._go_on)
-        # It is armed because the watch is not where the first change needs it.
+        # True while `_retry` is armed because the watch is behind the revision that the change
+        # needs.
         self._awaits_watch = False
-        # The watch, or the read of all rows that comes before it.
+        # Id of the watch, and of the read of all rows that comes before it.
         self._watch_id = 0
         self._reading_id = 0
         self._watch_alarm = Alarm(timer, turn, self._on_watch_silent)
         self._was_progress_asked = False
-        # All rows are to be read anew: the watch has not told everything.
+        # True if all rows have to be read again, because the watch has missed a change.
         self._must_read = False
-        # The tally that was asked for, at which revision, and what was known at it.
+        # Id of the tally that was asked for, its revision, and what was known at that revision.
         self._tally_id = 0
         self._tallied_at = 0
         self._known_tally = KnownTally(0, {})
-        # All rows that were put in earlier revisions were found as they are known.
+        # Revision from which on the next tally compares rows: rows of earlier ones were compared.
         self._tally_from = 0
         self._tally_alarm = Alarm(timer, turn, self._tally)
-        # What the watch told while a transaction was under way: its answer comes first.
+        # Revisions that the watch brought while a transaction was under way: the transaction's
+        # answer is handled before them.
         self._held: list[RevisionSeen] = []
 
     @property
     def is_ready(self) -> bool:
-        """True once everything was read: the state is etcd's of some moment."""
+        """True once all rows were read: from then on the state is that of some moment in etcd."""
         return self.version > 0
 
     @property
@@ -173,7 +179,7 @@ class EtcdStore(MetadataStore):
         return len(self._asked) > 0
 
     def begin(self) -> None:
-        """Read everything, then watch."""
+        """Read all rows, then watch them."""
         self._reading_id = self._etcd.begin_read(self._keys.prefix)
         self._watch_alarm.arm(ANSWER_MS_MAX)
         self._give_up_tally()
@@ -187,7 +193,7 @@ class EtcdStore(MetadataStore):
             self._go_on()
 
     def _go_on(self) -> None:
-        """Decide the first change, if the watch is where it has to be."""
+        """Decide the first change, if the watch has reached the revision that the change needs."""
         while self._asked and not self._call_id and not self._retry.is_pending:
             asked = self._asked[0]
             if asked.done_at:
@@ -197,7 +203,8 @@ class EtcdStore(MetadataStore):
             elif asked.decide_at < 0:
                 self._call(self._etcd.begin_read(self._keys.cluster))
             elif not self.is_ready or self._must_read or self.version < asked.decide_at:
-                # What the watch brings goes on with it; the alarm only sees to its deadline.
+                # What the watch brings makes the change go on; the alarm only keeps the change's
+                # deadline.
                 self._awaits_watch = True
                 self._retry.arm(RETRY_MS)
             elif not self._decide(asked):
@@ -223,12 +230,14 @@ class EtcdStore(MetadataStore):
             self._refused(asked.change, UNKNOWN if asked.is_unknown else transaction.obstacle)
             return True
         if _is_too_large(compares, operations):
-            # Etcd would refuse it each time, and nobody else's change would come before its end.
+            # etcd would refuse the transaction each time, and hold up all changes behind it until
+            # its end.
             self._asked.popleft()
             self._refused(asked.change, UNKNOWN if asked.is_unknown else TOO_LARGE)
             return True
         if asked.has_failed and compares == asked.compares:
-            # The watch has passed the revision in which they did not hold, and told nothing of it.
+            # The watch has passed the revision in which a compare failed, and has not brought the
+            # reason.
             asked.has_failed = False
             if asked.was_read:
                 self._awaits_watch = False
@@ -248,7 +257,7 @@ class EtcdStore(MetadataStore):
     def _refuse(self, asked: _AskedChange) -> None:
         self._asked.popleft()
         if not asked.was_decided:
-            # So that it has outcomes, which the refusal then turns to the worse.
+            # Deciding gives the change its outcomes, which the refusal then turns into errors.
             asked.change.decide(self.view)
         self._refused(asked.change, UNKNOWN if asked.is_unknown else AWAY)
 
@@ -258,7 +267,9 @@ class EtcdStore(MetadataStore):
     # --- Answers.
 
     def on_answer(self, answer: EtcdAnswer) -> bool:
-        """Take an answer to a call or the watch of this store; return false if it is to another."""
+        """Take an answer to a call or the watch of this store; return false if it belongs to
+        another.
+        """
         if answer.call_id == self._call_id:
             self._call_id = 0
             self._call_deadline.cancel()
@@ -279,7 +290,7 @@ class EtcdStore(MetadataStore):
     def _end_call(self, asked: _AskedChange, answer: EtcdAnswer) -> None:
         match answer:
             case TransactionEnded() if answer.is_done and answer.revision <= self.version:
-                # All rows were read anew meanwhile, and its own are among them.
+                # All rows were read again meanwhile, those of this change among them.
                 self._asked.popleft()
                 self._applied([], asked.change, self.version)
             case TransactionEnded() if answer.is_done:
@@ -338,7 +349,9 @@ class EtcdStore(MetadataStore):
                 self._watch_alarm.arm(RETRY_MS)
 
     def _tally(self) -> None:
-        """Have etcd tally its rows as they were at the revision up to which they are known."""
+        """Ask etcd to count and list its rows as they were at the revision that this store has
+        reached.
+        """
         self._give_up_tally()
         self._tally_alarm.arm(TALLY_MS)
         if not self.is_ready or self._reading_id or self._must_read:
@@ -355,18 +368,21 @@ class EtcdStore(MetadataStore):
             self._tally_id = 0
 
     def _compare_tally(self, told: RowsTallied) -> None:
-        """Read all rows anew if others were known than etcd had."""
+        """Read all rows again if etcd had other rows than were known."""
         if not self._known_tally.fits(told):
             self._read_anew()
         elif len(told.changed) < TALLIED_MAX:
             self._tally_from = self._tallied_at + 1
         else:
-            # It had no room for all, and perhaps not for all of its last revision.
+            # The tally is full, and may lack rows of the last revision in it, so that one is
+            # tallied again.
             self._tally_from = max(told.changed.values())
             self._tally_alarm.arm(RETRY_MS)
 
     def _read_anew(self) -> None:
-        """Read all rows, since what is known of one is old and no watch tells it any more."""
+        """Read all rows again, since the known ones are out of date and the watch does not say
+        so.
+        """
         logger.error(
             "the watch of etcd has not told of a change that was made: all rows are read anew; "
             "look whether its release has faults that are known"
@@ -376,7 +392,9 @@ class EtcdStore(MetadataStore):
             self._etcd.cancel(self._watch_id)
 
     def _on_watch_silent(self) -> None:
-        """Ask a silent watch how far it is; make it anew if it was asked in vain."""
+        """Ask a silent watch for its progress; end the watch if it has not answered that
+        question.
+        """
         if self._reading_id:
             self._etcd.cancel(self._reading_id)
         elif not self.is_ready or (self._must_read and not self._watch_id):
@@ -397,7 +415,7 @@ class EtcdStore(MetadataStore):
             self._take(seen.revision, seen.changes)
 
     def _take(self, revision: int, changes: list[Row | Removed]) -> None:
-        """Apply what changed up to a revision; the first change ends if it is that."""
+        """Apply the changes up to a revision; end the first change if it was made by then."""
         try:
             records = self.known.apply(changes)
         except (NewerFormat, CorruptData) as error:
@@ -409,7 +427,7 @@ class EtcdStore(MetadataStore):
             self._awaits_watch = False
             self._retry.cancel()
         asked = self._asked[0] if self._asked else None
-        # A revision that was read as one of many holds more than the change.
+        # After a read of all rows the records are those of many revisions, not of the change alone.
         if asked is not None and 0 < asked.done_at <= revision:
             self._asked.popleft()
             self._applied(records, asked.change, revision)

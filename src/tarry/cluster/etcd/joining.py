@@ -1,7 +1,7 @@
-"""Joining of a cluster: what a broker has to know of etcd before it opens its logs.
+"""Joining of a cluster: what a broker has to learn from etcd before it opens its logs.
 
-etcd's release and the cluster of the prefix are looked at, all rows are read, and the directory is
-held against them.  While etcd does not answer this waits, and says for what.
+It checks etcd's release and the cluster below the prefix, reads all rows, and checks that the log
+directory belongs to them.  While etcd does not answer, it waits and says for what.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.cluster")
 
-# A lease may end late.  A life under this id that lasts longer is one of another broker.
+# A lease may end late.  A life under this broker's id that lasts longer than so many leases belongs
+# to another running broker.
 LEASES_WAITED: Final = 3
-# Older ones renew leases that are over, or read what is stale.
+# Older releases of etcd renew leases that are over, or give stale answers to reads.
 RELEASES_MIN: Final = ((3, 5, 28), (3, 6, 9))
 
 
@@ -42,7 +43,7 @@ class JoinRefused(TarryError):
 
 
 class MakeCluster(Change):
-    """The making of a cluster, by whichever broker comes first."""
+    """The creation of a cluster, by the broker that comes first."""
 
     def __init__(self, cluster_id: str) -> None:
         super().__init__()
@@ -53,10 +54,10 @@ class MakeCluster(Change):
 
 
 class Joining:
-    """A broker on its way into a cluster.  `turn` until `is_done`; `JoinRefused` if it may not.
+    """A broker on its way into a cluster.  Call `turn` until `is_done`; it raises `JoinRefused`.
 
-    Afterwards `store` has read everything, `timer` and `turn_state` are the broker's from then on,
-    and `life` waits to be begun.
+    Afterwards `store` has read all rows, the broker goes on with `timer` and `turn_state`, and
+    `life` is ready to begin.
     """
 
     def __init__(
@@ -93,16 +94,17 @@ class Joining:
             broker_id=settings.node_id,
         )
         self.life: Life | None = None
-        # The registered disk is another one than this.
+        # True if the broker is registered with another disk than this one.
         self.is_other_disk = False
-        # When to give up that the id becomes free.
+        # Time at which the broker gives up waiting for its id to become free; None if it does not
+        # wait.
         self._refuse_ms: int | None = None
         self._identity = read_identity(disk)
         self._status_id = 0
         self._is_status_known = False
         self._making: MakeCluster | None = None
         self._alarm = Alarm(self.timer, self.turn_state, self._on_time)
-        # What it waits for, for the log.
+        # What the broker waits for, as a sentence for the log.
         self.obstacle = f"no answer of etcd at {address.text} yet"
         if self._identity is None and disk.exists(METADATA_DIRECTORY):
             raise JoinRefused(
@@ -118,7 +120,7 @@ class Joining:
         return self.life is not None
 
     def turn(self, events: list[Event], now_ms: int, now_wall_ms: int) -> None:
-        """Take what etcd has answered, and the next step."""
+        """Take the answers of etcd, and do the next step."""
         self.turn_state.now_ms = now_ms
         self.turn_state.now_wall_ms = now_wall_ms
         for event in events:
@@ -134,11 +136,11 @@ class Joining:
             self._look_at_cluster()
 
     def next_due_ms(self) -> int | None:
-        """Return when the next step is due though nothing is answered; None: not at all."""
+        """Return the time of the next step if etcd answers nothing; None if there is none."""
         return self.timer.next_due_ms()
 
     def serve(self, fail: Callable[[str], None]) -> None:
-        """Call `fail` from now on if the rows become unreadable: it stops the broker."""
+        """Call `fail`, which stops the broker, if the rows become unreadable from now on."""
         self._fail_broker = fail
 
     def _fail(self, sentence: str) -> None:
@@ -155,7 +157,7 @@ class Joining:
 
     def _on_time(self) -> None:
         if self._is_status_known:
-            # The cluster is looked at in every turn.
+            # The status is known, and every turn looks at the cluster by itself.
             return
         if self._status_id:
             status_id, self._status_id = self._status_id, 0
@@ -222,9 +224,10 @@ class Joining:
             )
 
     def _is_id_in_use(self) -> bool:
-        """Return whether a broker with another disk lives under this id; refuse if it stays.
+        """Return whether a broker with another disk lives under this id.  Raise `JoinRefused` if it
+        stays.
 
-        It may have been killed, and its lease may still run.
+        That broker may have been killed while its lease still runs.
         """
         broker_id = self._settings.node_id
         other = self.store.known.get(self.keys.life(broker_id))
@@ -254,7 +257,7 @@ class Joining:
             )
         registration = BrokerRow(
             ROW_FORMAT,
-            # Another disk is registered when nobody counts on the one before any more.
+            # Another disk is registered once no partition depends on the disk before it.
             registered or identity.directory_id,
             settings.broker_rack or "",
             endpoints,
@@ -275,7 +278,7 @@ class Joining:
 
 
 def check_release(version: str) -> None:
-    """Refuse a release of etcd whose leases or reads cannot be relied on; `JoinRefused`."""
+    """Raise `JoinRefused` for a release of etcd whose leases or reads cannot be relied on."""
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
     if len(numbers) < 3 or numbers < RELEASES_MIN[0]:
         is_accepted = False

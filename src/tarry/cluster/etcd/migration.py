@@ -1,10 +1,11 @@
 """Migration of a single broker's metadata into etcd: which rows, in which order, and what next.
 
-The row `cluster` comes last: before it nobody can join, and an attempt that failed can be made
-again, which goes on where the other one ended.  Every id is that of the directory, so the rows of
-two attempts are the same; a row that is not was written by somebody else, and is left alone.
+The row `cluster` is written last: before it no broker can join, and a failed attempt can be
+repeated, which goes on where the first one ended.  Every id derives from the directory, so two
+attempts write the same rows.  A row with another content was written by somebody else, and refuses
+the migration.
 
-Leader epochs go up by one: nothing that is written from now on bears an epoch of before.
+Leader epochs go up by one, so that no batch written later bears an epoch from before the migration.
 """
 
 from __future__ import annotations
@@ -37,18 +38,19 @@ from tarry.cluster.rows.topic_rows import NO_EPOCH
 from tarry.cluster.state.levels import SCHEDULED_RECORDS, Release, may_delay
 from tarry.cluster.state.state import ClusterState, TopicState
 
-# Two operations are left to guards, as in every transaction.
+# Number of rows in a transaction; two operations are left to guards, as in every transaction.
 ROWS_MAX: Final = OPERATIONS_MAX - 2
-# etcd takes requests of 1.5 MB; a row of 10,000 partitions has some 50 KB.
+# Bound on a transaction: etcd takes requests of 1.5 MB.  A topic's row with 10,000 partitions has
+# some 50 KB.
 BYTES_MAX: Final = 1024 * 1024
 
 
 class MigrationRefused(TarryError):
-    """The metadata cannot be moved there; the sentence says what to do."""
+    """Refusal to move the metadata into this prefix; the sentence says what to do."""
 
 
 class Migration:
-    """Rows of a single broker's metadata, as they are to be in etcd, and the steps to there."""
+    """Rows of a single broker's metadata as etcd is to have them, and the steps that write them."""
 
     def __init__(self, state: ClusterState, keys: Keys, node_id: int, release: Release) -> None:
         self.keys = keys
@@ -58,12 +60,12 @@ class Migration:
         self.topic_count = len(state.topics)
         self.partition_count = state.partition_count
         self._own_id = state.broker_ids[0]
-        # By key, in the order in which they are written.
+        # Values of the rows by key, in the order in which they are written.
         self.rows: dict[bytes, bytes] = {}
         self._add_broker(state, release)
         levels = dict(state.feature_levels)
         if any(may_delay(topic.configs) for topic in state.topics.values()):
-            # The topic may be older than the level.
+            # The topic may be older than the feature level.
             levels.setdefault(SCHEDULED_RECORDS, 1)
         for name, level in sorted(levels.items()):
             self.rows[keys.feature(name)] = encode_row(FeatureRow(ROW_FORMAT, level))
@@ -78,8 +80,9 @@ class Migration:
 
     def _add_broker(self, state: ClusterState, release: Release) -> None:
         keys = self.keys
-        # Registered without an address: another disk that comes first under this id is known as
-        # another one, and does not pass its empty logs for these.
+        # The registration has no address, only this directory.  So if a broker with another disk
+        # starts first under this id, it counts as one on another disk, and its empty logs do not
+        # count as this data.
         levels = dict(release.levels)
         broker = BrokerRow(ROW_FORMAT, self.directory_id, "", {}, release.name, levels)
         self.rows[keys.broker(self.node_id)] = encode_row(broker)
@@ -109,13 +112,14 @@ class Migration:
             self.rows[keys.part(topic.topic_id, index)] = encode_row(part)
 
     def missing(self, there: Iterable[Row]) -> list[bytes]:
-        """Return the keys that are still to be written, in order; none: all is done.
+        """Return the keys that are still to be written, in their order; empty if the migration is
+        done.
 
-        `MigrationRefused` if something else than an earlier attempt of this is there.
+        Raises `MigrationRefused` if a row is there that is not of an earlier attempt.
         """
         found = {row.key: row.value for row in there}
         if found.get(self.keys.cluster) == self.rows[self.keys.cluster]:
-            # Whole since then.  Brokers may have changed rows already.
+            # The migration was completed before.  Brokers may have changed its rows since.
             return []
         for key, value in found.items():
             if self.rows.get(key) != value:
@@ -126,9 +130,10 @@ class Migration:
         return [key for key in self.rows if key not in found]
 
     def step(self, missing: list[bytes]) -> tuple[list[Compare], list[Put]]:
-        """Return the next transaction, which writes the first of what is missing.
+        """Return the next transaction, which writes the first of the missing keys.
 
-        Nothing of it is there yet, and the prefix has no cluster.  That row is alone in its own.
+        It fails if one of its keys is there already, or the prefix has a cluster.  The row
+        `cluster` has a transaction of its own.
         """
         puts: list[Put] = []
         size = 0
@@ -146,6 +151,6 @@ class Migration:
 
 
 def directory_id(cluster_id: str, node_id: int) -> str:
-    """Return the id that the directory gets: the same in every attempt."""
+    """Return the id that the directory is given: the same in every attempt."""
     digest = hashlib.sha256(f"tarry metadata migrate {cluster_id} {node_id}".encode()).digest()
     return id_text(digest[:16])

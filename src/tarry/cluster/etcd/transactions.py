@@ -76,7 +76,7 @@ class Transaction:
         # Prefixes whose keys are all removed: the partitions of deleted topics.
         self._prefixes: list[bytes] = []
         self._guards: dict[Compare, None] = {}
-        # Why it must not be done; "" if it may.
+        # Why the transaction must not be done; "" if it may.
         self.obstacle = ""
 
     @property

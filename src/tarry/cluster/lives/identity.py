@@ -1,7 +1,7 @@
 """Identity of a log directory that belongs to a cluster: which cluster, which broker, which disk.
 
-The directory id is drawn once for each directory.  A broker with another one than it is registered
-with has another disk: it has none of the data that its id promises.
+The directory id is drawn once for each directory.  A broker whose directory id differs from the
+registered one runs on another disk, which lacks the data that the broker's id promises.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def read_identity(disk: Disk) -> Identity | None:
-    """Return what the directory belongs to, None if to no cluster; `CorruptData` if damaged."""
+    """Return the identity of the directory; None if it belongs to no cluster; `CorruptData` if
+    damaged.
+    """
     if not disk.exists(FILE):
         return None
     file = disk.open(FILE)
@@ -41,7 +43,7 @@ def read_identity(disk: Disk) -> Identity | None:
 
 
 def write_identity(disk: Disk, identity: Identity) -> None:
-    """Make it durable what the directory belongs to.  Only at start: it waits for the disk."""
+    """Write the identity durably.  Only at start: the call waits for the disk."""
     disk.remove(_NEW_FILE)
     file = disk.open(_NEW_FILE, create=True)
     try:
@@ -54,7 +56,7 @@ def write_identity(disk: Disk, identity: Identity) -> None:
 
 
 def refuse_members_directory(disk: Disk) -> None:
-    """`InvalidSetting` if the directory of a cluster's member is to be a broker's own."""
+    """Raise `InvalidSetting` if a broker without a cluster is started on a member's directory."""
     identity = read_identity(disk)
     if identity is not None:
         raise InvalidSetting(

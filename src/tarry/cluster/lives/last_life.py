@@ -1,9 +1,9 @@
 """Trust in a disk: what a process leaves for the next one about how far its logs are whole.
 
-A log is whole if every record that counted as kept is in it.  That holds after a clean stop, where
-each flush was waited for, and as long as the machine has not been started anew.  Where it does not
-hold this broker leaves the replicas in sync.  Until it has, the doubt is kept here: nothing else on
-the disk tells of it.
+A log is whole if it holds every record that counted as kept.  A log is whole after a clean stop,
+which waits for each flush, and after a crash of the process alone, if the machine was not
+restarted.  A broker whose log of a partition may not be whole leaves that partition's isr.  Until
+it has left, the partition is a doubt and stands in this file: nothing else on the disk says so.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class LastLife(msgspec.Struct, frozen=True):
     format: int = 1
 
 
-# In place of a file that cannot be read: nothing can be trusted.
+# Value that stands for a file that cannot be read: no log can be trusted then.
 UNREADABLE: Final = LastLife("", "")
 
 
 def read_last_life(disk: Disk) -> LastLife | None:
-    """Return what the last life left; None if there was none, `UNREADABLE` if it is damaged."""
+    """Return what the last life left; None if there is no file, `UNREADABLE` if it is damaged."""
     if not disk.exists(FILE):
         return None
     file = disk.open(FILE)
@@ -58,10 +58,10 @@ Then = Callable[[int, Callable[[int], None]], None]
 
 
 class Doubts:
-    """Partitions whose logs here are not whole, kept on the disk as long as this broker counts as
-    in sync in them.
+    """Partitions whose logs on this broker are not whole.  The disk has the list as long as this
+    broker counts as in sync in them.
 
-    `then` has a function called when a flush with this id has ended.
+    `then(flush_id, function)` has the function called when the flush with this id has ended.
     """
 
     def __init__(
@@ -88,11 +88,11 @@ class Doubts:
         return len(self._places)
 
     def places(self) -> list[Place]:
-        """Return all of them."""
+        """Return all doubted partitions."""
         return list(self._places)
 
     def save(self) -> None:
-        """Make them durable.  Only at start: it waits for the disk."""
+        """Write the doubts durably.  Only at start: the call waits for the disk."""
         file = self._write()
         try:
             self._disk.flush([file], [""])
@@ -102,9 +102,11 @@ class Doubts:
         self._disk.flush([], [""])
 
     def settle(self, places: Iterable[Place]) -> None:
-        """Doubt these no more: this broker is not in sync there, or was elected all the same.
+        """Doubt these partitions no more: this broker has left their isr, or was elected there
+        uncleanly.
 
-        A crash may bring them back: a doubt too many costs a leave, no record.
+        A crash before the file is durable brings the doubts back.  A doubt too many makes the
+        broker leave an isr once more, and loses no record.
         """
         settled = [place for place in places if place in self._places]
         for place in settled:
@@ -116,7 +118,7 @@ class Doubts:
                 file = self._write()
                 flush_id = self._disk.begin_flush([file], [])
             except StorageError:
-                # The next settlement writes it.
+                # The next call of `settle` writes the file.
                 self._has_changed = True
                 return
             self._is_flushing = True
@@ -128,7 +130,7 @@ class Doubts:
             file.close()
             self._disk.rename(_NEW_FILE, FILE)
         except StorageError:
-            # The next settlement writes it.
+            # The next call of `settle` writes the file.
             self._has_changed = True
             return
         self.settle(())
@@ -150,9 +152,9 @@ def doubted_places(last: LastLife | None) -> list[Place]:
 def was_trustworthy(
     last: LastLife | None, flush_policy: str, boot_id: str, *, was_clean: bool
 ) -> bool:
-    """Return whether what the last life counted as kept is on the disk.
+    """Return whether the disk holds what the last life counted as kept.
 
-    Without a word of the last life, its flush policy was the one of now.
+    If the last life left no file, its flush policy is taken to be the present one.
     """
     if last is UNREADABLE:
         return False

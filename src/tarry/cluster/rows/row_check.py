@@ -1,7 +1,7 @@
-"""The check of all rows of a cluster: can each be read, and do they fit each other.
+"""The check of all rows of a cluster: whether each can be read, and whether they fit each other.
 
-Brokers change rows only together with what they rest on, so a row that does not fit was damaged,
-written by somebody else, or by a mistake of ours.
+Brokers write a row only together with the rows that it depends on.  So a row that does not fit was
+damaged, written by somebody else, or written because of a mistake of ours.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ R = TypeVar("R", bound=AnyRow)
 
 
 class RowProblem(NamedTuple):
-    """Finding about a row; `is_damage`: a cluster cannot go on with it as it should.
+    """Finding about a row; `is_damage` if the cluster cannot go on properly with the row.
 
-    `bars_start`: no broker starts before it is mended, since it could take data of a topic for
-    nobody's, or lead by a row that is not the last one.
+    `bars_start` if no broker may start before the row is mended: it could take a topic's data for
+    nobody's and remove it, or lead by a row that is not the newest.
     """
 
     key: str
@@ -58,9 +58,9 @@ class RowCheck:
         self.row_count = 0
         self.problems: list[RowProblem] = []
         self._rows: dict[str, dict[tuple[str, ...], tuple[bytes, AnyRow]]] = {}
-        # Kinds of which a row could not be read: what seems to be missing may be that one.
+        # Kinds of which a row could not be read: a row that seems to be missing may be that one.
         self._unread: dict[str, None] = {}
-        # The epochs of lives, by broker.
+        # Broker epochs of the lives, by broker id.
         self._epochs: dict[int, int] = {}
         for row in rows:
             self.row_count += 1
@@ -85,7 +85,7 @@ class RowCheck:
 
     @property
     def is_sound(self) -> bool:
-        """True if nothing is damaged; there may be notes."""
+        """True if no row is damaged; there may be notes."""
         return not any(each.is_damage for each in self.problems)
 
     # --- reading
@@ -98,7 +98,7 @@ class RowCheck:
         ]
 
     def _read(self, row: Row) -> None:
-        """Take in a row, or say why it cannot be read."""
+        """Add a row to those that were read, or note why it cannot be read."""
         kind, *names = self._keys.place(row.key)
         if fault := key_fault(self._keys, row.key):
             self._damage(row.key, f"{fault}: brokers pass it over; remove it")
@@ -220,8 +220,8 @@ class RowCheck:
                 self._bar(key, f"topic {topic.name} has {partition_count(topic)} partitions")
                 continue
             label = f"{topic.name} [{index}]"
-            # One in another life may have left the replicas in sync, with another disk, and nobody
-            # claims what it led while the others are dead.
+            # A leader whose life is another one may have left the isr, with another disk, and
+            # nobody claims its partitions while the other replicas are dead.
             is_led = self._epochs.get(row.leader_id) == row.broker_epoch
             if is_led and row.leader_id not in row.isr:
                 self._damage(
@@ -241,7 +241,7 @@ class RowCheck:
                         self._check_as_made(topic_id_of(text), index, label, block)
 
     def _check_as_made(self, topic_id: bytes, index: int, label: str, block: BlockRow) -> None:
-        """Look whether a partition without a row may be as it was made."""
+        """Note a partition without a row if it can hardly be as it was made."""
         epochs = dict(block.epochs)
         replicas = block.replicas[index - block.first_index]
         isr = [each for each in replicas if each in epochs] or replicas

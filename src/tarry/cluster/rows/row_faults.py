@@ -1,6 +1,6 @@
-"""Rules for one row of etcd by itself: what a key and a value may be.
+"""Rules for one row of etcd by itself: which keys and values are sound.
 
-Brokers judge by them what a revision brings, and `row_check` all rows together.
+Brokers apply these rules to what a revision brings, and `row_check` applies them to all rows.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _INT64_MAX: Final = 2**63 - 1
 _TEXT_BYTES_MAX: Final = 2**15 - 1
 _PORT_MAX: Final = 2**16 - 1
 _LEVEL_MAX: Final = 2**15 - 1
-# More than any topic has: a number is not believed before memory is taken for it.
+# More partitions than any topic has.  A larger number is refused before memory is taken for it.
 _PARTITIONS_MAX: Final = 1_000_000
 
 
 def key_fault(keys: Keys, key: bytes) -> str:
-    """Return why no broker writes such a key; "" if one does, or may: of a kind not known here."""
+    """Return why no broker writes such a key; "" if one does, or if the kind is not known here."""
     kind, *names = keys.place(key)
     if not _is_text(key):
         return "the key is no text"
@@ -57,7 +57,7 @@ def key_fault(keys: Keys, key: bytes) -> str:
 
 
 def read_row(kind: str, key: bytes, value: bytes) -> AnyRow:
-    """Return a row that is sound by itself; `NewerFormat` or `CorruptData` with its key if not."""
+    """Return a row that is sound by itself; raise `NewerFormat` or `CorruptData` otherwise."""
     row = decode_row(kind, key, value)
     faults = row_faults(row)
     if faults:
@@ -93,7 +93,7 @@ def row_faults(row: AnyRow) -> list[str]:
 
 
 def listed(broker_ids: Sequence[int]) -> str:
-    """Write ids of brokers for a sentence."""
+    """Return a text that lists broker ids for a sentence."""
     return ", ".join(map(str, broker_ids)) or "none"
 
 
@@ -192,7 +192,7 @@ def _is_text(key: bytes) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    """Return whether this is a number as brokers write it: one key has one number."""
+    """Return whether the text is a number as brokers write it: without leading zeros."""
     return text.isascii() and text.isdigit() and len(text) <= 10 and str(int(text)) == text
 
 

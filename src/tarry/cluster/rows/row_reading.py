@@ -1,11 +1,10 @@
-"""Reading of rows of etcd: what a revision has put, and which of it is damaged.
+"""Reading of rows of etcd: which rows a revision has put, and which of them are damaged.
 
-In the place of a damaged row stands what was known of it before, if anything was, and it is named
-in an error until it is mended.  A row is damaged that cannot be read, makes no sense by itself, or
-takes back what was known: no broker does that.  Only what concerns the whole cluster is refused:
-its own row, and producer ids.  What a newer release has written stops no broker that runs, and a
-kind of row that is not known is passed over: a level in force says whether this release has to know
-it.
+A row is damaged if it cannot be read, makes no sense by itself, or takes back what was known, as no
+broker does.  Instead of a damaged row the row counts that was known before, if there was one, and
+an error names the damaged row.  Only damage to what concerns the whole cluster stops a broker: the
+row `cluster` and the producer ids.  A row in a newer format stops no running broker, and rows of an
+unknown kind are skipped: the feature level in force says whether a release has to know the kind.
 """
 
 from __future__ import annotations
@@ -55,14 +54,14 @@ _CONSEQUENCES: Final = {
     "features": "the level that was known counts; mend the row",
     "groups": "what was set for the group before counts; set a value anew",
 }
-# So many damaged rows a start names at most.
+# Number of damaged rows that a start names at most.
 _NAMED_MAX: Final = 20
 
 Place = list[str]
 
 
 class PutRow(NamedTuple):
-    """Row that a revision has put: what it says, or what stands in its place, which may be None."""
+    """Row that a revision has put: its content, or what counts instead, which may be None."""
 
     place: Place
     change: Row
@@ -92,7 +91,7 @@ class KnownValues(Protocol):
 class RowReading:
     """Rows that a revision changed, by kind.
 
-    `NewerFormat` or `CorruptData` if one of them concerns the whole cluster.
+    Raises `CorruptData` if a damaged row concerns the whole cluster.
     """
 
     def __init__(
@@ -101,7 +100,7 @@ class RowReading:
         self._known = known
         self.put: dict[str, list[PutRow]] = {}
         self.gone: dict[str, list[tuple[Place, bytes]]] = {}
-        # Keys of topics of this revision, by what names that clash have in common.
+        # Keys of the topics that this revision puts, by the collision key of their names.
         self._topic_keys: dict[str, bytes] = {}
         by_kind: dict[str, list[tuple[Place, Row]]] = {}
         for change in changes:
@@ -111,7 +110,7 @@ class RowReading:
             else:
                 by_kind.setdefault(place[0], []).append((place, change))
         self.put["deleted"] = [self._read(*each) for each in by_kind.pop("deleted", ())]
-        # Topics whose row was removed though nobody has deleted them: they are still there.
+        # Topics whose row was removed although nobody has deleted the topic: they still exist.
         self.lost = self._find_lost()
         for kind, rows in by_kind.items():
             if kind not in KINDS or kind in unknown_kinds:
@@ -121,11 +120,12 @@ class RowReading:
                 self.put[kind] = [self._read(place, change) for place, change in rows]
 
     def _find_lost(self) -> dict[str, bytes]:
-        """Find the topics that are gone, not deleted and have a replica here, and take them from
-        what is gone; return their keys by the ids as text.
+        """Find topics whose row is gone, that were not deleted, and that have a replica here.
 
-        The only licence to remove data is the row that is put when a topic's goes.  A broker
-        without a replica may not hear of a deletion before all others are through with it.
+        They are taken out of `gone`; their keys are returned by topic id as text.  Data of a topic
+        may be removed only if a row `deleted` is put when the topic's row goes.  A broker without a
+        replica of the topic may miss that row, because the other brokers may be done with the
+        deletion by then.
         """
         known = self._known
         licensed = {each.place[-1] for each in self.put["deleted"] if not each.fault}
@@ -166,14 +166,14 @@ class RowReading:
         return PutRow(place, change, row)
 
     def _stand_in(self, kind: str, change: Row) -> AnyRow | None:
-        # Another life than the one that was known: the key's creation is its epoch, whatever the
-        # value is.
+        # The row is that of another life than the known one: the revision that made the key is the
+        # life's epoch, and needs no readable value.
         if kind == "lives" and self._known.create_revision(change.key) != change.create_revision:
             return LifeRow(ROW_FORMAT, "", 0, STARTING)
         return self._known.get(change.key)
 
     def _taken_back(self, key: bytes, row: AnyRow) -> str:
-        """Return what a row takes back of what is known; "" if nothing."""
+        """Return what a row takes back of the known row; "" if nothing."""
         before = self._known.get(key)
         match row:
             case ClusterRow() if isinstance(before, ClusterRow):
@@ -205,10 +205,11 @@ class RowReading:
 
 
 def refuse_start(keys: Keys, changes: Iterable[Row | Removed]) -> None:
-    """Let no broker start while rows are damaged on which its data rests; `CorruptData`.
+    """Raise `CorruptData` if rows are damaged on which a broker's data depends, so that none
+    starts.
 
-    What stood in such a row before is not known here, so data of a topic could be taken for
-    nobody's, and an old row for the last one.
+    A starting broker does not know what such a row held before.  It could take a topic's data for
+    nobody's, or an old row for the newest.
     """
     rows = [each for each in changes if isinstance(each, Row)]
     barring = [each for each in RowCheck(keys, rows).problems if each.bars_start]

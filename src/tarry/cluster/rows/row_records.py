@@ -1,6 +1,6 @@
-"""Records out of rows: what a revision of etcd means for the cluster's state.
+"""Records from rows: what a revision of etcd changes in the cluster's state.
 
-The rows that are known are kept with their revisions, since every write compares them.
+The known rows are kept with their revisions, since every write compares these.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from tarry.cluster.state.records import (
 
 logger = logging.getLogger("tarry.cluster")
 
-# What a revision changes is told in this order of kinds: a topic's name is free before another
-# topic takes it, and what is removed was there.
+# Order of kinds in which a revision becomes records: a topic's name is freed before another topic
+# takes it, and a row that is removed was there before.
 _GONE_FIRST: Final = ("lives", "topics", "deleted", "brokers")
 _KINDS_IN_ORDER: Final = (
     "cluster",
@@ -57,23 +57,25 @@ _KINDS_IN_ORDER: Final = (
     "ids",
 )
 
-# As the id of a broker that has no data.
+# Broker id that stands for a broker without data.
 NOBODY: Final = -1
 
 
 class KnownTally(NamedTuple):
-    """Tally of what is known, to compare with etcd's of the same revision."""
+    """Tally of the known rows, to compare with etcd's tally of the same revision."""
 
     rows: int
     changed: dict[bytes, int]
 
     def fits(self, told: RowsTallied) -> bool:
-        """Return whether etcd has as many rows, and each that it names is known as it is."""
+        """Return whether etcd has as many rows, and every row that it names has the known
+        revision.
+        """
         return told.count == self.rows and told.changed.items() <= self.changed.items()
 
 
 class KnownRows:
-    """Rows of a cluster, by key; `apply` takes what a revision changed."""
+    """The known rows of a cluster, by key; `apply` takes the changes of a revision."""
 
     def __init__(
         self, keys: Keys, release: Release = THIS_RELEASE, broker_id: int = NOBODY
@@ -106,7 +108,7 @@ class KnownRows:
         return max([0, *known])
 
     def feature_levels(self) -> list[tuple[str, int]]:
-        """Return the feature levels in force, by feature."""
+        """Return the features that have a level in force, each with its level."""
         prefix = self.keys.of_kind("features")
         return [
             (self.keys.place(key)[1], known.row.level)
@@ -120,7 +122,7 @@ class KnownRows:
         return known.create_revision if known is not None else NO_EPOCH
 
     def difference(self, rows: Iterable[Row]) -> list[Row | Removed]:
-        """Return what has to change for the known rows to be these."""
+        """Return the changes that turn the known rows into these."""
         there: dict[bytes, Row] = {row.key: row for row in rows}
         gone = [
             Removed(key, 0)
@@ -136,7 +138,9 @@ class KnownRows:
         return [*gone, *changed]
 
     def tally(self, from_revision: int) -> KnownTally:
-        """Return how many rows there are, and the revisions of those put from a revision on."""
+        """Return the number of known rows, and the revisions of those put at `from_revision` or
+        later.
+        """
         there = {key: known.mod_revision for key, known in self._rows.items() if known.mod_revision}
         changed = {key: each for key, each in there.items() if each >= from_revision}
         return KnownTally(len(there), changed)
@@ -146,7 +150,9 @@ class KnownRows:
         return self._topics.key_of(name)
 
     def fault(self, key: bytes) -> str:
-        """Return why the row of a key is damaged; "" if it is not.  What is known is older then."""
+        """Return why the row of a key is damaged; "" if it is sound.  An older row is known
+        instead.
+        """
         known = self._rows.get(key)
         return known.fault if known is not None else ""
 
@@ -161,16 +167,16 @@ class KnownRows:
     def apply(self, changes: Iterable[Row | Removed]) -> list[MetadataRecord]:
         """Take the changes of one revision and return the records that say the same.
 
-        `NewerFormat` or `CorruptData` if a row that concerns the whole cluster cannot be read, or
-        any of a topic while nothing is known yet: then nothing is taken.  Later a damaged row
-        freezes its topic, or counts as it was before; all else goes on.
+        Raises `CorruptData`, and takes nothing, if a row that concerns the whole cluster cannot be
+        read, or if no row is known yet and any row of a topic is damaged.  Later on a damaged row
+        freezes its topic, or is replaced by the row known before, and everything else goes on.
         """
         changes = list(changes)
         if not self._rows:
             refuse_start(self.keys, changes)
         reading = RowReading(self, changes, self._unknown_kinds)
         gone, put = reading.gone, reading.put
-        # A topic of which nothing is known is not told to be gone.
+        # A topic whose row was never known gives no record when it is gone.
         deleted = {
             place[-1]
             for place, key in gone.get("topics", ())
@@ -183,7 +189,8 @@ class KnownRows:
                 self._tell_gone(place, key, licensed, records)
         for kind in _KINDS_IN_ORDER:
             for each in put.pop(kind, ()):
-                # A life that is damaged is told all the same: its key tells its epoch.
+                # A damaged row of a life gives a record all the same, since its key has the life's
+                # epoch.
                 if each.row is not None and (not each.fault or kind == "lives"):
                     self._tell(each, records)
                 self._keep(each)
@@ -201,7 +208,8 @@ class KnownRows:
             for _, key in rows:
                 known = self._rows.pop(key, None)
                 if known is not None and isinstance(known.row, ClusterRow):
-                    # Which cluster this is must not be forgotten; for a write it is not there.
+                    # The cluster's id must not be forgotten.  Revision 0 makes the next write
+                    # create the row again.
                     self._rows[key] = KnownRow(known.row, 0, 0)
         for passed_over in put.values():
             for each in passed_over:
@@ -235,7 +243,7 @@ class KnownRows:
             is_licensed = place[1] in licensed
             self._topics.forget(place[1], known.row, records, is_licensed=is_licensed)
         elif not isinstance(self.get(self.keys.topic(topic_id_of(place[1]))), TopicRow):
-            # Beside its topic the row was not told: a mistake by hand, which is taken back now.
+            # The row was put by hand while its topic existed, and gave no record then.
             records.append(TopicRemoved(topic_id=topic_id_of(place[1])))
 
     def _tell(self, put: PutRow, records: list[MetadataRecord]) -> None:
@@ -276,15 +284,17 @@ class KnownRows:
         self, broker_id: int, broker_epoch: int, row: LifeRow, records: list[MetadataRecord]
     ) -> None:
         if broker_id not in self._registered:
-            # It was unregistered while it began to live: it counts once it has registered again.
+            # The broker was unregistered while its life began.  The life counts once it registers
+            # again.
             return
         if self.life_epoch(broker_id) not in (NO_EPOCH, broker_epoch):
-            # Read as a whole after a watch was lost: another life has come meanwhile.
+            # The rows were read as a whole after a lost watch, and another life has begun
+            # meanwhile.
             records.append(LifeEnded(broker_id=broker_id))
         records.append(LifeChanged(broker_id=broker_id, broker_epoch=broker_epoch, phase=row.phase))
 
     def _tell_earlier_life(self, broker_id: int, records: list[MetadataRecord]) -> None:
-        """Tell of a life that began before its broker was registered again."""
+        """Add the record of a life that began before its broker was registered again."""
         self._registered[broker_id] = None
         row = self.get(self.keys.life(broker_id))
         if isinstance(row, LifeRow):

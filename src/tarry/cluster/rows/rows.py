@@ -1,8 +1,8 @@
 """Rows of the shared metadata in etcd: their keys, their values, and what a value means.
 
 A value is a JSON array that begins with the format of its kind.  A value of a newer format is
-refused, since to guess at it could lose data; a damaged one names its key.  A kind that a release
-does not know came with a feature (`levels`), and is passed over.
+refused, since guessing could lose data, and a damaged value is refused with its key.  Rows of a
+kind that a release does not know came with a feature (`levels`), and are skipped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tarry.base.partition_row import PartitionRow
 from tarry.cluster.state.records import NewerFormat
 from tarry.cluster.state.topic_names import collision_key
 
-# Format of each kind of row that is written here; older ones keep being read.
+# Format of each kind of row that this release writes; it still reads older formats.
 ROW_FORMAT: Final = 1
 
 
@@ -29,16 +29,17 @@ class StoredRow(msgspec.Struct, array_like=True, frozen=True):
 
 
 class ClusterRow(StoredRow, frozen=True):
-    """`cluster`: made once, by the first broker."""
+    """Row `cluster`: the cluster's id; the first broker writes it once."""
 
     cluster_id: str
 
 
 class BrokerRow(StoredRow, frozen=True):
-    """`brokers/<id>`: a registered broker, until it is unregistered.
+    """Row `brokers/<id>`: a registered broker, until it is unregistered.
 
-    `directory_id` is that of the disk whose data counts; endpoints are by listener name.  `levels`
-    are the feature levels that the release knows; older releases write none.
+    `directory_id` is the id of the disk whose data counts as the broker's.  `endpoints` are host
+    and port by listener name.  `levels` are the feature levels that its release knows; releases
+    without feature levels write none.
     """
 
     directory_id: str
@@ -49,9 +50,10 @@ class BrokerRow(StoredRow, frozen=True):
 
 
 class LifeRow(StoredRow, frozen=True):
-    """`lives/<id>`: a broker that is alive; the key goes with its lease.
+    """Row `lives/<id>`: a broker that is alive; etcd removes the key when its lease ends.
 
-    `phase` is "starting", "serving" or "leaving".  The key's creation is the broker epoch.
+    `phase` is "starting", "serving" or "leaving".  The revision that made the key is the broker
+    epoch.
     """
 
     directory_id: str
@@ -60,17 +62,19 @@ class LifeRow(StoredRow, frozen=True):
 
 
 class NameRow(StoredRow, frozen=True):
-    """`names/<collision key>`: which topic has a name that clashes with no other."""
+    """Row `names/<collision key>`: the topic that has the name, so that no clashing name is
+    taken.
+    """
 
     name: str
     topic_id: str
 
 
 class BlockRow(msgspec.Struct, array_like=True, frozen=True):
-    """Partitions of a topic that were made together: replicas of each from `first_index` on.
+    """Partitions of a topic that were made together: the replicas of each, from `first_index` on.
 
-    `epochs` are pairs of a broker's id and its epoch, of those that served then: they are in sync
-    as long as a partition has no row of its own.
+    `epochs` are pairs of broker id and broker epoch, of the brokers that served at that moment.
+    They are the replicas in sync of a partition as long as it has no row of its own.
     """
 
     first_index: int
@@ -79,7 +83,7 @@ class BlockRow(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TopicRow(StoredRow, frozen=True):
-    """`topics/<topic id>`: a topic, its settings as text, and how its partitions were made."""
+    """Row `topics/<topic id>`: a topic, its settings as text, and how its partitions were made."""
 
     name: str
     configs: dict[str, str]
@@ -87,7 +91,7 @@ class TopicRow(StoredRow, frozen=True):
 
 
 class DeletedRow(StoredRow, frozen=True):
-    """`deleted/<topic id>`: a topic that is gone; `broker_ids` still have data of it."""
+    """Row `deleted/<topic id>`: a deleted topic; the brokers `broker_ids` still have data of it."""
 
     name: str
     partition_count: int
@@ -95,25 +99,27 @@ class DeletedRow(StoredRow, frozen=True):
 
 
 class ConfigsRow(StoredRow, frozen=True):
-    """`configs/<broker id>`: settings that were changed while brokers ran, as text."""
+    """Row `configs/<broker id>`: settings that were changed while brokers ran, as text."""
 
     configs: dict[str, str]
 
 
 class ProducerIdsRow(StoredRow, frozen=True):
-    """`ids/producer`: the first producer id that nobody was ever given."""
+    """Row `ids/producer`: the first producer id that was never reserved."""
 
     next_id: int
 
 
 class FeatureRow(StoredRow, frozen=True):
-    """`features/<name>`: the level of a feature that is in force.  Absent: none is."""
+    """Row `features/<name>`: the level of a feature in force; there is no row if none is in
+    force.
+    """
 
     level: int
 
 
 class GroupConfigsRow(StoredRow, frozen=True):
-    """`groups/<id, percent-encoded>`: settings of a group, as text."""
+    """Row `groups/<id, percent-encoded>`: settings of a group, as text."""
 
     configs: dict[str, str]
 
@@ -140,7 +146,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 _DECODERS: Final = {kind: msgspec.json.Decoder(row) for kind, row in KINDS.items()}
 _FORMAT_DECODER: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _INT_DECODER: Final = msgspec.json.Decoder(int)
-# The last: arrays in arrays in arrays, thousands deep.
+# A `RecursionError` comes from arrays nested thousands deep.
 _UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -165,7 +171,7 @@ class Keys:
         return self._key(f"lives/{broker_id}")
 
     def name(self, name: str) -> bytes:
-        """Return the key under which a topic's name is taken, with all that clash with it."""
+        """Return the key that takes a topic's name, and with it all names that clash."""
         return self._key(f"names/{collision_key(name)}")
 
     def topic(self, topic_id: bytes) -> bytes:
@@ -177,7 +183,7 @@ class Keys:
         return self._key(f"parts/{id_text(topic_id)}/{index}")
 
     def parts(self, topic_id: bytes) -> bytes:
-        """Return what the keys of a topic's partitions begin with."""
+        """Return the common beginning of the keys of a topic's partitions."""
         return self._key(f"parts/{id_text(topic_id)}/")
 
     def deleted(self, topic_id: bytes) -> bytes:
@@ -185,7 +191,7 @@ class Keys:
         return self._key(f"deleted/{id_text(topic_id)}")
 
     def configs(self, broker_id: int) -> bytes:
-        """Return the key of a broker's changed settings, or of those that count for every one."""
+        """Return the key of a broker's changed settings, or of the settings for all brokers."""
         return self._key(f"configs/{broker_id}")
 
     def feature(self, name: str) -> bytes:
@@ -197,7 +203,7 @@ class Keys:
         return self._key(f"groups/{quote(group_id, safe='')}")
 
     def of_kind(self, kind: str) -> bytes:
-        """Return the beginning of all keys of a kind."""
+        """Return the common beginning of all keys of a kind."""
         return self._key(f"{kind}/")
 
     def place(self, key: bytes) -> list[str]:
@@ -217,7 +223,9 @@ def encode_row(row: AnyRow) -> bytes:
 
 
 def decode_row(kind: str, key: bytes, value: bytes) -> AnyRow:
-    """Decode a row's value; `NewerFormat` or `CorruptData` with its key if it cannot be had."""
+    """Decode a row's value; raise `NewerFormat` or `CorruptData`, naming the key, if it is
+    unreadable.
+    """
     decoder = _DECODERS.get(kind)
     if decoder is None:
         raise NewerFormat(
@@ -246,12 +254,12 @@ def _format_of(value: bytes) -> int:
 
 
 def shown_key(key: bytes) -> str:
-    """Write a key as text, whatever its bytes are."""
+    """Return a key as text, whatever its bytes are."""
     return key.decode(errors="backslashreplace")
 
 
 def broker_id_of(key: bytes, text: str) -> int:
-    """Return the broker's id that a key ends with; `CorruptData` if it is none."""
+    """Return the broker id at the end of a key; raise `CorruptData` if there is none."""
     try:
         return int(text)
     except ValueError as error:
@@ -259,7 +267,9 @@ def broker_id_of(key: bytes, text: str) -> int:
 
 
 def group_id_of(text: str) -> str:
-    """Return the group id that a key ends with; `CorruptData` if no broker writes such a key."""
+    """Return the group id at the end of a key; raise `CorruptData` if no broker writes such a
+    key.
+    """
     group_id = unquote(text, errors="replace")
     if not group_id or quote(group_id, safe="") != text:
         raise CorruptData(f"'{text}' in a key of etcd is no group id")
@@ -267,7 +277,7 @@ def group_id_of(text: str) -> str:
 
 
 def topic_id_of(text: str) -> bytes:
-    """Return the topic id that a key names; `CorruptData` if it names none."""
+    """Return the topic id in a key; raise `CorruptData` if the text is none."""
     try:
         return id_from_text(text)
     except ValueError as error:

@@ -1,7 +1,7 @@
 """Records of the rows of settings and of feature levels.
 
-Such a row has all settings of its broker or group, so its record replaces those of the row before,
-which need not be known.
+Such a row has all settings of its broker or group.  So its record replaces the settings of the row
+before, which need not be known.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from tarry.cluster.state.records import (
     MetadataRecord,
 )
 
-# Order in which the removed rows of a revision become records: a feature's level ends after the
-# rows that need it.
+# Order of kinds in which the removed rows of a revision become records: the level of a feature ends
+# after the rows that need it.
 SETTING_KINDS: Final = ("configs", "groups", "features")
 
 
 def setting_record(kind: str, key: bytes, name: str, row: AnyRow | None) -> MetadataRecord:
-    """Return the record of a row, or of its removal if that is None.  `name` ends its key."""
+    """Return the record of a row, or of its removal if `row` is None; `name` is the end of the
+    key.
+    """
     if kind == "features":
         level = row.level if isinstance(row, FeatureRow) else 0
         return FeatureLevelChanged(name=name, level=level)

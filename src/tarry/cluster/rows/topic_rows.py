@@ -1,4 +1,4 @@
-"""Records out of the rows of topics and of their partitions.
+"""Records from the rows of topics and of their partitions.
 
 A topic is frozen while one of its rows is damaged, or was removed though nobody has deleted the
 topic: no partition of it has a leader or a replica in sync, so that no broker leads it, changes it
@@ -39,21 +39,21 @@ from tarry.cluster.state.topic_names import collision_key
 
 logger = logging.getLogger("tarry.cluster")
 
-# The epoch of a life that is over or was never there.
+# Broker epoch in a row without a life: no life has led the partition yet.
 NO_EPOCH: Final = -1
 
 
 class KnownRow:
-    """A row as it was last seen, and where it is damaged or gone by hand, what was known before."""
+    """A row as it was last seen; if it is damaged or was removed by hand, the row known before."""
 
     __slots__ = ("create_revision", "fault", "mod_revision", "row")
 
     def __init__(
         self, row: AnyRow | None, create_revision: int, mod_revision: int, fault: str = ""
     ) -> None:
-        # None: there is a row, and nothing is known of it.
+        # Content of the row; None if there is a row of which nothing is known.
         self.row = row
-        # Both are 0 where the key is not there.
+        # Revisions of the key; both are 0 if the key is not in etcd.
         self.create_revision = create_revision
         self.mod_revision = mod_revision
         # Why the row is damaged; "" if it is not.
@@ -61,17 +61,17 @@ class KnownRow:
 
 
 def known_row(put: PutRow) -> KnownRow:
-    """Return a row that was put as it is known from now on."""
+    """Return the known row that a put row becomes."""
     return KnownRow(put.row, put.change.create_revision, put.change.mod_revision, put.fault)
 
 
 class TopicRows:
-    """Rows of topics among those known, `rows`, which this class takes in and tells of."""
+    """Rows of topics among the known rows; this class takes them in and makes their records."""
 
     def __init__(self, keys: Keys, rows: dict[bytes, KnownRow]) -> None:
         self._keys = keys
         self._rows = rows
-        # Keys of damaged rows by the topic, as text, that they freeze.
+        # Keys of damaged rows, by the id of the topic, as text, that they freeze.
         self._freezing: dict[str, dict[bytes, None]] = {}
         self._keys_by_name: dict[str, bytes] = {}
 
@@ -80,7 +80,7 @@ class TopicRows:
         return self._keys_by_name.get(collision_key(name))
 
     def hosts(self, topic_id: bytes) -> list[int]:
-        """Return the brokers that may have data of a topic: what was reassigned was theirs too."""
+        """Return the brokers that may have data of a topic, also those before a reassignment."""
         topic = self._get(self._keys.topic(topic_id))
         assert isinstance(topic, TopicRow)
         hosts: dict[int, None] = {}
@@ -98,8 +98,8 @@ class TopicRows:
     def _parts(
         self, topic_id: bytes, first_index: int, count: int
     ) -> Iterator[tuple[int, PartitionRow]]:
-        """Yield the partitions that have rows of their own, of those from `first_index` on."""
-        # Of a topic with ten thousand partitions: the key of each would cost more than the rest.
+        """Yield those partitions from `first_index` on that have rows of their own."""
+        # Building the whole key of each partition costs most with ten thousand: share the prefix.
         prefix = self._keys.parts(topic_id)
         for index in range(first_index, count):
             known = self._rows.get(prefix + b"%d" % index)
@@ -107,9 +107,10 @@ class TopicRows:
                 yield index, known.row
 
     def take(self, reading: RowReading, records: list[MetadataRecord]) -> None:
-        """Take the rows of topics and partitions, and tell of each topic that they concern.
+        """Take the rows of topics and partitions, and add the records of each topic that they
+        concern.
 
-        Nothing is told of the partitions of a topic that is frozen, but that they stand still.
+        The records of a frozen topic's partitions only say that the partitions stand still.
         """
         changed: dict[str, _ChangedTopic] = {}
         for each in reading.put.pop("topics", ()):
@@ -131,7 +132,9 @@ class TopicRows:
             self._tell_topic(id_text, one, records)
 
     def _change_of(self, id_text: str, changed: dict[str, _ChangedTopic]) -> _ChangedTopic:
-        """Return what changes of a topic.  It has to be asked for before a row of it is taken."""
+        """Return the change of a topic in this revision.  Call it before a row of the topic is
+        taken.
+        """
         found = changed.get(id_text)
         if found is None:
             before = self._get(self._keys.topic(topic_id_of(id_text)))
@@ -141,7 +144,7 @@ class TopicRows:
         return found
 
     def _freeze(self, id_text: str, key: bytes, fault: str) -> None:
-        """Have a row freeze its topic, or do so no more: it is sound."""
+        """Let a damaged row freeze its topic, and a sound row no longer."""
         if fault:
             self._freezing.setdefault(id_text, {})[key] = None
         elif id_text in self._freezing:
@@ -157,7 +160,9 @@ class TopicRows:
         return any(key in keys for keys in self._freezing.values())
 
     def _note_removal(self, id_text: str, key: bytes, reason: str) -> None:
-        """Keep a row that was removed by hand as it was, for a write it is not there."""
+        """Keep the content of a row that was removed by hand, with revision 0, so that a write
+        creates it.
+        """
         fault = f"{shown_key(key)} was removed from etcd, and {reason}"
         logger.error("%s: the topic is frozen until the row is put back as it was", fault)
         self._rows[key] = KnownRow(self._rows[key].row, 0, 0, fault)
@@ -184,7 +189,7 @@ class TopicRows:
         del self._rows[key]
 
     def _tell_topic(self, id_text: str, one: _ChangedTopic, records: list[MetadataRecord]) -> None:
-        """Tell what has changed of a topic, and whether it is frozen or goes on again."""
+        """Add the records of what changed in a topic, and of whether it is frozen."""
         topic_id = topic_id_of(id_text)
         key = self._keys.topic(topic_id)
         topic, before = self._get(key), one.before
@@ -226,8 +231,8 @@ class TopicRows:
     def _partitions(
         self, topic_id: bytes, topic: TopicRow, first_index: int = 0
     ) -> list[PartitionRow]:
-        """Return the partitions of a topic, from `first_index` on, as they are known; of a frozen
-        one they stand still.
+        """Return the known partitions of a topic, from `first_index` on; the partitions of a frozen
+        topic stand still.
         """
         rows = partitions_of(topic.blocks, first_index)
         for index, part in self._parts(topic_id, first_index, partition_count(topic)):
@@ -239,7 +244,8 @@ class TopicRows:
     def forget(
         self, id_text: str, topic: TopicRow, records: list[MetadataRecord], *, is_licensed: bool
     ) -> None:
-        """Remove a topic and its partitions; add to `records` what that means for a broker.
+        """Forget the rows of a topic and its partitions, and add the records of the topic's
+        deletion.
 
         `is_licensed`: the same revision puts the row that says who still has data of it.
         """
@@ -252,7 +258,7 @@ class TopicRows:
         records.append(TopicDeleted(topic_id=topic_id))
         pending = self._get(self._keys.deleted(topic_id))
         if isinstance(pending, DeletedRow):
-            # It was put while the topic was still there, by hand.
+            # The row `deleted` was put by hand while the topic still existed.
             records.append(DeletionPending(topic_id=topic_id, broker_ids=pending.broker_ids))
         elif not is_licensed:
             # The row of the deletion came and went before this broker was told of either.
@@ -265,9 +271,10 @@ class TopicRows:
         deleted: set[str],
         records: list[MetadataRecord],
     ) -> None:
-        """Tell who still has data; and of a topic that was gone before this broker heard of it.
+        """Add the record of the brokers that still have data of a deleted topic.
 
-        `deleted`: the ids of topics that are gone in this revision.
+        If this broker did not know the topic, records that create and delete it come first.
+        `deleted` has the ids of the topics whose rows went in this revision.
         """
         topic_id = topic_id_of(id_text)
         pending = DeletionPending(topic_id=topic_id, broker_ids=row.broker_ids)
@@ -276,7 +283,7 @@ class TopicRows:
             if topic.mod_revision:
                 logger.error("topic %s is deleted in etcd, and there: remove a row", row.name)
                 return
-            # Its row was removed before.
+            # The topic's row was removed in an earlier revision.
             del self._rows[self._keys.topic(topic_id)]
             self.forget(id_text, topic.row, records, is_licensed=True)
         elif id_text not in deleted and self._get(self._keys.deleted(topic_id)) is None:
@@ -291,7 +298,7 @@ class TopicRows:
 
 
 class _ChangedTopic:
-    """Change of a topic by a revision: its row before, and the partitions with new rows."""
+    """Change of a topic in a revision: the row before, and the partitions that have new rows."""
 
     __slots__ = ("before", "indexes", "was_frozen")
 
@@ -302,7 +309,7 @@ class _ChangedTopic:
 
 
 def _possible(row: TopicRow) -> dict[str, str]:
-    """Return the settings of a topic without those that cannot be had: no broker ends by them."""
+    """Return the settings of a topic without invalid ones, which must not stop a broker."""
     faults = config_faults(row.configs)
     for fault in faults.values():
         logger.error("a setting of topic %s in etcd is left out: %s", row.name, fault)
@@ -310,8 +317,8 @@ def _possible(row: TopicRow) -> dict[str, str]:
 
 
 def partitions_of(blocks: list[BlockRow], first_index: int = 0) -> list[PartitionRow]:
-    """Return the partitions, from `first_index` on, as they were made: in sync are the replicas
-    that served then, and the first of them leads.
+    """Return the partitions, from `first_index` on, as they were made: the replicas that served at
+    that moment are in sync, and the first of them leads.
     """
     made: list[PartitionRow] = []
     for block in blocks:

@@ -25,8 +25,8 @@ SCHEDULED_RECORDS: Final = "tarry.scheduled.records"
 class Feature(NamedTuple):
     """Feature that releases may lack.
 
-    `kinds` are the kinds of rows that it brings; `is_used` tells whether the metadata hold
-    something that would be lost below `level_max`.
+    `kinds` are the kinds of rows that the feature brings.  `is_used` tells whether the metadata
+    hold something of the feature, so that its level must not be lowered.
     """
 
     name: str
@@ -36,10 +36,10 @@ class Feature(NamedTuple):
 
 
 def may_delay(configs: Mapping[str, str]) -> bool:
-    """Return whether records of a topic with these settings may wait until they are due: each
-    replica has a companion log then, of which older releases know nothing.
+    """Return whether records of a topic with these settings may wait until they are due.  Each
+    replica of such a topic has a companion log, which older releases do not know.
     """
-    # Where it is false now, records that were parked before may wait yet.
+    # If `delay.enable` is false now, records that were parked before may still wait.
     return "delay.enable" in configs
 
 
@@ -82,7 +82,8 @@ def kinds_of(name: str) -> tuple[str, ...]:
 
 
 def decide_use(view: ClusterState, name: str, release: Release) -> list[FeatureLevelChanged]:
-    """Return what brings the first level of a feature into force; nothing if one is already.
+    """Return the record that brings a feature's first level into force; none if a level is in
+    force.
 
     `LevelRefused` if a registered broker does not know the feature.
     """
@@ -94,7 +95,7 @@ def decide_use(view: ClusterState, name: str, release: Release) -> list[FeatureL
 def decide_level(
     view: ClusterState, name: str, level: int, release: Release
 ) -> list[FeatureLevelChanged]:
-    """Return what brings a level into force; nothing if it is.  `LevelRefused` if it cannot be."""
+    """Return the record that brings a level into force; none if it is.  Raises `LevelRefused`."""
     current = view.feature_levels.get(name, 0)
     if level == current:
         return []
@@ -135,8 +136,8 @@ def _release_text(name: str) -> str:
 
 
 def why_not_known(in_force: Iterable[tuple[str, int]], levels: Mapping[str, int]) -> str:
-    """Return why a release with these levels cannot take part where those are in force; "" if it
-    can.
+    """Return why a release that knows `levels` may not run with the levels in force; "" if it
+    may.
     """
     for name, level in in_force:
         known = levels.get(name, 0)

@@ -1,4 +1,4 @@
-"""A mapping over another one: it changes, and what lies below it stays as it is."""
+"""A mapping laid over another one: changes go into the upper one, the lower one stays as it is."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Overlay(MutableMapping[K, V]):
     def __init__(self, below: Mapping[K, V]) -> None:
         self._below = below
         self._changed: dict[K, V] = {}
-        # Keys of the mapping below that are not there any more.
+        # Keys of the mapping below that were deleted from the overlay.
         self._removed: dict[K, None] = {}
-        # How many keys are not in the mapping below.
+        # Number of keys of the overlay that the mapping below lacks.
         self._added = 0
 
     def __getitem__(self, key: K) -> V:

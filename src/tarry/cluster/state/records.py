@@ -310,7 +310,7 @@ def decode_record(data: bytes) -> MetadataRecord | None:
 
 
 def _with_rows(record: AnyRecord) -> MetadataRecord:
-    """Return a record of the log, its partitions' rows in the form that all stores share."""
+    """Return a record of the log with its partitions' rows in the form that all stores share."""
     if not isinstance(record, _OwnTopic | _OwnPartitions):
         return record
     rows = [

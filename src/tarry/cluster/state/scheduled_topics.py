@@ -1,8 +1,8 @@
 """Virtual topics: `__scheduled.<topic>` shows the records of a topic that wait until they are due.
 
-It has no row of its own.  Its partitions and their leaders are the topic's, and it is there as long
-as records of the topic may wait.  Its id is the topic's with another version of UUID, which no
-topic is ever given; so each of the two is found by the other.
+A virtual topic has no row of its own.  It has the partitions and leaders of its topic, and exists
+as long as records of the topic may wait.  Its id is its topic's id with another version of UUID,
+which no topic's own id has; so each of the two ids can be computed from the other.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from tarry.protocol.message import ZERO_UUID
 
 SCHEDULED_PREFIX: Final = "__scheduled."
 
-# In this byte the first four bits are the version.  Drawn ids have 4 there (`base/ids`).
+# In the byte at this place the first four bits are the UUID's version: 4 in ids of topics
+# (`base/ids`).
 _VERSION_BYTE: Final = 6
 _OTHER_VERSION_BIT: Final = 0x80
 
 
 def topic_shown_by(name: str) -> str:
-    """Return the topic whose scheduled records a topic of this name shows; "" for other names."""
+    """Return the topic that the virtual topic of this name shows; "" if the name is not a
+    virtual one.
+    """
     return name[len(SCHEDULED_PREFIX) :] if name.startswith(SCHEDULED_PREFIX) else ""
 
 
@@ -31,7 +34,7 @@ def scheduled_name(name: str) -> str:
 
 
 def other_id(topic_id: bytes) -> bytes:
-    """Return the id of a topic's virtual one, or the topic's of that."""
+    """Return the id of the virtual topic of this topic, or of the topic of this virtual one."""
     version = topic_id[_VERSION_BYTE] ^ _OTHER_VERSION_BIT
     return topic_id[:_VERSION_BYTE] + bytes((version,)) + topic_id[_VERSION_BYTE + 1 :]
 
@@ -51,7 +54,7 @@ class ScheduledTopicState(TopicState, frozen=True):
 
 
 def scheduled_topic(topic: TopicState) -> TopicState | None:
-    """Return the virtual topic of a topic; None if no record of it may wait."""
+    """Return the virtual topic of a topic; None if no record of the topic may wait."""
     if not may_delay(topic.configs):
         return None
     name, topic_id = scheduled_name(topic.name), other_id(topic.topic_id)
@@ -71,7 +74,7 @@ def readable_topic(
 
 
 def only_shows(name: str) -> str:
-    """Return why nobody may write or change the virtual topic of this name."""
+    """Return the sentence that refuses to write or change the virtual topic of this name."""
     shown = topic_shown_by(name)
     return (
         f"'{name}' only shows the records of topic '{shown}' that wait until they are due; write "
@@ -80,6 +83,8 @@ def only_shows(name: str) -> str:
 
 
 def why_not_changed(state: ClusterState, name: str | None, topic_id: bytes | None = None) -> str:
-    """Return why nobody may change a topic, named or by its id: it is virtual; "" if it is not."""
+    """Return why a topic, given by name or id, cannot be changed: it is virtual; "" if it is
+    not.
+    """
     found = readable_topic(state, name or "", topic_id or ZERO_UUID)
     return only_shows(found.name) if isinstance(found, ScheduledTopicState) else ""

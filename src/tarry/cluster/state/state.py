@@ -1,8 +1,7 @@
 """The cluster's state: topics, partitions, brokers, producer ids.  Changed only by `apply`.
 
 Life and recovery apply the same records in the same order, so a replay gives the same state.
-Applying a record that does not fit is a mistake of ours, not of a client: decisions refuse first.
-"""
+A record that does not fit is our mistake and not a client's, because decisions refuse first."""
 
 from __future__ import annotations
 
@@ -38,7 +37,8 @@ from tarry.cluster.state.records import (
 )
 from tarry.cluster.state.topic_names import collision_key, is_internal
 
-# Phases of a broker's life: it recovers what it may lead, it takes part in everything, it stops.
+# Phases of a broker's life.  It claims its partitions while it starts, it leads and answers clients
+# while it serves, and it hands its partitions over while it leaves.
 STARTING: Final = "starting"
 SERVING: Final = "serving"
 LEAVING: Final = "leaving"
@@ -58,17 +58,19 @@ class TopicState(msgspec.Struct, frozen=True):
 
     @property
     def hosted_name(self) -> str:
-        """Name under which brokers host its partitions."""
+        """Name of the topic that brokers host, which has the partitions and logs."""
         return self.name
 
     @property
     def is_internal(self) -> bool:
-        """True if clients are told that it belongs to the cluster itself."""
+        """True if clients are told that the topic belongs to the cluster itself."""
         return is_internal(self.name)
 
     @property
     def is_frozen(self) -> bool:
-        """True while one of its rows in etcd is damaged: then it stands still as a whole."""
+        """True if a row of the topic in etcd is damaged: nobody changes any partition of the
+        topic then.
+        """
         return stands_still(self.partitions[0])
 
     def record(self) -> TopicCreated:
@@ -82,19 +84,20 @@ class TopicState(msgspec.Struct, frozen=True):
 
 
 class DeletedTopic(msgspec.Struct, frozen=True):
-    """A topic whose data is still to be removed."""
+    """A deleted topic whose data is not removed yet."""
 
     name: str
     topic_id: bytes
     partition_count: int
-    # Brokers that still have data of it; empty where one broker has all.
+    # Brokers that still have data of the topic; empty in a store of one broker, which has all of
+    # it.
     broker_ids: tuple[int, ...] = ()
 
 
 class BrokerState(msgspec.Struct, frozen=True):
-    """A broker of a cluster: where it is reached by listener, its disk, and its life if it has one.
+    """A broker of a cluster: its disk, its address for each listener, and its life if it has one.
 
-    `broker_epoch` is -1 and `phase` "" while it does not live.  `levels` are the feature levels
+    `broker_epoch` is -1 and `phase` "" if the broker has no life.  `levels` are the feature levels
     that its release knows.
     """
 
@@ -108,16 +111,16 @@ class BrokerState(msgspec.Struct, frozen=True):
 
 
 class ClusterState:
-    """The state that the applied records give.  Everything but `apply` only reads it."""
+    """The state that the applied records give.  Only `apply` changes it."""
 
     def __init__(self) -> None:
         self._reset()
 
     def _reset(self) -> None:
-        """Forget everything: the state before the first record."""
+        """Set the state to what it is before the first record."""
         self._cluster_id = ""
         self._broker_ids: list[int] = []
-        # Empty where one broker has a store of its own.
+        # Brokers that share a store in etcd; empty if the store is one broker's own.
         self._brokers: MutableMapping[int, BrokerState] = {}
         self._topics: MutableMapping[str, TopicState] = {}
         self._topics_by_id: MutableMapping[bytes, TopicState] = {}
@@ -130,9 +133,9 @@ class ClusterState:
         self._group_configs: MutableMapping[str, dict[str, str]] = {}
 
     def overlay(self) -> ClusterState:
-        """Return a state that begins like this one; what is applied to it changes it alone.
+        """Return a copy of this state that can be changed and leaves this state as it is.
 
-        It is valid until the next record is applied to this state.
+        The copy is valid until the next record is applied to this state.
         """
         above = ClusterState()
         above._cluster_id = self._cluster_id
@@ -149,7 +152,7 @@ class ClusterState:
         above._group_configs = Overlay(self._group_configs)
         return above
 
-    # -- what everybody reads
+    # -- what all parts read
 
     @property
     def cluster_id(self) -> str:
@@ -163,7 +166,7 @@ class ClusterState:
 
     @property
     def brokers(self) -> Mapping[int, BrokerState]:
-        """The brokers that share the store, by id; empty if it is one broker's own."""
+        """The brokers that share the store, by id; empty if the store is one broker's own."""
         return self._brokers
 
     @property
@@ -187,12 +190,12 @@ class ClusterState:
 
     @property
     def deleted_topics(self) -> Mapping[bytes, DeletedTopic]:
-        """The topics by id of which data is still to be removed."""
+        """The deleted topics whose data is not removed yet, by id."""
         return self._deleted_topics
 
     @property
     def producer_id_end(self) -> int:
-        """The first producer id that nobody was ever given."""
+        """The first producer id that was not reserved yet."""
         return self._producer_id_end
 
     @property
@@ -207,12 +210,14 @@ class ClusterState:
 
     @property
     def feature_levels(self) -> Mapping[str, int]:
-        """The feature levels in force, by feature; what is not in force is not among them."""
+        """The feature levels in force, by feature."""
         return self._feature_levels
 
     @property
     def group_configs(self) -> Mapping[str, dict[str, str]]:
-        """The settings of groups that have some of their own, by group id."""
+        """The settings of groups, by group id; groups without settings of their own are not
+        among them.
+        """
         return self._group_configs
 
     # -- what decisions ask
@@ -234,13 +239,13 @@ class ClusterState:
         return self._broker_configs.get(broker_id, {})
 
     def is_being_deleted(self, name: str) -> bool:
-        """Return whether a topic of this name was deleted and its data still bears the name."""
+        """Return whether a deleted topic of this name still has data under that name."""
         return any(deleted.name == name for deleted in self._deleted_topics.values())
 
     # -- change
 
     def apply(self, record: MetadataRecord) -> None:
-        """Change the state by one record, which is the one way in which it changes."""
+        """Change the state by one record.  The state changes in no other way."""
         match record:
             case TopicCreated():
                 self._create_topic(record)
@@ -298,8 +303,10 @@ class ClusterState:
                 raise AssertionError(f"{type(record).__name__} is not applied")
 
     def apply_all(self, records: Iterable[MetadataRecord]) -> None:
-        """Change the state by records in their order.  Rows of one topic that come together cost
-        one copy of its list, and a revision may have a hundred of ten thousand.
+        """Change the state by records in their order.
+
+        Neighbouring rows of one topic are applied together and cost one copy of the topic's list of
+        partitions: one revision may have a hundred rows of a topic with ten thousand partitions.
         """
         rows: list[PartitionChanged] = []
         for record in records:
@@ -340,7 +347,7 @@ class ClusterState:
         self._deleted_topics[topic_id] = DeletedTopic(topic.name, topic_id, count)
 
     def _change_partitions(self, records: list[PartitionChanged]) -> None:
-        """Change rows of one topic."""
+        """Change partitions of one topic."""
         topic = self._topics_by_id[records[0].topic_id]
         partitions = list(topic.partitions)
         for record in records:
@@ -360,7 +367,7 @@ class ClusterState:
         )
 
     def _raise_leader_epochs(self) -> None:
-        # With one broker it leads every partition; with more, only its own would be raised.
+        # Only a broker with a store of its own writes this record, and it leads every partition.
         for topic in list(self._topics.values()):
             raised = [
                 replace(
@@ -375,7 +382,7 @@ class ClusterState:
     # -- a snapshot
 
     def snapshot(self) -> list[MetadataRecord]:
-        """Records that give this state, whatever was applied before them."""
+        """Return records that give this state to any store that applies them."""
         records: list[MetadataRecord] = [
             StateReset(),
             ClusterCreated(cluster_id=self.cluster_id),
@@ -393,7 +400,7 @@ class ClusterState:
             GroupConfigChanged(group_id=group_id, configs=configs)
             for group_id, configs in sorted(self.group_configs.items())
         )
-        # What is deleted comes first: a topic of the same name may be there again.
+        # Deleted topics come first: a topic of the same name may exist again.
         for deleted in self.deleted_topics.values():
             records.append(
                 TopicCreated(
@@ -414,14 +421,14 @@ V = TypeVar("V")
 
 
 def _keep(kept: MutableMapping[K, V], key: K, value: V) -> None:
-    """Let this take the place of what was before; nothing does of what is empty or 0."""
+    """Put the value in place of the key's old one; an empty value or 0 removes the key."""
     kept.pop(key, None)
     if value:
         kept[key] = value
 
 
 def is_led(view: ClusterState, row: PartitionRow) -> bool:
-    """Return whether the leader is still in the life to which its leadership is bound."""
+    """Return whether the partition's leader still has the life to which its leadership is bound."""
     leader = view.brokers.get(row.leader_id)
     return leader is not None and leader.broker_epoch == row.broker_epoch >= 0
 
@@ -438,8 +445,8 @@ def is_alive(view: ClusterState, broker_id: int) -> bool:
 
 
 def stands_still(row: PartitionRow) -> bool:
-    """Return whether nobody may change a partition: a row of its topic is damaged.
+    """Return whether nobody may change the partition, because a row of its topic is damaged.
 
-    A row that makes sense always has a replica in sync.
+    Such a partition is marked by an empty isr: a sound row has at least one replica in sync.
     """
     return not row.isr

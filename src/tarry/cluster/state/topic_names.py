@@ -1,7 +1,7 @@
 """Names of topics: Kafka's rule, and the clash of "." and "_".
 
-Kafka's metrics write "." as "_", so `a.b` and `a_b` could not be told apart there; the second of
-them is refused, as Kafka does.
+Kafka's metrics write "." as "_", so the names `a.b` and `a_b` look alike there.  If a topic has one
+of them, the other name is refused, as Kafka refuses it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Final
 from tarry.base.limits import TOPIC_NAME_CHARACTERS_MAX
 from tarry.base.setting import shown
 
-# Keeps the groups and what they have committed.
+# Topic that keeps the groups and their committed offsets.
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
-# Keeps what the broker tells of itself: waits, rebalances, lag.
+# Topic that keeps the broker's events: waits, rebalances, lag.
 EVENTS_TOPIC: Final = "__tarry_events"
 
 # Topics of Kafka's coordinators and our own; clients see them marked as internal.
@@ -25,7 +25,7 @@ INTERNAL_TOPICS: Final = (
     "__transaction_state",
 )
 
-# The directory of the broker's own metadata has this name; no topic may.
+# Name of the directory of the broker's own metadata; no topic may have this name.
 METADATA_TOPIC: Final = "__cluster_metadata"
 
 _PUNCTUATION: Final = "._-"

@@ -9,27 +9,30 @@ from tarry.cluster.state.state import ClusterState
 
 
 class Change:
-    """Change of metadata that is asked for; whoever waits, waits for this object to end.
+    """Change of metadata that somebody has asked for.  Who asked waits for this object to end.
 
-    A store calls `decide` once or, when others have changed the metadata meanwhile, again.  The
-    change ends once: it is applied, or it is refused and `refusal` says why.
+    A store calls `decide` once, or again if other changes were made meanwhile.  The change ends
+    once: it is applied, or it is refused and `refusal` says why.
     """
 
     def __init__(self) -> None:
-        # open: a copy of a change that has ended is asked for again
+        # open: `RowsChange.rest` clears it in a copy of an ended change, to ask for the copy
         self.is_ended = False
         # open: "" unless the change was refused
         self.refusal = ""
 
     @property
     def wished(self) -> Change:
-        """The change itself, where this one only listens to how it ends."""
+        """The change that was asked for; another object if this one only listens to that
+        change's end.
+        """
         return self
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
-        """Return the records that make the change; none if everything is as it should be.
+        """Return the records that make the change; none if the state is already as wished.
 
-        What was drawn by chance stays for the next call.  The view is read and not changed.
+        Values that were drawn at random, such as a topic id, are kept for the next call.  The view
+        is read and not changed.
         """
         raise NotImplementedError
 
@@ -43,5 +46,5 @@ class ChangeOfMany(Change, Generic[Outcome]):
     outcomes: list[Outcome]
 
     def fail(self, error_code: int, message: str) -> None:
-        """Refuse what was not done after all."""
+        """Refuse everything in the change that was to be done, with this error."""
         raise NotImplementedError

@@ -1,9 +1,9 @@
 """The embedded metadata store: a log of this broker's own, replayed at start.
 
-What is decided together is one record batch, so a crash keeps all of it or nothing.  The log
-stays short by snapshots: a batch that begins with `StateReset` and says everything; once it is
-durable, the log begins there.  A crash in between is harmless, since a replay that meets the
-batch starts anew at it, wherever it began.
+The records of one change are one record batch, so a crash keeps all of them or none.  Snapshots
+keep the log short: a snapshot is a batch that begins with `StateReset` and describes the whole
+state.  Once it is durable, the log begins at it.  A crash before that does no harm: a replay that
+meets the snapshot forgets what it has applied before.
 
 Invariant: `state` is the log below `version`, `view` adds the changes that are not durable yet.
 """
@@ -46,26 +46,28 @@ METADATA_DIRECTORY: Final = f"{METADATA_TOPIC}-0"
 
 # A replay of so many bytes, some 5,000 records, takes about a tenth of a second.
 SNAPSHOT_BYTES_MIN: Final = 1024 * 1024
-# Or when the log is so many times what a snapshot of it would be: then few are made.
+# A snapshot is also due only if the log is so many times as long as the last one, so that few are
+# made.
 SNAPSHOT_RATIO: Final = 4
-# In a turn only a state of so few topics, partitions and groups with settings is written as a
-# whole, a few milliseconds of work; a larger one waits for the next start.
+# During a turn a snapshot is written only if the state has at most so many topics, partitions and
+# groups with settings, which takes a few milliseconds.  A larger state is written at the next
+# start.
 SNAPSHOT_ITEMS_IN_TURN_MAX: Final = 1_000
 
-# What is read at once in a replay: a batch is at most as large as what one request decides,
-# 10,000 partitions, or as a snapshot.
+# Number of bytes that a replay reads at once.  A batch may be larger: it holds what one request
+# decides, up to 10,000 partitions, or a snapshot.
 _READ_BYTES: Final = 1024 * 1024
 _BATCH_BYTES_MAX: Final = 1 << 30
 
 _LEADER_EPOCH: Final = 0
 
 
-# Why a change is refused.
+# Reason of a refusal that waiters of a change are given.
 NOT_KEPT: Final = "the disk did not take it; nothing was changed"
 
 
 class _PendingBatch:
-    """A change, or a snapshot without one, whose batch is not known to be durable."""
+    """A batch that is not known to be durable: a change, or a snapshot, which has no change."""
 
     __slots__ = ("base_offset", "change", "end_offset", "records", "snapshot_bytes")
 
@@ -74,12 +76,15 @@ class _PendingBatch:
         self.end_offset = end_offset
         self.records = records
         self.change: Change | None = None
-        # Not 0: a snapshot of this size, of which the state has every record already.
+        # Size of the snapshot in bytes; 0 for a change.  The state has all records of a snapshot
+        # already.
         self.snapshot_bytes = 0
 
 
 class StoreLog(LogOwner):
-    """The store as the owner of its log, which is written and flushed like those of partitions."""
+    """The store as the owner of its log; the broker writes and flushes it like the logs of
+    partitions.
+    """
 
     def __init__(self, store: EmbeddedStore) -> None:
         super().__init__("cluster metadata", store.log)
@@ -94,9 +99,9 @@ class StoreLog(LogOwner):
 
 
 class EmbeddedStore(MetadataStore):
-    """A store in a log of this broker's own.  Made by `open_store`.
+    """A store in a log of this broker's own; `open_store` makes one.
 
-    Whoever drives `write_through` takes what asks for a write and a flush of the log.
+    The caller of `write_through` is given each request to write and flush the log.
     """
 
     def __init__(
@@ -115,7 +120,7 @@ class EmbeddedStore(MetadataStore):
         self._turn = turn
         self._view = self.state
         self._pending: list[_PendingBatch] = []
-        # Size of the last snapshot, and of what was appended after it.
+        # Size of the last snapshot in bytes, and number of bytes appended after it.
         self._snapshot_bytes = 0
         self._bytes_since_snapshot = 0
 
@@ -132,7 +137,8 @@ class EmbeddedStore(MetadataStore):
         if records:
             self._append_change(change, records)
         elif self._pending:
-            # It rests on what is not durable yet: on somebody else's change.
+            # The decision rests on changes that are not durable yet, so this change ends after
+            # them.
             end_offset = self._pending[-1].end_offset
             waiting = _PendingBatch(end_offset, end_offset, records)
             waiting.change = change
@@ -151,7 +157,9 @@ class EmbeddedStore(MetadataStore):
         self._touch(self.owner)
 
     def apply_durable(self, offset: int) -> None:
-        """Apply the changes below `offset`, which are durable, and tell how they ended."""
+        """Apply the changes below `offset`, which are durable, and report that they were
+        applied.
+        """
         applied: list[_PendingBatch] = []
         while self._pending and self._pending[0].end_offset <= offset:
             pending = self._pending.pop(0)
@@ -182,7 +190,7 @@ class EmbeddedStore(MetadataStore):
             self._look_ahead(pending.records)
 
     def _look_ahead(self, records: list[MetadataRecord]) -> None:
-        """Let the view count records that are appended and not durable yet."""
+        """Apply records to the view that are appended and not durable yet."""
         if self._view is self.state and records:
             self._view = self.state.overlay()
         for record in records:
@@ -204,15 +212,17 @@ class EmbeddedStore(MetadataStore):
     # -- snapshots
 
     def is_snapshot_due(self) -> bool:
-        """Return true if the log is much longer than what it says."""
+        """Return true if the log is much longer than a snapshot of the state."""
         return self._bytes_since_snapshot > max(
             self.snapshot_bytes_min, SNAPSHOT_RATIO * self._snapshot_bytes
         )
 
     def append_snapshot(self) -> None:
-        """Append the whole state; when it is durable, the log begins with it."""
+        """Append a snapshot of the whole state.  The log begins at the snapshot once it is
+        durable.
+        """
         assert not self._pending, "a snapshot says what is durable"
-        # In a segment of its own, so that those before it can go.
+        # The snapshot begins a segment, so that the segments before it can be removed.
         if self.log.active.size > 0:
             self.log.roll()
         size_before = self.log.size_bytes
@@ -236,7 +246,7 @@ class EmbeddedStore(MetadataStore):
     # -- start
 
     def replay(self) -> None:
-        """Apply everything that the log holds.  Only before the first turn."""
+        """Apply all records of the log.  Only before the first turn."""
         log = self.log
         if log.flaw_offset >= 0:
             raise CorruptData(
@@ -286,7 +296,7 @@ class EmbeddedStore(MetadataStore):
 
 
 def _touch_nobody(owner: LogOwner) -> None:
-    """Touch no part: the log is not driven before the first turn."""
+    """Do nothing: nobody drives the log before the first turn."""
 
 
 def open_store(
@@ -298,9 +308,9 @@ def open_store(
     snapshot_bytes_min: int = SNAPSHOT_BYTES_MIN,
     release: Release = THIS_RELEASE,
 ) -> EmbeddedStore:
-    """Open or make the store and make durable what a start has to record.
+    """Open or create the store, and make durable what a start has to record.
 
-    `TarryError` if the data cannot be used: damaged, of a newer format, of another broker.
+    Raises a `TarryError` if the data is damaged, of a newer format, or of another broker.
     """
     log = logs.open(METADATA_DIRECTORY, b"", LogConfig({"retention.ms": -1}), None)
     logs.settle(is_last=False)

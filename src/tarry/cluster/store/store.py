@@ -1,7 +1,7 @@
-"""The contract of metadata stores: a change goes in, and ends as an event.
+"""The contract of metadata stores: a change goes in, and its end comes out as an event.
 
-The embedded store keeps the metadata in a log of this broker; a store that several brokers share
-fits behind the same contract.
+The embedded store keeps the metadata in a log of this broker.  The store in etcd, which several
+brokers share, keeps the same contract.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from tarry.cluster.store.change import Change
 
 
 class StoreListener(Protocol):
-    """Listener to a store: how changes end, and what others have changed."""
+    """Listener to a store, which learns how changes end and what other brokers have changed."""
 
     def on_applied(
         self, version: int, records: list[MetadataRecord], change: Change | None
     ) -> None:
-        """Hear that the records are durable and in the store's state, which has at least this
+        """Receive records that are durable and in the store's state, which has at least this
         version.
 
-        `change` is None for what others have changed.
+        `change` is None if another broker has made the change.
         """
 
     def on_refused(self, change: Change) -> None:
-        """Hear that nothing of the change is kept; its `refusal` says why."""
+        """Receive a change of which nothing is kept; its `refusal` says why."""
 
 
 class MetadataStore:
     """The base of all stores.
 
-    `state` is what is durable: clients are answered from it.  `view` is what the next change is
-    decided on, which may be ahead of it.  `version` is that of `state`, and only grows.
+    `state` holds what is durable, and clients are answered from it.  The next change is decided on
+    `view`, which may be ahead of `state`.  `version` is the version of `state` and only grows.
     """
 
-    # What keeps the metadata, and what the log says of a change that it did not keep.
+    # Name of what keeps the metadata, and the words of the log for a change that was not kept.
     keeper = "the disk"
     refused = "not done, the disk refused it"
-    # So many topics one change may create, grow, delete or give other settings, and so many
-    # partitions they may have together where they are written whole.
+    # One change may create, grow, delete or configure at most so many topics.  It may write at most
+    # `partitions_max` partitions together as whole topics.
     topics_max = TOPICS_PER_CHANGE_MAX
     partitions_max = PARTITIONS_PER_CHANGE_MAX
 
@@ -65,8 +65,9 @@ class MetadataStore:
     def change(self, change: Change) -> None:
         """Have the change decided and made durable.
 
-        It may end before this returns: when there is nothing to wait for, or nothing can be kept.
-        A change without records ends when everything that it rests on is durable.
+        The change may end before this call returns: if it has nothing to wait for, or cannot be
+        kept.  A change without records ends when all changes that its decision rests on are
+        durable.
         """
         raise NotImplementedError
 

@@ -1,6 +1,6 @@
-"""The metadata of a broker that is stopped, read from its directory without a change to it.
+"""The metadata of a stopped broker, read from its directory, which is not changed.
 
-What is whole counts, as at a start: a batch that a crash has torn was promised to nobody.
+Whole batches count, as at a start.  A batch that a crash has torn was acknowledged to nobody.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tarry.records.record import decode_records
 
 
 def read_stored_state(disk: Disk) -> ClusterState:
-    """Return what the embedded store of this directory says.
+    """Return the state that the embedded store of this directory holds.
 
-    `InvalidSetting` if there is none, `CorruptData` if it is damaged, `NewerFormat` if a newer
-    release wrote it.
+    Raises `InvalidSetting` if there is no store, `CorruptData` if it is damaged, `NewerFormat` if a
+    newer release wrote it.
     """
     if not disk.exists(METADATA_DIRECTORY):
         raise InvalidSetting(

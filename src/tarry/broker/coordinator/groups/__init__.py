@@ -1,1 +1,1 @@
-"""The group coordinator: decisions about consumer groups are carried out here."""
+"""The group coordinator, which carries out decisions about consumer groups."""

@@ -23,7 +23,7 @@ MINUTE_MS: Final = 60_000
 
 
 class GroupContext(ShardContext):
-    """Purgatories, history and settings of all groups."""
+    """Purgatories, history and settings that all groups share."""
 
     def __init__(
         self,
@@ -52,12 +52,12 @@ class GroupContext(ShardContext):
         }
         self.heartbeats = Purgatory(timer, "Heartbeat")
         self.history = History(turn, probe)
-        # None of them changes while the broker runs.
+        # These settings do not change while the broker runs.
         self._settings = group_settings(settings)
         self._moment = Moment(turn.now_ms, turn.now_wall_ms, self._settings)
 
     def moment(self) -> Moment:
-        """Return the time of the turn with the settings, one object for the whole turn."""
+        """Return the turn's time with the settings; one object serves the whole turn."""
         moment = self._moment
         turn = self.turn
         if moment.now_ms != turn.now_ms or moment.now_wall_ms != turn.now_wall_ms:
@@ -65,13 +65,13 @@ class GroupContext(ShardContext):
         return moment
 
     def topic_ids(self) -> dict[str, bytes]:
-        """Return the ids of the topics that there are, by name, virtual ones too."""
+        """Return the ids of all topics by name, with the virtual ones."""
         topics = self.cluster.topics
         topic_ids = {name: topic.topic_id for name, topic in topics.items()}
         for topic in topics.values():
             virtual = scheduled_topic(topic)
             if virtual is not None:
-                # An earlier release may have given a topic this name.
+                # A topic of an earlier release may have this name; its id counts.
                 topic_ids.setdefault(virtual.name, virtual.topic_id)
         return topic_ids
 

@@ -22,7 +22,7 @@ GROUP: Final = 0
 
 FACTOR: Final = "offsets.topic.replication.factor"
 
-# What a topic's segment.bytes is at least; the broker's setting may be less, as in Kafka.
+# Least segment.bytes of a topic; the broker's setting may be smaller, as in Kafka.
 SEGMENT_BYTES_MIN: Final = 1024 * 1024
 
 
@@ -38,8 +38,8 @@ class GroupCoordinator(Coordinator[GroupShard]):
         return GroupShard(partition, self.shared)
 
     def factor_wanted(self, settings: Settings, brokers: int) -> int:
-        # Made too early it would have too few replicas for ever.  Who says nothing of them may have
-        # a cluster of one or two brokers.
+        # A topic that is created too early would keep too few replicas.  But without the setting
+        # the cluster may be meant to have only one or two brokers.
         factor = settings.offsets_topic_replication_factor
         return factor if settings.is_given(FACTOR) else min(factor, brokers)
 
@@ -66,7 +66,7 @@ class GroupCoordinator(Coordinator[GroupShard]):
         return self.shared.moment()
 
     def find_named(self, group_id: str) -> tuple[GroupShard | None, int]:
-        """Find the shard for what only a group with a name can be asked; like `find`."""
+        """Find the shard for a request that needs a group with a name; otherwise like `find`."""
         if not group_id:
             return None, errors.INVALID_GROUP_ID
         return self.find(group_id)
@@ -79,6 +79,6 @@ class GroupCoordinator(Coordinator[GroupShard]):
             self._chores.append(ForgetTopics(self.shards, self.shared))
 
     def expire_offsets(self) -> None:
-        """Begin to look for offsets and groups whose time is over."""
+        """Begin to remove offsets and groups whose retention is over."""
         if not any(isinstance(chore, ExpireOffsets) for chore in self._chores):
             self._chores.append(ExpireOffsets(self.shards, self.shared))

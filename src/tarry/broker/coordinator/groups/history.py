@@ -1,6 +1,6 @@
-"""History of groups: lines in the log, and the notes that `tarry groups why` tells.
+"""History of groups: lines in the log, and the notes that `tarry groups why` shows.
 
-Bounded in each group and in all: what is forgotten first is what happened longest ago.
+The number of notes is bounded for each group and for all groups; the oldest are dropped first.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ NOTES_MAX: Final = 20_000
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class GroupListener:
-    """Listener that hears what happens in groups.  Every method may be left as it is."""
+    """Listener to notes and commits of groups.  Every method does nothing by default."""
 
     def on_note(self, group_id: str, at_ms: int, note: Note) -> None:
-        """Hear of a note; `at_ms` is the calendar, long texts are shortened."""
+        """Receive a note; `at_ms` is its calendar time, and its long texts are shortened."""
 
     def on_committed(self, group_id: str, topic: str, partition: int, offset: int) -> None:
-        """Hear of a committed offset, which is durable."""
+        """Receive a committed offset, which is durable."""
 
 
 class GroupNotes:
-    """The last notes of a group; `number` is that of the first of them."""
+    """The last notes of a group; `number` is the number of the first one."""
 
     __slots__ = ("notes", "number")
 
@@ -49,7 +49,7 @@ class History:
         self._turn = turn
         self.probe = probe
         self.listener = GroupListener()
-        # Since when what happened is known: calendar, ms.
+        # Calendar time in ms since which notes are kept.
         self.since_ms = turn.now_wall_ms
         self._by_group: dict[str, GroupNotes] = {}
         self._count = 0
@@ -59,7 +59,7 @@ class History:
         self.listener = listener
 
     def notes(self, group_id: str) -> list[tuple[int, int, Note]]:
-        """Return what is known of a group, oldest first: its number, calendar ms, the note."""
+        """Return a group's notes, the oldest first: number, calendar time in ms, and note."""
         kept = self._by_group.get(group_id)
         if kept is None:
             return []
@@ -68,9 +68,9 @@ class History:
         ]
 
     def note(self, group_id: str, notes: list[Note]) -> None:
-        """Keep and log what happened."""
+        """Log and keep notes about a group."""
         now_wall_ms = self._turn.now_wall_ms
-        # Whoever had news last stands at the end.
+        # Groups are kept in the order of their last notes.
         kept = self._by_group.pop(group_id, None)
         if kept is None:
             kept = GroupNotes()

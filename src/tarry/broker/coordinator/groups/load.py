@@ -11,13 +11,13 @@ from tarry.group.loading import Loading
 from tarry.group.offsets.decisions import decide_forget_topics
 from tarry.group.state import Groups
 
-# What is decoded or begun in one step: a few milliseconds each.
+# Numbers of records to decode and of groups to begin in one step: a few milliseconds each.
 RECORDS_PER_STEP: Final = 1_000
 GROUPS_PER_STEP: Final = 200
 
 
 class GroupLoad(ShardLoad):
-    """Loading of the groups of one shard: `groups` is empty until all records are read."""
+    """Loading of the groups of one shard; `groups` stays empty until all records are read."""
 
     def __init__(self, groups: Groups, context: GroupContext, carrier: DecisionCarrier) -> None:
         self._groups = groups
@@ -47,5 +47,5 @@ class GroupLoad(ShardLoad):
         group = carrier.group(group_id)
         moment = self._context.moment()
         carrier.carry_out(group, group.kind.decide_load(group, moment))
-        # A topic that was deleted just before a crash: its offsets do not come back.
+        # If a topic was deleted just before a crash, its offsets must not come back.
         carrier.carry_out(group, decide_forget_topics(group, topic_ids, moment))

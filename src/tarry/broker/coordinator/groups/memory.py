@@ -1,10 +1,9 @@
-"""Memory of a group's coordinator, as settings that anybody can describe.
+"""Notes of a group's coordinator, shown as settings that any client can describe.
 
 Kafka has no API that says why a group rebalanced.  DescribeConfigs has a resource for groups, so
-the notes are read-only settings there: any client can read them without a new message, and a
-broker that does not know them lacks the keys.  They are described to those who ask for the key
-`tarry.notes` by its name, and to nobody else: tools that describe a group show its settings only.
-Where there are no notes to tell, a setting says by an error code why.
+the notes are read-only settings of it: clients need no new message, and an older broker just lacks
+the keys.  Only a request that names the key `tarry.notes` gets the notes, since tools that describe
+a group expect its settings alone.  If there are no notes, a setting with an error code says why.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from tarry.base import errors
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.group.notes import Note
 
-# The key by which all of them are asked for.
+# Key by which a request asks for all notes.
 NOTES_KEY: Final = "tarry.notes"
 
 SINCE_KEY: Final = "tarry.notes.since.ms"
@@ -30,7 +29,7 @@ _SINCE_SENTENCE: Final = (
 _NOTE_SENTENCE: Final = "Something that happened in the group, as JSON; at_ms is its calendar time."
 _NO_NOTES_SENTENCE: Final = "The error code that says why nothing is told of the group."
 
-# Key, value and what it means.
+# Key, value and documentation of a shown setting.
 MemoryEntry = tuple[str, str, str]
 
 
@@ -51,6 +50,6 @@ def note_entries(coordinator: GroupCoordinator, group_id: str) -> list[MemoryEnt
 
 def _json(at_ms: int, note: Note) -> str:
     fields: dict[str, object] = {"kind": type(note).__name__, "at_ms": at_ms}
-    # A value is a string of the wire; the history has shortened what is long.
+    # The values are texts of clients; the history has shortened long ones.
     fields.update(msgspec.structs.asdict(note))
     return msgspec.json.encode(fields).decode()

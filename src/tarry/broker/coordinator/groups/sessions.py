@@ -1,6 +1,6 @@
 """Sessions of the members of a shard: one operation a member, whose deadline moves.
 
-Whoever hears of a member moves its deadline in place, so a heartbeat makes no operation.
+A sign of life from a member moves its deadline in place, so a heartbeat makes no new operation.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tarry.group.state import GroupState
 
 
 class DelayedHeartbeat(DelayedGroupOperation):
-    """Session of one member, or of an id that was given out.
+    """Session of one member, or of a member id that was given out.
 
-    Watched under group and member.  It is over when the member has left, was removed or replaced.
+    Its watch key is group and member.  It ends when the member has left, was removed or replaced.
     """
 
     def __init__(
@@ -47,7 +47,8 @@ class Sessions(GroupWaiting):
         if operation is None:
             self.begin(DelayedHeartbeat(self, group_id, member_id, deadline_ms))
             return
-        # It may be due at once, if the session time-out is nothing: the next turn sees to it.
+        # A session time-out of 0 would be due at once; the timer takes deadlines of the next turn
+        # on.
         due_ms = max(deadline_ms, self.context.turn.now_ms + 1)
         self.context.timer.reschedule(operation, due_ms)
 
@@ -56,7 +57,7 @@ class Sessions(GroupWaiting):
         super().expire(operation)
         moved = self.carrier.group(operation.group_id).heartbeats.get(operation.member_id)
         if moved is not None and moved.deadline_ms is not None:
-            # What expired before it in this turn has begun the session anew.
+            # An expiry before this one in the same turn has restarted the session.
             self.move(operation.group_id, operation.member_id, moved.deadline_ms)
 
     def decide_expired(self, group: GroupState, operation: DelayedGroupOperation) -> Decision:
@@ -69,6 +70,7 @@ class Sessions(GroupWaiting):
         now_ms = self.context.turn.now_ms
         moved = group.heartbeats.get(operation.member_id)
         if moved is None or moved.deadline_ms is None or now_ms < moved.deadline_ms:
-            # Another session of the group has expired in this turn: all of them have begun anew.
+            # Another session of the group has expired in this turn, which has restarted all of
+            # them.
             return Decision(now_ms)
         return super().decide_unheard(group, operation)

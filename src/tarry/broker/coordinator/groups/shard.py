@@ -1,7 +1,7 @@
-"""Groups of one partition of `__consumer_offsets`: decisions are carried out here.
+"""Groups of one partition of `__consumer_offsets`, and how decisions about them are carried out.
 
-The order is that of `group/decision.py`: the group as it becomes, the records into the log's tail,
-the sessions, the answers, and last the operations of phases, which may expire at once.
+The order is that of `group/decision.py`: change the group, append the records, follow the sessions,
+answer the requests, and last follow the operations of phases, which may expire at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tarry.partition.replicated_log import ReplicatedLog
 
 
 class GroupAppend:
-    """Append together with the id of its group."""
+    """Append of a group's records, with the id of the group."""
 
     __slots__ = ("append", "group_id")
 
@@ -41,7 +41,7 @@ class GroupAppend:
 
 
 class GroupShard(ShardState[GroupRecord, GroupAppend], DecisionCarrier):
-    """Groups of one partition, with all that waits in them."""
+    """Groups of one partition, with the requests and operations that wait in them."""
 
     def __init__(self, partition: ReplicatedLog, context: GroupContext) -> None:
         super().__init__(partition, context)
@@ -60,7 +60,7 @@ class GroupShard(ShardState[GroupRecord, GroupAppend], DecisionCarrier):
         return not self.runtime.end_rest()
 
     def hear(self, group: GroupState, member_id: str, timeout_ms: int) -> None:
-        """Restart the session of a member that sent a heartbeat; nothing else changes."""
+        """Restart the session of a member that sent a heartbeat."""
         now_ms = self.context.turn.now_ms
         group.hear(member_id, now_ms + timeout_ms, now_ms)
         self.sessions.move(group.group_id, member_id, now_ms + timeout_ms)
@@ -77,7 +77,7 @@ class GroupShard(ShardState[GroupRecord, GroupAppend], DecisionCarrier):
     def _carry_out(
         self, group: GroupState, decision: Decision, encoded: EncodedRecords | None
     ) -> None:
-        """Put a decision into effect; see the module's text for the order."""
+        """Put a decision into effect, in the order that the module's docstring gives."""
         self.groups.take(group, decision)
         group_id = group.group_id
         append = decision.append
@@ -97,7 +97,7 @@ class GroupShard(ShardState[GroupRecord, GroupAppend], DecisionCarrier):
             self.on_append_failed(GroupAppend(group_id, append), error_code)
 
     def _append(self, group_id: str, append: Append[Any], encoded: EncodedRecords | None) -> int:
-        """Append the records to the log's tail; an error code if it does not take them."""
+        """Append the records to the log's tail; return an error code, NONE if they were taken."""
         answer = append.answer
         ticket = NO_TICKET if answer is None else answer.ticket
         group_append, records = GroupAppend(group_id, append), append.records
@@ -105,7 +105,7 @@ class GroupShard(ShardState[GroupRecord, GroupAppend], DecisionCarrier):
             return self.runtime.append_batches(group_append, records, encoded.build(), ticket)
         return self.runtime.append(group_append, records, ticket, append.can_be_split)
 
-    # -- what the runtime asks
+    # -- the state, as the runtime calls it
 
     def encode(self, record: GroupRecord) -> tuple[bytes, bytes | None]:
         return record.encode()

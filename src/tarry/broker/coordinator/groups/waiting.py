@@ -1,7 +1,7 @@
 """Waiting operations of the groups of a shard: phases of groups, sessions of members.
 
-There is one operation for each key.  An operation that is not held here any more is over.  At its
-deadline the group decides.
+There is one operation for each key.  An operation that this object no longer holds is over.  At the
+deadline of an operation the group decides.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tarry.purgatory.purgatory import Purgatory
 
 @trait
 class DecisionCarrier:
-    """Carrier of the decisions about the groups of one shard."""
+    """Object that carries out the decisions about the groups of one shard."""
 
     def group(self, group_id: str) -> GroupState:
-        """Return the group, or one that does not exist yet."""
+        """Return the group with this id; a new one if none exists."""
         raise NotImplementedError
 
     def carry_out(self, group: GroupState, decision: Decision) -> None:
@@ -30,13 +30,13 @@ class DecisionCarrier:
         raise NotImplementedError
 
     def hears_members(self) -> bool:
-        """Return whether members were heard: a leader that may not act sends them away."""
+        """Return whether members' heartbeats could arrive: not at a leader that may not act."""
         raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedGroupOperation(PayloadOperation["GroupWaiting"]):
-    """Operation of one group.  It answers nobody: the decision that ends it has the answers."""
+    """Operation of one group.  It answers no request: the decision that ends it has the answers."""
 
     def __init__(
         self, waiting: GroupWaiting, group_id: str, key: Hashable, deadline_ms: int
@@ -47,7 +47,7 @@ class DelayedGroupOperation(PayloadOperation["GroupWaiting"]):
 
     def complete_with(self, payload: GroupWaiting) -> None:
         if payload.operations.get(self.key) is self:
-            # Nobody has ended it: this is the deadline.
+            # The operation was not ended before, so it completes because of its deadline.
             payload.expire(self)
 
 
@@ -64,12 +64,12 @@ class GroupWaiting:
         self.operations: dict[Hashable, DelayedGroupOperation] = {}
 
     def begin(self, operation: DelayedGroupOperation) -> None:
-        """Wait; an operation that is due already expires here."""
+        """Begin to wait; an operation that is due already expires here."""
         self.operations[operation.key] = operation
         self.purgatory.watch(operation, [operation.key])
 
     def end(self, key: Hashable) -> None:
-        """Wait no longer for the operation under this key."""
+        """End the operation with this key."""
         operation = self.operations.pop(key, None)
         if operation is not None:
             operation.force_complete()
@@ -81,7 +81,9 @@ class GroupWaiting:
             self.end(key)
 
     def expire(self, operation: DelayedGroupOperation) -> None:
-        """Carry out what the deadline means; where no member is heard it begins anew."""
+        """Carry out the group's decision at the deadline; it restarts if heartbeats could not
+        arrive.
+        """
         del self.operations[operation.key]
         group = self.carrier.group(operation.group_id)
         if self.carrier.hears_members():
@@ -89,13 +91,15 @@ class GroupWaiting:
         else:
             decision = self.decide_unheard(group, operation)
         self.carrier.carry_out(group, decision)
-        # What has expired is not to linger under its key until a purge: the group may be gone.
+        # An expired operation must not stay under its key until a purge: the group may be gone.
         self.purgatory.cancel(operation)
 
     def decide_expired(self, group: GroupState, operation: DelayedGroupOperation) -> Decision:
-        """Decide what the deadline means."""
+        """Return the group's decision at the deadline."""
         raise NotImplementedError
 
     def decide_unheard(self, group: GroupState, operation: DelayedGroupOperation) -> Decision:
-        """Decide what the deadline means where nobody was heard: nobody is removed for that."""
+        """Return the decision at a deadline before which heartbeats could not arrive: none is
+        removed.
+        """
         return group.kind.decide_fresh_sessions(group, self.context.moment())

@@ -1,4 +1,4 @@
-"""Walks over all groups, in steps: offsets that expire, topics that were deleted."""
+"""Walks over all groups in steps: offsets that expire, offsets of deleted topics."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tarry.broker.coordinator.groups.shard import GroupShard
 from tarry.broker.coordinator.loader import Chore
 from tarry.group.offsets.decisions import decide_expire_offsets, decide_forget_topics
 
-# So many groups, or so many offsets of them, are looked at in a step.
+# Numbers of groups, and of their offsets, that one step examines.
 GROUPS_PER_STEP: Final = 200
 OFFSETS_PER_STEP: Final = 5_000
 
 
 class GroupWalk(Chore):
-    """Walk over every group that is known when it begins.
+    """Walk over every group that exists when the walk begins.
 
-    It begins when no log is being read: a loader has only part of its groups in hand.  A shard that
-    waits to be read has none yet.  It forgets deleted topics when it is loaded, and the next walk
-    expires its offsets.
+    It begins while no log is being read, since a loading shard has only some of its groups.  A
+    shard that waits to be read has none yet.  It forgets deleted topics when it is loaded, and the
+    next walk expires its offsets.
     """
 
     def __init__(self, shards: dict[int, GroupShard], context: GroupContext) -> None:
@@ -68,7 +68,7 @@ class ExpireOffsets(GroupWalk):
     def visit(self, shard: GroupShard, group_id: str) -> None:
         group = shard.group(group_id)
         moment = self.context.moment()
-        # When the log did not take the tombstones of a deleted topic, they are written now.
+        # Tombstones of a deleted topic that the log refused before are written now.
         decision = decide_forget_topics(group, self.topic_ids, moment)
         if decision.append is None:
             decision = decide_expire_offsets(group, moment)

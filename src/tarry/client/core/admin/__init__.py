@@ -1,1 +1,1 @@
-"""Administration: the calls of an admin client, and errands of several calls."""
+"""Administration: the calls of an admin client, and errands that combine several calls."""

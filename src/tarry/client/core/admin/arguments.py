@@ -1,4 +1,4 @@
-"""Arguments of an administrator, checked before anything is asked."""
+"""Arguments of an admin client, checked before a request is sent."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tarry.client.core.consumer.lookup import LATEST, MAX_TIMESTAMP
 from tarry.client.core.outgoing import check_topic
 from tarry.records.batch import TIMESTAMP_MAX
 
-# What a request can carry in 32 bits.
+# Largest number in a 32-bit field of a request.
 NUMBER_MAX: Final = 2**31 - 1
 
-# The largest level of a feature that a request has room for.
+# Largest level of a feature in the 16-bit field of a request.
 LEVEL_MAX: Final = 2**15 - 1
 
 
 def new_topics_of(topics: object) -> list[NewTopic]:
-    """Return topics to be made."""
+    """Return the topics to create, checked."""
     if isinstance(topics, str | bytes | NewTopic) or not isinstance(topics, Iterable):
         raise TypeError(
             f'create_topics takes topics such as [NewTopic("a", 3)], not {topics!r:.60}'
@@ -50,7 +50,7 @@ def _new_topic(one: object) -> NewTopic:
 
 
 def check_assignment(what: str, assignment: object) -> None:
-    """Refuse what names no brokers for each partition."""
+    """Raise TypeError unless the assignment lists broker ids for each partition."""
     is_listed = isinstance(assignment, Sequence) and not isinstance(assignment, str | bytes)
     for one in assignment if is_listed else [None]:  # type: ignore[attr-defined]
         if not isinstance(one, Sequence) or any(type(broker) is not int for broker in one):
@@ -68,7 +68,7 @@ def check_number(what: str, number: object, least: int) -> None:
 
 
 def feature_levels(levels: object) -> dict[str, int]:
-    """Return levels by feature, checked."""
+    """Return the feature levels by feature name, checked."""
     if not isinstance(levels, Mapping) or not all(isinstance(name, str) for name in levels):
         raise TypeError(
             f"update_features takes levels by feature, not {levels!r:.60}: give a mapping, such as "
@@ -82,7 +82,7 @@ def feature_levels(levels: object) -> dict[str, int]:
 
 
 def check_broker_id(what: str, broker_id: object) -> None:
-    """Refuse what is neither None nor the id of a broker."""
+    """Raise an error unless `broker_id` is None or the id of a broker."""
     if broker_id is not None:
         check_number(f"{what}: broker_id", broker_id, 0)
 
@@ -92,7 +92,7 @@ def check_group_id(what: str, group_id: object) -> None:
 
 
 def changes_of(what: str, changes: object) -> list[ConfigChange]:
-    """Return changes of settings."""
+    """Return the changes of settings, checked."""
     example = 'ConfigChange("retention.ms", SET, "60000")'
     if isinstance(changes, str | Mapping | ConfigChange) or not isinstance(changes, Iterable):
         raise TypeError(f"{what} takes changes such as [{example}], not {changes!r:.60}")
@@ -127,7 +127,8 @@ def ends_of(offsets: object) -> dict[TopicPartition, int]:
 
 
 def targets_of(targets: object) -> dict[TopicPartition, list[int] | None]:
-    """Return the replicas that partitions are to have; None: those before a reassignment."""
+    """Return the target replicas by partition, checked; None for a partition cancels its
+    reassignment."""
     what = "alter_partition_reassignments"
     if not isinstance(targets, Mapping):
         raise TypeError(
@@ -142,7 +143,7 @@ def targets_of(targets: object) -> dict[TopicPartition, list[int] | None]:
 
 
 def asked_times_of(what: str, times: object) -> dict[TopicPartition, int]:
-    """Return the times (or EARLIEST, LATEST, MAX_TIMESTAMP) that are asked about, by partition."""
+    """Return the times to look up (or EARLIEST, LATEST, MAX_TIMESTAMP) by partition, checked."""
     if not isinstance(times, Mapping):
         raise TypeError(f'{what} takes times such as {{("orders", 0): LATEST}}, not {times!r:.60}')
     found: dict[TopicPartition, int] = {}
@@ -162,7 +163,7 @@ def asked_times_of(what: str, times: object) -> dict[TopicPartition, int]:
 
 
 def partitions_by_topic(what: str, topics: object) -> dict[str, list[int]]:
-    """Return the numbers of partitions by topic."""
+    """Return the numbers of partitions by topic, checked."""
     if not isinstance(topics, Mapping):
         raise TypeError(f'{what} takes partitions such as {{"orders": [0, 1]}}, not {topics!r:.60}')
     found: dict[str, list[int]] = {}

@@ -15,7 +15,7 @@ from tarry.protocol.message import Message
 
 
 class View(NamedTuple):
-    """Brokers and topics as one answer told them."""
+    """Brokers and topics as reported by one metadata answer."""
 
     brokers: dict[int, BrokerMetadata]
     topics: dict[str, Topic]
@@ -36,8 +36,10 @@ class ReadCluster(Call[MetadataAnswer, View]):
         return View(response.brokers, {one.name: one for one in response.topics})
 
     def brokers(self, connections: Connections) -> dict[int, BrokerMetadata]:
-        """Return the brokers that the answer names, and make them known to the connections.  Raises
-        the error that left none."""
+        """Return the brokers in the answer, and register their addresses with the connections.
+
+        Raises the error of the call if it failed.
+        """
         if self.error is not None:
             raise self.error
         for broker in self.result.brokers.values():

@@ -69,12 +69,13 @@ SOURCES: Final = {
     8: "group",
 }
 
-# From this version on topics are deleted as states, with a name or an id.
+# First version whose requests delete topics by state (a name or an id).
 DELETE_VERSION_WITH_STATES: Final = 6
 
 
 class NewTopic(NamedTuple):
-    """A topic to be made; -1 leaves a count to the broker, an assignment names the replicas."""
+    """A topic to create; a count of -1 means the broker's default, an assignment names the
+    replicas."""
 
     name: str
     partition_count: int = -1
@@ -84,7 +85,7 @@ class NewTopic(NamedTuple):
 
 
 class TopicOutcome(NamedTuple):
-    """Outcome for one topic of a request; `error` is None if it was done."""
+    """Outcome for one topic of a request; `error` is None if the request succeeded for it."""
 
     name: str
     error: ClientError | None
@@ -107,7 +108,7 @@ CONFIG_TYPES: Final = {
 
 
 class ConfigSynonym(NamedTuple):
-    """A place that a setting may come from, with the value that stands there."""
+    """Place where a setting may be set, with its value there."""
 
     name: str
     value: str | None
@@ -115,8 +116,8 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """Entry for one setting of a topic or broker.  Type, documentation and synonyms (the places it
-    may come from, the one that counts first) are empty where the broker does not tell them."""
+    """Entry for one setting of a topic or broker.  Type, documentation and synonyms (the places
+    where it may be set, in order of precedence) are empty if the broker does not report them."""
 
     name: str
     value: str | None
@@ -130,7 +131,7 @@ class ConfigEntry(NamedTuple):
 
 
 class ClusterDescription(NamedTuple):
-    """Cluster with its brokers; `fenced_ids` are those that are registered and not in use."""
+    """Cluster with its brokers; `fenced_ids` are the brokers that are registered but not in use."""
 
     cluster_id: str
     controller_id: int
@@ -179,8 +180,10 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 
 def topic_error(code: int, sentence: str) -> ClientError | None:
-    """Return the error of one topic; an error of the whole request is raised, and the request tried
-    again."""
+    """Return the error of one topic, None for NONE.
+
+    NOT_CONTROLLER is raised instead, so that the whole request is retried.
+    """
     if code == NONE:
         return None
     if code == NOT_CONTROLLER:
@@ -189,7 +192,7 @@ def topic_error(code: int, sentence: str) -> ClientError | None:
 
 
 def left_out(what: str) -> ClientError:
-    """Make the error of what was asked for and stands nowhere in the answer."""
+    """Make the error for something that was requested and is missing in the answer."""
     return ClientError(f"the broker's answer leaves {what} out: nothing is known of its outcome")
 
 
@@ -198,7 +201,7 @@ def _untold(name: str) -> TopicOutcome:
 
 
 def unknown_topic(name: str) -> UnknownTopic:
-    """Make the error of an unknown topic as a result, for calls that do not wait for a topic."""
+    """Make the error of an unknown topic, for calls that return it as a result."""
     return UnknownTopic(f"topic {name!r} does not exist")
 
 
@@ -227,9 +230,9 @@ class DeleteTopics(Call[DeleteTopicsResponse, list[TopicOutcome]]):
 
 
 class TopicList(Call[MetadataAnswer, list[Topic]]):
-    """Result: topics with their partitions and errors, by name; all of them if `names` is None.
+    """Result: topics with their partitions and errors, by name; all topics if `names` is None.
 
-    Never makes a topic.
+    The request never creates a topic.
     """
 
     def __init__(self, names: list[str] | None) -> None:
@@ -248,15 +251,16 @@ def _name_of(topic: Topic) -> str:
     return topic.name
 
 
-# From this self.version on brokers explain their settings.
+# First version in which brokers send the documentation of settings.
 VERSION_WITH_DOCUMENTATION: Final = 3
 
 
 class DescribeConfigs(Call[DescribeConfigsResponse, list[ConfigEntry] | ClientError]):
-    """Result: the settings of one topic or broker, by name, or the error that there is no such
-    topic; no name: what is set for all brokers.
+    """Result: the settings of one topic or broker by name, or the error that the topic does not
+    exist.
 
-    `explain`: with documentation and synonyms.
+    An empty name of a broker means the settings of all brokers.  `explain` adds documentation and
+    synonyms.
     """
 
     def __init__(self, resource_type: int, name: str, *, explain: bool = False) -> None:
@@ -339,7 +343,8 @@ def _id_of(broker: BrokerMetadata) -> int:
 
 
 class FeatureDescription(NamedTuple):
-    """Feature that brokers agree on, with the level in force and those that the broker knows."""
+    """Feature that brokers agree on, with its level in force and the levels that the broker
+    supports."""
 
     name: str
     # 0 if no level is in force.
@@ -349,7 +354,7 @@ class FeatureDescription(NamedTuple):
 
 
 class DescribeFeatures(Call[ApiVersionsResponse, list[FeatureDescription]]):
-    """Result: the features that a broker knows or that are in force, by name."""
+    """Result: the features that the broker supports or that are in force, by name."""
 
     def __init__(self, broker_id: int = ANYONE) -> None:
         super().__init__(api_keys.API_VERSIONS, decode_api_versions_response, broker_id)
@@ -371,7 +376,7 @@ class DescribeFeatures(Call[ApiVersionsResponse, list[FeatureDescription]]):
 
 
 class UpdateFeatures(Call[UpdateFeaturesResponse, None]):
-    """Call that changes the levels of features, all or none of them.  No result."""
+    """Call that changes levels of features, either all of them or none.  No result."""
 
     def __init__(
         self, levels: dict[str, int], *, may_downgrade: bool = False, validate_only: bool = False
@@ -399,7 +404,7 @@ class UpdateFeatures(Call[UpdateFeaturesResponse, None]):
 
 
 class ApiVersions(Call[ApiVersionsResponse, VersionTable]):
-    """Result: the versions that a broker takes, by API key."""
+    """Result: the versions that a broker supports, by API key."""
 
     def __init__(self, broker_id: int = ANYONE) -> None:
         super().__init__(api_keys.API_VERSIONS, decode_api_versions_response, broker_id)

@@ -22,11 +22,11 @@ from tarry.protocol.messages.incremental_alter_configs import (
 
 # Operation of a ConfigChange: gives the setting this value.
 SET: Final = 0
-# Operation of a ConfigChange: brings the default back.
+# Operation of a ConfigChange: restores the default.
 DELETE: Final = 1
-# Operation of a ConfigChange: adds the value to a setting that is a list.
+# Operation of a ConfigChange: appends the value to a list setting.
 APPEND: Final = 2
-# Operation of a ConfigChange: takes the value out of a setting that is a list.
+# Operation of a ConfigChange: removes the value from a list setting.
 SUBTRACT: Final = 3
 
 
@@ -40,10 +40,10 @@ class ConfigChange(NamedTuple):
 
 
 class ChangeConfigs(Call[IncrementalAlterConfigsResponse, ClientError | None]):
-    """Call that changes settings of one topic or broker, all of them or none; no name: of all
-    brokers.
+    """Call that changes settings of one topic or broker, either all of them or none.
 
-    Result: nothing, or the error that there is no such topic.  Other refusals are raised.
+    An empty name of a broker means all brokers.  Result: None, or the error that the topic does not
+    exist.  Other refusals are raised.
     """
 
     def __init__(

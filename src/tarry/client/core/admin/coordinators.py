@@ -1,8 +1,8 @@
-"""The coordinators of groups: who they are, and calls that go to them.
+"""The coordinators of groups: look-up, and calls that are sent to them.
 
-A group lives on the broker that leads its partition of `__consumer_offsets`.  Calls for several
-groups go to each coordinator together; a group whose coordinator moved, is loading or cannot be
-reached is looked up again, and the others do not wait for it.
+A group lives on the broker that leads its partition of `__consumer_offsets`.  The groups of one
+coordinator share a call.  If a group's coordinator moved, is loading or cannot be reached, its
+coordinator is looked up again; the other groups do not wait for it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from tarry.protocol.messages.find_coordinator import (
     decode_find_coordinator_response,
 )
 
-# The group is elsewhere, or is not there yet: ask for its coordinator again, after a pause.
+# Errors after which the coordinator is looked up again, after a pause.
 MOVED: Final = frozenset({COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 
 
 class FindCoordinator(Call[FindCoordinatorResponse, dict[str, Found]]):
-    """Result: for each group its coordinator or an error; only for the first one of several where
-    the broker takes one a request."""
+    """Result: the coordinator of each group, or an error; only that of the first group if the
+    broker takes one group in a request."""
 
     def __init__(self, group_ids: list[str]) -> None:
         super().__init__(api_keys.FIND_COORDINATOR, decode_find_coordinator_response, ANYONE)
@@ -52,8 +52,8 @@ class FindCoordinator(Call[FindCoordinatorResponse, dict[str, Found]]):
 def find_coordinators(
     connections: Connections, group_ids: Iterable[str]
 ) -> Steps[dict[str, BrokerMetadata | ClientError]]:
-    """Find the coordinator of each group, asked once; an error in place of one that is not
-    known."""
+    """Find the coordinator of each group in one pass; the value is an error if the look-up
+    failed."""
     found: dict[str, BrokerMetadata | ClientError] = {}
     left = list(dict.fromkeys(group_ids))
     calls = [FindCoordinator(left)] if left else []
@@ -66,7 +66,7 @@ def find_coordinators(
                 found.update(call.result)
         missing = [group_id for group_id in left if group_id not in found]
         if len(missing) == len(left):
-            # An answer about none of them: nothing is gained by asking on.
+            # The answers cover none of the missing groups, so asking again would not end.
             raise ClientError("the broker did not tell the coordinators it was asked for")
         left = missing
         calls = [FindCoordinator([group_id]) for group_id in left]
@@ -77,8 +77,8 @@ def find_coordinators(
 
 
 class GroupsCall(Call[R, dict[str, A | ClientError]], Generic[R, A]):
-    """Call to one coordinator about some of its groups.  Result: for each group an answer or the
-    error of this group alone."""
+    """Call to one coordinator about some of its groups.  Result: an answer or an error for each
+    group."""
 
     repeats = False
 
@@ -95,8 +95,8 @@ MakeCalls = Callable[[BrokerMetadata, list[str]], Sequence[GroupsCall[Any, A]]]
 def at_coordinators(
     connections: Connections, group_ids: Iterable[str], make: MakeCalls[A]
 ) -> Steps[dict[str, A | ClientError]]:
-    """Send the calls of `make` to the coordinators, again until the time is up; return the answer
-    or the error of each group."""
+    """Send the calls of `make` to the coordinators, and retry until the time is up; return the
+    answer or the error of each group."""
 
     def attempt(outcomes: Outcomes[str, A]) -> Steps[None]:
         found = yield from find_coordinators(connections, outcomes.left)

@@ -1,4 +1,4 @@
-"""The admin client's core: calls to the cluster, and offsets looked up at the leaders."""
+"""The admin client's core: calls to the cluster, and look-ups of offsets at the leaders."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tarry.link.errors import ClientError, TimedOut, timed_out
 
 
 class AdminCore(ClientCore):
-    """Calls, errands and queries, with turns until they are done."""
+    """Core that advances the calls, errands and queries of an admin client in each turn."""
 
     def __init__(self, settings: ClientSettings, random: Random, now_ms: int) -> None:
         super().__init__(settings, random, now_ms)
         self.requests = AdminRequests(self.connections)
         self.lookup = Lookup(self.connections, self.metadata, self.refresh)
-        # The end of a log is another one for those who read only what is committed.
+        # With `read_committed`, the end of a log is its last stable offset.
         self.committed_lookup = Lookup(
             self.connections, self.metadata, self.refresh, READ_COMMITTED
         )
 
     def begin_errand(self, steps: Steps[A], timeout_ms: int, now_ms: int) -> ErrandOperation[A]:
-        """Make several calls for one answer."""
+        """Begin an errand: several calls that lead to one answer."""
         errand = Errand(steps)
         self.errands.begin(errand, timeout_ms, now_ms)
         return self.operations.begin(ErrandOperation(self.operations, errand), None, now_ms)
@@ -42,7 +42,7 @@ class AdminCore(ClientCore):
         *,
         read_committed: bool = False,
     ) -> AdminOffsets:
-        """Look offsets up at times, or at EARLIEST, LATEST or MAX_TIMESTAMP."""
+        """Look up the offsets at times, or at EARLIEST, LATEST or MAX_TIMESTAMP."""
         asked = asked_times_of("offsets", wanted)
         for topic, _ in asked:
             self.track(topic)
@@ -57,8 +57,8 @@ class AdminCore(ClientCore):
 
 
 class AdminOffsets(OffsetQuery[dict[TopicPartition, FoundOffset | ClientError]]):
-    """Query of offsets; an error in place of an offset where the leader refused, TimedOut where no
-    leader answered."""
+    """Query of offsets.  The answer holds an error if the leader refused a partition, and TimedOut
+    if no leader answered."""
 
     def look(self, now_ms: int) -> bool:
         return self.is_late or super().look(now_ms)
@@ -78,7 +78,7 @@ class AdminOffsets(OffsetQuery[dict[TopicPartition, FoundOffset | ClientError]])
 
 
 class ErrandOperation(Operation[A]):
-    """Operation that waits for one errand; its calls give up by themselves in time."""
+    """Operation that waits for one errand; each call of the errand has its own time limit."""
 
     def __init__(self, operations: Operations, errand: Errand[A]) -> None:
         super().__init__(operations)

@@ -1,4 +1,4 @@
-"""The call of an admin client about leader epochs: where they end in the logs (KIP-320)."""
+"""The call of an admin client that asks where leader epochs end in the logs (KIP-320)."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ from tarry.protocol.messages.offset_for_leader_epoch import (
     decode_offset_for_leader_epoch_response,
 )
 
-# Epoch of a leader that nobody names.
+# Leader epoch of a request if the caller names none.
 EPOCH_UNKNOWN: Final = -1
 
 
 class FoundEpoch(NamedTuple):
-    """Result of `epoch_ends`: the largest leader epoch of a log that is not above the one asked
-    for, and the offset behind its last record there; both -1 where the leader cannot tell.
+    """Result of `epoch_ends`: the largest leader epoch of the log that is not above the requested
+    epoch, and the offset after its last record; both are -1 if the leader does not know.
 
-    A log that holds nothing so old any more answers with the epoch asked for, and with its begin.
+    If the log begins after that epoch, the result is the requested epoch and the first offset of
+    the log.
     """
 
     leader_epoch: int
     end_offset: int
 
 
-# Outcome of `epoch_ends`: by partition where the epoch ends, or why that is not known.
+# Outcome of `epoch_ends`: by partition the end of the epoch, or an error.
 FoundEpochs = dict[TopicPartition, FoundEpoch | ClientError]
 
 
@@ -97,5 +98,5 @@ def epoch_ends(
 
 
 def _may_pass(error: ClientError) -> bool:
-    # Asked again, a leader that is newer than the one meant says the same.
+    # A retry names the same leader epoch and would be fenced again.
     return may_pass(error) and getattr(error, "code", NONE) != FENCED_LEADER_EPOCH

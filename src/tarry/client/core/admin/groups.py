@@ -1,4 +1,4 @@
-"""The calls of an admin client about groups: who is in them, and deleting them."""
+"""The calls of an admin client that list, describe and delete groups."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from tarry.protocol.messages.list_groups import (
 )
 from tarry.wire.reader import MalformedData
 
-# From these versions on groups can be listed by state and by type.
+# First versions that filter the list of groups by state and by type.
 VERSION_WITH_STATES: Final = 4
 VERSION_WITH_TYPES: Final = 5
 
-# What brokers that have no error for it say of a group that is not there.
+# State of a missing group, from brokers that have no error code for it.
 DEAD: Final = "Dead"
 
 
 class ListedGroup(NamedTuple):
-    """A group in a list; state and type are empty where the broker does not tell them."""
+    """A group in a list; state and type are empty if the broker does not report them."""
 
     group_id: str
     protocol_type: str
@@ -53,8 +53,10 @@ class ListedGroup(NamedTuple):
 
 
 class GroupMember(NamedTuple):
-    """A member; its metadata and assignment are bytes of the group's protocol type.  `places` are
-    the partitions that a consumer has, None for what is no consumer."""
+    """A member of a group.  Metadata and assignment are bytes of the group's protocol type.
+
+    `places` are the assigned partitions of a consumer; None if the member is not a consumer.
+    """
 
     member_id: str
     instance_id: str | None
@@ -77,7 +79,7 @@ class GroupDescription(NamedTuple):
 
 
 class GroupOutcome(NamedTuple):
-    """Outcome for one group of a request; `error` is None if it was done."""
+    """Outcome for one group of a request; `error` is None if the request succeeded for it."""
 
     group_id: str
     error: ClientError | None
@@ -120,8 +122,10 @@ class ListGroups(Call[ListGroupsResponse, list[ListedGroup]]):
 def list_groups(
     connections: Connections, states: Iterable[str], types: Iterable[str]
 ) -> Steps[list[ListedGroup]]:
-    """List the groups of all brokers, by id.  Fails if one broker does not answer: an incomplete
-    list would look like a complete one."""
+    """List the groups of all brokers, by id.
+
+    Fails if one broker does not answer, because the list would be incomplete without a sign of it.
+    """
     view = ReadCluster([])
     yield [view]
     brokers = view.brokers(connections)
@@ -195,8 +199,10 @@ def _member_key(member: GroupMember) -> tuple[str, str]:
 
 
 def not_found(group_id: str, sentence: str | None) -> BrokerError:
-    """Make the error of a group that is not there; brokers of newer kinds of groups (KIP-848) give
-    the same answer for a group of such a kind."""
+    """Make the error of a group that does not exist.
+
+    Some brokers answer the same code for a group of a newer kind (KIP-848), with another message.
+    """
     if sentence and "not a classic group" in sentence:
         sentence = f"group {group_id} is of a newer kind, whose members this client cannot show"
     else:

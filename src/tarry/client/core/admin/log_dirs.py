@@ -1,4 +1,4 @@
-"""The call of an admin client about log directories: how large partitions are, and where."""
+"""The call of an admin client that describes log directories: sizes of partitions by directory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tarry.protocol.messages.describe_log_dirs import (
 
 
 class ReplicaSize(NamedTuple):
-    """Replica of a partition in a log directory; a future one is moving in."""
+    """Replica of a partition in a log directory; `is_future` if it is being moved there."""
 
     place: TopicPartition
     size_bytes: int
@@ -32,7 +32,7 @@ class ReplicaSize(NamedTuple):
 
 
 class LogDirectory(NamedTuple):
-    """Log directory of one broker; None for sizes that the broker does not tell."""
+    """Log directory of one broker; a size is None if the broker does not report it."""
 
     broker_id: int
     path: str
@@ -43,7 +43,8 @@ class LogDirectory(NamedTuple):
 
 
 class DescribeLogDirs(Call[DescribeLogDirsResponse, list[LogDirectory]]):
-    """Result: the directories of one broker, with the partitions asked for (None: all)."""
+    """Result: the directories of one broker, with the requested partitions (None means all
+    partitions)."""
 
     def __init__(self, broker_id: int, topics: Mapping[str, Sequence[int]] | None) -> None:
         super().__init__(api_keys.DESCRIBE_LOG_DIRS, decode_describe_log_dirs_response, broker_id)
@@ -90,8 +91,10 @@ class DescribeLogDirs(Call[DescribeLogDirsResponse, list[LogDirectory]]):
 def describe_log_dirs(
     connections: Connections, topics: Mapping[str, Sequence[int]] | None
 ) -> Steps[list[LogDirectory]]:
-    """Describe the log directories of all brokers.  Fails if one broker does not answer: an
-    incomplete sum would look like a complete one."""
+    """Describe the log directories of all brokers.
+
+    Fails if one broker does not answer, because the sums would be too small without a sign of it.
+    """
     view = ReadCluster([])
     yield [view]
     brokers = view.brokers(connections)

@@ -1,10 +1,10 @@
-"""Memory of a group at its coordinator: members that came and left, and how long the group stood
+"""Memory of a group at its coordinator: members that joined and left, and how long the group stood
 still.
 
-Kafka has no request for it, so Tarry's broker tells it as settings of the group that nobody can
-set (DescribeConfigs for the resource type GROUP): one that says since when it remembers, and one
-for each note, or one that says why there are none.  Apache Kafka answers the same request without
-them.
+Kafka has no request for it.  Tarry's broker answers DescribeConfigs for the resource type GROUP
+with read-only settings: one holds the time since when the broker remembers, and each other one a
+note; if there are no notes because of an error, one setting holds its code.  Apache Kafka answers
+the same request without these settings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tarry.protocol.messages.describe_configs import (
 
 RESOURCE_GROUP: Final = 32
 
-# The key by which all of them are asked for; nobody else is told of them.
+# Name of the setting that requests the notes; other requests do not return them.
 NOTES: Final = "tarry.notes"
 SINCE: Final = "tarry.notes.since.ms"
 NOTE_PREFIX: Final = "tarry.note."
@@ -39,7 +39,7 @@ NO_NOTES: Final = "tarry.notes.error.code"
 
 
 class GroupNote(NamedTuple):
-    """Note of one event in a group: its kind, its time (calendar, ms), and the details."""
+    """Note of one event in a group: its kind, its wall-clock time in ms, and its details."""
 
     kind: str
     at_ms: int
@@ -47,7 +47,7 @@ class GroupNote(NamedTuple):
 
 
 class GroupMemory(NamedTuple):
-    """Notes of one group, oldest first, and since when its coordinator takes them."""
+    """Notes of one group, oldest first, and the time since when its coordinator takes notes."""
 
     group_id: str
     since_ms: int

@@ -46,12 +46,12 @@ from tarry.protocol.messages.offset_delete import (
 )
 from tarry.protocol.messages.offset_fetch import OffsetFetchResponse, decode_offset_fetch_response
 
-# Outcome by partition: None if it was done, else why not.
+# Outcome by partition: None if the request succeeded for it, else the error.
 PartitionErrors = dict[TopicPartition, ClientError | None]
 
 
 class FetchOffsets(GroupsCall[OffsetFetchResponse, dict[TopicPartition, CommittedOffset]]):
-    """Result: what the group committed, by partition; nothing for partitions without a commit."""
+    """Result: committed offsets by partition; partitions without a commit are left out."""
 
     def __init__(self, broker_id: int, group_id: str, places: list[TopicPartition] | None) -> None:
         super().__init__(api_keys.OFFSET_FETCH, decode_offset_fetch_response, broker_id, [group_id])
@@ -85,8 +85,8 @@ class FetchOffsets(GroupsCall[OffsetFetchResponse, dict[TopicPartition, Committe
 def fetch_offsets(
     connections: Connections, group_ids: Iterable[str], places: list[TopicPartition] | None
 ) -> Steps[dict[str, dict[TopicPartition, CommittedOffset] | ClientError]]:
-    """Fetch what each group committed for the places, or for all places that it committed anything
-    for."""
+    """Fetch the offsets that each group committed for the places; for all its places if `places` is
+    None."""
     return at_coordinators(
         connections,
         group_ids,
@@ -97,7 +97,8 @@ def fetch_offsets(
 
 
 class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
-    """Call that commits from outside the group.  Result: for each partition None or its error."""
+    """Call that commits offsets for a group without being a member.  Result: by partition None or
+    an error."""
 
     def __init__(
         self, broker_id: int, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]
@@ -112,7 +113,7 @@ class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
         return VERSION_OF_NAMES_MAX
 
     def build(self, version: int) -> Message:
-        # Of a client that is no member of the group it commits for.
+        # Identity of a client that is not a member of the group.
         nobody = GroupIdentity(self.group_id, "", None, GENERATION_UNKNOWN)
         offsets = {place: self.offsets[place] for place in sorted(self.offsets)}
         return commit_request(nobody, offsets, version)
@@ -121,7 +122,8 @@ class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
         for topic in response.topics:
             for one in topic.partitions:
                 if one.error_code in MOVED:
-                    # The answer has no room for an error of the whole group.
+                    # The answer has no field for an error of the whole group, so each partition
+                    # holds it.
                     sentence = f"the coordinator of group {self.group_id} is not ready"
                     return {self.group_id: BrokerError(one.error_code, sentence)}
         return {self.group_id: _partition_errors(response, self.offsets, self._error_of)}
@@ -147,7 +149,7 @@ def commit_offsets(
 
 
 class DeleteOffsets(GroupsCall[OffsetDeleteResponse, PartitionErrors]):
-    """Result: for each partition None or its error, or the error of the group."""
+    """Result: by partition None or an error; or the error of the group."""
 
     def __init__(self, broker_id: int, group_id: str, places: list[TopicPartition]) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""The calls of an admin client about partitions: more of them, and fewer records in them."""
+"""The calls of an admin client that add partitions and delete records."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from tarry.protocol.messages.delete_records import (
     decode_delete_records_response,
 )
 
-# Offset for `delete_records`: all that is there, up to the high watermark.
+# Offset for `delete_records`: delete all records up to the high watermark.
 TO_THE_END: Final = -1
 
 
 class CreatePartitions(Call[CreatePartitionsResponse, TopicOutcome]):
-    """Call that grows one topic to `count` partitions.  Result: its TopicOutcome."""
+    """Call that raises the partition count of one topic to `count`.  Result: a TopicOutcome."""
 
     def __init__(
         self, name: str, count: int, assignment: list[list[int]] | None, *, validate_only: bool
@@ -75,7 +75,7 @@ class CreatePartitions(Call[CreatePartitionsResponse, TopicOutcome]):
         return TopicOutcome(self.name, error, self.count if error is None else -1)
 
 
-# Outcome of `delete_records`: by partition its new first offset, or why nothing was deleted.
+# Outcome of `delete_records`: by partition the new first offset, or an error.
 DeletedRecords = dict[TopicPartition, int | ClientError]
 
 
@@ -127,7 +127,7 @@ class DeleteRecords(Call[DeleteRecordsResponse, DeletedRecords]):
 def delete_records(
     connections: Connections, offsets: Mapping[TopicPartition, int]
 ) -> Steps[DeletedRecords]:
-    """Delete what lies before each offset, at the leaders, found again where they moved."""
+    """Delete the records before each offset at the leaders; look up leaders that moved."""
 
     def call_of(leader_id: int, places: list[TopicPartition]) -> DeleteRecords:
         return DeleteRecords(leader_id, {place: offsets[place] for place in places})
@@ -143,9 +143,9 @@ def ask_leaders(
     ],
     passes: Callable[[ClientError], bool] | None = None,
 ) -> Steps[dict[TopicPartition, A | ClientError]]:
-    """Ask the leader of each partition, found again where it moved, in one call for all of its.
+    """Send one call to each leader for its partitions; look up the leaders again if they moved.
 
-    `passes` tells which errors to ask again after; without it those of a leader that moved.
+    `passes` returns true for errors that are worth a retry; the default is `may_pass`.
     """
 
     def attempt(outcomes: Outcomes[TopicPartition, A]) -> Steps[None]:
@@ -167,7 +167,8 @@ _SILENT: Final = "the leader did not answer for this partition"
 def _leaders(
     view: View, outcomes: Outcomes[TopicPartition, Any]
 ) -> dict[int, list[TopicPartition]]:
-    """Sort the places that are left by their leaders; give the others an error."""
+    """Group the places that have no answer by leader; record an error for those without a
+    leader."""
     found: dict[int, list[TopicPartition]] = {}
     for place in outcomes.left:
         name, index = place
@@ -184,7 +185,7 @@ def _leaders(
 
 
 def may_pass(error: ClientError) -> bool:
-    """Tell whether another attempt may end without this error."""
+    """Return true if a retry may succeed after this error."""
     if isinstance(error, BrokerError):
         known = ERRORS.get(error.code)
         return known is not None and known.refreshes

@@ -1,4 +1,4 @@
-"""The call of an admin client about producers: who writes to a partition, with which sequence."""
+"""The call of an admin client that lists the producers of partitions, with their last sequences."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tarry.protocol.messages.describe_producers import (
 
 
 class ActiveProducer(NamedTuple):
-    """Idempotent producer that a partition knows: its id and epoch, the sequence of its last
-    record, and when that was written (milliseconds since 1970).
+    """Idempotent producer that a partition knows: its id and epoch, and the sequence and time (in
+    milliseconds since 1970) of its last record.
 
-    `transaction_start_offset` is where its open transaction begins in the partition, -1 without
-    one; a transaction that stays open holds up whoever reads with `read_committed`.
-    `coordinator_epoch` is that of the last transaction's coordinator, -1 if there was none.
+    `transaction_start_offset` is the first offset of its open transaction in the partition, or -1.
+    Consumers with `read_committed` cannot read past an open transaction.  `coordinator_epoch` is
+    the epoch of the coordinator of its last transaction, or -1.
     """
 
     producer_id: int
@@ -39,7 +39,7 @@ class ActiveProducer(NamedTuple):
     transaction_start_offset: int
 
 
-# Outcome of `describe_producers`: by partition its producers, or why they are not known.
+# Outcome of `describe_producers`: by partition its producers, or an error.
 DescribedProducers = dict[TopicPartition, list[ActiveProducer] | ClientError]
 
 
@@ -85,5 +85,5 @@ class DescribeProducers(Call[DescribeProducersResponse, DescribedProducers]):
 def describe_producers(
     connections: Connections, places: list[TopicPartition]
 ) -> Steps[DescribedProducers]:
-    """Describe the producers of partitions, at the leaders, found again where they moved."""
+    """Describe the producers of partitions at the leaders; look up leaders that moved."""
     return ask_leaders(connections, places, DescribeProducers)

@@ -1,4 +1,4 @@
-"""The calls of an admin client about replicas: who leads, who has copies, who leaves for good."""
+"""The calls of an admin client about replicas: elections, reassignments, and removal of brokers."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from tarry.protocol.messages.unregister_broker import (
     decode_unregister_broker_response,
 )
 
-# From this version on an election may be unclean.
+# First version with an election type, so that an election may be unclean.
 VERSION_OF_ELECTION_TYPES = 1
 
 
 class Reassignment(NamedTuple):
-    """A partition that is getting other replicas: all that it has now, and which of them come and
-    go."""
+    """A partition under reassignment: all its present replicas, the replicas that are being added,
+    and those that are being removed."""
 
     replicas: list[int]
     adding: list[int]
@@ -55,7 +55,8 @@ class Reassignment(NamedTuple):
 
 
 class ElectLeaders(Call[ElectLeadersResponse, PartitionErrors]):
-    """Result: by partition None or its error; for all partitions, those that needed an election."""
+    """Result: by partition None or an error; for all partitions, only those that needed an
+    election."""
 
     def __init__(self, places: list[TopicPartition] | None, *, unclean: bool) -> None:
         super().__init__(api_keys.ELECT_LEADERS, decode_elect_leaders_response, CONTROLLER)
@@ -87,7 +88,7 @@ class ElectLeaders(Call[ElectLeadersResponse, PartitionErrors]):
 
 
 class AlterReassignments(Call[AlterPartitionReassignmentsResponse, PartitionErrors]):
-    """Result: by partition None or its error."""
+    """Result: by partition None or an error."""
 
     def __init__(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
         super().__init__(
@@ -125,7 +126,7 @@ class AlterReassignments(Call[AlterPartitionReassignmentsResponse, PartitionErro
 class ListReassignments(
     Call[ListPartitionReassignmentsResponse, dict[TopicPartition, Reassignment]]
 ):
-    """Result: the reassignments that are under way."""
+    """Result: the reassignments in progress, by partition."""
 
     def __init__(self, places: list[TopicPartition] | None) -> None:
         super().__init__(
@@ -158,7 +159,7 @@ class ListReassignments(
 
 
 class UnregisterBroker(Call[UnregisterBrokerResponse, None]):
-    """Call that takes a broker out of the cluster.  No result."""
+    """Call that removes a broker from the cluster.  No result."""
 
     def __init__(self, broker_id: int) -> None:
         super().__init__(api_keys.UNREGISTER_BROKER, decode_unregister_broker_response, CONTROLLER)
@@ -184,7 +185,7 @@ def _error_of(topic: str, code: int, message: str | None) -> ClientError | None:
 def _asked_of(
     places: list[TopicPartition], told: dict[TopicPartition, ClientError | None]
 ) -> PartitionErrors:
-    """Return the outcome of each partition that was asked for."""
+    """Return the outcome of each requested partition."""
     return {
         place: told[place] if place in told else left_out(f"partition {place[0]}-{place[1]}")
         for place in places

@@ -1,6 +1,6 @@
-"""Requests of an administrator: what each question of a face asks, and what its answer means.
+"""Requests of an admin client: for each public method the calls to send and the result to return.
 
-Arguments are checked before anything is asked; an error of the whole question is raised.
+Arguments are checked before a request is sent; an error of the whole request is raised.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ K = TypeVar("K")
 
 
 class AdminRequests:
-    """The steps of each question, for `AdminCore.begin_errand`."""
+    """Maker of the steps of each request, for `AdminCore.begin_errand`."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -291,8 +291,8 @@ def _result_of(call: Call[Any, A]) -> Steps[A]:
 def _done(
     steps: Steps[A], errors_of: Callable[[A], Iterable[ClientError | None]], outcomes: bool
 ) -> Steps[A]:
-    """Return the outcomes of what was to be done; raise the first error among them unless the
-    user wants `outcomes`."""
+    """Return the outcomes; raise the first error among them unless the user asked for
+    `outcomes`."""
     answer = yield from steps
     if not outcomes:
         raise_first(errors_of(answer))
@@ -308,7 +308,7 @@ def _errors_in(told: Mapping[TopicPartition, Any]) -> list[ClientError | None]:
 
 
 def _errors_of_elections(told: PartitionErrors) -> list[ClientError | None]:
-    # A partition that is led as it is to be is what was asked for.
+    # An election is not needed if the preferred replica leads already: that is a success.
     return [None if _is_needless(error) else error for error in told.values()]
 
 
@@ -317,7 +317,7 @@ def _is_needless(error: ClientError | None) -> bool:
 
 
 def _result_or_error_of(call: Call[Any, A | ClientError]) -> Steps[A]:
-    """Make one call for its result, which may be an error that repeating does not change."""
+    """Make one call and return its result; raise the result if it is an error."""
     result = yield from _result_of(call)
     if isinstance(result, ClientError):
         raise result
@@ -351,7 +351,7 @@ def _outcomes(steps: Steps[dict[str, ClientError | None]]) -> Steps[list[GroupOu
 
 
 def _of_group(steps: Steps[dict[str, A | ClientError]], group_id: str) -> Steps[A]:
-    """Return the answer about the one group that was asked for."""
+    """Return the answer for the one requested group; raise it if it is an error."""
     answers = yield from steps
     answer = answers[group_id]
     if isinstance(answer, ClientError):

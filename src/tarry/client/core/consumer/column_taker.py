@@ -1,4 +1,4 @@
-"""Rows taken from what was fetched: buffers of columns, and the runs of partitions in them."""
+"""Rows taken from fetched batches: column buffers, and the runs of rows of each partition."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Final, NamedTuple
 from tarry.records.columns import ColumnBuffers
 from tarry.records.open_batch import OpenBatch
 
-# Arrow counts the bytes of a column in 32 bits.  One batch more, of 256 MiB at most, still fits.
+# Limit of a column's bytes: Arrow counts them in 32 bits, and one more batch of at most 256 MiB
+# still fits.
 CONTENT_BYTES_MAX: Final = 256 * 1024 * 1024
 
 
 class RowRun(NamedTuple):
-    """Rows of one partition that follow one another: where they were taken, and what is behind
+    """Consecutive rows of one partition: their number, their first offset, and the offset after
     them."""
 
     topic: str
@@ -36,6 +37,6 @@ class ColumnTaker:
         return buffers.row_count >= self._rows_max or buffers.content_bytes >= CONTENT_BYTES_MAX
 
     def take(self, batch: OpenBatch, offset: int, offset_end: int) -> None:
-        """Take rows of a batch from `offset` to before `offset_end`; raise `CorruptData` if it is
-        damaged."""
+        """Take rows of a batch from `offset` to before `offset_end`; raise `CorruptData` if the
+        batch is damaged."""
         self.buffers.take(batch, offset, offset_end, self._rows_max - self.buffers.row_count)

@@ -1,7 +1,7 @@
-"""The consumer's core for assigned partitions: positions, look-ups, fetches, records out.
+"""The consumer's core for assigned partitions: positions, look-ups, fetches, and `take` of records.
 
-Groups come on top of this (`group/consumer`): they decide what `assign` is called with, and where
-reading begins.
+Groups build on this core (`group/consumer`): they call `assign` with the assigned partitions, and
+decide where reading begins.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tarry.records.record import take_records
 
 
 class ConsumerCore(ClientCore):
-    """Core of a consumer: `assign` and `seek` between turns; `take` hands out what has come."""
+    """Core of a consumer: `assign` and `seek` between turns; `take` returns fetched records."""
 
     what_waits = "polls bring nothing"
 
@@ -49,7 +49,7 @@ class ConsumerCore(ClientCore):
         )
         self.fetcher = Fetcher(settings, self.connections, self.metadata, self.refresh)
         self.fetcher.when_reset = self.reset
-        # Set by a face whose user has codecs.
+        # Set by the face if the user gave codecs.
         self.decoding: Decoding | None = None
         self.metadata.when_recreated = self._on_recreated
         self._is_missing_told = False
@@ -58,7 +58,8 @@ class ConsumerCore(ClientCore):
     # --- What is read, and from where
 
     def assign(self, places: list[TopicPartition]) -> None:
-        """Read these partitions and no others; those that were read already go on."""
+        """Read these partitions and no others; partitions that were read before keep their
+        positions."""
         old = self.fetcher.positions
         positions: dict[TopicPartition, PartitionPosition] = {}
         for place in places:
@@ -71,11 +72,11 @@ class ConsumerCore(ClientCore):
         self.track_only(self.topics_in_use())
 
     def topics_in_use(self) -> list[str]:
-        """Return the topics whose metadata is needed; one may repeat."""
+        """Return the topics whose metadata is needed; a topic may occur twice."""
         return [topic for topic, _ in self.fetcher.positions]
 
     def track_only(self, topics: Iterable[str]) -> None:
-        """Have the metadata of these topics asked for, and of no others."""
+        """Refresh the metadata of these topics, and of no others."""
         names = dict.fromkeys(topics)
         for name in self.metadata.tracked:
             if name not in names:
@@ -84,12 +85,12 @@ class ConsumerCore(ClientCore):
             self.track(name)
 
     def cancel(self, question: object) -> None:
-        """Cancel a question about offsets: its answer is not needed any more."""
+        """Cancel a look-up of an offset whose answer is not needed any more."""
         self.lookup.cancel(question)
 
     def position(self, place: TopicPartition) -> PartitionPosition:
-        """Return the position of a partition that is read; raise NotSubscribed for another
-        partition."""
+        """Return the position of an assigned partition; raise NotSubscribed if it is not
+        assigned."""
         position = self.fetcher.positions.get(place)
         if position is None:
             topic, partition = place
@@ -100,12 +101,13 @@ class ConsumerCore(ClientCore):
         return position
 
     def _check_read(self, places: Iterable[TopicPartition]) -> None:
-        """Raise NotSubscribed unless all of them are read, before something happens to one."""
+        """Raise NotSubscribed unless all places are assigned, so that a call changes all places or
+        none."""
         for place in places:
             self.position(place)
 
     def seek(self, place: TopicPartition, offset: int) -> None:
-        """Hand out the record at this offset next."""
+        """Set the position: the record at this offset is handed out next."""
         place_of("seek", place)
         check_offset("seek", offset)
         position = self.position(place)
@@ -114,7 +116,8 @@ class ConsumerCore(ClientCore):
         position.seek(offset)
 
     def seek_to(self, place: TopicPartition, timestamp: int) -> None:
-        """Seek to a time, or to EARLIEST or LATEST; a time after the last record is the end."""
+        """Seek to a time, or to EARLIEST or LATEST; a time after the last record means the end of
+        the log."""
         position = self.position(place)
         self.fetcher.forget(position)
         self.cancel(position.question)
@@ -122,14 +125,14 @@ class ConsumerCore(ClientCore):
         position.question = self.lookup.ask(place, timestamp, self._on_found)
 
     def seek_all(self, places: Iterable[TopicPartition] | None, timestamp: int) -> None:
-        """Seek these partitions, or all that are read, to a time, or to EARLIEST or LATEST."""
+        """Seek these partitions, or all assigned ones, to a time, or to EARLIEST or LATEST."""
         wanted = list(self.fetcher.positions) if places is None else places_of("seek", places)
         self._check_read(wanted)
         for place in wanted:
             self.seek_to(place, timestamp)
 
     def pause(self, places: Iterable[TopicPartition]) -> None:
-        """Read nothing of partitions; what was read ahead is dropped, what is wrong stays."""
+        """Stop reading these partitions; fetched records are dropped, errors stay."""
         wanted = places_of("pause", places)
         self._check_read(wanted)
         for place in wanted:
@@ -148,7 +151,7 @@ class ConsumerCore(ClientCore):
     def begin_offsets(
         self, wanted: dict[TopicPartition, int], timeout_ms: int, now_ms: int
     ) -> ReadOffsets:
-        """Look offsets up, at times or at EARLIEST or LATEST, without moving there."""
+        """Look up offsets at times or at EARLIEST or LATEST, without moving the positions."""
         for topic, _ in wanted:
             self.track(topic)
         query = ReadOffsets(self, wanted)
@@ -159,7 +162,7 @@ class ConsumerCore(ClientCore):
         if isinstance(answer, ClientError):
             position.fail(answer)
         elif answer.offset == OFFSET_UNKNOWN:
-            # No record is that young: what comes next is.
+            # No record has this time or a later one: read records that are written from now on.
             self.seek_to(place, LATEST)
         else:
             position.seek(answer.offset)
@@ -184,11 +187,11 @@ class ConsumerCore(ClientCore):
         self.fetcher.work(now_ms)
 
     def begin_at(self, place: TopicPartition, position: PartitionPosition) -> None:
-        """Find out where to begin with a partition for which the user named no offset."""
+        """Find the first position of a partition for which the user named no offset."""
         self.reset(position)
 
     def reset(self, position: PartitionPosition) -> None:
-        """Set a position to where `auto.offset.reset` says."""
+        """Move a position as `auto.offset.reset` says."""
         reset = self.consumer_settings.offset_reset
         if reset.strategy == RESET_NONE:
             position.fail(
@@ -210,12 +213,12 @@ class ConsumerCore(ClientCore):
         return bool(self.topics_in_use()) or super().is_waiting
 
     def trouble(self, now_ms: int) -> str:
-        """Return why records do not come at the moment; empty if nothing seems wrong."""
+        """Return why no records arrive at the moment; an empty text if no problem is known."""
         return super().trouble(now_ms) or self._trouble_with_topics(now_ms)
 
     def _trouble_with_topics(self, now_ms: int) -> str:
-        """Describe a topic that is not there, or a leader that cannot be reached; "" if there is
-        neither."""
+        """Describe a missing topic, an unreachable leader or a refusal; return "" if there is
+        none."""
         for name in dict.fromkeys(self.topics_in_use()):
             topic = self.metadata.topics.get(name)
             if topic is not None and topic.needs_refresh:
@@ -230,23 +233,23 @@ class ConsumerCore(ClientCore):
         return ""
 
     def has_records(self, now_ms: int) -> bool:
-        """Return whether `take` has something to give or to raise."""
+        """Return true if `take` would return records or raise an error."""
         if self._news(now_ms) is not None:
             return True
         return any(position.has_records for position in self.fetcher.positions.values())
 
     def _missing_topic(self, now_ms: int) -> str | None:
-        """Return a topic that is read and not there; None if all topics are there."""
+        """Return an assigned topic that does not exist; None if all exist."""
         for position in self.fetcher.positions.values():
             if self.metadata.is_missing(position.topic, now_ms):
                 return position.topic
         return None
 
     def take(self, records_max: int, now_ms: int) -> list[RecordGroup[Any, Any]]:
-        """Take at most `records_max` records; the positions move behind them.
+        """Take at most `records_max` records, and move the positions behind them.
 
-        Raises an error that nobody has heard of, once nothing readable of its partition lies
-        before it; others do not have to run dry for that.
+        Raises an error of a partition that the user has not seen, once the records before it were
+        taken; other partitions may still have records then.
         """
         self._raise_news(now_ms)
         groups: list[RecordGroup[Any, Any]] = []
@@ -256,7 +259,8 @@ class ConsumerCore(ClientCore):
                 continue
             records = self._take_from(position, records_max - count, now_ms)
             if records:
-                # Behind what no reader gets, too: a commit of the group leaves nothing behind it.
+                # The end may lie behind control batches and aborted records, so that a commit
+                # leaves no lag.
                 topic, partition, end = position.topic, position.partition, position.position
                 groups.append(RecordGroup(topic, partition, records, end))
                 count += len(records)
@@ -265,7 +269,7 @@ class ConsumerCore(ClientCore):
         if groups:
             self._rotate()
         elif self.decoding is not None:
-            # The first record of all may be one that does not decode.
+            # The very first record may have failed to decode.
             self._raise_news(now_ms)
         return groups
 
@@ -293,8 +297,8 @@ class ConsumerCore(ClientCore):
         return taken if self.decoding is None else self.decoding.decode(position, taken)
 
     def take_columns(self, taker: ColumnTaker, now_ms: int) -> list[RowRun]:
-        """Take rows until the taker is full; the positions move behind them.  Errors come as in
-        `take`."""
+        """Take rows until the taker is full, and move the positions behind them.  Raises errors
+        like `take`."""
         self._raise_news(now_ms)
         for position in self.fetcher.positions.values():
             if taker.is_full:
@@ -310,7 +314,7 @@ class ConsumerCore(ClientCore):
     ) -> None:
         fetcher = self.fetcher
         if position.left_over:
-            # Decoded records that were given back: their bytes are fetched again.
+            # Records that were given back are decoded: drop them, and fetch their bytes again.
             fetcher.forget(position)
             position.drop_fetched()
         rows_before = taker.buffers.row_count
@@ -329,7 +333,7 @@ class ConsumerCore(ClientCore):
             taker.runs.append(run)
 
     def give_back_rows(self, runs: Iterable[RowRun]) -> None:
-        """Take back rows that no user got: they are fetched again."""
+        """Return rows that did not reach the user: they are fetched again."""
         for run in runs:
             place = (run.topic, run.partition)
             if place in self.fetcher.positions:
@@ -341,13 +345,15 @@ class ConsumerCore(ClientCore):
             position.finish(position.position)
 
     def hand_out(self, groups: list[RecordGroup[Any, Any]]) -> HandedOut:
-        """Have what a poll brought yielded one by one: what is not yielded comes back."""
+        """Hand out the records of a poll to an iterator, which gives back those not yielded."""
         self._handed_out = HandedOut(groups)
         return self._handed_out
 
     def take_back(self) -> None:
-        """Take back what an iteration has not yielded, and go on behind what the user skips; before
-        a user says or asks anything."""
+        """Take back the records that an iteration has not yielded, and step over a skipped record.
+
+        Call it before each call of the user.
+        """
         if self._handed_out is not None:
             self._handed_out.give_back(self.fetcher.positions)
             self._handed_out = None
@@ -356,7 +362,7 @@ class ConsumerCore(ClientCore):
                 position.let_go()
 
     def check_not_decoding(self) -> None:
-        """Refuse what a codec asks its own consumer, which is in the middle of a poll."""
+        """Raise ConcurrentUse if a codec calls the consumer while it decodes a record."""
         if self.decoding is not None and self.decoding.is_decoding:
             raise ConcurrentUse(
                 "a codec has called the consumer whose record it decodes: call it when the poll "
@@ -368,14 +374,14 @@ class ConsumerCore(ClientCore):
             self._handed_out.is_over = True
 
     def _rotate(self) -> None:
-        """Rotate the partitions: the one that was read first comes last the next time."""
+        """Rotate the partitions: the first one is read last the next time."""
         positions = self.fetcher.positions
         if len(positions) > 1:
             place = next(iter(positions))
             positions[place] = positions.pop(place)
 
     def _news(self, now_ms: int) -> ClientError | None:
-        """Return the first error of a partition that the user has not heard of."""
+        """Return the first error that the user has not seen; None if there is none."""
         for position in self.fetcher.positions.values():
             if not position.is_error_told and not position.has_records and position.error:
                 return position.error
@@ -387,8 +393,7 @@ class ConsumerCore(ClientCore):
         return None
 
     def _raise_news(self, now_ms: int) -> None:
-        """Raise an error that the user has not heard of, even while other partitions have
-        records."""
+        """Raise an error that the user has not seen, even while other partitions have records."""
         news = self._news(now_ms)
         if news is None:
             return
@@ -400,7 +405,8 @@ class ConsumerCore(ClientCore):
         raise news.with_traceback(None)
 
     def standing_error(self, now_ms: int) -> ClientError | None:
-        """Return an error that was raised and still holds: a poll that brings nothing raises it."""
+        """Return an error that was raised and still holds; a poll without records raises it
+        again."""
         for position in self.fetcher.positions.values():
             if position.error is not None:
                 return position.error
@@ -409,7 +415,7 @@ class ConsumerCore(ClientCore):
 
 
 class ReadOffsets(OffsetQuery[dict[TopicPartition, int]]):
-    """Offsets of partitions; raises why one of them is not told."""
+    """Query of the offsets of partitions; raises the first error of a partition."""
 
     def __init__(self, core: ConsumerCore, wanted: dict[TopicPartition, int]) -> None:
         super().__init__(core.operations, core.lookup, wanted)

@@ -1,8 +1,8 @@
-"""Decoding: keys and values of a consumer's records through its codecs.
+"""Decoding: keys and values of a consumer's records, decoded by its codecs.
 
-A record that does not decode holds its partition: the records before it are handed out, then its
-DecodeError is raised by each poll until `skip()` or a seek.  Nothing behind it is handed out or
-committed meanwhile.
+A record that does not decode holds its partition: the records before it are handed out, then each
+poll raises its DecodeError until `skip()` or a seek.  Meanwhile no record behind it is handed out
+or committed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tarry.records.record import Record
 
 
 class DecodedRecord(Generic[Key, Value]):
-    """Record whose key and value went through codecs; null stays None."""
+    """Record whose key and value were decoded by codecs; null stays None."""
 
     __slots__ = ("_record", "key", "value")
 
@@ -47,7 +47,7 @@ class DecodedRecord(Generic[Key, Value]):
 
     @property
     def record(self) -> Record:
-        """Record as it came, with bytes."""
+        """Record as received, with bytes."""
         return self._record
 
     def __eq__(self, other: object) -> bool:
@@ -69,17 +69,20 @@ class DecodedRecord(Generic[Key, Value]):
 
 
 class Decoding:
-    """Codecs of one consumer; bytes stay bytes where there is none."""
+    """Codecs of one consumer; without a codec, keys or values stay bytes."""
 
     def __init__(self, key: Codec[Any] | None, value: Codec[Any] | None) -> None:
         self._key = key
         self._value = value
-        # A codec, which is the user's, runs.
+        # True while a codec, which is code of the user, runs.
         self.is_decoding = False
 
     def decode(self, position: PartitionPosition, taken: list[Any]) -> list[Any]:
-        """Return records decoded, up to the first that does not decode: it and what follows go back
-        to the position, which it holds.  Records that came back earlier are decoded already."""
+        """Return decoded records, up to the first record that does not decode.
+
+        That record and those behind it go back to the position, which it holds.  Records that were
+        given back earlier may be decoded already.
+        """
         self.is_decoding = True
         try:
             return self._decode_all(position, taken)
@@ -106,7 +109,7 @@ class Decoding:
         key: object = record.key
         value: object = record.value
         part, data, codec = "key", record.key, self._key
-        # A codec is the user's: whatever it raises, the record is the one to look at.
+        # A codec is code of the user: any exception means that this record does not decode.
         try:
             if codec is not None and data is not None:
                 key = codec.decode(data)
@@ -126,8 +129,8 @@ class Decoding:
 
 
 def decoding_of(key: Codec[Any] | None, value: Codec[Any] | None) -> Decoding | None:
-    """Return the decoding of a consumer; None if it has no codec.  Raises TypeError for what is
-    no codec."""
+    """Return the decoding of a consumer, or None without codecs; raise TypeError for an invalid
+    codec."""
     if key is not None:
         check_codec("key", key)
     if value is not None:

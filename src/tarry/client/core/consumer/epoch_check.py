@@ -1,9 +1,10 @@
-"""Check of positions by leader epoch: whether a new leader's log still holds what was read
-(KIP-320).
+"""Check of positions by leader epoch: does the log of a new leader still hold the records that were
+read (KIP-320)?
 
-When the leader epoch grows, the new leader is asked where the epoch of the last batch that was
-fetched ends in its log (OffsetForLeaderEpoch).  If that is before the position, records that were
-read are gone: `LogTruncated`, and the user decides where to go on.  Nothing is fetched meanwhile.
+When the leader epoch grows, OffsetForLeaderEpoch asks the new leader where the epoch of the last
+fetched batch ends in its log.  If that is before the position, records that were read are lost: the
+check raises `LogTruncated`, and the user decides where to go on.  The partition is not fetched
+meanwhile.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class EpochCheck:
         refresh: Refresh,
         forget: Callable[[PartitionPosition], None],
     ) -> None:
-        """`forget` takes what is kept of a partition off the count of bytes."""
+        """`forget` subtracts the buffered bytes of a partition from the total."""
         self._forget = forget
         self.connections = connections
         self.metadata = metadata
@@ -53,21 +54,22 @@ class EpochCheck:
         self._wanted: dict[int, list[PartitionPosition]] = {}
 
     def is_needed(self, position: PartitionPosition, leader_id: int, leader_epoch: int) -> bool:
-        """Return true if a position must be checked before fetching from it; if so, queue the
-        question."""
+        """Return true if a position must be checked before a fetch from it; queue the question if
+        so."""
         if position.fetch_epoch < 0 or leader_epoch <= position.checked_epoch:
-            # Nothing was read yet, or nobody has led since.
+            # Nothing was read yet, or the leader has not changed.
             position.checked_epoch = leader_epoch
             return False
         if not position.is_being_checked:
             position.is_being_checked = True
-            # What is on its way from the leader before may be what the new one does not have.
+            # An answer of the old leader that is still on its way may hold records that the new one
+            # lacks.
             position.era += 1
             self._wanted.setdefault(leader_id, []).append(position)
         return True
 
     def drop_fetched(self, position: PartitionPosition) -> None:
-        """Drop what was fetched and not taken; the next turn asks about the position."""
+        """Drop the fetched batches; the next turn checks the position again."""
         self._forget(position)
         position.drop_fetched()
 
@@ -81,7 +83,7 @@ class EpochCheck:
 
 
 class _Asked(NamedTuple):
-    """A position as it stood when it was asked about."""
+    """A position with its state when the question was sent."""
 
     position: PartitionPosition
     era: int
@@ -91,7 +93,7 @@ class _Asked(NamedTuple):
 
 
 class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
-    """The positions whose leader is the same broker."""
+    """Exchange that checks the positions of one leader."""
 
     def __init__(self, check: EpochCheck, positions: list[PartitionPosition]) -> None:
         super().__init__(
@@ -124,7 +126,7 @@ class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
         for topic in response.topics:
             for answer in topic.partitions:
                 self._settle(topic.topic, answer, now_ms)
-        # What the answer leaves out is asked again.
+        # Partitions that the answer leaves out are checked again.
         self._again(now_ms)
 
     def _settle(self, topic: str, answer: EpochEndOffset, now_ms: int) -> None:
@@ -141,7 +143,7 @@ class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
             if all(fetched.is_sound() for fetched in position.buffered):
                 self._truncated(asked, answer.end_offset)
             else:
-                # How far a damaged batch claims to go is no measure of what is gone.
+                # A damaged batch may claim any offset, so it does not show that records are lost.
                 self.check.drop_fetched(position)
         else:
             position.checked_epoch = asked.leader_epoch
@@ -172,7 +174,7 @@ class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
         position.retry_at_ms = now_ms + self.check.connections.settings.retry_backoff_ms
 
     def _again(self, now_ms: int) -> None:
-        """Ask once more, after a pause, about each position that has no answer."""
+        """Check the positions without an answer again, after a pause."""
         for asked in self._asked.values():
             asked.position.is_being_checked = False
             if asked.era == asked.position.era:
@@ -180,7 +182,7 @@ class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
         if isinstance(error, UnsupportedVersion):
-            # Brokers that old cannot tell, and their clients never asked.
+            # The broker is too old for this request: go on without a check.
             for asked in self._asked.values():
                 if asked.era == asked.position.era:
                     asked.position.checked_epoch = asked.leader_epoch

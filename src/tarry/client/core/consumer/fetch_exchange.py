@@ -1,4 +1,4 @@
-"""Fetch exchange: one request for the partitions that are read from one broker, and its answer."""
+"""Fetch exchange: one Fetch request to one broker for several partitions, and its answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tarry.client")
 
-# From this version on topics are named by their ids only.
+# First version that names topics by id only.
 VERSION_WITH_IDS: Final = 13
 
 
@@ -38,17 +38,17 @@ class FetchExchange(Exchange[FetchResponse]):
 
     def __init__(self, fetcher: Fetcher, broker_id: int) -> None:
         settings = fetcher.settings
-        # The broker may use up its wait before it answers.
+        # The broker may wait this long before it answers.
         timeout_ms = settings.request_timeout_ms + settings.fetch_wait_ms_max
         super().__init__(api_keys.FETCH, decode_fetch_response, timeout_ms)
         self.fetcher = fetcher
         self.broker_id = broker_id
         self.session = fetcher.session_at(broker_id)
-        # Whether a partition has to be read from the leader itself, whatever the rack.
+        # True if a partition must be read from the leader: the request hides the rack then.
         self._is_for_leader = False
         self._positions: dict[TopicPartition, PartitionPosition] = {}
         self._eras: dict[TopicPartition, int] = {}
-        # The topics of a whole fetch; None inside a session.
+        # The topics of a whole fetch; None if the fetch is part of a session.
         self._whole: list[FetchTopic] | None = None
 
     def add(self, position: PartitionPosition, now_ms: int) -> None:
@@ -57,7 +57,8 @@ class FetchExchange(Exchange[FetchResponse]):
             self._is_for_leader = True
 
     def is_answered_at_once(self) -> bool:
-        """Return true if a partition is known to have more, so that the broker does not wait."""
+        """Return true if a partition is known to have more records, so that the broker answers at
+        once."""
         return any(one.readable_end > one.fetch_offset for one in self._positions.values())
 
     def begin(self) -> None:
@@ -98,7 +99,7 @@ class FetchExchange(Exchange[FetchResponse]):
         return request
 
     def _topics(self) -> list[FetchTopic]:
-        """Return the partitions as they are to be fetched now."""
+        """Return the partitions of the request with their present fetch offsets."""
         metadata = self.fetcher.metadata
         bytes_max = self.fetcher.settings.partition_bytes_max
         topics: dict[str, FetchTopic] = {}
@@ -132,7 +133,7 @@ class FetchExchange(Exchange[FetchResponse]):
                 response.session_id, self._whole, self._positions, has_ids=has_ids
             )
         brokers = brokers_of(response.node_endpoints)
-        # A broker that throttles a consumer leaves everything out, whatever there is.
+        # A throttled answer is empty although there may be records.
         is_bare = response.throttle_time_ms <= 0
         named: dict[TopicPartition, None] = {}
         for topic in response.responses:
@@ -148,20 +149,22 @@ class FetchExchange(Exchange[FetchResponse]):
                 if self._eras[place] == position.era:
                     fetcher.on_answer(position, answer, self.broker_id, brokers, now_ms)
                 elif answer.error_code == NONE and not position.is_void:
-                    # A session tells the end of a log once, and it is the same in every era.
+                    # A session reports the end of a log only once, and the end holds in every era.
                     fetcher.note_ends(position, answer)
         if is_bare:
             self._on_bare_answer(named, now_ms)
 
     def _on_bare_answer(self, named: dict[TopicPartition, None], now_ms: int) -> None:
-        """Handle an answer without a record; inside a session it names only what has changed."""
+        """Handle an answer without records; inside a session it names only the partitions that
+        changed."""
         for position in self._current():
             is_said = self._whole is None or (position.topic, position.partition) in named
             if is_said and position.end_offset != NO_END:
                 self.fetcher.on_bare_answer(position, now_ms)
 
     def _on_refusal(self, code: int, now_ms: int) -> None:
-        """Handle an error of the whole answer; one of a session costs a whole fetch, at once."""
+        """Handle an error of the whole answer; after an error of the session, send a whole fetch at
+        once."""
         if code in SESSION_ERRORS and self._whole is None:
             log.debug("broker %d ended a fetch session: %s", self.broker_id, error_name(code))
             self.session.fail()
@@ -185,8 +188,8 @@ class FetchExchange(Exchange[FetchResponse]):
                 position.fail(error)
 
     def _current(self) -> list[PartitionPosition]:
-        """Return the positions that an answer still counts for: those that were neither given up
-        nor began a new era since this fetch left."""
+        """Return the positions for which the answer still counts: still assigned, and in the era in
+        which the fetch was sent."""
         found: list[PartitionPosition] = []
         for place, position in self._positions.items():
             is_read = self.fetcher.positions.get(place) is position

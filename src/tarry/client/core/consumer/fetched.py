@@ -1,8 +1,8 @@
-"""Batches that a fetch brought of one partition; they are decoded when they are taken.
+"""Batches of one partition from one fetch; they are decoded when they are taken.
 
-A batch's offset and size lie outside its CRC, and they say where reading goes on.  So they are
-believed only as far as they agree: an answer counts up to the first batch that goes back, and up to
-the first gap that was not seen before in the same place.
+The CRC of a batch does not cover its offset and size, which decide where reading goes on.  So they
+are trusted only if they agree: the answer is used up to the first batch whose offset goes back, and
+up to the first gap that the answer before did not have in the same place.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from tarry.records.batch import (
 from tarry.records.open_batch import OpenBatch
 from tarry.wire.reader import Window
 
-# What one compressed batch may unfold to: as much as a broker takes uncompressed by default, a
-# hundred times over, and no bomb.
+# Limit of a batch's decompressed size: far above the limit of brokers for a batch, but it stops
+# decompression bombs.
 BATCH_BYTES_MAX: Final = 256 * 1024 * 1024
 
 
 class Gaps:
-    """Knowledge of the offsets that a partition has no batches for."""
+    """Knowledge about gaps: ranges of offsets for which a partition has no batches."""
 
     def __init__(self, last: tuple[int, int] | None, *, are_usual: bool, is_trouble: bool) -> None:
-        # The gap of the answer before: its first offset, and the one behind it.
+        # Gap of the previous answer: its first offset, and the offset after it.
         self.last = last
-        # One was the same in two answers, so there is a compaction that leaves them.
+        # True if two answers had the same gap: compaction leaves gaps in this log.
         self.are_usual = are_usual
-        # Something was damaged lately: each gap has to be seen twice.
+        # True after a damaged answer: each gap must be seen in two answers then.
         self.is_trouble = is_trouble
 
     def believe(self, gap: tuple[int, int]) -> bool:
@@ -48,10 +48,10 @@ class Gaps:
 
 
 class Fetched:
-    """Whole batches in the order of their offsets.  `next_offset` follows the last of them.
+    """Whole batches in the order of their offsets.  `next_offset` is the offset after the last one.
 
-    `flaw` says what is wrong behind them, `gap` which offsets are missing there; both may be
-    nothing, since the size of an answer is limited.
+    `flaw` describes damage behind the batches, `gap` is the range of offsets missing there; both
+    are empty if the answer just ends there.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class Fetched:
     ) -> None:
         self.next_offset = offset
         self.flaw = ""
-        # Behind what is damaged, as far as one can tell.
+        # First offset behind the damage, as far as it is known.
         self.sound_from = offset
         self.gap: tuple[int, int] | None = None
         self._batches: list[Window] = []
         self._taken = 0
-        # The next batch, while its records are taken.
+        # The next batch while its records are being taken.
         self._open: OpenBatch | None = None
         self._aborted = AbortedTransactions(aborted)
         self._collect(window, gaps)
@@ -75,15 +75,15 @@ class Fetched:
             self.leader_epoch = int(read_i32_be(last.data, last.start + LEADER_EPOCH))
 
     def _collect(self, window: Window, gaps: Gaps) -> None:
-        """Take the batches over as far as they are to be believed."""
+        """Collect the batches of the answer up to the first one that is not trusted."""
         data = window.data
         position, end = window.start, window.end
-        # Where the last batch was expected to begin, if it begins elsewhere.
+        # Expected offset of the last batch if it began elsewhere; else -1.
         expected = -1
         while end - position >= HEADER_SIZE:
             size = int(read_i32_be(data, position + LENGTH)) + LENGTH_OVERHEAD
             if size > end - position:
-                # Cut off by the size of the answer.
+                # The answer's size limit has cut this batch off.
                 return
             base_offset = int(read_i64_be(data, position))
             last_offset = base_offset + int(read_i32_be(data, position + LAST_OFFSET_DELTA))
@@ -105,9 +105,11 @@ class Fetched:
             position += size
 
     def _drops_first(self, base_offset: int, expected: int, gaps: Gaps) -> bool:
-        """Drop a damaged batch that lies before the offset asked for, which the batch behind it
-        shows; brokers choose batches by the offsets that a damaged one claims.  After its error was
-        raised once, such a batch is only in the way."""
+        """Drop a damaged first batch if the next batch begins at or before the fetch offset.
+
+        A broker chooses batches by the offsets that they claim, so it sends the damaged one each
+        time.  The user has seen its error already.
+        """
         if not gaps.is_trouble or len(self._batches) > 1 or not base_offset <= expected:
             return False
         self._batches.clear()
@@ -115,8 +117,11 @@ class Fetched:
         return True
 
     def _doubt(self, base_offset: int, expected: int) -> None:
-        """Doubt a batch whose offsets go back.  The batch before is doubtful too if it did not
-        begin where it should, or if it is the first and both begin in the same place."""
+        """Distrust a batch whose offset goes back.
+
+        The batch before it is distrusted too if it began at an unexpected offset, or if it is the
+        first and both begin at the same offset.
+        """
         self.flaw = f"a batch at offset {base_offset} follows one that ends at {self.next_offset}"
         last = self._batches[-1]
         begins_at = int(read_i64_be(last.data, last.start))
@@ -127,7 +132,7 @@ class Fetched:
         self.next_offset = begins_at if expected < 0 else expected
 
     def is_sound(self) -> bool:
-        """Return true if the CRC of each batch that was not taken holds."""
+        """Return true if the CRC of each remaining batch is right."""
         try:
             for window in self._batches[self._taken :]:
                 checked_header(window.data, window.start)
@@ -140,7 +145,7 @@ class Fetched:
         return self._taken == len(self._batches)
 
     def next_ends_at(self) -> int:
-        """Return the offset behind the next batch, as far as a damaged batch lets it be known."""
+        """Return the offset after the next batch; an estimate if a batch is damaged."""
         following = self._taken + 1
         if following < len(self._batches):
             window = self._batches[following]
@@ -148,13 +153,15 @@ class Fetched:
         return self.sound_from if self.flaw else self.next_offset
 
     def open_next(self, offset: int) -> OpenBatch:
-        """Open the next batch, or go on with it where `offset` is where its walk stands.  No record
-        is left of a control batch, nor of one of a transaction that was aborted."""
+        """Open the next batch, or continue the open one if its walk stands at `offset`.
+
+        Control batches and aborted records are skipped.
+        """
         batch = self._open
         if batch is None or batch.next_offset != offset:
             window = self._batches[self._taken]
             batch = OpenBatch(window.data, window.start)
-            # Its CRC holds, so what its header says of transactions may be believed.
+            # The CRC was checked, so the header's transaction fields are right.
             if self._aborted.leaves_out(window.data, window.start, batch.header):
                 batch.leave(batch.header.last_offset + 1)
             else:
@@ -163,7 +170,7 @@ class Fetched:
         return batch
 
     def drop_next(self) -> int:
-        """Step behind the next batch, which was taken to its end; return its bytes."""
+        """Step over the next batch after all its records were taken; return its size in bytes."""
         window = self._batches[self._taken]
         self._taken += 1
         self._open = None

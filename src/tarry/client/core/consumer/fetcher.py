@@ -1,8 +1,8 @@
-"""Fetcher: asks brokers for records, and keeps the records until they are taken.
+"""Fetcher: fetches records from brokers, and buffers them until they are taken.
 
-The next fetch of a partition leaves as soon as an answer is there, before its records are handed
-out, so that the kernel's buffer fills while user code runs: reading ahead without a thread.  What
-is kept is bounded by bytes.  One fetch is under way at a broker at a time.
+The next fetch of a partition is sent as soon as an answer arrives, before its records are handed
+out, so that the kernel's buffer fills while user code runs: reading ahead without a thread.  The
+buffer is bounded in bytes.  One fetch at a time is in flight to each broker.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Fetcher:
         self.buffered_bytes = 0
         self.epoch_check = EpochCheck(connections, metadata, refresh, self.forget)
         self.replicas = PreferredReplicas(metadata, settings.metadata_age_ms_max)
-        # Called with a partition whose offset is gone.
+        # Callback for a partition whose offset does not exist any more.
         self.when_reset: Callable[[PartitionPosition], None] | None = None
-        # Counts of what came: answers, bytes as they came, and records.
+        # Counters of answers, of their bytes, and of records taken.
         self.fetches = 0
         self.bytes = 0
         self.records = 0
@@ -69,11 +69,11 @@ class Fetcher:
     # --- Out
 
     def work(self, now_ms: int) -> None:
-        """Send one fetch to each broker that none is under way at."""
+        """Send a fetch to each broker that has none in flight."""
         if self.buffered_bytes >= self.settings.fetch_bytes_max:
             return
         requests: dict[int, FetchExchange] = {}
-        # Brokers with a partition of which enough is kept.
+        # Brokers that lead a partition whose buffer is full.
         held: dict[int, None] = {}
         for position in self.positions.values():
             if self._is_full(position):
@@ -90,8 +90,8 @@ class Fetcher:
         self.epoch_check.work(now_ms)
         for broker_id, exchange in requests.items():
             if broker_id in held and not exchange.is_answered_at_once():
-                # The broker would wait for what is not there yet, and could not be asked for more
-                # of the full partition once the user has taken what is kept.
+                # The broker would wait for new records, and the full partition could not be fetched
+                # from it when the user has taken its records.
                 continue
             connection = self.connections.for_broker(broker_id)
             if connection is None:
@@ -101,7 +101,7 @@ class Fetcher:
             connection.send(exchange, now_ms)
 
     def session_at(self, broker_id: int) -> FetchSession:
-        """Return the session at a broker, which need not be open."""
+        """Return the session at a broker; the session may be closed."""
         session = self._sessions.get(broker_id)
         if session is None:
             session = FetchSession()
@@ -109,8 +109,8 @@ class Fetcher:
         return session
 
     def _is_full(self, position: PartitionPosition) -> bool:
-        """Return true if so much of a partition is kept, and about to be handed out, that no more
-        is fetched for now."""
+        """Return true if the buffer of a partition is full and about to be handed out: fetch no
+        more of it."""
         return (
             position.buffered_bytes >= self.settings.partition_bytes_max
             and position.has_records
@@ -119,14 +119,14 @@ class Fetcher:
         )
 
     def _source_of(self, position: PartitionPosition) -> int:
-        """Return the broker that a partition is read from; -1: not known."""
+        """Return the broker that a partition is read from; -1 if it is not known."""
         if position.replica_id != NO_REPLICA:
             return position.replica_id
         partition = self.metadata.leader_of(position.topic, position.partition)
         return -1 if partition is None else partition.leader_id
 
     def _broker_for(self, position: PartitionPosition, now_ms: int) -> int:
-        """Return the broker to ask for a partition now; -1: do not ask."""
+        """Return the broker to fetch a partition from; -1 if it must not be fetched now."""
         if position.fetch_offset < 0 or position.is_paused or position.error is not None:
             return -1
         if position.buffered_bytes >= self.settings.partition_bytes_max:
@@ -134,7 +134,8 @@ class Fetcher:
         if position.fetch_offset >= position.end_offset:
             return -1
         if now_ms < position.retry_at_ms:
-            # Others may have been armed earlier and run by now: keep the turn for this one.
+            # Another position may have armed the timer for an earlier time, so arm it for this one
+            # too.
             self.connections.tasks.schedule_earlier(self._retry, position.retry_at_ms)
             return -1
         partition = self.metadata.leader_of(position.topic, position.partition)
@@ -161,12 +162,12 @@ class Fetcher:
         brokers: dict[int, BrokerMetadata],
         now_ms: int,
     ) -> None:
-        """Handle the answer of a broker about one partition; it may name a leader among
-        `brokers`."""
+        """Handle a broker's answer for one partition; `brokers` has the address of a new leader
+        that the answer names."""
         is_replica = position.replica_id == broker_id
         if answer.error_code != NONE:
             if is_replica:
-                # What the replica lacks or refuses, the leader may have.
+                # The leader may have records that the replica lacks or refuses.
                 self.leave_replica(position, error_name(answer.error_code), now_ms)
             else:
                 leader = answer.current_leader
@@ -187,8 +188,10 @@ class Fetcher:
         self.note_ends(position, answer)
 
     def on_bare_answer(self, position: PartitionPosition, now_ms: int) -> None:
-        """Handle an answer without a record of any partition, about one whose end is known.  When
-        the same is said twice although the end may be read, a compaction has left nothing."""
+        """Handle an answer without any records for one partition whose end is known.
+
+        After two such answers at the same offset, compaction has left no records up to the end.
+        """
         if position.fetch_offset >= position.end_offset:
             return
         if position.readable_end < position.end_offset:
@@ -199,7 +202,7 @@ class Fetcher:
             position.bare_at = position.fetch_offset
 
     def note_ends(self, position: PartitionPosition, answer: PartitionData) -> None:
-        """Take over where a log begins, and where what may be read of it ends."""
+        """Store the beginning of the log, and the end of what may be read, from the answer."""
         position.high_watermark = answer.high_watermark
         position.log_start_offset = answer.log_start_offset
         position.readable_end = answer.high_watermark
@@ -209,7 +212,7 @@ class Fetcher:
     def _follow(
         self, position: PartitionPosition, broker_id: int, replica_id: int, now_ms: int
     ) -> None:
-        """Read from the replica that a broker names instead of giving records."""
+        """Follow the answer of a broker that names a replica instead of sending records."""
         if self.replicas.follow(position, broker_id, replica_id, now_ms):
             return
         log.info(
@@ -220,7 +223,7 @@ class Fetcher:
         self.pause(position, now_ms)
 
     def leave_replica(self, position: PartitionPosition, reason: str, now_ms: int) -> None:
-        """Read from the leader again, at once."""
+        """Read from the leader again, without a pause."""
         log.info(
             "%s is read from its leader again, not from broker %d: %s",
             position, position.replica_id, reason,
@@ -255,14 +258,14 @@ class Fetcher:
     def _on_nothing_kept(
         self, position: PartitionPosition, fetched: Fetched, size: int, now_ms: int
     ) -> None:
-        """Handle an answer that has bytes, and no batch that may be handed out."""
+        """Handle an answer with bytes, but without a usable batch."""
         flaw = fetched.flaw or f"{size} bytes hold no whole batch"
         if fetched.gap is not None:
             first, behind = fetched.gap
             if first != position.flawed_at or position.has_gaps:
                 self._ask_about_gap(position, fetched.gap, now_ms)
                 return
-            # A broker goes by the offset that a damaged batch claims, and leaves it out.
+            # The broker trusted the offset of a damaged batch, and left out the records behind it.
             flaw = f"a batch was damaged, then records up to offset {behind} were left out"
             fetched.sound_from = behind
         self._on_corrupt(position, flaw, fetched.sound_from, now_ms)
@@ -270,7 +273,7 @@ class Fetcher:
     def _ask_about_gap(
         self, position: PartitionPosition, gap: tuple[int, int], now_ms: int
     ) -> None:
-        """Ask once more, and at once, because the gap is most likely a compaction's."""
+        """Fetch again at once, because a gap is most likely the work of compaction."""
         position.gap = gap
         if position.failures > 0:
             self.pause(position, now_ms)
@@ -280,8 +283,8 @@ class Fetcher:
     def take_next(
         self, position: PartitionPosition, take: Callable[[OpenBatch], object], now_ms: int
     ) -> bool:
-        """Have `take` take records of the next batch that is kept, and move the position behind
-        them; return False if the batch is damaged."""
+        """Pass the next buffered batch to `take`, and move the position; return False if it is
+        damaged."""
         fetched = position.buffered[0]
         ends_at = fetched.next_ends_at()
         try:
@@ -306,7 +309,7 @@ class Fetcher:
         return True
 
     def _on_newer_epoch(self, position: PartitionPosition, leader_epoch: int) -> None:
-        """Refuse records that were written after what lay there was to be read."""
+        """Fail the position because its next record has a newer leader epoch than may be read."""
         self.forget(position)
         position.drop_fetched()
         position.fail_void(
@@ -318,17 +321,18 @@ class Fetcher:
         )
 
     def forget(self, position: PartitionPosition) -> None:
-        """Take what is kept of a partition off the buffer's count of bytes."""
+        """Subtract the buffered bytes of a partition from the total."""
         self.buffered_bytes -= position.buffered_bytes
 
     def _on_corrupt(
         self, position: PartitionPosition, flaw: str, sound_from: int, now_ms: int
     ) -> None:
-        """Fetch a corrupt batch once more, because the network may have damaged it; the second time
-        raise it to the user."""
+        """Fetch a corrupt batch again, because the network may have damaged it; fail the position
+        the second time."""
         position.corrupt += 1
         if position.replica_id != NO_REPLICA:
-            # The leader's copy decides; it would name the replica again if it knew the rack.
+            # The leader's copy decides.  The request hides the rack, else the leader names the
+            # replica again.
             self.replicas.leave_for_long(position, now_ms)
         if position.corrupt < CORRUPT_MAX:
             self.pause(position, now_ms)
@@ -346,8 +350,11 @@ class Fetcher:
     def _on_damaged(
         self, position: PartitionPosition, flaw: str, sound_from: int, now_ms: int
     ) -> None:
-        """Fetch a batch that did not decode once more.  The batches kept behind it are dropped, and
-        so are those on their way, else the damaged batch would be skipped."""
+        """Fetch a batch that did not decode again.
+
+        The batches behind it are dropped, and those in flight too; else the damaged batch would be
+        skipped.
+        """
         self.forget(position)
         position.drop_fetched()
         position.flawed_at = position.position
@@ -368,7 +375,7 @@ class Fetcher:
             elif position.failures >= HOPS_MAX:
                 self.pause(position, now_ms)
             else:
-                # Followed at once, unless each leader names the next.
+                # Try the named leader at once, except if leaders keep naming each other.
                 position.failures += 1
         elif reaction == reactions.RETRY:
             self.pause(position, now_ms)
@@ -381,11 +388,11 @@ class Fetcher:
         offset = position.fetch_offset
         is_inside = 0 <= answer.log_start_offset <= offset <= answer.high_watermark
         if position.has_unread or is_inside:
-            # What was fetched is still good, and the question comes up again behind it.  A range
-            # that holds the offset is no reason to leave it.
+            # The buffered records are still good; the error comes back when they are taken.  The
+            # error is also no reason to move if the broker's range includes the offset.
             self.pause(position, now_ms)
             return
-        # Apache Kafka does not say in this answer where its log begins and ends.
+        # Apache Kafka's answer does not include the range of the log.
         is_known = answer.log_start_offset >= 0
         valid = "its log begins later or ends before"
         if is_known:

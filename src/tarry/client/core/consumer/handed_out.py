@@ -1,7 +1,7 @@
-"""Records that an iteration was given and has not yielded yet.
+"""Records that were handed to an iteration and are not yielded yet.
 
-A record is finished when the next one is asked for.  So whatever the core took for an iteration
-goes back to it, unless it was yielded, before anything else looks at the positions.
+A record is finished when the iteration asks for the next one.  Records that were not yielded go
+back to the core before another call looks at the positions.
 """
 
 from __future__ import annotations
@@ -14,34 +14,37 @@ from tarry.client.core.consumer.position import PartitionPosition
 
 
 class HandedOut:
-    """The groups of one poll, and how far they were yielded.  Any: the face knows the classes of
-    records, which have their topic and partition."""
+    """The record groups of one poll, and how far they were yielded.
+
+    Records are of type Any, because only the face knows their classes; all have a topic and a
+    partition.
+    """
 
     __slots__ = ("_current", "_first_offset", "_records", "group", "groups", "is_over", "record")
 
     def __init__(self, groups: list[Any]) -> None:
-        # Of class RecordGroup.
+        # Items are of class RecordGroup.
         self.groups = groups
         self.group = 0
         self.record = 0
         self.is_over = False
-        # The first record that whoever reads still works on.
+        # Index of the first record that the reader has not finished.
         self._current = 0
-        # Those of the group that is being yielded; None: the next one begins.
+        # Records of the group that is being yielded; None before the next group begins.
         self._records: list[Any] | None = None
-        # Where that group begins: whoever was given the group may take records out of its list.
+        # First offset of that group, stored because the user may change the group's list.
         self._first_offset = -1
 
     def records(self) -> Iterator[Any]:
-        """Iterate over the records one by one, until they are given back."""
+        """Return an iterator over the records; it ends early if they are given back."""
         return RecordIterator(self)
 
     def batches(self) -> Iterator[Any]:
-        """Iterate over the groups, until they are given back."""
+        """Return an iterator over the groups; it ends early if they are given back."""
         return GroupIterator(self)
 
     def next_record(self) -> Any:
-        """Return the next record; None: there is none, or they were given back."""
+        """Return the next record; None at the end, or if the records were given back."""
         while not self.is_over:
             records = self._records
             if records is None:
@@ -57,7 +60,7 @@ class HandedOut:
         return None
 
     def next_group(self) -> Any:
-        """Return the next group; None: there is none, or they were given back."""
+        """Return the next group; None at the end, or if the groups were given back."""
         if self.is_over:
             return None
         if self._records is not None:
@@ -84,8 +87,11 @@ class HandedOut:
         self.record = 0
 
     def give_back(self, positions: Mapping[TopicPartition, PartitionPosition]) -> None:
-        """Give back what was not yielded, from the last on, so that the order stays; what was
-        yielded last is not finished, what came before it is."""
+        """Give the records that were not yielded back to the positions, last group first to keep
+        the order.
+
+        The record that was yielded last counts as unfinished, the records before it as finished.
+        """
         self.is_over = True
         for place in range(len(self.groups) - 1, -1, -1):
             group = self.groups[place]

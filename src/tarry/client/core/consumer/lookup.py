@@ -1,7 +1,7 @@
-"""Lookup: offsets asked of the leaders (ListOffsets), one request for each leader.
+"""Lookup: offsets looked up at the leaders (ListOffsets), with one request to each leader.
 
-Who asks gives partitions with timestamps (or LATEST, EARLIEST, MAX_TIMESTAMP) and gets, for each,
-an offset or an error; leaders that moved and pauses are dealt with here.
+The caller gives partitions with timestamps (or LATEST, EARLIEST, MAX_TIMESTAMP) and gets an offset
+or an error for each.  The lookup handles leaders that moved, and pauses.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from tarry.protocol.messages.list_offsets import (
 
 # Time for `Admin.offsets`: the end of the partition.
 LATEST: Final = -1
-# Time for `Admin.offsets`: the first record that is still there.
+# Time for `Admin.offsets`: the first record that still exists.
 EARLIEST: Final = -2
 # Time for `Admin.offsets`: the record with the highest timestamp.
 MAX_TIMESTAMP: Final = -3
 
 OFFSET_UNKNOWN: Final = -1
 
-# Instead of a broker that replicates.
+# Replica id of a client that is not a broker.
 CONSUMER_ID: Final = -1
 
 
 class FoundOffset(NamedTuple):
-    """Result of a look-up: `offset`, -1 if no record is that young, and `timestamp` and
-    `leader_epoch` of the found record, -1 where the broker does not tell them."""
+    """Result of a look-up: `offset` is -1 if no record is so young.  `timestamp` and `leader_epoch`
+    of the record are -1 if the broker does not report them."""
 
     offset: int
     timestamp: int
@@ -69,8 +69,8 @@ class Question:
         self.place = place
         self.timestamp = timestamp
         self.answer = answer
-        # A newer version of metadata that lacks the partition answers the question; None: what is
-        # not there is waited for.
+        # Metadata version when the question was asked: a newer version without the partition
+        # answers the question.  None if the question waits until the partition exists.
         self.version = version
         self.is_in_flight = False
         self.retry_at_ms = 0
@@ -78,7 +78,7 @@ class Question:
 
 
 class Lookup:
-    """The questions of one core; `ask` and `work` in turns."""
+    """Questions of one core; call `ask`, and `work` in each turn."""
 
     def __init__(
         self,
@@ -88,27 +88,28 @@ class Lookup:
         isolation_level: int = READ_UNCOMMITTED,
     ) -> None:
         self.connections = connections
-        # The end of a log is another one for those who read only what is committed.
+        # With READ_COMMITTED, the end of a log is its last stable offset.
         self.isolation_level = isolation_level
         self.metadata = metadata
         self.refresh = refresh
-        # An ordered set; a partition may be asked about several times at once.
+        # An ordered set; it may hold several questions about one partition.
         self._questions: dict[Question, None] = {}
         self._retry = wake_up()
 
     def ask(
         self, place: TopicPartition, timestamp: int, answer: Answerer, *, waits: bool = True
     ) -> Question:
-        """Ask for the offset of one partition; `answer` is called once, unless the question is
-        cancelled before.  Unless it `waits`, a partition that is not there is UnknownTopic."""
+        """Ask for the offset of one partition; `answer` is called once, except after `cancel`.
+
+        Without `waits`, a missing partition is answered with UnknownTopic.
+        """
         version = None if waits else self.metadata.version
         question = Question(place, timestamp, answer, version)
         self._questions[question] = None
         return question
 
     def problem_of(self, place: TopicPartition, now_ms: int) -> ClientError | None:
-        """Return what stands in the way of an answer about one partition; None if it is not
-        known."""
+        """Return the error that delays the answer for one partition; None if no error is known."""
         leader = self.metadata.leader_of(*place)
         if leader is not None:
             return self.connections.failure_of(leader.leader_id)
@@ -117,8 +118,8 @@ class Lookup:
         return self.metadata.error_of(place[0], now_ms, place[1])
 
     def cancel(self, question: object) -> None:
-        """Cancel a question whose answer is not needed any more; quiet for an answered question or
-        None."""
+        """Cancel a question whose answer is not needed any more; do nothing for an answered
+        question or None."""
         if isinstance(question, Question):
             self._questions.pop(question, None)
 
@@ -138,7 +139,7 @@ class Lookup:
                 continue
             leader = self.metadata.leader_of(*question.place)
             if leader is None:
-                # Another question may have ended the use of the topic.
+                # The topic may be untracked since another question was answered.
                 self.metadata.track(question.place[0])
                 self.refresh.want(now_ms)
             else:
@@ -149,8 +150,8 @@ class Lookup:
             connection.send(exchange, now_ms)
 
     def _is_missing(self, question: Question) -> bool:
-        """Return true if the partition is not there, by metadata that is newer than the question
-        and that it does not outwait."""
+        """Return true if metadata newer than the question lacks the partition, and the question
+        does not wait."""
         metadata = self.metadata
         if question.version is None or question.version == metadata.version:
             return False
@@ -161,7 +162,7 @@ class Lookup:
         return topic is not None and partition not in topic.partitions
 
     def untrack_missing(self, places: Iterable[TopicPartition], in_use: Iterable[str] = ()) -> None:
-        """Have topics that are not there asked for no more."""
+        """Stop tracking topics that do not exist, except those in use."""
         kept = dict.fromkeys(in_use)
         for name in dict.fromkeys(topic for topic, _ in places):
             if name not in kept and self.metadata.is_denied(name):
@@ -170,8 +171,8 @@ class Lookup:
     def _add(
         self, requests: dict[tuple[int, int], _ListOffsets], leader_id: int, question: Question
     ) -> None:
-        """Add a question to the leader's first request that does not hold the partition yet:
-        brokers refuse one that names a partition twice."""
+        """Add a question to the leader's first request without this partition: brokers refuse a
+        request that names a partition twice."""
         number = 0
         while True:
             exchange = requests.setdefault((leader_id, number), _ListOffsets(self))
@@ -182,13 +183,13 @@ class Lookup:
             number += 1
 
     def settle(self, question: Question, answer: Answer, now_ms: int) -> None:
-        """Hand the answer on, unless the question was cancelled."""
+        """Pass the answer on, except if the question was cancelled."""
         if question in self._questions:
             del self._questions[question]
             question.answer(question.place, answer, now_ms)
 
     def again(self, question: Question, now_ms: int) -> None:
-        """Ask once more after a pause."""
+        """Ask the question again after a pause."""
         question.is_in_flight = False
         question.failures += 1
         pause_ms = self.connections.retry_pause_ms(question.failures)
@@ -199,7 +200,7 @@ Offsets = TypeVar("Offsets")
 
 
 class OffsetQuery(Operation[Offsets]):
-    """Offsets of several partitions, for the same or for different times; to be subclassed."""
+    """Query of offsets of several partitions, each with its own time; a base class."""
 
     def __init__(
         self, operations: Operations, lookup: Lookup, wanted: dict[TopicPartition, int]
@@ -225,7 +226,7 @@ class OffsetQuery(Operation[Offsets]):
 
 
 class _ListOffsets(Exchange[ListOffsetsResponse]):
-    """The questions that go to one leader together."""
+    """Exchange with the questions for one leader."""
 
     def __init__(self, lookup: Lookup) -> None:
         timeout_ms = lookup.connections.settings.request_timeout_ms
@@ -242,7 +243,7 @@ class _ListOffsets(Exchange[ListOffsetsResponse]):
             topic.partitions.append(ListOffsetsPartition(partition, epoch, question.timestamp))
         return ListOffsetsRequest(
             replica_id=CONSUMER_ID,
-            # Brokers that take no other version have no transactions.
+            # Brokers that support only version 1 have no transactions.
             isolation_level=self.lookup.isolation_level if version > 1 else READ_UNCOMMITTED,
             topics=[*topics.values()],
             timeout_ms=self.timeout_ms,
@@ -262,7 +263,7 @@ class _ListOffsets(Exchange[ListOffsetsResponse]):
             self.lookup.again(question, now_ms)
 
     def _found(self, question: Question, answer: ListOffsetsPartitionResponse, now_ms: int) -> None:
-        """Settle a question; a log has an end and a beginning, be there a record or not."""
+        """Settle a question; EARLIEST and LATEST have an offset even if the log is empty."""
         is_place = question.timestamp in (LATEST, EARLIEST)
         if answer.offset < (0 if is_place else OFFSET_UNKNOWN):
             topic, index = question.place

@@ -1,7 +1,7 @@
 """Position of a consumer in one partition.
 
-Invariant: an answer counts only if `era` is what it was when the question was sent.  Whoever moves
-the position, drops what was fetched or doubts it begins a new era.
+Invariant: an answer counts only if `era` has not changed since its question was sent.  A move of
+the position, a drop of fetched batches, a failure and a check by leader epoch each begin a new era.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from tarry.client.core.consumer.lookup import OFFSET_UNKNOWN
 from tarry.client.errors import DecodeError
 from tarry.link.errors import ClientError
 
-# The end of what a consumer reads that has none.
+# End of a reader without an end.
 NO_END: Final = 2**63 - 1
 NO_REPLICA: Final = -1
 
-# The largest leader epoch that there is.
+# Largest possible leader epoch.
 EPOCH_MAX: Final = 2**31 - 1
 
-# A leader changes rarely, and what is committed was read a short time ago.
+# Number of leader epochs kept: leaders change rarely, and commits are of recent records.
 EPOCHS_MAX: Final = 8
 
 
 class PartitionPosition:
-    """Position in one partition: `position` is the offset that is handed out next; -1 while the
-    leader, or the group's coordinator, is asked where that is.
+    """Position in one partition: `position` is the offset of the next record to hand out; -1 while
+    the leader or the group's coordinator looks it up.
 
-    `fetch_offset` is the next to ask the broker for: between the two lie the fetched batches.
+    `fetch_offset` is the next offset to fetch: the batches in between are buffered.
     """
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -38,56 +38,57 @@ class PartitionPosition:
         self.partition = partition
         self.position: int = OFFSET_UNKNOWN
         self.fetch_offset = OFFSET_UNKNOWN
-        # Nothing is read from here on.
+        # Reading stops before this offset.
         self.end_offset = NO_END
-        # Where an answer without any record was last asked for, if there is an end.
+        # Fetch offset of the last answer without any record, if there is an end.
         self.bare_at = OFFSET_UNKNOWN
-        # The leader epoch of the last batch that was fetched, -1 if there was none, and the
-        # leader's epoch under which that was last found to be in its log.
+        # Leader epoch of the last fetched batch, -1 if there was none; and the leader's epoch at
+        # the last check that its log holds this batch.
         self.fetch_epoch = self.checked_epoch = -1
-        # A batch of a newer epoch is none of the log that is meant to be read.
+        # Largest leader epoch that may be read: a newer batch belongs to another log.
         self.epoch_max = EPOCH_MAX
-        # The leader epoch of the last batch that was taken: where `fetch_epoch` goes back to.
+        # Leader epoch of the last batch taken; `fetch_epoch` returns to it when batches are
+        # dropped.
         self.read_epoch = -1
-        # Leader epochs of what was taken, each from an offset on, the last taken last.
+        # Leader epochs of the records taken, each with its first offset; the newest is last.
         self._epochs: list[tuple[int, int]] = []
         self.is_being_checked = False
-        # The replica to read from instead of the leader, until when, how often it failed in a row,
-        # and until when only the leader is asked.
+        # Replica to read from instead of the leader, until when; its failures in a row; and until
+        # when only the leader may be read.
         self.replica_id = NO_REPLICA
         self.replica_until_ms = self.replica_failures = self.leader_only_until_ms = 0
-        # While the leader, or the group's coordinator, is asked where the position is.
+        # Question to the leader or the coordinator for the position; None if the position is known.
         self.question: object | None = None
-        # Up to here the user is done; what a commit says.
+        # Offset after the last record that the user has finished; commits use it.
         self.finished = OFFSET_UNKNOWN
-        # The log that the position belonged to is gone: it must not be committed.
+        # True if the log of the position does not exist any more, so that it must not be committed.
         self.is_void = False
         self.is_paused = False
         self.buffered: deque[Fetched] = deque()
         self.buffered_bytes = 0
-        # Decoded records that a poll left over, and the position behind all of them.
-        # Any: a consumer with codecs keeps some that are decoded, and some that are not yet.
+        # Decoded records that a poll left over, and the position behind all of them.  Type Any:
+        # with codecs, some records are decoded and some are not.
         self.left_over: list[Any] = []
         self.left_over_end = OFFSET_UNKNOWN
         self.high_watermark: int = -1
-        # The end of what may be read: the high watermark, or the last stable offset before it.
+        # End of what may be read: the high watermark or the last stable offset.
         self.readable_end = -1
         self.log_start_offset: int = -1
         self.retry_at_ms = self.failures = 0
-        # The code with which brokers refuse to give records at the moment.
+        # Error code of the last refusal to send records.
         self.refused_by: int = NONE
-        # Corrupt answers in a row: one may be the network's, a second one is the log's.
+        # Corrupt answers in a row: the network may cause one, a second one shows a damaged log.
         self.corrupt = 0
-        # Offsets that the last answer had no batch for, and whether such a gap was once the same
-        # in two answers: a compaction leaves gaps, and so does a damaged offset.
+        # Gap of the last answer (offsets without a batch), and whether two answers had the same
+        # gap: both compaction and a damaged offset cause gaps.
         self.gap: tuple[int, int] | None = None
         self.has_gaps = False
-        # Where an answer was last found to be damaged: no gap may begin there.
+        # Offset at which an answer was last damaged: a gap that begins here is not trusted.
         self.flawed_at = OFFSET_UNKNOWN
-        # Raised by the next poll; the partition is held until it is sought anew.
+        # Error for the next poll; the partition is held until a seek.
         self.error: ClientError | None = None
         self.is_error_told = False
-        # The error is that of the next record, which does not decode; another may wait behind it.
+        # True if the error is a DecodeError of the next record; another error may wait behind it.
         self.is_held = False
         self._error_behind: ClientError | None = None
         self.era = 0
@@ -99,7 +100,7 @@ class PartitionPosition:
         return f"<PartitionPosition {self} at {self.position}, lag {self.lag}>"
 
     def seek(self, offset: int, leader_epoch: int = -1) -> None:
-        """Read on from this offset; what was fetched is dropped, what was wrong is over."""
+        """Continue at this offset; fetched batches are dropped, and errors are cleared."""
         self.position = offset
         self.finished = offset
         self.is_void = False
@@ -117,7 +118,7 @@ class PartitionPosition:
         self.drop_fetched()
 
     def note_epoch(self, offset: int, leader_epoch: int) -> None:
-        """Note the leader epoch of records that were taken from this offset on."""
+        """Note the leader epoch of the records taken from this offset on."""
         if leader_epoch != self.read_epoch:
             self.read_epoch = leader_epoch
             self._epochs.append((offset, leader_epoch))
@@ -131,7 +132,7 @@ class PartitionPosition:
         return -1
 
     def drop_fetched(self) -> None:
-        """Fetch from the position again, as if nothing had come since it was there."""
+        """Drop all fetched batches, and fetch again from the position."""
         self.era += 1
         self.fetch_offset = self.position
         self.fetch_epoch = self.read_epoch
@@ -140,14 +141,14 @@ class PartitionPosition:
         self.left_over = []
 
     def fail(self, error: ClientError) -> None:
-        """Hold the partition until the user has heard why and sought elsewhere."""
+        """Hold the partition until the user has seen the error and has moved the position."""
         self.error = error
         self.is_error_told = False
         self.is_held = False
         self.era += 1
 
     def hold(self, error: DecodeError) -> None:
-        """Hold the partition before a record that does not decode; what was fetched is kept."""
+        """Hold the partition before a record that does not decode; the fetched batches are kept."""
         self._error_behind = self.error
         self.error = error
         self.is_error_told = False
@@ -160,7 +161,7 @@ class PartitionPosition:
         self.is_held = False
 
     def let_go(self) -> None:
-        """Go on behind the record that held the partition, if the user wants to skip it."""
+        """Continue behind the record that holds the partition, if the user called `skip()`."""
         error = self.error
         if not isinstance(error, DecodeError) or not error.is_skipped:
             return
@@ -169,22 +170,22 @@ class PartitionPosition:
             del self.left_over[0]
             self.position = self.left_over[0].offset if self.left_over else self.left_over_end
         else:
-            # A pause has dropped what was fetched.
+            # The fetched batches were dropped by a pause.
             self.position = error.offset + 1
             self.drop_fetched()
 
     def fail_void(self, error: ClientError) -> None:
-        """Hold the partition like `fail`, and mark its position as void: its log is gone, and no
-        commit may name it."""
+        """Fail like `fail`, and mark the position as void: its log is gone, so it must not be
+        committed."""
         self.fail(error)
         self.is_void = True
         self.finished = OFFSET_UNKNOWN
 
     def give_back(self, records: list[Any]) -> None:
-        """Put records that were taken and not used in front of what is still kept."""
+        """Put records that were taken and not used back in front of the buffered ones."""
         if records:
             if self.is_held:
-                # These come first, and then it is found again.
+                # The returned records come first; the undecodable record is found again after them.
                 self._release()
             if not self.left_over:
                 self.left_over_end = self.position
@@ -198,12 +199,13 @@ class PartitionPosition:
 
     @property
     def has_unread(self) -> bool:
-        """True if records were fetched that the user has not finished; they may be given back."""
+        """True if there are fetched records that the user has not finished; they may be given
+        back."""
         return bool(self.buffered or self.left_over) or self.finished != self.position
 
     @property
     def has_records(self) -> bool:
-        """True if records can be handed out without asking the broker."""
+        """True if records can be handed out without another fetch."""
         is_open = not self.is_paused and not self.is_held
         return is_open and bool(self.buffered or self.left_over)
 
@@ -214,7 +216,7 @@ class PartitionPosition:
 
     @property
     def lag(self) -> int:
-        """Records between the position and the last known end that may be read; -1: not known."""
+        """Number of records between the position and the last known end; -1 if not known."""
         if self.readable_end < 0 or self.position < 0:
             return -1
         return max(self.readable_end - self.position, 0)

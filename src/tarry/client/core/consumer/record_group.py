@@ -14,11 +14,11 @@ class ConsumerRecord(Protocol[KeyOut_co, ValueOut_co]):
 
     @property
     def topic(self) -> str:
-        """Topic that it came from."""
+        """Topic of the record."""
 
     @property
     def partition(self) -> int:
-        """Partition that it came from."""
+        """Partition of the record."""
 
     @property
     def offset(self) -> int:
@@ -26,8 +26,8 @@ class ConsumerRecord(Protocol[KeyOut_co, ValueOut_co]):
 
     @property
     def timestamp(self) -> int:
-        """Time in milliseconds since 1970, of the producer or, with
-        `message.timestamp.type=LogAppendTime`, of the append; -1: none."""
+        """Time in milliseconds since 1970, set by the producer or, with
+        `message.timestamp.type=LogAppendTime`, by the broker at the append; -1 if there is none."""
 
     @property
     def key(self) -> KeyOut_co | None:
@@ -42,16 +42,16 @@ class ConsumerRecord(Protocol[KeyOut_co, ValueOut_co]):
         """Headers in their order, as pairs of a name and bytes; a name may come twice."""
 
 
-# The name of ConsumerRecord when records of a poll did not know their topic.
+# Old name of ConsumerRecord, from the time when records of a poll had no topic.
 TypedRecord = ConsumerRecord
 
 
 class RecordGroup(Sequence[ConsumerRecord[Key, Value]]):
-    """Records of one partition in the order of their offsets: a sequence of them, with the `topic`
-    and the `partition` that they came from.  `records` is the list of them.
+    """Records of one partition in the order of their offsets: a sequence of records, with their
+    `topic` and `partition`.  `records` is the list of them.
 
-    `next_offset` is where reading goes on: behind the last record, and behind aborted records and
-    markers that follow it.
+    `next_offset` is the offset at which reading goes on: after the last record, and after aborted
+    records and markers that follow it.
     """
 
     __slots__ = ("next_offset", "partition", "records", "topic")

@@ -1,9 +1,10 @@
-"""Preferred replicas: whom a partition is read from, the leader or a replica nearby (KIP-392).
+"""Preferred replicas: choice whether a partition is read from its leader or a nearby replica
+(KIP-392).
 
-The leader names a replica in the rack of the consumer.  Reading follows it until it fails or
-`metadata.max.age.ms` is over; then the leader is asked again.  A replica that fails twice in a row,
-or one that nobody can follow, is left for as long: the leader is asked without the rack then, so
-that it gives the records itself.
+The leader names a replica in the rack of the consumer.  The consumer reads from it until it fails
+or `metadata.max.age.ms` is over; then it asks the leader again.  If a replica fails twice in a row,
+or cannot be reached at all, the consumer reads from the leader for `metadata.max.age.ms` and hides
+its rack, so that the leader sends the records itself.
 """
 
 from __future__ import annotations
@@ -36,8 +37,7 @@ class PreferredReplicas:
     def follow(
         self, position: PartitionPosition, asked_id: int, replica_id: int, now_ms: int
     ) -> bool:
-        """Read from the replica that the broker which was asked names; False if it cannot be
-        followed."""
+        """Switch to the replica that the leader named; return False if it cannot be followed."""
         leader = self._metadata.leader_of(position.topic, position.partition)
         is_leader = leader is not None and leader.leader_id == asked_id
         may_follow = now_ms >= position.leader_only_until_ms
@@ -50,14 +50,14 @@ class PreferredReplicas:
         return True
 
     def leave(self, position: PartitionPosition, now_ms: int) -> None:
-        """Go back to the leader; for long if the replica was named again and failed again."""
+        """Return to the leader; for `metadata.max.age.ms` if the replica failed twice in a row."""
         position.replica_id = NO_REPLICA
         position.replica_failures += 1
         if position.replica_failures >= FAILURES_MAX:
             self.leave_for_long(position, now_ms)
 
     def leave_for_long(self, position: PartitionPosition, now_ms: int) -> None:
-        """Ask only the leader, and do not tell it the rack, until metadata is too old."""
+        """Read only from the leader, without naming the rack, for `metadata.max.age.ms`."""
         position.replica_id = NO_REPLICA
         position.replica_failures = 0
         position.leader_only_until_ms = now_ms + self._age_ms_max

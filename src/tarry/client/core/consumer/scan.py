@@ -1,8 +1,9 @@
-"""Scan: every offset of given ranges, or an error; without a group and without a reset.
+"""Scan: reads every offset of given ranges, or raises an error; without a group and without a
+reset.
 
-What the leaders say of their logs' ends is asked for beside the first fetch.  No row is handed out
-before it is there: a range that begins before a log or ends behind it is refused as a whole.
-Offsets that a compaction or a transaction left without records are no error.
+The beginnings and ends of the logs are looked up beside the first fetch, and no row is handed out
+before they are known: a scan is refused if one of its ranges begins before its log or ends behind
+it.  Offsets without records, after a compaction or in a transaction, are no error.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from tarry.client.offset_reset import RESET_NONE, parse_offset_reset
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError, timed_out
 
-# First offset, and the one behind the last.
+# First offset of a range, and the offset after its last one.
 OffsetRange = tuple[int, int]
 
 
 def ranges_of(ranges: object) -> dict[TopicPartition, OffsetRange]:
-    """Return ranges of offsets by partition, checked."""
+    """Return the ranges of offsets by partition, checked."""
     if not isinstance(ranges, Mapping):
         raise TypeError(f'scan takes ranges such as {{("orders", 0): (0, 42)}}, not {ranges!r:.60}')
     found: dict[TopicPartition, OffsetRange] = {}
@@ -48,7 +49,8 @@ def ranges_of(ranges: object) -> dict[TopicPartition, OffsetRange]:
 
 
 def scan_settings(settings: ConsumerSettings) -> ConsumerSettings:
-    """Set what a scan decides itself: what it reads is there, at the leaders, or it is an error."""
+    """Adapt the settings for a scan: read at the leaders only, and raise an error instead of a
+    reset."""
     settings.offset_reset = parse_offset_reset(RESET_NONE)
     settings.fetch_bytes_min = 0
     settings.rack = ""
@@ -57,7 +59,7 @@ def scan_settings(settings: ConsumerSettings) -> ConsumerSettings:
 
 
 class ScanCore(ConsumerCore):
-    """Core of one scan: reads its ranges, each to its end."""
+    """Core of one scan: reads each of its ranges to its end."""
 
     what_waits = "a scan waits"
 
@@ -92,24 +94,25 @@ class ScanCore(ConsumerCore):
         self._end[place] = answer
 
     def begin_rows(self, taker: ColumnTaker, timeout_ms: int, now_ms: int) -> ScanStep:
-        """Take the next rows; none when every range is read to its end."""
+        """Begin the operation that takes the next rows; it returns none after all ranges are
+        read."""
         self.finish_handed_out()
         return self.operations.begin(ScanStep(self, taker), timeout_ms, now_ms)
 
     @property
     def is_complete(self) -> bool:
-        """True if nothing of the ranges is left."""
+        """True if all rows of the ranges were taken."""
         positions = self.fetcher.positions.values()
         return self._is_checked and not any(map(self.is_open, positions))
 
     @staticmethod
     def is_open(position: PartitionPosition) -> bool:
-        """Return whether something of a range is left to be fetched, taken or raised."""
+        """Return true if a range still has rows to fetch or take, or an error to raise."""
         is_fetched = position.fetch_offset >= position.end_offset
         return position.error is not None or bool(position.buffered) or not is_fetched
 
     def can_step(self, now_ms: int) -> bool:
-        """Return whether there is something to hand out, to raise, or to end with."""
+        """Return true if the next step returns rows, raises an error, or ends the scan."""
         if not self._is_checked:
             return self._are_ends_known() or self._missing_topic(now_ms) is not None
         return self.is_complete or self.has_records(now_ms)
@@ -118,7 +121,7 @@ class ScanCore(ConsumerCore):
         return len(self._first) == len(self._end) == len(self._ranges)
 
     def take_rows(self, taker: ColumnTaker, now_ms: int) -> list[RowRun]:
-        """Take rows that have come; raise what stands in the way."""
+        """Take rows that have arrived; raise the error of a partition."""
         if not self._is_checked:
             if not self._are_ends_known():
                 self._raise_news(now_ms)
@@ -154,7 +157,7 @@ class ScanCore(ConsumerCore):
 
 
 class ScanStep(Operation[list[RowRun]]):
-    """Operation that brings the next rows of a scan; none at its end."""
+    """Operation that returns the next rows of a scan; an empty list at its end."""
 
     def __init__(self, core: ScanCore, taker: ColumnTaker) -> None:
         super().__init__(core.operations)

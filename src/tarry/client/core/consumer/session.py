@@ -1,11 +1,11 @@
-"""Fetch session: what a broker remembers of a consumer's fetches (KIP-227).
+"""Fetch session: the state of a consumer's fetches that a broker keeps (KIP-227).
 
-Inside a session a fetch names only the partitions that have changed, and so does the answer.  The
-broker reads all others as well, from where they were last asked for; so a partition that is not
-wanted now has to be forgotten.  A broker that gives no session gets whole fetches.
+Inside a session, a fetch names only the partitions that changed, and so does the answer.  The
+broker also reads the unchanged partitions, from the fetch offsets that it has; so a partition that
+must not be read now has to be forgotten.  A broker that offers no session gets whole fetches.
 
-Any doubt ends a session: an error, a lost connection, a partition or topic that is not the one it
-was.  The next fetch is a whole one, and may begin a new session.
+Any doubt ends a session: an error, a lost connection, or a partition or topic that was replaced.
+The next fetch is a whole one, and may begin a new session.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from tarry.client.core.consumer.position import PartitionPosition
 from tarry.protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic
 
 NO_SESSION: Final = 0
-# Epochs of a whole fetch that asks for a session, and of one that does not.
+# Session epochs of a whole fetch: one that asks for a session, and one that does not.
 EPOCH_FIRST: Final = 0
 EPOCH_WITHOUT: Final = -1
 EPOCH_MAX: Final = 0x7FFF_FFFF
 
-# Codes of a whole answer that concern the session and no partition.
+# Error codes of a whole answer that are about the session.
 SESSION_ERRORS: Final = (
     FETCH_SESSION_ID_NOT_FOUND,
     INVALID_FETCH_SESSION_EPOCH,
     FETCH_SESSION_TOPIC_ID_ERROR,
 )
 
-# A broker that breaks so many sessions in a row has no room for them: each costs a fetch.
+# After so many broken sessions in a row, the broker has no room: fetch without a session.
 FAILURES_MAX: Final = 3
 
 
 class FetchSession:
-    """Session at one broker; `session_id` and `epoch` are those of the next fetch."""
+    """Session at one broker; `session_id` and `epoch` belong in the next fetch."""
 
     def __init__(self) -> None:
         self.session_id = NO_SESSION
         self.epoch = EPOCH_FIRST
-        # What the broker has of each partition, whose position that was, and the topics' ids.
+        # State at the broker by partition, the positions of these partitions, and the topics' ids.
         self._known: dict[TopicPartition, FetchPartition] = {}
         self._positions: dict[TopicPartition, PartitionPosition] = {}
         self._topic_ids: dict[str, bytes] = {}
@@ -53,7 +53,7 @@ class FetchSession:
 
     @property
     def is_open(self) -> bool:
-        """True if the next fetch may name only what has changed."""
+        """True if the next fetch may name only the changed partitions."""
         return self.epoch > EPOCH_FIRST
 
     def narrow(
@@ -63,8 +63,8 @@ class FetchSession:
         *,
         has_ids: bool,
     ) -> tuple[list[FetchTopic], list[ForgottenTopic]] | None:
-        """Return what a fetch of these partitions has to name, and what the broker has to forget,
-        and take it as told; None if the fetch has to be a whole one."""
+        """Return the changed partitions and those to forget, and store them as known to the broker;
+        None if the fetch must be a whole one."""
         if not self.is_open or has_ids != self._has_ids:
             return None
         known = self._known
@@ -91,7 +91,8 @@ class FetchSession:
         return changed, forgotten
 
     def _forget(self, positions: dict[TopicPartition, PartitionPosition]) -> list[ForgottenTopic]:
-        """Forget what is not wanted, and return the part of a request that says so."""
+        """Remove partitions that are not wanted, and return the request's part that forgets
+        them."""
         topics: dict[str, ForgottenTopic] = {}
         for place in list(self._known):
             if place in positions:
@@ -109,7 +110,7 @@ class FetchSession:
     def _take(
         self, topics: list[FetchTopic], positions: dict[TopicPartition, PartitionPosition]
     ) -> None:
-        """Take over what the broker knows from now on."""
+        """Store the partitions as the broker knows them after this fetch."""
         for topic in topics:
             self._topic_ids[topic.topic] = topic.topic_id
             for one in topic.partitions:
@@ -127,7 +128,7 @@ class FetchSession:
         *,
         has_ids: bool,
     ) -> None:
-        """Begin the session that a broker gives in answer to a whole fetch; 0: it gives none."""
+        """Begin the session of the answer to a whole fetch; session id 0 means no session."""
         self.session_id = NO_SESSION
         if session_id != NO_SESSION and self.epoch != EPOCH_WITHOUT:
             self.session_id = session_id
@@ -136,7 +137,7 @@ class FetchSession:
             self._take(topics, positions)
 
     def on_answer(self, session_id: int) -> None:
-        """Go on after a fetch inside the session; a broker may end the session with its answer."""
+        """Advance the session after an answer; the broker may have ended it."""
         if session_id != self.session_id:
             self.lose(is_known=False)
             return
@@ -144,14 +145,15 @@ class FetchSession:
         self.epoch = self.epoch + 1 if self.epoch < EPOCH_MAX else EPOCH_FIRST + 1
 
     def fail(self) -> None:
-        """End the session because the broker says that it is not there, or not so."""
+        """End the session because the broker does not know it, or not in this state."""
         self._failures += 1
         self.lose(is_known=False)
         if self._failures >= FAILURES_MAX:
             self.epoch = EPOCH_WITHOUT
 
     def lose(self, *, is_known: bool) -> None:
-        """End the session; one that the broker may still know is closed by the next fetch."""
+        """End the session; if the broker may still know it (`is_known`), the next fetch closes it
+        there."""
         if not is_known:
             self.session_id = NO_SESSION
         if self.epoch != EPOCH_WITHOUT:

@@ -1,3 +1,3 @@
-"""The group side of a consumer: membership, commits, and who reads what."""
+"""The group side of a consumer: membership, assignments and commits."""
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Closing: the end of a member, in steps.
+"""Closing: the steps by which a consumer with a group ends.
 
-The user is told first that the partitions go, then what is finished is committed, then the group
-is left.  All of it has the time of the close: what a callback takes is not there for the rest, and
-what is late by then is sent without waiting for its answer.
+First `on_revoked` is called, then finished records are committed, then the member leaves the group.
+All steps share the time of the close, callbacks included; requests that are late by then are sent
+without waiting for their answers.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ log = logging.getLogger("tarry.client")
 
 
 class Closing(Operation[None]):
-    """Operation of one close.  What a callback raises is raised at the end, behind the leave; what
-    `on_revoked` did not come to is then not committed."""
+    """Operation of one close.
+
+    An exception of a callback is raised at the end, after the leave; the last commit is left out
+    then.
+    """
 
     def __init__(self, core: GroupConsumerCore, *, leaves: bool, even_static: bool) -> None:
         super().__init__(core.operations)
@@ -57,7 +60,7 @@ class Closing(Operation[None]):
             return self._call(core.committer.outcomes.popleft())
         is_answered = self._has_left and core.membership.leaving.is_answered
         if not is_answered and (leaves_now or not self.is_late):
-            # One turn sends the leave, however late it is.
+            # One turn is needed to send the leave, even if the time is up.
             return self.wait()
         if not is_answered:
             log.warning("the coordinator did not answer to the leave within %d ms", self.timeout_ms)
@@ -66,7 +69,8 @@ class Closing(Operation[None]):
         return Done(None)
 
     def _tell(self, now_ms: int) -> Callback | None:
-        """Return the callback for what is owned, once; behind it the last commit begins."""
+        """Return the callback for the owned partitions once; then begin the last commit, and return
+        None."""
         core = self._core
         if self._event is None:
             event = core.begin_last_event()

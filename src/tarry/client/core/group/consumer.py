@@ -1,7 +1,8 @@
-"""The core of a consumer with a group: membership decides what is read, commits where it begins.
+"""The core of a consumer with a group: the membership assigns partitions, commits say where to
+begin.
 
-Without `group.id` it is the plain consumer; with one and `assign`, offsets are committed and read
-by the group's name, without a membership.
+Without `group.id` it acts as the plain consumer.  With `group.id` and `assign`, it commits and
+reads offsets of the group without being a member.
 """
 
 from __future__ import annotations
@@ -63,13 +64,13 @@ UNKNOWN: Final = -1
 
 NOTHING_READ: Final = "nothing is subscribed or assigned: call subscribe or assign"
 
-# A user who polls again soon reads an answer himself, without a thread switch.
+# A user who polls again this soon reads the answer in the poll, without a thread switch.
 GRACE_MS: Final = 50
 
 
 class GroupConsumerCore(ConsumerCore):
-    """Core of a consumer with a group.  Polls, commits and the end are operations; a call between
-    them comes into force with the next poll."""
+    """Core of a consumer with a group.  Polls, commits and the close are operations; calls in
+    between take effect with the next poll."""
 
     def __init__(
         self,
@@ -90,13 +91,13 @@ class GroupConsumerCore(ConsumerCore):
         self.committed_offsets = CommittedOffsets(self.coordinator, self.membership, timeout_ms)
         self._auto_commit = Task(self._on_auto_commit)
         self._is_auto_due = False
-        # When the last poll began; -1: there was none.
+        # Time at which the last poll began; -1 if there was none.
         self._polled_ms = UNKNOWN
-        # What a callback tells the user now.
+        # Event of the callback that is running; None if no callback runs.
         self.told: UserEvent | None = None
-        # A user wants the poll under way to end, or else the next; set from any thread.
+        # True if the user wants the present or next poll to return; set from any thread.
         self.is_woken = False
-        # The last poll was woken.
+        # True if the last poll was woken.
         self.was_woken = False
 
     @property
@@ -138,8 +139,8 @@ class GroupConsumerCore(ConsumerCore):
     # --- What is read
 
     def subscribe(self, topics: Iterable[str] | re.Pattern[str]) -> None:
-        """Share these topics with the group, or those whose names the pattern finds, now and
-        later."""
+        """Subscribe with the group to these topics, or to all topics that the pattern finds, now
+        and later."""
         wanted = topics_of("subscribe", topics)
         self._require_group()
         if isinstance(wanted, re.Pattern):
@@ -154,7 +155,7 @@ class GroupConsumerCore(ConsumerCore):
             self.unsubscribe()
 
     def unsubscribe(self) -> None:
-        """Want nothing: the next poll gives back what is owned and leaves the group."""
+        """Subscribe to nothing: the next poll revokes the owned partitions and leaves the group."""
         self.topics.subscribe([])
         self.membership.want_leave()
 
@@ -173,7 +174,7 @@ class GroupConsumerCore(ConsumerCore):
         super().assign(wanted)
 
     def _read_only(self, places: list[TopicPartition]) -> None:
-        """Read the partitions that the membership names, and no others."""
+        """Read the partitions that the membership owns, and no others."""
         super().assign(places)
         for place in list(self.committer.committed):
             if place not in self.fetcher.positions:
@@ -200,7 +201,7 @@ class GroupConsumerCore(ConsumerCore):
         elif answer.offset == NO_OFFSET:
             self.reset(position)
         else:
-            # With an epoch the leader is asked whether that still is in its log.
+            # With a leader epoch, the leader is asked whether its log still holds this position.
             position.seek(answer.offset, answer.leader_epoch)
             self.committer.committed[place] = answer.offset
 
@@ -231,13 +232,14 @@ class GroupConsumerCore(ConsumerCore):
         super().work(now_ms)
         if self.has_group:
             if self.committer.is_idle:
-                # Who commits without a wait, and then asks, hears of that commit.
+                # Read after pending commits, so that the answer includes a commit the user did not
+                # wait for.
                 self.committed_offsets.work(now_ms)
             self.membership.work(now_ms)
             self._follow_metadata()
 
     def _follow_metadata(self) -> None:
-        """Ask for the metadata of topics that a pattern found or a leader has to know."""
+        """Track the topics that a pattern found or that the group's leader needs."""
         in_use = self.topics.in_use
         if any(name not in self.metadata.topics for name in in_use):
             self.track_only(self.topics_in_use())
@@ -247,13 +249,13 @@ class GroupConsumerCore(ConsumerCore):
     def begin_poll(
         self, records_max: int | None, timeout_ms: int, now_ms: int
     ) -> Poll[RecordGroup[Any, Any]]:
-        """Hear what the group has to say and take records (None: `max.poll.records` at most); what
-        was handed out is finished."""
+        """Begin a poll: it calls back the user for events, and takes records (None:
+        `max.poll.records`); the records of the poll before are finished."""
         wanted = records_max_of(records_max, self.consumer_settings.poll_records_max)
         return self._begin_poll(partial(self.take, wanted), timeout_ms, now_ms)
 
     def begin_columns(self, taker: ColumnTaker, timeout_ms: int, now_ms: int) -> Poll[RowRun]:
-        """Poll likewise for rows of columns."""
+        """Begin a poll that takes rows of columns."""
         return self._begin_poll(partial(self.take_columns, taker), timeout_ms, now_ms)
 
     def _begin_poll(
@@ -261,7 +263,7 @@ class GroupConsumerCore(ConsumerCore):
     ) -> Poll[Group]:
         self.check_not_told("poll")
         if self.operations.ends_ms is not None:
-            # A task that gave way before it polled may come behind the close of another.
+            # Another task may have closed the client before this one polled.
             raise ClientClosed("the client was closed")
         self._polled_ms = now_ms
         self.take_back()
@@ -269,7 +271,7 @@ class GroupConsumerCore(ConsumerCore):
         if self.has_group:
             self.membership.begin_poll()
             if self._is_auto_due and self.committer.is_idle:
-                # The next commit includes the offsets of one that fails.
+                # If this commit fails, the next one includes its offsets.
                 self._is_auto_due = False
                 group_id = self.consumer_settings.group_id
                 commit = UnattendedCommit(self.finished_offsets(), "an automatic commit", group_id)
@@ -277,12 +279,12 @@ class GroupConsumerCore(ConsumerCore):
         return self.operations.begin(Poll(self, take), timeout_ms, now_ms)
 
     def check_reads(self) -> None:
-        """Refuse to wait without an end for records that never come."""
+        """Raise NotSubscribed if an endless wait for records could never end."""
         if self.reads_nothing and not self.is_woken:
             raise NotSubscribed(NOTHING_READ)
 
     def check_not_told(self, what: str) -> None:
-        """Refuse what a user does inside a callback and may not."""
+        """Raise ConcurrentUse if the user calls this method inside a callback."""
         event = self.told
         if event is not None:
             raise ConcurrentUse(
@@ -291,7 +293,7 @@ class GroupConsumerCore(ConsumerCore):
             )
 
     def check_not_assigning(self, asked_by: int = WHOEVER) -> None:
-        """Refuse what an assignor asks the consumer that it assigns for, within a turn."""
+        """Raise ConcurrentUse if an assignor calls the consumer that it assigns for."""
         if self.membership.round.assigned_by == asked_by:
             raise ConcurrentUse(
                 "an assignor has called the consumer that it assigns for: it has to be a plain "
@@ -299,15 +301,15 @@ class GroupConsumerCore(ConsumerCore):
             )
 
     def end_poll(self, now_ms: int) -> None:
-        """Let the user work on what he was given."""
+        """End a poll: the user works on its records now."""
         self.was_woken, self.is_woken = self.is_woken, False
         if self.has_group:
-            # A user who is always given records at once joins between two polls.
+            # A user whose polls never wait can join the group here, between two polls.
             self.membership.work(now_ms)
             self.membership.end_poll(now_ms)
 
     def has_news(self, now_ms: int) -> bool:
-        """Return whether a poll has something to tell, to hand out or to raise."""
+        """Return true if a poll has a callback to call, records to return, or an error to raise."""
         membership = self.membership
         if self.committer.outcomes or membership.has_event:
             return True
@@ -330,13 +332,13 @@ class GroupConsumerCore(ConsumerCore):
         return super().take_columns(taker, now_ms)
 
     def begin_event(self) -> UserEvent | None:
-        """Begin the next event that the user must be told, if there is one; `end_event` ends it."""
+        """Begin the next event for the user, or return None; `end_event` ends it."""
         if self.committer.outcomes:
             return self.committer.outcomes.popleft()
         return self._begin_group_event()
 
     def begin_last_event(self) -> GroupEvent | None:
-        """Begin the event by which a user that closes hears that all partitions go."""
+        """Begin the event that revokes or loses all partitions at the close."""
         self.membership.ownership.give_all()
         return self._begin_group_event()
 
@@ -356,15 +358,15 @@ class GroupConsumerCore(ConsumerCore):
         return event
 
     def begin_callback(self, event: UserEvent) -> None:
-        """Begin to call the user back: what may not be called inside a callback is refused."""
+        """Begin a callback: methods that a callback may not call are refused until its end."""
         self.told = event
 
     def end_callback(self) -> None:
-        """End a callback, if one is under way."""
+        """End the callback that is running, if any."""
         self.told = None
 
     def end_event(self) -> None:
-        """End an event of the group that the user was told, if one is under way."""
+        """End the event of the group that the user was called back for, if any."""
         event = self.membership.ownership.event
         if event is not None:
             if event.kind == REVOKED:
@@ -375,17 +377,17 @@ class GroupConsumerCore(ConsumerCore):
     # --- Commits
 
     def _arm_auto_commit(self, now_ms: int) -> None:
-        """Have what is read committed now and then."""
+        """Arm the timer of the next automatic commit."""
         settings = self.consumer_settings
         if settings.auto_commit and self.fetcher.positions and not self._auto_commit.is_armed:
             self.tasks.schedule(self._auto_commit, now_ms + settings.auto_commit_interval_ms)
 
     def _on_auto_commit(self, now_ms: int) -> None:
-        """Mark an automatic commit as due: the next poll commits what was finished before it."""
+        """Mark an automatic commit as due: the next poll commits the finished offsets."""
         self._is_auto_due = True
 
     def begin_auto_commit(self, now_ms: int) -> Commit:
-        """Commit what is finished; nobody need wait for it."""
+        """Begin a commit of the finished offsets; the caller need not wait for it."""
         commit = Commit(self.finished_offsets())
         self._commit(commit, self.consumer_settings.api_timeout_ms, now_ms)
         return commit
@@ -393,32 +395,32 @@ class GroupConsumerCore(ConsumerCore):
     def _commit(self, commit: Commit, timeout_ms: int, now_ms: int) -> None:
         self.committer.begin(commit, self.operations.limited(timeout_ms, now_ms), now_ms)
         if self.operations.ends_ms is not None:
-            # However late the close is, what is committed in it is sent.
+            # Send a commit of the close at once, even if its time is up.
             self.committer.work(now_ms)
 
     def finished_offsets(self) -> dict[TopicPartition, CommittedOffset]:
-        """Return the offsets that are finished and not committed."""
+        """Return the offsets that are finished and not committed yet."""
         known = self.committer.committed
         offsets: dict[TopicPartition, CommittedOffset] = {}
         for place, position in self.fetcher.positions.items():
             if self.metadata.is_denied(position.topic):
-                # Under that name there may be another topic by the time that the commit is there.
+                # The topic was deleted; another one may have its name when the commit arrives.
                 continue
             if position.finished >= 0 and known.get(place) != position.finished:
                 offsets[place] = offset_behind(position, position.finished)
         return offsets
 
     def begin_commit(self, what: CommitWhat, timeout_ms: int, now_ms: int) -> PendingCommit:
-        """Commit behind this record, behind these records, at these offsets, or behind everything
-        that was handed out."""
+        """Begin a commit: behind a record, behind records, at offsets, or (None) behind all records
+        that were handed out."""
         commit = Commit(self._offsets_to_commit(what))
         finish_before(commit.offsets, self.fetcher.positions)
         self._commit(commit, timeout_ms, now_ms)
         return self.operations.begin(PendingCommit(self.operations, commit), None, now_ms)
 
     def commit_async(self, what: CommitWhat, callback: CommitCallback | None, now_ms: int) -> None:
-        """Commit as `begin_commit` does, without a call that waits: the next poll or close tells
-        the outcome to the callback."""
+        """Commit like `begin_commit`, without an operation; the next poll or close calls the
+        callback with the outcome."""
         if callback is not None and not callable(callback):
             raise TypeError(
                 "commit_async takes a function of the offsets and the error as its callback, not "
@@ -445,7 +447,7 @@ class GroupConsumerCore(ConsumerCore):
     def begin_committed(
         self, places: Iterable[TopicPartition], timeout_ms: int, now_ms: int
     ) -> CommittedQuery:
-        """Look up where the group stands, without moving there."""
+        """Look up the committed offsets of the group, without moving the positions."""
         wanted = places_of("committed", places)
         self._require_committing()
         query = CommittedQuery(self.operations, self.committed_offsets, wanted)
@@ -458,7 +460,7 @@ class GroupConsumerCore(ConsumerCore):
     # --- The end
 
     def begin_close(self, timeout_ms: int, now_ms: int, *, leave: bool | None) -> Closing:
-        """Tell the user that the partitions go, commit what is finished and leave the group.  A
+        """Begin a close: revoke the partitions, commit finished offsets, and leave the group.  A
         static member leaves only if `leave` is true."""
         self.check_not_told("close")
         self.take_back()
@@ -471,10 +473,10 @@ class GroupConsumerCore(ConsumerCore):
 
     @property
     def keeper_due_ms(self) -> int | None:
-        """Time at which a heartbeat, or the limit between two polls, needs a turn although no poll
-        is under way, on the monotonic clock; None during a poll."""
+        """Time of the next turn that is needed for a heartbeat or the limit between two polls, on
+        the monotonic clock; None during a poll, which takes turns itself."""
         membership = self.membership
-        # In a callback the user works on something too.
+        # During a callback the poll takes no turns.
         is_driven = membership.is_polled and self.told is None
         return None if is_driven else membership.next_due_ms
 

@@ -1,9 +1,9 @@
-"""Coordinator: which broker keeps the group, and the connection to it.
+"""Coordinator: the broker that keeps the group, and the connection to it.
 
     unknown -> being asked for -> known -> lost -> unknown
 
-The connection is the group's own, so that a long fetch never stands before a heartbeat.  While a
-join or a sync waits on it, what must not wait takes the ordinary connection to the same broker.
+The group has its own connection, so that a heartbeat never waits behind a long fetch.  While a join
+or a sync waits on it, urgent requests take the ordinary connection to the same broker.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from tarry.protocol.messages.find_coordinator import (
 
 log = logging.getLogger("tarry.client")
 
-# Who was found so short a time ago and is no coordinator: brokers do not agree yet.
+# A coordinator lost this soon after it was found: brokers do not agree yet, so pause.
 FOUND_JUST_NOW_MS: Final = 1_000
 
 NAMED_NONE: Final = BrokerError(errors.COORDINATOR_NOT_AVAILABLE, "the broker named no coordinator")
 
 
 class CoordinatorFinder:
-    """Asks for the broker when `want` says so, once at a time; `lose` forgets it."""
+    """Finder of the coordinator: `want` asks for it, one question at a time; `lose` forgets it."""
 
     def __init__(self, connections: Connections, group_id: str) -> None:
         self.connections = connections
         self.group_id = group_id
         self.broker_id = -1
-        # Why the group can never be used; what may pass is asked again.
+        # Callback with the error code if no broker will ever name a coordinator.
         self.when_refused: Callable[[int, int], None] | None = None
-        # Called when a known coordinator is lost, whoever found out.
+        # Callback when a known coordinator is lost.
         self.when_lost: Callable[[str, int], None] | None = None
         self.last_error: ClientError | None = None
-        # Why the last question will not be answered otherwise, until the next one leaves.
+        # Permanent refusal of the last question; None after the next question is sent.
         self.refusal: BrokerError | None = None
         self._connection: Link | None = None
         self._loss = ""
@@ -62,7 +62,7 @@ class CoordinatorFinder:
         return self._connection is not None
 
     def want(self, now_ms: int) -> None:
-        """Have the coordinator asked for, unless it is known or being asked for."""
+        """Ask for the coordinator, unless it is known or being asked for."""
         if self._connection is not None or self._is_in_flight:
             return
         if self._pauses.holds(now_ms):
@@ -77,8 +77,8 @@ class CoordinatorFinder:
         self._connection.send(exchange, now_ms)
 
     def send_aside(self, exchange: Exchange[Any], now_ms: int) -> None:
-        """Send an exchange to the coordinator while its own connection waits for a join or a
-        sync."""
+        """Send an exchange to the coordinator on another connection, while a join or a sync waits
+        on the group's own."""
         aside = self.connections.for_broker(self.broker_id)
         if aside is None:
             self.send(exchange, now_ms)
@@ -86,19 +86,19 @@ class CoordinatorFinder:
             aside.send(exchange, now_ms)
 
     def reopen(self, now_ms: int) -> None:
-        """Open another connection to the same broker, and give the old one with its waiting
-        requests up."""
+        """Open another connection to the same broker, and abandon the old one with its pending
+        requests."""
         old = self._connection
         if old is not None:
-            # What fails with the old connection must not take the new one for lost.
+            # The failure of the old connection is not a loss of the coordinator.
             self._connection = None
             old.when_lost = None
             self.connections.release(old, "not waited for any more", now_ms)
             self._open(old.broker_id, old.address)
 
     def lose(self, reason: str, now_ms: int) -> None:
-        """Forget the coordinator: its broker has given the group up, or cannot be reached.  Quiet
-        if no coordinator is known."""
+        """Forget the coordinator: its broker does not keep the group any more, or cannot be
+        reached.  Does nothing if no coordinator is known."""
         old = self._connection
         if old is None:
             return
@@ -116,13 +116,13 @@ class CoordinatorFinder:
 
     @property
     def trouble(self) -> str:
-        """Reason why the coordinator was lost the last time; empty while it is connected."""
+        """Reason of the last loss of the coordinator; empty while it is connected."""
         if self._connection is not None and self._connection.state == READY:
             return ""
         return self._loss
 
     def close(self) -> None:
-        """Close the connection with the client; its end is then no loss of the coordinator."""
+        """Close with the client; the end of the connection is then no loss of the coordinator."""
         if self._connection is not None:
             self._connection.when_lost = None
         self._connection = None
@@ -137,7 +137,7 @@ class CoordinatorFinder:
     def _on_connection_lost(self, now_ms: int) -> None:
         reason = self._connection.last_error if self._connection is not None else ""
         self.lose(reason or "the connection is closed", now_ms)
-        # It may be starting anew: everybody asks after a pause.
+        # The broker may be restarting: pause before the next question.
         self._pauses.begin(now_ms)
 
     # --- Answers

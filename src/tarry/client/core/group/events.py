@@ -1,4 +1,4 @@
-"""Events that the user of a group consumer is told, inside a poll and nowhere else."""
+"""Events of a group consumer; only a poll or a close calls the user back for them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 
 from tarry.base.ids import TopicPartition
 
-# Ours from now on.
+# Kind of event: the member owns these partitions from now on.
 ASSIGNED: Final = 1
-# Still ours until this was said.
+# Kind of event: the member gives these partitions up when the callback has returned.
 REVOKED: Final = 2
-# Already someone else's.
+# Kind of event: other members may own these partitions already.
 LOST: Final = 3
 
 EVENT_NAMES: Final = {ASSIGNED: "assigned", REVOKED: "revoked", LOST: "lost"}
@@ -24,9 +24,9 @@ class GroupEvent(NamedTuple):
 
     @property
     def callback(self) -> str:
-        """Name of the listener's method that is called with it."""
+        """Name of the listener's method for this event."""
         return f"on_{EVENT_NAMES[self.kind]}"
 
     def tell(self, listener: object, consumer: object) -> object:
-        """Call the listener's method; returns what it returned."""
+        """Call the listener's method, and return its result."""
         return getattr(listener, self.callback)(consumer, list(self.places))

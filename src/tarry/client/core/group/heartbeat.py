@@ -1,9 +1,9 @@
-"""Heartbeat: requests by which a member shows its coordinator that it lives, and the limit of the
-time in which its user has to show the same.
+"""Heartbeat: requests that keep a member's session alive, and the limit of the time between two
+polls of its user.
 
-One task; `in_flight` is a field of it, so that there is never a second beat under way.  After each
-new generation the beats come at 100, 200, 400 ms and so on up to the interval: who joins just
-after it is noticed in a tenth of a second and not in three.
+There is one task and the flag `in_flight`, so that there is never a second heartbeat in flight.
+After each new generation the heartbeats come after 100, 200, 400 ms and so on up to the interval: a
+member that joins right after it is noticed in a tenth of a second instead of three seconds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class HeartbeatOwner(Protocol):
     def may_beat(self) -> bool: ...
 
     def on_beat(self, code: int, who: GroupIdentity, now_ms: int) -> None:
-        """Handle the answer to a heartbeat of `who`."""
+        """Handle the answer to a heartbeat that was sent as `who`."""
 
     def on_beat_failed(self, error: ClientError, who: GroupIdentity, now_ms: int) -> None: ...
 
@@ -62,23 +62,23 @@ class Heartbeat:
 
     @property
     def due_ms(self) -> int | None:
-        """Deadline of the next heartbeat on the monotonic clock; None while none is wanted, or one
-        is under way."""
+        """Deadline of the next heartbeat on the monotonic clock; None if there is none, or if one
+        is in flight."""
         return self._task.deadline_ms if self._task.is_armed else None
 
     def begin(self, now_ms: int) -> None:
-        """Begin the heartbeats of a new generation, the first after one interval."""
+        """Begin the heartbeats of a new generation; the first is due after the first pause."""
         self.is_on = True
         self._pause_ms = self._first_ms
         self._arm(now_ms + self._pause_ms)
 
     def beat_now(self, now_ms: int) -> None:
-        """Send a heartbeat once none is under way, then go on at the interval."""
+        """Send a heartbeat as soon as none is in flight, then continue at the interval."""
         self.is_on = True
         self._arm(now_ms)
 
     def stop(self) -> None:
-        """Stop the heartbeats; the owner judges the answer to one that is under way."""
+        """Stop the heartbeats; the owner decides what the answer to one in flight means."""
         self.is_on = False
         self._tasks.cancel(self._task)
 
@@ -95,17 +95,18 @@ class Heartbeat:
         self._coordinator.send(_Beat(self, self.owner.identity(), self._timeout_ms), now_ms)
 
     def on_over(self, now_ms: int) -> None:
-        """Take note that the beat under way was answered or failed."""
+        """Note that the heartbeat in flight was answered or failed."""
         self.in_flight = False
         if self.is_on:
             self._arm(max(now_ms, self.sent_ms + self._pause_ms))
 
 
 class PollLimit:
-    """Limit of the time in which the user polls again or returns from a callback
-    (`max.poll.interval.ms`), between `begin` and `end`; `when_over` hears the reason to leave.
+    """Limit of the time in which the user must poll again or return from a callback
+    (`max.poll.interval.ms`), between `begin` and `end`; `when_over` is called with a reason to
+    leave.
 
-    Heartbeats alone would keep the partitions of a user that hangs.
+    Without it, heartbeats would keep the partitions of a user that hangs.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class PollLimit:
         self._settings = settings
         self._tasks = tasks
         self._when_over = when_over
-        # Empty if the user works between two polls.
+        # Name of the running callback; empty between two polls.
         self._callback = ""
 
     def begin(self, now_ms: int, callback: str) -> None:
@@ -141,7 +142,7 @@ class PollLimit:
 
 
 class _Beat(Exchange[HeartbeatResponse]):
-    """Exchange of one heartbeat of `who`."""
+    """Exchange of one heartbeat, sent as `who`."""
 
     def __init__(self, heartbeat: Heartbeat, who: GroupIdentity, timeout_ms: int) -> None:
         super().__init__(api_keys.HEARTBEAT, decode_heartbeat_response, timeout_ms)

@@ -1,4 +1,4 @@
-"""Identity: the member, and its generation, in whose name a coordinator is asked."""
+"""Identity of a group member in requests to its coordinator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class GroupIdentity(NamedTuple):
 
 
 class GroupView(NamedTuple):
-    """View of a member's place in its group."""
+    """View of a member's state in its group."""
 
     group_id: str
     member_id: str
@@ -23,5 +23,5 @@ class GroupView(NamedTuple):
     state: str
     protocol: str
     is_leader: bool
-    # Why the coordinator cannot be reached; empty if nothing seems wrong.
+    # Why the coordinator cannot be reached; empty if no problem is known.
     trouble: str = ""

@@ -1,4 +1,4 @@
-"""Leaving: one request to the coordinator, whose answer only a close waits for."""
+"""Leaving: one request to the coordinator; only a close waits for its answer."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tarry.protocol.messages.leave_group import LeaveGroupResponse, decode_leave
 
 
 class Leaving:
-    """Request to leave; `is_answered` is false between `send` and the answer, or the failure that
-    ends it."""
+    """Request to leave the group; `is_answered` is false from `send` until it is answered or
+    fails."""
 
     def __init__(self, settings: ConsumerSettings, coordinator: CoordinatorFinder) -> None:
         self.is_answered = True

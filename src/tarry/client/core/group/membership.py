@@ -3,10 +3,10 @@
     Unjoined -> Finding -> Preparing -> Joining -> Syncing -> Stable -> Preparing -> ...
                                                               any     -> Failed
 
-Turns carry the protocol on as far as nobody has to be told; what the user must hear (partitions
-assigned, revoked, lost) waits as an event until the face asks for it inside a poll.  The only
-writer of what is owned.  A join leaves only while the user polls: who does not come back keeps
-what he has until `max.poll.interval.ms`.
+Turns advance the protocol until a user callback has to run; its event (partitions assigned, revoked
+or lost) waits until the face asks for it inside a poll.  Only the membership changes the ownership.
+A join is sent only while the user polls: without a poll the member keeps its partitions until
+`max.poll.interval.ms`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Membership:
         self.protocol_name = ""
         self.is_leader = False
         self.ownership = Ownership()
-        # Why a join is needed; empty if none is.
+        # Reason of the next join; empty if none is needed.
         self.join_reason = ""
         self._round_reason = ""
         self._was_member = False
@@ -105,16 +105,16 @@ class Membership:
 
     @property
     def is_busy(self) -> bool:
-        """True while work is under way that must not wait for the next poll: an answer of the
-        coordinator, or the search for the coordinator that a request is meant for."""
+        """True while an answer must not wait for the next poll: an answer of the coordinator, or of
+        the search for the coordinator."""
         if self.heartbeat.in_flight or self.is_joining:
             return True
         return self.state == FINDING and self.generation_id >= 0
 
     @property
     def next_due_ms(self) -> int | None:
-        """Time at which the membership needs a turn that cannot wait for a poll, on the monotonic
-        clock; an answer that should be read counts as due now."""
+        """Time at which the membership needs a turn outside a poll, on the monotonic clock; the
+        time of the last turn, so a turn is due, while `is_busy`."""
         if self.is_busy:
             return self._turned_ms
         tasks = [self._session, self.poll_limit.task]
@@ -124,13 +124,13 @@ class Membership:
         return min(due, default=None)
 
     def want_join(self, reason: str) -> None:
-        """Take part in a new round as soon as possible."""
+        """Join again as soon as possible."""
         self._is_leaving = False
         self.join_reason = self.join_reason or reason
 
     def want_leave(self) -> None:
-        """Leave after the next poll, in which the member gives back what it owns: nothing is
-        subscribed any more."""
+        """Leave the group after the next poll, in which the member gives back what it owns: the
+        user has unsubscribed."""
         self._is_leaving = True
         self.join_reason = ""
         self.ownership.to_give = list(self.owned)
@@ -145,11 +145,11 @@ class Membership:
         self._limit_user(now_ms, "")
 
     def begin_callback(self, name: str, now_ms: int) -> None:
-        """Begin a callback inside a poll: it has no more time than there is between two polls."""
+        """Begin a callback inside a poll: its time limit is that between two polls."""
         self._limit_user(now_ms, name)
 
     def end_callback(self) -> None:
-        """End a callback: the poll goes on."""
+        """End a callback: the poll continues."""
         self.poll_limit.end()
 
     def _limit_user(self, now_ms: int, callback: str) -> None:
@@ -159,7 +159,7 @@ class Membership:
 
     def may_hand_out(self, now_ms: int) -> bool:
         """Return true if the member still owns its partitions, as far as the member can know: after
-        a pause longer than a session only the coordinator can tell."""
+        a pause longer than a session it must wait for the coordinator."""
         ownership = self.ownership
         if ownership.event is not None or ownership.is_lost or self.failure is not None:
             return False
@@ -174,7 +174,7 @@ class Membership:
 
     @property
     def owned(self) -> list[TopicPartition]:
-        """Partitions that the user was told to own."""
+        """Partitions that the user owns by the last event."""
         return self.ownership.owned
 
     @property
@@ -182,11 +182,11 @@ class Membership:
         return self.ownership.event is None and self.ownership.next() is not None
 
     def begin_event(self) -> GroupEvent | None:
-        """Begin the next event that the user must be told; until `end_event` no round goes on."""
+        """Begin the next event for the user; the round stops until `end_event`."""
         return self.ownership.begin(self.generation_id)
 
     def end_event(self) -> None:
-        """End the event that the user was told."""
+        """End the event after its callback."""
         ownership = self.ownership
         was_assigned = ownership.event is not None and ownership.event.kind == ASSIGNED
         ownership.end()
@@ -203,7 +203,7 @@ class Membership:
     # --- Turns
 
     def work(self, now_ms: int) -> None:
-        """Carry the round on as far as nobody has to be told first."""
+        """Advance the rebalance until a user callback has to run."""
         gap_ms = now_ms - self._turned_ms
         if self._turned_ms >= 0 and gap_ms > self.settings.session_timeout_ms and self.owned:
             self._has_gap = True
@@ -247,14 +247,14 @@ class Membership:
     def _join_if_ready(self, now_ms: int) -> None:
         self.ownership.to_give = self._to_give_before_join()
         if self.ownership.to_give or not self.is_polled or not self.topics.is_known:
-            # Here once more when a poll has told, and given back.
+            # The round continues in the poll whose callbacks have given these partitions back.
             return
         if not self._pauses.holds(now_ms):
             self._join(now_ms)
 
     def _keep_session(self, now_ms: int) -> None:
-        """Keep the session of a generation alive while the coordinator moves, or while a round has
-        to be begun anew: that may take until the next poll.  The first heartbeat tells whether the
+        """Keep the session of a generation alive with heartbeats while the coordinator moves, or
+        until the next poll begins a new round.  The answer to the first heartbeat shows whether the
         session still holds."""
         if self.generation_id < 0 or self.state not in (FINDING, PREPARING):
             return
@@ -264,8 +264,8 @@ class Membership:
             self.heartbeat.beat_now(now_ms)
 
     def identity(self) -> GroupIdentity:
-        """Return the identity that the coordinator is told; without a subscription it names no
-        member."""
+        """Return the identity for requests to the coordinator; the member id is empty without a
+        subscription."""
         group_id, instance_id = self.settings.group_id, self.settings.instance_id
         return GroupIdentity(group_id, self.member_id, instance_id, self.generation_id)
 
@@ -274,18 +274,18 @@ class Membership:
     def _join(self, now_ms: int) -> None:
         self._round_reason = self.join_reason
         if now_ms - self.confirmed_ms > self.settings.session_timeout_ms:
-            # Nobody knows whether we are still a member: the round will tell.
+            # The session may have ended meanwhile: the answer to the join will show it.
             self._has_gap = True
         self.state = JOINING
         self.join_reason = ""
         self.heartbeat.stop()
         self.tasks.cancel(self._session)
-        # That somebody is new needs no reason: `groups why` shows what is said here.
+        # A new member needs no reason; `groups why` shows the reason of a rejoin.
         reason = self._round_reason if self._was_member else ""
         self.round.join(self.owned, self.ownership.generation_id, reason, now_ms)
 
     def on_member_id(self, member_id: str, now_ms: int) -> None:
-        """Join once more, with the member id that the coordinator gave."""
+        """Join again with the member id that the coordinator has assigned."""
         self.member_id = member_id
         self.join_reason = self._round_reason
         self._join(now_ms)
@@ -313,7 +313,7 @@ class Membership:
         )  # fmt: skip
 
     def on_failed(self, error: ClientError, now_ms: int) -> None:
-        """Handle a join or sync that ended without an answer that could be read."""
+        """Handle a join or sync that failed, or whose answer could not be read."""
         if not error.is_retriable:
             self.error = error
         self.coordinator.lose(str(error), now_ms)
@@ -344,7 +344,7 @@ class Membership:
             self._pauses.begin(now_ms)
 
     def _rejoin(self, reason: str) -> None:
-        """Join again with what was given back already."""
+        """Abandon the round and join again; partitions that were given back stay given back."""
         self.round.abandon()
         if self.failure is None:
             self.state = PREPARING if self.coordinator.is_known else FINDING
@@ -360,14 +360,14 @@ class Membership:
             self.coordinator.lose(str(error), now_ms)
 
     def on_beat(self, code: int, who: GroupIdentity, now_ms: int) -> None:
-        """Handle the answer to a heartbeat by the generation that it was sent with: an answer for
-        an earlier generation does not count."""
+        """Handle the answer to a heartbeat; ignore it if the heartbeat was sent for an earlier
+        generation."""
         if who != self.identity() or self.state not in (STABLE, PREPARING):
             return
         reaction = reactions.reaction_to(code)
         reason = f"Heartbeat: {error_name(code)}"
         if code in (errors.NONE, errors.REBALANCE_IN_PROGRESS):
-            # Both keep the session.
+            # Both codes confirm the session.
             self._has_gap = False
             self._confirm(self.heartbeat.sent_ms)
         if code == errors.REBALANCE_IN_PROGRESS and self.state == STABLE:
@@ -384,13 +384,13 @@ class Membership:
             self.error = self._refusal("Heartbeat", code)
 
     def _confirm(self, then_ms: int) -> None:
-        """Note that the coordinator knew the member at that time."""
+        """Note that the coordinator confirmed the member at that time."""
         self.confirmed_ms = max(self.confirmed_ms, then_ms)
         self.tasks.schedule(self._session, self.confirmed_ms + self.settings.session_timeout_ms)
 
     def _on_session_over(self, now_ms: int) -> None:
-        """Give the coordinator up if no heartbeat has succeeded for a session.  A process that was
-        stopped has tried none: the heartbeat that is sent now gets its time."""
+        """Lose the coordinator if no heartbeat has succeeded for a session.  After a suspension of
+        the process none was tried: send one now, and give it a session's time."""
         if self.state not in (STABLE, PREPARING):
             return
         heartbeat, session_ms = self.heartbeat, self.settings.session_timeout_ms
@@ -403,7 +403,7 @@ class Membership:
             self.coordinator.lose(f"no heartbeat succeeded for {session_ms} ms", now_ms)
 
     def _on_coordinator_lost(self, reason: str, now_ms: int) -> None:
-        """Keep what we have: who takes over may know us."""
+        """Keep the generation: the next coordinator may know the member."""
         if self.is_joining:
             self._rejoin("the coordinator moved")
         if self.state not in (UNJOINED, FAILED):
@@ -413,7 +413,7 @@ class Membership:
     # --- Losing, failing, leaving
 
     def on_commit_refused(self, code: int, who: GroupIdentity, now_ms: int) -> None:
-        """Handle what a refused commit means for the membership."""
+        """Handle the consequence of a refused commit for the membership."""
         if who != self.identity():
             return
         reaction = reactions.reaction_to(code)
@@ -439,7 +439,7 @@ class Membership:
         self._forget(reason, forget_id=forget_id)
 
     def _forget(self, reason: str, *, forget_id: bool) -> None:
-        """Forget the generation; the partitions that the member owned belong to other members."""
+        """Forget the generation; its partitions belong to other members now."""
         self.round.abandon()
         self.ownership.lose()
         self.generation_id = GENERATION_UNKNOWN
@@ -458,7 +458,7 @@ class Membership:
         self.failure = GroupFailed(code, text)
 
     def _on_unfound(self, code: int, now_ms: int) -> None:
-        """Fail the membership: no broker names a coordinator, and none ever will."""
+        """Fail the membership, or raise an error, because no broker names a coordinator."""
         if reactions.reaction_to(code) == reactions.FATAL:
             self._fail(code, "FindCoordinator", now_ms)
         else:
@@ -468,7 +468,7 @@ class Membership:
         return BrokerError(code, f"group {self.settings.group_id}: {api} was refused")
 
     def take_error(self) -> ClientError | None:
-        """Take the error that the next poll raises; a fatal error stays."""
+        """Take the error for the next poll; a fatal error stays."""
         if self.failure is not None:
             is_told = not self.has_event and self.ownership.event is None
             return self.failure if is_told else None
@@ -488,8 +488,8 @@ class Membership:
         self._was_member = False
 
     def leave(self, reason: str, now_ms: int, *, even_static: bool = False) -> None:
-        """Tell the coordinator, without waiting for its answer.  A static member just goes: it
-        comes back, and its session ends by itself if it does not."""
+        """Send a leave without waiting for its answer.  A static member sends none: it may come
+        back, and its session ends by itself if it does not."""
         is_static = self.settings.instance_id is not None and not even_static
         if is_static or not self.member_id or not self.coordinator.is_known:
             return

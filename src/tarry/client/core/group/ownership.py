@@ -1,8 +1,9 @@
-"""Ownership: partitions that a member reads, partitions that it will read, and events that its user
-has not been told yet.
+"""Ownership: the partitions that a member owns and will own, and the events that its user has not
+seen.
 
-A new assignment is only a `target` until the user heard of it.  What goes is said before what
-comes, and each thing at its time: revoked while it is still ours, lost when it is not any more.
+A new assignment stays a `target` until the user is called back.  Lost and revoked partitions come
+before assigned ones: they are reported as revoked while the member still owns them, and as lost
+afterwards.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent
 
 
 class Ownership:
-    """Partitions of one member; `next` names the next event, `begin` and `end` stand around telling
-    it."""
+    """Partitions of one member; `next` returns the next event, `begin` and `end` enclose its
+    callback."""
 
     def __init__(self) -> None:
         self.owned: list[TopicPartition] = []
-        # The generation that gave what is owned; a leader believes the newest.
+        # Generation that assigned the owned partitions; a leader trusts the newest claim.
         self.generation_id = GENERATION_UNKNOWN
-        # Count of assignments that the user was told.
+        # Number of assignments reported to the user.
         self.assignments = 0
         self.target: list[TopicPartition] | None = None
-        # What has to be given back before the next join.
+        # Partitions to give back before the next join.
         self.to_give: list[TopicPartition] = []
         self.is_lost = False
-        # A part was given up for others, who get it in one more round.
+        # True if partitions were given up, so that another round can assign them to other members.
         self.gave_up = False
         self.event: GroupEvent | None = None
 
@@ -43,8 +44,8 @@ class Ownership:
         return GroupEvent(ASSIGNED, [place for place in self.target if place not in self.owned])
 
     def begin(self, generation_id: int) -> GroupEvent | None:
-        """Begin the next event to tell: lost partitions are gone before the user is told, assigned
-        ones are there, revoked ones stay until the user was told."""
+        """Begin the next event: lost partitions are removed now, assigned ones added now, and
+        revoked ones are owned until `end`."""
         assert self.event is None
         event = self.next()
         self.event = event
@@ -62,7 +63,7 @@ class Ownership:
         return event
 
     def end(self) -> None:
-        """End the event that the user was told.  Partitions that were lost meanwhile stay lost."""
+        """End the event after its callback.  Partitions that were lost meanwhile stay lost."""
         event = self.event
         assert event is not None
         self.event = None
@@ -74,13 +75,13 @@ class Ownership:
         self.is_lost = self.is_lost and bool(self.owned)
 
     def put_back(self) -> None:
-        """Put back a revocation that was begun and not told: it is the next event once more."""
+        """Put back a revocation whose callback was not called; it becomes the next event again."""
         assert self.event is not None
         assert self.event.kind == REVOKED
         self.event = None
 
     def give_all(self) -> None:
-        """Give everything back, for the member leaves; what is lost stays lost."""
+        """Mark all partitions to be given back, because the member leaves; lost ones stay lost."""
         self.target = None
         self.to_give = list(self.owned)
 

@@ -1,8 +1,8 @@
 """Poll: the steps between a user's call for records and its result.
 
-What the group has for the user is told first, one callback after the other, and what is revoked is
-committed before its callback.  Then come errors, then records.  What was raised before and still
-holds is raised again when nothing else came.
+The events of the group come first, with one callback after the other; revoked partitions are
+committed before their callback.  Then come errors, then records.  An error that was raised before
+and still holds is raised again if there is nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tarry.client")
 
-# What was raised before and still holds is raised again when nothing else came for so long.
+# Time without news after which an error that was raised before is raised again.
 STANDING_MS_MAX: Final = 1_000
 
 
@@ -28,15 +28,15 @@ Group = TypeVar("Group")
 
 
 class Poll(Operation[list[Group]]):
-    """Operation of one poll; `Done` brings what `take` gives, records by partition or runs of rows,
-    and nothing if the time is up or it was woken.
+    """Operation of one poll; `Done` has the result of `take`: records by partition, or runs of
+    rows.  It is empty if the time is up or the poll was woken.
 
-    It may be stepped again behind records, for more of them.
+    After `Done` with records, the operation may be stepped again for more records.
     """
 
     def __init__(self, core: GroupConsumerCore, take: Callable[[int], list[Group]]) -> None:
         super().__init__(core.operations)
-        # The commit before a callback, under way or the last one.
+        # Commit before the callback of a revocation: in flight, or the last one.
         self.commit: Commit | None = None
         self._core = core
         self._take = take
@@ -72,7 +72,7 @@ class Poll(Operation[list[Group]]):
         return self.wait()
 
     def _tell(self, now_ms: int) -> Callback | Wait | None:
-        """Return the callback that comes next, the wait for the commit before it, or None."""
+        """Return the next callback, the wait for the commit before it, or None."""
         core = self._core
         if self._event is None:
             self._event = core.begin_event()
@@ -101,7 +101,7 @@ class Poll(Operation[list[Group]]):
     def end(self, now_ms: int) -> None:
         super().end(now_ms)
         if self._event is not None and self._core.told is None:
-            # The commit before the callback was under way: the next poll tells it.
+            # The commit before the callback was in flight: the next poll begins the event again.
             self._event = None
             self._core.membership.ownership.put_back()
         elif self._event is not None:

@@ -1,8 +1,8 @@
 """Reactions of a group member to error codes.
 
-The marks of a code (base/errors) decide where the table is silent: one that passes is repeated,
-any other is raised with the API and the code.  How far a reaction goes depends on where the member
-stands; that is in `membership` and `committer`.
+For codes outside the table, the properties of the code (base/errors) decide: a retriable error is
+retried, another one is raised with the API and the code.  The effect of a reaction depends on the
+member's state; see `membership` and `committer`.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import Final
 
 from tarry.base import errors
 
-# Raise it from the next poll, then go on.
+# Raise the error from the next poll, then continue.
 FAIL: Final = 0
-# The same request to the same coordinator, after a pause.
+# Repeat the request at the same coordinator, after a pause.
 RETRY: Final = 1
-# Another broker is the coordinator, or will be: ask who.
+# Look the coordinator up again: it moved or is about to move.
 FIND: Final = 2
-# The generation is over: whoever held it has lost its partitions, and keeps its id.
+# Drop the generation: its partitions are lost, the member id stays.
 DROP_GENERATION: Final = 3
-# The coordinator does not know the member: partitions, generation and id are lost.
+# Drop the member: the coordinator does not know it; partitions, generation and id are lost.
 DROP_MEMBER: Final = 4
-# Join again, keeping everything.
+# Join again, and keep partitions, generation and id.
 REJOIN: Final = 5
-# Join at once with the id that the answer gives.
+# Join again at once with the member id of the answer.
 TAKE_ID: Final = 6
-# The member is finished; every poll says so.
+# Fail the member for good: every poll raises the error.
 FATAL: Final = 7
 
 GROUP: Final[dict[int, int]] = {
@@ -46,8 +46,7 @@ GROUP: Final[dict[int, int]] = {
 
 
 def reaction_to(code: int) -> int:
-    """Return the reaction in the table, else the one that the marks of the code give; FAIL for
-    unknown codes."""
+    """Return the reaction from the table, else RETRY for retriable codes and FAIL for others."""
     reaction = GROUP.get(code)
     if reaction is not None:
         return reaction

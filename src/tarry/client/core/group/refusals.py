@@ -1,4 +1,4 @@
-"""Refusals by which a group keeps a member out for good, and what its user can do about each."""
+"""Refusals that keep a member out of its group for good, with advice for the user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tarry.client.settings import ConsumerSettings
 def refusal_text(
     settings: ConsumerSettings, code: int, assignor_names: str, others_have: str
 ) -> str:
-    """Write one sentence about a refusal; the code stands behind it."""
+    """Return a sentence about a refusal; the caller appends the code."""
     group_id = settings.group_id
     offered = f"{PROTOCOL_TYPE} ({assignor_names})"
     has = f"the group has {others_have}" if others_have else "what the group has is not known"

@@ -1,6 +1,6 @@
 """Requests of a round: joins, syncs, heartbeats and leaves of a member.
 
-Pure functions from what is known of the member to the message of each version.
+The functions are pure: they build the message of a version from the state of the member.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from tarry.wire.reader import MalformedData
 
 log = logging.getLogger("tarry.client")
 
-# From these versions on the requests know static members (KIP-345).
+# First versions that support static members (KIP-345).
 JOIN_VERSION_WITH_INSTANCE: Final = 5
 SYNC_VERSION_WITH_INSTANCE: Final = 3
 HEARTBEAT_VERSION_WITH_INSTANCE: Final = 3
 LEAVE_VERSION_WITH_MEMBERS: Final = 3
 
-# A join says why (KIP-800), as the broker's log and `tarry groups why` tell it.
+# First versions with a reason (KIP-800), which the broker's log and `tarry groups why` show.
 JOIN_VERSION_WITH_REASON: Final = 8
 LEAVE_VERSION_WITH_REASON: Final = 5
 REASON_LENGTH_MAX: Final = 255
@@ -78,8 +78,7 @@ def join_request(
 def protocols_of(
     assignors: Iterable[Assignor], said: Subscription, previous: PreviousAssignment
 ) -> list[JoinGroupRequestProtocol]:
-    """Return the protocols that a member offers, in the order in which it prefers them.  Raises
-    AssignorFailed."""
+    """Return the protocols that a member offers, in order of preference.  Raises AssignorFailed."""
     return [
         JoinGroupRequestProtocol(
             assignor.name,
@@ -129,8 +128,8 @@ def leave_request(who: GroupIdentity, reason: str, version: int) -> Message:
 
 
 def members_of(answers: Iterable[Any]) -> list[SubscribedMember]:
-    """Return the members that the leader's answer names; one whose subscription cannot be read gets
-    no partitions."""
+    """Return the members in the leader's answer; a member whose subscription cannot be read wants
+    no topics."""
     members: list[SubscribedMember] = []
     for answer in answers:
         try:
@@ -143,5 +142,5 @@ def members_of(answers: Iterable[Any]) -> list[SubscribedMember]:
 
 
 def topics_of(members: Iterable[SubscribedMember]) -> list[str]:
-    """Return the topics that any member wants, by name."""
+    """Return the topics that any member wants, sorted by name."""
     return sorted({topic for member in members for topic in member.subscription.topics})

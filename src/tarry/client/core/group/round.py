@@ -1,8 +1,8 @@
-"""Round: from a member's join to its assignment, over the answers of one coordinator.
+"""Round: the requests from a member's join to its assignment.
 
-Its owner, the membership, decides when a round begins and what a refusal means; the round sends,
-reads and, for the leader, assigns.  One is under way at a time: what an abandoned one is answered
-counts for nothing.
+The owner, which is the membership, decides when a round begins and what a refusal means; the round
+sends requests, reads answers and, in the leader, assigns.  Only one round runs at a time: answers
+to an abandoned one are ignored.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ from tarry.protocol.messages.join_group import (
 from tarry.protocol.messages.sync_group import SyncGroupResponse, decode_sync_group_response
 from tarry.wire.reader import MalformedData
 
-# Who turns the core of a face without threads.
+# Name of the thread that takes turns, in a face without threads.
 WHOEVER: Final = 0
 
-# Who is refused anyway does not wait long to hear what the group has.
+# Time limit of the question for the group's protocols: the join fails anyway.
 DESCRIBE_MS_MAX: Final = 5_000
 
-# A join is answered when the slowest member has come: the broker's wait, and time to answer.
+# Time that the broker needs to answer after the slowest member has joined.
 SPARE_MS: Final = 5_000
 
 
 class RoundOwner(Protocol):
-    """Membership that a round reports to."""
+    """Membership that receives the results of a round."""
 
     def identity(self) -> GroupIdentity: ...
 
@@ -65,17 +65,18 @@ class RoundOwner(Protocol):
         """Join again with this id, because the coordinator wants it (KIP-394)."""
 
     def on_generation(self, joined: Joined) -> None:
-        """Take the generation of a join that is done; the assignment follows."""
+        """Store the generation of an answered join; the assignment follows."""
 
     def on_assignment(self, places: list[TopicPartition], now_ms: int) -> None: ...
 
     def on_refused(self, api: str, code: int, now_ms: int) -> None: ...
 
     def on_failed(self, error: ClientError, now_ms: int) -> None:
-        """Handle a request that ended without an answer, or whose answer could not be read."""
+        """Handle a request without an answer, or with an answer that could not be read."""
 
     def on_assignor_failed(self, error: AssignorFailed, now_ms: int) -> None:
-        """Handle an assignor of the user that raised, or gave what is not right."""
+        """Handle an assignor of the user that raised an exception or returned a wrong
+        assignment."""
 
     def want_join(self, reason: str) -> None:
         """Take part in a new round as soon as possible."""
@@ -92,8 +93,8 @@ class Joined:
 
 
 class JoinRound:
-    """Round of one member: `join`, then answers until the owner gets an assignment or the reason
-    why there is none."""
+    """Round of one member: from `join` until the owner gets an assignment or the reason of a
+    failure."""
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class JoinRound:
     ) -> None:
         self.coordinator = coordinator
         self.assignors = {one.name: one for one in assignors}
-        # What the last round gave, for assignors that remember it.
+        # Assignment of the last round, for assignors that use it.
         self._previous = PreviousAssignment()
         self._generation_id = GENERATION_UNKNOWN
         self.topics = topics
@@ -114,23 +115,23 @@ class JoinRound:
         waits_ms = settings.poll_interval_ms_max + SPARE_MS
         self._timeout_ms = max(waits_ms, settings.request_timeout_ms)
         self.attempt = 0
-        # The members that the leader assigns to as soon as it knows their topics.
+        # Members to assign to, as soon as the leader knows their topics; None if there are none.
         self._members: list[SubscribedMember] | None = None
         self._protocol_name = ""
-        # What the members of a group that has no use for ours agreed on; empty if not known.
+        # Protocols of the group's other members, if they have none in common with ours; else empty.
         self.others_have = ""
         tasks = coordinator.connections.tasks
         self._held_back = HeldBack(tasks, settings.session_timeout_ms, self._begin_another)
         self._holds_back = False
-        # What a leader found that came back to its group and assigned nothing: topics and counts.
+        # Partition counts by topic of a group to which its leader came back without assigning.
         self._came_back_to: dict[str, int] = {}
-        # Names who turns the core; a face with threads gives each thread a name.
+        # Function that names the thread which takes turns; a face with threads replaces it.
         self.who_turns: Callable[[], int] = _whoever
-        # Who runs an assignor, which is the user's; None: nobody does.
+        # Name of the thread that runs an assignor of the user; None if none runs.
         self.assigned_by: int | None = None
 
     def abandon(self) -> None:
-        """Abandon the round: answers that come from now on do not count."""
+        """Abandon the round: answers that arrive from now on are ignored."""
         self.attempt += 1
         self._members = None
         self._held_back.forget()
@@ -138,7 +139,7 @@ class JoinRound:
     def join(
         self, owned: list[TopicPartition], generation_id: int, reason: str, now_ms: int
     ) -> None:
-        """Join with what the member owns, as an assignment of that generation."""
+        """Join with the owned partitions, as the assignment of that generation."""
         self._holds_back = False
         self._came_back_to = {}
         # KIP-881: a leader may give partitions to members in the racks of their replicas.
@@ -156,7 +157,8 @@ class JoinRound:
         self._send(_Join(self, self._timeout_ms, protocols, reason), now_ms)
 
     def work(self, now_ms: int) -> None:
-        """Assign for a leader, once metadata tells how many partitions each topic has."""
+        """Assign if this member leads, as soon as metadata has the partition count of each
+        topic."""
         if self._members is None or not self.topics.has_group_topics:
             return
         members = self._members
@@ -186,7 +188,8 @@ class JoinRound:
             response.protocol_type not in (None, PROTOCOL_TYPE)
             or response.protocol_name not in self.assignors
         )
-        # Who has an id and is given another one, as no sound coordinator does, joins after a pause.
+        # A member that has an id and gets another one joins after a pause; no sound coordinator
+        # does so.
         if code == errors.MEMBER_ID_REQUIRED and not owner.identity().member_id:
             owner.on_member_id(response.member_id, now_ms)
         elif code == errors.INCONSISTENT_GROUP_PROTOCOL:
@@ -201,8 +204,8 @@ class JoinRound:
             self._go_on(joined, response, now_ms)
 
     def _ask_what_others_have(self, now_ms: int) -> None:
-        """Ask which protocols the other members have, for the text of the refusal, which comes with
-        or without an answer."""
+        """Ask for the protocols of the other members, for the text of the refusal; the join is
+        refused with or without an answer."""
         timeout_ms = min(self.settings.request_timeout_ms, DESCRIBE_MS_MAX)
         self._send(_Describe(self, timeout_ms), now_ms)
 
@@ -216,7 +219,7 @@ class JoinRound:
             self.work(now_ms)
             return
         if joined.is_leader and self.topics.has_group_topics:
-            # KIP-814: a static leader that came back assigns nothing, but goes on watching.
+            # KIP-814: a static leader that came back assigns nothing, but still watches the topics.
             counts = self.topics.take_snapshot()
             if self.assignors[self._protocol_name].is_cooperative:
                 self._came_back_to = counts
@@ -244,7 +247,7 @@ class JoinRound:
             self._send(_Look(self, timeout_ms), now_ms)
 
     def on_group(self, group: DescribedGroup) -> None:
-        """Look at the assignments of the group that a leader came back to."""
+        """Check the assignments of the group that its leader came back to."""
         if leaves_out(group, self._came_back_to):
             self._begin_another()
 
@@ -254,12 +257,12 @@ class JoinRound:
 
 
 def _whoever() -> int:
-    """Name who turns the core, where there is one only."""
+    """Return the name of the only thread that takes turns."""
     return WHOEVER
 
 
 class _RoundExchange(Exchange[R]):
-    """Exchange of one request of a round; its end does not count once the round has gone on."""
+    """Exchange of one request of a round; its end is ignored if the round has moved on."""
 
     def __init__(
         self, api_key: int, decode: Decoder[R], of_round: JoinRound, timeout_ms: int
@@ -320,7 +323,7 @@ class _Sync(_RoundExchange[SyncGroupResponse]):
 
 
 class _Describe(_RoundExchange[DescribeGroupsResponse]):
-    """Question what the members of a group that has no use for ours agreed on."""
+    """Exchange that asks for the protocols of a group that refused this member's protocols."""
 
     def __init__(self, of_round: JoinRound, timeout_ms: int) -> None:
         decode = decode_describe_groups_response
@@ -348,7 +351,7 @@ class _Describe(_RoundExchange[DescribeGroupsResponse]):
 
 
 class _Look(_RoundExchange[DescribeGroupsResponse]):
-    """Question what each member of the group has; without an answer all stays as it is."""
+    """Exchange that asks for the assignments of all members; without an answer nothing changes."""
 
     def __init__(self, of_round: JoinRound, timeout_ms: int) -> None:
         decode = decode_describe_groups_response
@@ -363,4 +366,4 @@ class _Look(_RoundExchange[DescribeGroupsResponse]):
                 self.round.on_group(group)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
-        """Do nothing: a lost connection is told to the coordinator's finder by itself."""
+        """Do nothing: the lost connection reaches the coordinator's finder by itself."""

@@ -1,9 +1,9 @@
-"""Topics: subscription of a member, by name or by a pattern, and the topics that a leader looks
-after.
+"""Topics: the subscription of a member, by name or by pattern, and the topics that a leader
+watches.
 
-A leader also follows the topics of the others, and remembers how many partitions each had when
-it assigned, and in which racks, if it stands in one itself (KIP-881): when a topic grows or
-replicas move to other racks, the group has to assign anew.
+A leader watches the topics of all members.  It remembers how many partitions each topic had when it
+assigned and, if the leader has a rack itself, the racks of their replicas (KIP-881): if a topic
+grows or replicas move to other racks, the group must assign again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tarry.client.core.metadata import Metadata
 
 
 class TopicSubscription:
-    """Subscription of one member, against the cluster's metadata."""
+    """Subscription of one member, compared with the cluster's metadata."""
 
     def __init__(self, metadata: Metadata, rack: str) -> None:
         self.metadata = metadata
@@ -26,7 +26,7 @@ class TopicSubscription:
         self._group_topics: list[str] = []
         self._snapshot: dict[str, int] = {}
         self._racks: dict[TopicPartition, tuple[str, ...]] = {}
-        # The metadata that the snapshot and the pattern were last compared with.
+        # Versions of the metadata that the snapshot and the pattern were last compared with.
         self._seen_version = -1
         self._matched_version = -1
         self._pattern_since = 0
@@ -59,15 +59,15 @@ class TopicSubscription:
         self.subscribed = []
 
     def follow_group(self, names: Sequence[str]) -> None:
-        """Follow the topics of the group: a leader has to know those of all members, another member
+        """Track the topics of the group: a leader needs the topics of all members, another member
         only its own."""
         self._group_topics = list(names)
         self._snapshot = {}
 
     @property
     def has_group_topics(self) -> bool:
-        """True if brokers have told about each topic of the group, be it only that it is not
-        there."""
+        """True if metadata has an answer about each topic of the group, even if it is "does not
+        exist"."""
         topics = self.metadata.topics
         return all(
             name in topics and bool(topics[name].partitions or topics[name].error_code)
@@ -75,8 +75,7 @@ class TopicSubscription:
         )
 
     def take_snapshot(self) -> dict[str, int]:
-        """Return the number of partitions of each topic, and keep it for `change`; a topic that is
-        not there is left out."""
+        """Return the partition count of each topic that exists, and keep it for `change`."""
         self._snapshot = {name: self._count(name) for name in self._group_topics}
         self._racks = self.partition_racks() if self._rack else {}
         return {name: count for name, count in self._snapshot.items() if count > 0}
@@ -99,7 +98,7 @@ class TopicSubscription:
         return len(topic.partitions) if topic is not None else 0
 
     def change(self, *, is_leader: bool) -> str:
-        """Return why the newest metadata asks for a new round; empty if it does not."""
+        """Return why the newest metadata requires a new round; empty if it does not."""
         return self._new_match() or (self._growth() if is_leader else "")
 
     def _new_match(self) -> str:
@@ -127,8 +126,8 @@ class TopicSubscription:
         return ""
 
     def _move(self) -> str:
-        """Return which partition has replicas in other racks than the snapshot; a broker that is
-        away at the moment takes its replicas to no other rack."""
+        """Return which partition has replicas in other racks than in the snapshot; empty if none.
+        Partitions with an absent broker are not compared."""
         brokers = self.metadata.brokers
         for (name, index), racks in self.partition_racks().items():
             before = self._racks.get((name, index), racks)

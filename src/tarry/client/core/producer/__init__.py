@@ -1,1 +1,1 @@
-"""Producing: records gathered into batches, and the batches brought to their leaders."""
+"""Producing: records are collected in batches, and batches are sent to the leaders."""

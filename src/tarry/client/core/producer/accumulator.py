@@ -1,7 +1,8 @@
-"""Accumulator: records become batches, batches wait for their time.
+"""Accumulator: collects records in batches, and queues batches until they are sent.
 
-A batch is closed when it is full, when it has lingered, or when somebody waits for it.
-`buffer.memory` bounds everything that is not done; whoever finds no room waits outside.
+A batch is closed when it is full, when it has lingered, or when a caller waits for it.
+`buffer.memory` bounds all records that are not done; a caller that finds no room waits in an
+operation.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from tarry.records.builder import Headers
 if TYPE_CHECKING:
     from tarry.client.core.producer.acknowledgement import Acknowledgement
 
-# Failed batches that `flush` reports one by one; of older ones only the number is kept.
+# Failed batches kept for the report of `flush`; of older ones only their number is kept.
 FAILED_BATCHES_MAX: Final = 1_000
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
-    """Return the most bytes that a record can take in a batch."""
+    """Return the largest size in bytes that the record can take in a batch."""
     size = RECORD_OVERHEAD
     if key is not None:
         size += len(key)
@@ -37,13 +38,14 @@ def record_size(key: bytes | None, value: bytes | None, headers: Headers | None)
         size += len(value)
     if headers:
         for name, content in headers:
-            # Five bytes at most for each of the two lengths, four at most for each character.
+            # At most five bytes for each of the two lengths, and four for each character.
             size += 10 + 4 * len(name) + (len(content) if content is not None else 0)
     return size
 
 
 def look_again(wait: Acknowledgement) -> None:
-    """Tell who waits for a record, or have him wait at the batch that the record is in now."""
+    """Notify the wait for a record if the record is done; else make it wait at the record's new
+    batch."""
     if wait.receipt.is_done:
         wait.operations.notify(wait)
     else:
@@ -51,7 +53,7 @@ def look_again(wait: Acknowledgement) -> None:
 
 
 class Accumulator:
-    """Queues of one producer, and which of them have something to send."""
+    """Queues of one producer; `ready` are those with batches to send."""
 
     def __init__(
         self,
@@ -65,28 +67,28 @@ class Accumulator:
             settings.request_bytes_max - HEADER_SIZE, settings.buffer_bytes
         )
         self.buffered_bytes = 0
-        # Why nothing can be sent any more.
+        # Error that prevents all sends from now on; None if there is none.
         self.failure: ClientError | None = None
-        # Why no batch of any partition can be sent at the moment; empty if nothing is known.
+        # Why no batch of any partition can be sent at the moment; empty if no reason is known.
         self.obstacle = ""
-        # Queues with batches to send, as an ordered set: those served go to the end.
+        # Queues with batches to send, as an ordered set: served queues go to the end.
         self.ready: dict[PartitionQueue, None] = {}
         self.failed: list[ProducerBatch] = []
         self.failed_before = 0
         self.deliveries = Deliveries()
         self.batches_closed = 0
-        # Records that were appended, that a broker has taken, and that were not delivered.
+        # Numbers of records that were appended, that were acknowledged, and that failed.
         self.appended = 0
         self.acknowledged = 0
         self.failed_records = 0
-        # Batches that a broker has taken, and their bytes on the wire.
+        # Number of acknowledged batches, and their bytes on the wire.
         self.batches_acknowledged = 0
         self.bytes_acknowledged = 0
-        # The last batch that ended ended by its deadline.
+        # True if the last batch that ended has timed out.
         self.has_expired = False
-        # The face, which receipts know by their batch.
+        # The face, stored in each batch for the receipts.
         self._owner = owner
-        # Called with topic and partition when a batch is closed.
+        # Callback with topic and partition when a batch is closed.
         self.when_closed: Callable[[str, int], None] | None = None
         self._metadata = metadata
         self._tasks = tasks
@@ -96,20 +98,22 @@ class Accumulator:
 
     @property
     def is_empty(self) -> bool:
-        """True if every record that was appended is done."""
+        """True if every appended record is done."""
         return self.buffered_bytes == 0
 
     def has_room(self, size: int) -> bool:
-        """Return true if the buffer takes a record of this size; an empty buffer takes any, so that
-        none waits for ever."""
+        """Return true if a record of this size fits in the buffer; an empty buffer takes any size,
+        so that no record waits for ever."""
         return self.buffered_bytes == 0 or self.buffered_bytes + size <= self._buffer_bytes
 
     def fits(self, queue: PartitionQueue, size: int) -> bool:
-        """Return true if the open batch takes a record of this size; a new batch takes any."""
+        """Return true if a record of this size fits in the open batch; a new batch takes any
+        size."""
         batch = queue.open
         if batch is None:
             return True
-        # The sum of what records take at most is at hand; the exact size only decides at the end.
+        # First compare the sum of the maximum sizes, which is at hand; compute the exact size if
+        # needed.
         batch_bytes = self._batch_bytes
         return batch.payload_bytes + size <= batch_bytes or batch.size + size <= batch_bytes
 
@@ -122,8 +126,9 @@ class Accumulator:
         headers: Headers | None,
         size: int,
     ) -> int:
-        """Add a record of at most `size` bytes to the open batch, which it fits; returns its place
-        there.  A record that is larger than a batch has one of its own."""
+        """Add a record of at most `size` bytes, for which the caller has checked the room, to the
+        open batch; return its place there.  A record larger than a batch gets a batch of its
+        own."""
         batch = queue.open
         assert batch is not None
         place = batch.append(timestamp, key, value, headers)
@@ -149,7 +154,7 @@ class Accumulator:
         return [queue for queues in self._queues.values() for queue in queues.values()]
 
     def open_batch(self, queue: PartitionQueue, now_ms: int) -> None:
-        """Open a batch for records that come now; one that is open is closed before."""
+        """Open a batch for new records; close the present one first."""
         self.close(queue)
         deadline_ms = now_ms + self.settings.delivery_timeout_ms
         batch = ProducerBatch(queue.topic, queue.partition, (queue.batches_made,), deadline_ms)
@@ -172,7 +177,7 @@ class Accumulator:
         self.close(queue)
 
     def put_back(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """Put back a batch, or a piece of one, that has to be sent again."""
+        """Put back a batch that must be sent again, or a piece of one."""
         queue.put_back(batch)
         self.ready[queue] = None
 
@@ -181,7 +186,7 @@ class Accumulator:
             self.close(queue)
 
     def refuse_size(self, size: int) -> None:
-        """Say why a record of more than `record_bytes_max` is not taken."""
+        """Raise RecordTooLarge for a record of more than `record_bytes_max`."""
         if size + HEADER_SIZE > self.settings.request_bytes_max:
             raise RecordTooLarge(
                 f"a record of {size} bytes is too large; "
@@ -194,8 +199,8 @@ class Accumulator:
     # --- The end of batches
 
     def expire(self, queue: PartitionQueue, now_ms: int) -> None:
-        """Fail what is not done after `delivery.timeout.ms`; what is under way keeps its place in
-        `in_flight`, because its answer still counts for those behind it."""
+        """Fail batches that are not done after `delivery.timeout.ms`.  Batches in flight stay in
+        `in_flight`, because their answers still matter for the batches behind them."""
         if queue.open is not None and queue.open.deadline_ms <= now_ms:
             self.close(queue)
         for batch in [*queue.in_flight, *queue.waiting]:
@@ -211,14 +216,14 @@ class Accumulator:
             self._tasks.schedule(queue.expiry, min([batch.deadline_ms for batch in left]))
 
     def problem_of(self, queue: PartitionQueue, now_ms: int) -> str:
-        """Describe why a batch was never answered; "" if nothing is known to stand in its way."""
+        """Describe why a batch had no answer; "" if no reason is known."""
         if self._metadata.leader_of(queue.topic, queue.partition) is None:
             return self._metadata.problem_with(queue.topic, now_ms)
         return self.obstacle
 
     def fail_all(self, error: ClientError, sent_error: ClientError | None = None) -> None:
-        """Fail all records, with an error of their own those that a broker may have: nothing more
-        will be sent."""
+        """Fail all records and stop sending; records that a broker may have fail with
+        `sent_error`."""
         self.failure = error
         for queue in self.queues():
             self.close(queue)
@@ -248,8 +253,8 @@ class Accumulator:
         self.failed.append(batch)
 
     def take_failures(self) -> tuple[int, ClientError | None]:
-        """Take the number of records that failed without any call asking for their receipts, and
-        the first reason."""
+        """Take the number of failed records for whose receipts no call has asked, and the first
+        error."""
         unseen = [batch for batch in self.failed if batch.unseen_failures > 0]
         count = self.failed_before + sum([batch.unseen_failures for batch in unseen])
         first = unseen[0].error if unseen else None
@@ -258,12 +263,12 @@ class Accumulator:
         return count, first
 
     def release_after_split(self, batch: ProducerBatch, pieces: list[ProducerBatch]) -> None:
-        """Release a batch that was split, except for the room that its pieces take."""
+        """Release the room of a batch that was split, except for the room of its pieces."""
         self.buffered_bytes += sum([piece.payload_bytes for piece in pieces])
         self._release(batch)
 
     def _release(self, batch: ProducerBatch) -> None:
-        """Give the room of a batch back, and notice to those who wait for records of it."""
+        """Release the room of a batch, and notify the operations that wait for its records."""
         self.buffered_bytes -= batch.payload_bytes
         waits = batch.waits
         if waits is not None:

@@ -1,4 +1,4 @@
-"""Acknowledgement: the wait for one record."""
+"""Acknowledgement: operation that waits for one record."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tarry.link.errors import ClientError, TimedOut
 
 
 class Acknowledgement(Operation[RecordReceipt]):
-    """Operation that waits for one record; its batch gives notice when it ends, or is taken
-    apart."""
+    """Operation that waits for one record; the record's batch notifies it when it ends or is
+    split."""
 
     def __init__(
         self, operations: Operations, receipt: RecordReceipt, trouble: Callable[[int], str]
     ) -> None:
-        """`trouble` tells what stands in the way at a time."""
+        """`trouble` returns the present problem of the producer at a time."""
         super().__init__(operations)
         self.receipt = receipt
         self._trouble = trouble
 
     def watch(self) -> None:
-        """Wait at the batch that the record is in now."""
+        """Register with the batch that the record is in now."""
         batch = self.receipt.batch
         if batch.waits is None:
             batch.waits = {}

@@ -1,8 +1,8 @@
-"""ProducerBatch: records of one partition on their way, and the receipts that look at it.
+"""ProducerBatch: a batch of records of one partition, and the receipts for its records.
 
-Records are encoded as they are appended.  A receipt is a batch and a place in it, so that the end
-of a batch costs the same for one record as for a thousand.  A batch that had to be taken apart
-ends as `pieces`, and its receipts look there.
+Records are encoded as they are appended.  A receipt refers to a batch and a place in it, so that
+the end of a batch costs the same for one record as for a thousand.  A batch that was split ends as
+`pieces`, and its receipts look there.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 OFFSET_UNKNOWN: Final = -1
 
-# What a record takes beside its key, value and headers at most: attributes 1, timestamp delta 10,
-# and five bytes each for its length, offset delta, key length, value length and header count.
+# Maximum size of a record beside its key, value and headers: attributes 1, timestamp delta 10, and
+# five bytes each for its length, offset delta, key length, value length and header count.
 RECORD_OVERHEAD: Final = 36
 
 UNSEQUENCED: Final = -1
@@ -64,18 +64,18 @@ class ProducerBatch:
     ) -> None:
         self.topic = topic
         self.partition = partition
-        # Batches of a partition keep this order, whatever happens to them.
+        # Position among the batches of the partition; splits and retries keep it.
         self.order = order
-        # The face that receipts turn to when somebody waits for them.
+        # The face, for receipts that are waited for.
         self.owner: object = None
         self.deadline_ms = deadline_ms
         self.builder: BatchBuilder | None = BatchBuilder()
         self.count = 0
         self.payload_bytes = 0
-        # What it had on the wire when it was last sent.
+        # Size on the wire at the last send.
         self.encoded_bytes = 0
         self.attempts = 0
-        # It was handed to a connection, so that a broker may have it.
+        # True if the batch was handed to a connection, so that a broker may have it.
         self.was_sent = False
         self.producer_id = -1
         self.producer_epoch = -1
@@ -85,14 +85,14 @@ class ProducerBatch:
         self.error: ClientError | None = None
         self.base_offset = OFFSET_UNKNOWN
         self.append_time_ms = -1
-        # The broker keeps it apart until it is due.
+        # True if the broker stores the batch as scheduled until it is due.
         self.is_parked = False
         self.pieces: list[Piece] | None = None
-        # Failed records that nobody has asked the receipt of.
+        # Number of failed records for whose receipts no call has asked.
         self.unseen_failures = 0
-        # What waits for records of this batch, as an ordered set; None: nothing.
+        # Operations that wait for records of this batch, as an ordered set; None if there are none.
         self.waits: dict[Acknowledgement, None] | None = None
-        # Whom to call when records of this batch are done; None: nobody.
+        # Callbacks to call when the batch is done; None if there are none.
         self.expected: list[Delivery] | None = None
 
     @property
@@ -103,7 +103,7 @@ class ProducerBatch:
     def append(
         self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers | None
     ) -> int:
-        """Add a record; returns its place."""
+        """Add a record; return its place."""
         assert self.builder is not None
         self.builder.append(timestamp, key, value, headers)
         place = self.count
@@ -111,7 +111,7 @@ class ProducerBatch:
         return place
 
     def encode(self, codec: int, level: int | None = None) -> bytes:
-        """Encode the batch; the bytes are the same as long as its sequence is the same."""
+        """Encode the batch; the bytes stay the same as long as its sequence stays the same."""
         assert self.builder is not None
         data = self.builder.build(
             codec,
@@ -124,7 +124,7 @@ class ProducerBatch:
         return data
 
     def forget_sequence(self) -> None:
-        """Forget the sequence: the broker does not have the batch, so it may be numbered again."""
+        """Remove the sequence: the broker does not have the batch, so it may be numbered again."""
         self.producer_id = -1
         self.producer_epoch = -1
         self.base_sequence = UNSEQUENCED
@@ -144,12 +144,12 @@ class ProducerBatch:
         self.builder = None
 
     def split(self) -> list[ProducerBatch]:
-        """Split the batch into two halves, with the sequences that their records have already."""
+        """Split the batch into two halves; their records keep their sequences."""
         middle = self.count // 2
         return self._taken_apart([(0, middle - 1), (middle, self.count - 1)], {})
 
     def without(self, flaws: dict[int, ClientError]) -> ProducerBatch | None:
-        """Return the records without a flaw as one batch, None if there are none; the others
+        """Return a batch of the records without a flaw, or None if there are none; the others
         fail."""
         runs: list[tuple[int, int]] = []
         for place in range(self.count):
@@ -192,15 +192,15 @@ class ProducerBatch:
     def _child(self, number: int, first: int) -> ProducerBatch:
         child = ProducerBatch(self.topic, self.partition, (*self.order, number), self.deadline_ms)
         child.last_error = self.last_error
-        # A half goes alone, as a repeated batch does.  Its records are in no log, since the whole
-        # was refused, so halves that were pipelined would lose nothing; but where one sequence was
-        # refused, those behind it are refused too, and each would cost a request.
+        # A half is sent alone, like a retried batch.  The broker has refused the whole batch, so
+        # pipelined halves would lose nothing; but if one sequence is refused, those behind it are
+        # refused too, and each costs a request.
         child.attempts = self.attempts
         child.was_sent = self.was_sent
         if self.base_sequence != UNSEQUENCED:
             child.producer_id = self.producer_id
             child.producer_epoch = self.producer_epoch
-            # A batch that lost records is numbered without gaps from where it began.
+            # A batch that lost records is numbered without gaps from its first sequence.
             start = first if number > 0 else 0
             child.base_sequence = (self.base_sequence + start) & 0x7FFF_FFFF
         return child
@@ -219,7 +219,8 @@ class ProducerBatch:
 
 
 class Piece:
-    """Records `first` to `last` of a batch are now in `batch`, from its place `start` on."""
+    """Piece of a batch that was split: its records `first` to `last` are in `batch` now, from place
+    `start` on."""
 
     __slots__ = ("batch", "first", "last", "start")
 
@@ -232,9 +233,11 @@ class Piece:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RecordReceipt:
-    """Receipt for one record; looks at its batch when asked.
+    """Receipt for one record; it looks at the record's batch when asked.
 
-    A receipt equals itself and, when its record is done, its copies, which have no owner."""
+    A receipt equals itself.  If its record is done, it also equals its copies, which have no
+    owner.
+    """
 
     __slots__ = ("_batch", "_place", "_timestamp", "_was_asked")
 
@@ -246,14 +249,14 @@ class RecordReceipt:
 
     @property
     def timestamp(self) -> int:
-        """Time in milliseconds since 1970: the record's own, or that of its append, which a broker
-        tells where `message.timestamp.type` is LogAppendTime."""
+        """Time in milliseconds since 1970: the record's own, or the time of its append if the
+        topic's `message.timestamp.type` is LogAppendTime."""
         append_time_ms = self.batch.append_time_ms
         return append_time_ms if append_time_ms >= 0 else self._timestamp
 
     @property
     def owner(self) -> object:
-        """Face that the record was given to."""
+        """Face that has sent the record."""
         return self._batch.owner
 
     @property
@@ -278,12 +281,13 @@ class RecordReceipt:
 
     @property
     def is_parked(self) -> bool:
-        """True if the broker has the record and keeps it until it is due; it has no offset then."""
+        """True if the broker has stored the record as scheduled until it is due; it has no offset
+        then."""
         return self.batch.is_parked
 
     @property
     def error(self) -> ClientError | None:
-        """Reason why the record failed, None if it did not; asking counts as having seen it."""
+        """Reason why the record failed, None if it did not; reading it counts as having seen it."""
         batch = self.batch
         if batch.error is not None and not self._was_asked:
             self._was_asked = True
@@ -295,12 +299,12 @@ class RecordReceipt:
             return False
         if self._batch is other._batch:
             return self._place == other._place
-        # Of two producers that are both here no records are the same.
+        # Two receipts of living producers are of different records.
         is_copy = self.owner is None or other.owner is None
         return is_copy and self.is_done and other.is_done and self._state() == other._state()
 
     def __hash__(self) -> int:
-        # What does not change when the record is done.
+        # Only fields that stay the same when the record is done.
         return hash((self.topic, self.partition, self._place))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -312,7 +316,7 @@ class RecordReceipt:
         return restored_receipt, (type(self), self._state())
 
     def _state(self) -> ReceiptState:
-        """Return what a copy has of a receipt that is done."""
+        """Return the state of a finished receipt, for a copy."""
         first = self._batch
         return ReceiptState(
             first.topic, first.partition, first.order, self._place, self.timestamp,
@@ -320,7 +324,7 @@ class RecordReceipt:
         )  # fmt: skip
 
     def __repr__(self) -> str:
-        # Looking does not count as having asked for the error.
+        # Read the error of the batch, because reading `self.error` counts as having seen it.
         batch = self.batch
         state = "waits"
         if batch.is_done:
@@ -331,18 +335,18 @@ class RecordReceipt:
 
     @property
     def offset(self) -> int:
-        """Offset of the record; -1 while that is not known, with acks=0, for a duplicate, and for
-        a record that is parked until it is due."""
+        """Offset of the record; -1 if it is not known yet, with acks=0, for a duplicate, and for a
+        record that is scheduled."""
         batch, place = self._batch.locate(self._place)
         return batch.base_offset + place if batch.base_offset >= 0 else OFFSET_UNKNOWN
 
 
-# A function and the receipt to call it with; Any: each face has a receipt of its own class.
+# A callback and its receipt.  Type Any: each face has its own class of receipts.
 Delivery = tuple[Callable[[Any], object], RecordReceipt]
 
 
 class ReceiptState(NamedTuple):
-    """State of a receipt that is done, as it is pickled."""
+    """State of a finished receipt, as it is pickled."""
 
     topic: str
     partition: int
@@ -355,7 +359,7 @@ class ReceiptState(NamedTuple):
 
 
 def restored_receipt(receipt_type: type[RecordReceipt], told: ReceiptState) -> RecordReceipt:
-    """Make the copy of a receipt that is done, with a batch that nobody sends."""
+    """Make the copy of a finished receipt, with a batch that is never sent."""
     batch = ProducerBatch(told.topic, told.partition, told.order, 0)
     batch.is_done = True
     batch.error = told.error
@@ -366,7 +370,7 @@ def restored_receipt(receipt_type: type[RecordReceipt], told: ReceiptState) -> R
 
 
 def expired(batch: ProducerBatch, timeout_ms: int, problem: str) -> DeliveryTimedOut:
-    """Make the error of a batch whose time is up; it says why the batch was not acknowledged."""
+    """Make the error of a batch that has timed out, with the reason why it was not acknowledged."""
     where = f"{batch.topic} [{batch.partition}]"
     because = f": {batch.last_error or problem}" if batch.last_error or problem else ""
     known = "it may be in the log or not" if batch.was_sent else "it was never sent"

@@ -1,4 +1,4 @@
-"""The producer's core: records in, batches to the leaders, receipts that come true."""
+"""The producer's core: takes records, sends batches to the leaders, and fulfils receipts."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from tarry.client.core.delays import DelayQuery, Delays
     from tarry.client.metrics import ProducerMetrics
 
-# Turns without a user are this far apart at the least.
+# Shortest time between turns that no user asks for.
 NAP_MS_MIN: Final = 1
 
 
 class ProducerCore(ClientCore):
-    """Core of a producer: `append` takes records between turns; the next turn sends what is
-    ready."""
+    """Core of a producer: `append` takes records between turns, and the next turn sends the batches
+    that are ready."""
 
     what_waits = "records wait to be sent"
 
@@ -49,7 +49,7 @@ class ProducerCore(ClientCore):
         receipt_type: type[RecordReceipt] = RecordReceipt,
         owner: object = None,
     ) -> None:
-        """Make a core whose receipts are of `receipt_type` and know their `owner`."""
+        """Make a core whose receipts are of `receipt_type` and have this `owner`."""
         super().__init__(settings, random, now_ms)
         self.producer_settings = settings
         self.refresh.may_create = settings.allow_auto_create_topics
@@ -69,7 +69,7 @@ class ProducerCore(ClientCore):
         self.intake = Intake(self.accumulator, self.metadata, self.partitioner)
 
     def work(self, now_ms: int) -> None:
-        # What waited for room goes out in this turn.
+        # Append records that waited for room, so that this turn sends them.
         self.operations.look(now_ms)
         self.sender.work(now_ms)
 
@@ -86,8 +86,12 @@ class ProducerCore(ClientCore):
         *,
         now_ms: int,
     ) -> RecordReceipt | None:
-        """Take a record; None: the topic is not known yet or there is no room, so wait and ask
-        again.  `partition` -1 lets the partitioner choose.  Raises what can never be sent."""
+        """Take a record; return None if the topic is not known yet or there is no room: wait and
+        try again.
+
+        `partition` -1 lets the partitioner choose.  Raises an error for a record that can never be
+        sent.
+        """
         record = (topic, partition, timestamp, key, value, headers)
         batch, place = self.intake.append(record, now_ms)
         if batch is not None:
@@ -98,10 +102,10 @@ class ProducerCore(ClientCore):
         return None
 
     def _raise_refusal(self, topic: str, now_ms: int) -> None:
-        """Raise the refusal of a topic that brokers refuse: waiting does not help."""
+        """Raise the error of a topic that brokers refuse, because waiting would not help."""
         if self.metadata.refusal(topic) != NONE:
             error = self.metadata.error_of(topic, now_ms)
-            # The next record asks again.
+            # The next record for the topic asks the brokers again.
             self.metadata.untrack(topic)
             raise error
 
@@ -111,21 +115,21 @@ class ProducerCore(ClientCore):
         return len(known.partitions) if known is not None else 0
 
     def begin_send(self, record: Appended, timeout_ms: int, now_ms: int) -> PendingSend:
-        """Wait until the topic is known and there is room, then append."""
-        # Room comes only from what is sent.
+        """Begin a send that waits until the topic is known and there is room."""
+        # Only sent batches make room.
         self.accumulator.close_all()
         return self.operations.begin(PendingSend(self, record), timeout_ms, now_ms)
 
     def begin_room(self, topic: str, size: int, timeout_ms: int, now_ms: int) -> PendingRoom:
-        """Wait until a record of this size would be taken, without taking it."""
-        # Room comes only from what is sent.
+        """Wait until there is room for a record of this size, without appending it."""
+        # Only sent batches make room.
         self.accumulator.close_all()
         return self.operations.begin(PendingRoom(self, topic, size), timeout_ms, now_ms)
 
     @cached_property
     def delays(self) -> Delays:
-        """Delay sources of the topics."""
-        # Few programs delay records: the others load nothing of it.
+        """Knowledge of how each topic takes delayed records."""
+        # Imported here, because few programs delay records.
         from tarry.client.core.delays import Delays
 
         settings = self.producer_settings
@@ -136,14 +140,14 @@ class ProducerCore(ClientCore):
         return delays
 
     def begin_delay_query(self, topic: str, timeout_ms: int, now_ms: int) -> DelayQuery:
-        """Learn by what a topic takes records that are due later."""
+        """Look up how a topic takes records that are due later."""
         from tarry.client.core.delays import DelayQuery
 
         self.track(topic)
         return self.operations.begin(DelayQuery(self, topic), timeout_ms, now_ms)
 
     def begin_wait(self, receipt: RecordReceipt, timeout_ms: int, now_ms: int) -> Acknowledgement:
-        """Wait for a record; its batch lingers no longer."""
+        """Begin a wait for a record; its batch stops lingering."""
         acknowledgement = Acknowledgement(self.operations, receipt, self.trouble)
         if not receipt.is_done:
             self._hurry(receipt)
@@ -157,15 +161,15 @@ class ProducerCore(ClientCore):
             self.accumulator.close(queue)
 
     def begin_flush(self, timeout_ms: int, now_ms: int, *, awaits_callbacks: bool = True) -> Flush:
-        """Send everything now and wait for it, and for the calls of `on_delivery` unless the flush
-        is asked for by one of them."""
+        """Send all batches now, and wait for them.  The flush also waits for calls of
+        `on_delivery`, unless one of these calls has begun the flush."""
         self.accumulator.close_all()
         flush = Flush(self, awaits_callbacks=awaits_callbacks)
         return self.operations.begin(flush, timeout_ms, now_ms)
 
     def metrics(self, now_ms: int) -> ProducerMetrics:
-        """Return what this producer has done so far."""
-        # Few programs ask, and none asks at its start.
+        """Return a snapshot of the producer's counters."""
+        # Imported here, because few programs read metrics.
         from tarry.client.metrics import ProducerMetrics
 
         accumulator, sender = self.accumulator, self.sender
@@ -195,8 +199,8 @@ class ProducerCore(ClientCore):
 
     @property
     def unattended_due_ms(self) -> int | None:
-        """Time when a turn is needed although no user sends, on the monotonic clock; a send turns
-        the core itself."""
+        """Time of the next turn that is needed without a user, on the monotonic clock; a send takes
+        turns itself."""
         if self.has_callbacks:
             return self.turned_ms
         nap_ms = max(self.producer_settings.linger_ms, NAP_MS_MIN)
@@ -212,19 +216,19 @@ class ProducerCore(ClientCore):
     ) -> ClientError:
         error = super().topic_error(topic, waited_ms, now_ms, partition)
         if self.refresh.last_error is None:
-            # Nobody waits for it any more; the next record asks again.
+            # No call waits for the topic any more; the next record asks the brokers again.
             self.metadata.untrack(topic)
         return error
 
     def room_error(self, topic: str, waited_ms: int, now_ms: int) -> ClientError:
-        """Return why a record found no room for so long."""
+        """Return the error of a record that found no room in this time."""
         if self.metadata.topic(topic) is None:
             return self.topic_error(topic, waited_ms, now_ms)
         size = self.producer_settings.buffer_bytes
         return BufferFull(f"buffer.memory ({size} bytes) stayed full for {waited_ms} ms")
 
     def trouble(self, now_ms: int) -> str:
-        """Return why records do not get out at the moment; empty if nothing seems wrong."""
+        """Return why records are not sent at the moment; an empty text if no problem is known."""
         trouble = super().trouble(now_ms)
         if trouble:
             return trouble
@@ -237,7 +241,7 @@ class ProducerCore(ClientCore):
         return self._trouble_with_topics(now_ms)
 
     def _trouble_with_topics(self, now_ms: int) -> str:
-        """Describe a topic that a send waits for, or a leader that cannot be reached."""
+        """Describe a missing topic that a send waits for, or an unreachable leader."""
         for name in self.metadata.tracked:
             if self.metadata.topic(name) is None and name in self.metadata.topics:
                 return self.metadata.problem_with(name, now_ms)
@@ -254,7 +258,7 @@ class ProducerCore(ClientCore):
         return not is_empty or self.metadata.needs_refresh or super().is_waiting
 
     def take_failure(self) -> DeliveryFailed | None:
-        """Take the error for records that failed without any call asking for their receipts."""
+        """Take the error for failed records for whose receipts no call has asked."""
         count, first = self.accumulator.take_failures()
         if count == 0:
             return None
@@ -273,8 +277,8 @@ class ProducerCore(ClientCore):
 
 
 class PendingSend(Operation[RecordReceipt]):
-    """Operation of one record that waits for its topic and for room; appends it as soon as both are
-    there."""
+    """Operation of one record that waits for its topic and for room; appends the record as soon as
+    possible."""
 
     def __init__(self, core: ProducerCore, record: Appended) -> None:
         super().__init__(core.operations)
@@ -302,8 +306,8 @@ class PendingSend(Operation[RecordReceipt]):
 
 
 class Flush(Operation[None]):
-    """Operation that waits until every record is done and every call of `on_delivery` has returned;
-    raises for records that failed without being asked for."""
+    """Operation that waits until all records are done and all calls of `on_delivery` have returned;
+    raises DeliveryFailed for failed records for whose receipts no call has asked."""
 
     def __init__(self, core: ProducerCore, *, awaits_callbacks: bool) -> None:
         super().__init__(core.operations)

@@ -1,7 +1,7 @@
-"""Deliveries: receipts of records that are done, for users who asked to be called back.
+"""Deliveries: `on_delivery` callbacks with the receipts of finished records.
 
-The core gathers them in the order in which batches end; a face takes them one by one and calls,
-outside its lock.  A flush is over when every call has returned.
+The core collects them in the order in which batches end.  A face takes them one by one, and calls
+them outside its lock.  A flush ends when every call has returned.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ NOBODY: Final = -1
 
 
 class Deliveries:
-    """Calls to users that are due."""
+    """Callbacks that are due, and the thread that calls them."""
 
     def __init__(self) -> None:
         self._due: deque[Delivery] = deque()
-        # A call that was taken has not returned yet.
+        # True while a callback is running.
         self._is_calling = False
-        # The thread that makes the calls, one after the other.
+        # The thread that runs the callbacks, one after the other.
         self._caller = NOBODY
 
     @property
@@ -31,15 +31,16 @@ class Deliveries:
 
     @property
     def are_over(self) -> bool:
-        """True if every call that was due has returned."""
+        """True if every callback that was due has returned."""
         return not self._due and not self._is_calling
 
     def expect(self, on_delivery: Callable[[Any], object], receipt: RecordReceipt) -> None:
-        """Have `on_delivery` called with the receipt, when its record is done or has failed."""
+        """Register a call of `on_delivery` with the receipt when the record is done or has
+        failed."""
         self._place((on_delivery, receipt))
 
     def on_batch_end(self, batch: ProducerBatch) -> None:
-        """Take the calls over that wait for this batch; if it was taken apart they wait on."""
+        """Queue the callbacks of this batch; if it was split, they wait for its pieces."""
         expected = batch.expected
         batch.expected = None
         if expected is not None:
@@ -56,17 +57,17 @@ class Deliveries:
             batch.expected.append(delivery)
 
     def may_call(self, thread: int) -> bool:
-        """Return whether this thread may make the calls: not while another one makes them, which
-        takes whatever is due then."""
+        """Return true if this thread may run the callbacks: at most one thread runs them, until
+        none is due."""
         return not self._is_calling or self._caller == thread
 
     def take_for(self, thread: int) -> Delivery | None:
-        """Take the next call for a thread that `may_call`."""
+        """Take the next callback for a thread that `may_call`."""
         self._caller = thread
         return self.take()
 
     def take(self) -> Delivery | None:
-        """Take the next call; None: there is none, and the one before has returned."""
+        """Take the next callback; None if there is none, which also ends the one before."""
         if not self._due:
             self._is_calling = False
             return None

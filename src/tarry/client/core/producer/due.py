@@ -1,7 +1,7 @@
-"""Due: a record that is due later, or known by an id, as its topic takes it.
+"""Due: a record that is due later or has a schedule id, in the form that its topic takes.
 
-How that is (`delays`) decides what becomes of what the user said: headers beside the user's own, or
-the timestamp.
+The topic's delay source (`delays`) decides whether the user's arguments become headers or the
+timestamp.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNSAID: Final = -1
 
 
 class DueGiven(NamedTuple):
-    """Words of a user about a record that is due later; -1 and an empty id: nothing was said."""
+    """Arguments of a user for a delayed record; -1 and an empty id mean that none was given."""
 
     deliver_at_ms: int = UNSAID
     deliver_after_ms: int = UNSAID
@@ -37,7 +37,7 @@ class DueGiven(NamedTuple):
 
 
 def check_own_headers(headers: Headers | None) -> None:
-    """Refuse headers of the user's own that say what the arguments say."""
+    """Raise ValueError if the user's headers have a name that the arguments set."""
     for name, _ in headers or ():
         if name in HEADER_NAMES:
             raise ValueError(
@@ -55,7 +55,7 @@ def with_due(
     *,
     has_timestamp: bool,
 ) -> Appended:
-    """Return the record as its topic, which is known, takes it by this delay source."""
+    """Return the record in the form of its topic, which is known, for this delay source."""
     topic, partition, timestamp, key, value, headers = record
     if source == BY_HEADER:
         if due.schedule_id and partition == ANY_PARTITION and core.partitioner.sticks(key):
@@ -78,8 +78,8 @@ def with_due(
 
 
 def _partition_of_id(core: ProducerCore, topic: str, schedule_id: bytes) -> int:
-    """Return the partition that the id would choose as a key, so that all records that have it go
-    to the same; any while the topic is not known."""
+    """Return the partition that the id would choose as a key, so that all records of an id share
+    it; any partition while the topic is not known."""
     known = core.metadata.topic(topic)
     if known is None:
         return ANY_PARTITION

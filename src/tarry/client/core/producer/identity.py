@@ -1,8 +1,8 @@
-"""Identity: the producer id and epoch that make repeats harmless.
+"""Identity: the producer id and epoch, with which a broker recognizes a repeated batch.
 
-Asked for when the first batch wants to leave, and again with a higher epoch when a broker lost
-count of a partition's sequences (KIP-360).  Partitions go over to a new epoch one by one, each
-when nothing of the old one is under way any more.
+The id is requested when the first batch is ready.  A higher epoch is requested when a broker has
+lost the sequences of a partition (KIP-360).  Each partition moves to the new epoch as soon as it
+has no batch of the old epoch in flight.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from tarry.protocol.messages.init_producer_id import (
     decode_init_producer_id_response,
 )
 
-# From this version on a request may carry the id and epoch that it wants to follow (KIP-360).
+# First version in which a request has the id and epoch to follow (KIP-360).
 VERSION_WITH_EPOCH: Final = 3
 
-# An epoch is 16 bits; after the last one comes a new producer id.
+# An epoch has 16 bits; a new producer id follows the last epoch.
 EPOCH_MAX: Final = 0x7FFF
 
 
 class ProducerIdentity:
-    """The newest id and epoch; -1 until the broker gave one."""
+    """The newest id and epoch; -1 before the first answer."""
 
     def __init__(self, errands: Errands, timeout_ms: int) -> None:
         self.producer_id = -1
         self.producer_epoch = -1
         self.error: ClientError | None = None
-        # Why the last question had no answer, when that may pass.
+        # Retriable error of the last request.
         self.last_error: ClientError | None = None
         self._errands = errands
         self._timeout_ms = timeout_ms
@@ -44,7 +44,7 @@ class ProducerIdentity:
 
     @property
     def trouble(self) -> str:
-        """Reason why no broker has given an id yet; empty if none is known."""
+        """Reason why there is no id yet; empty if no reason is known."""
         reason = self.last_error if self._call is None else self._call.last_error or self.last_error
         return "" if reason is None else str(reason)
 
@@ -53,12 +53,12 @@ class ProducerIdentity:
         return self.producer_id >= 0
 
     def want(self, now_ms: int) -> None:
-        """Have the first id asked for, once."""
+        """Request the first id, once."""
         if not self.is_known:
             self._ask(now_ms)
 
     def want_after(self, producer_id: int, producer_epoch: int, now_ms: int) -> None:
-        """Have the epoch after this one asked for, unless a newer one is there already."""
+        """Request the epoch after this one, unless there is a newer one already."""
         if (producer_id, producer_epoch) == (self.producer_id, self.producer_epoch):
             self._ask(now_ms)
 
@@ -69,7 +69,7 @@ class ProducerIdentity:
         self._errands.ask(self._call, self._timeout_ms, now_ms)
 
     def take_answer(self) -> None:
-        """Look whether the answer is there; called each turn."""
+        """Take the answer if it has arrived; called in each turn."""
         call = self._call
         if call is None or not call.is_done:
             return
@@ -77,14 +77,14 @@ class ProducerIdentity:
         if call.error is None:
             self.producer_id, self.producer_epoch = call.result
         elif not call.error.is_retriable:
-            # Nothing can be sent any more.  What may pass is asked again by whoever wants to send.
+            # A permanent error: no batch can be sent any more.
             self.error = call.error
         else:
             self.last_error = call.last_error or call.error
 
 
 class InitProducerId(Call[InitProducerIdResponse, tuple[int, int]]):
-    """Call for an id and its epoch; -1 and -1 ask for an id that nobody has had."""
+    """Call for an id and its epoch; -1 and -1 request a new id."""
 
     def __init__(self, producer_id: int, producer_epoch: int) -> None:
         super().__init__(api_keys.INIT_PRODUCER_ID, decode_init_producer_id_response, ANYONE)

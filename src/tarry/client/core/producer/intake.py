@@ -1,4 +1,4 @@
-"""Intake: the way of one record into the open batch of its partition."""
+"""Intake: puts a record into the open batch of its partition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tarry.records.builder import Headers
 # Topic, partition, timestamp, key, value and headers, as `append` takes them.
 Appended = tuple[str, int, int, bytes | None, bytes | None, Headers | None]
 
-# The batch that a record went into, and its place there.
+# The batch of an appended record, and its place there.
 Place = tuple[ProducerBatch | None, int]
 
 NOWHERE: Final[Place] = (None, -1)
@@ -31,15 +31,15 @@ class Intake:
         self._accumulator = accumulator
         self._metadata = metadata
         self._partitioner = partitioner
-        # Where the last record without a key went, and what was known of the topic then.
+        # Topic, queue and batch of the last record without a key, and the metadata version then.
         self._topic = ""
         self._queue: PartitionQueue | None = None
         self._batch: ProducerBatch | None = None
         self._version = -1
 
     def join(self, record: Appended) -> Place:
-        """Take a record without a key into the batch that the last one went into, which needs no
-        time; NOWHERE: that is not possible, so ask `append`."""
+        """Append a record without a key to the batch of the last one, which is fast; return NOWHERE
+        if that is not possible: call `append` then."""
         topic, partition, timestamp, key, value, headers = record
         queue, batch = self._queue, self._batch
         accumulator = self._accumulator
@@ -57,8 +57,11 @@ class Intake:
         return batch, accumulator.append(queue, timestamp, None, value, headers, size)
 
     def append(self, record: Appended, now_ms: int) -> Place:
-        """Take a record; NOWHERE: the topic is not known yet or there is no room.  Partition -1
-        lets the partitioner choose.  Raises what can never be sent."""
+        """Append a record; return NOWHERE if the topic is not known yet or there is no room.
+
+        Partition -1 lets the partitioner choose.  Raises an error for a record that can never be
+        sent.
+        """
         name, partition, timestamp, key, value, headers = record
         accumulator = self._accumulator
         if accumulator.failure is not None:
@@ -90,7 +93,7 @@ class Intake:
         if partition == ANY_PARTITION:
             queue = accumulator.queue(topic.name, partitioner.choose(topic, key))
             if partitioner.sticks(key) and not accumulator.fits(queue, size):
-                # A new batch is the time to go elsewhere.
+                # A new batch may go to another partition.
                 accumulator.close(queue)
                 queue = accumulator.queue(topic.name, partitioner.choose(topic, key))
             return queue

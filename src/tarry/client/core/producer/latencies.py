@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tarry.client.metrics import LatencyMetrics
 
-# Enough for a 99th percentile, and sorted in some microseconds.
+# Number of batches kept: enough for a 99th percentile, and sorted in some microseconds.
 KEPT_MAX: Final = 512
 
 
 class Latencies:
-    """Milliseconds from the first record of a batch to its acknowledgement."""
+    """Times in ms from the first record of a batch to its acknowledgement."""
 
     def __init__(self) -> None:
         self._kept: list[int] = []
         self._next = 0
 
     def add(self, latency_ms: int) -> None:
-        """Keep one, in place of the oldest if there are enough."""
+        """Keep a latency; it replaces the oldest one if there are enough."""
         if len(self._kept) < KEPT_MAX:
             self._kept.append(latency_ms)
         else:
@@ -27,8 +27,8 @@ class Latencies:
             self._next = (self._next + 1) % KEPT_MAX
 
     def metrics(self) -> LatencyMetrics:
-        """Return the quantiles: so many of a hundred batches took as long or less."""
-        # Few programs ask, and none asks at its start.
+        """Return the quantiles of the latencies: the median, p90, p99 and the maximum."""
+        # Imported here, because few programs read metrics.
         from tarry.client.metrics import LatencyMetrics
 
         if not self._kept:

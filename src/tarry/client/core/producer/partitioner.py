@@ -1,8 +1,9 @@
-"""Partitioner: which partition a record goes to when the caller names none.
+"""Partitioner: chooses the partition of a record if the caller names none.
 
-With a key the partition follows from a hash of its bytes, so that all clients with the same hash
-agree: murmur2 as in Java, or crc32 as librdkafka's default.  Without one, records stick to one
-partition until its batch is closed (KIP-480): few large batches instead of many small ones.
+For a record with a key, a hash of the key's bytes chooses, so that all clients with the same hash
+agree: murmur2 as in Java, or crc32 as librdkafka's default.  Records without a key stick to one
+partition until its batch is closed (KIP-480), which makes few large batches instead of many small
+ones.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ def partition_by_crc32(key: bytes, partition_count: int) -> int:
 def partition_of_function(
     function: PartitionFunction, topic: str, key: bytes | None, partition_count: int
 ) -> int:
-    """Return what the user's own partitioner chooses.  Raises `PartitionerFailed` if it raises, or
-    if there is no such partition."""
-    # Any: the function is the user's, whatever it promises to return.
+    """Return the partition that the user's function chooses.  Raises `PartitionerFailed` if the
+    function raises, or if there is no such partition."""
+    # The function belongs to the user and may return anything, so its result is Any.
     ask: Any = function
     try:
         chosen: Any = ask(topic, key, partition_count)
@@ -66,7 +67,7 @@ def partition_of_function(
             f"the partitioner raised {type(error).__name__} for a record of topic {topic!r}, which "
             f"was not sent: {error}"
         )
-        # Compiled code forgets what stands behind `from`.
+        # Set the cause here: compiled code ignores the error after `from`.
         failure.__cause__ = error
         raise failure from error
     try:
@@ -90,7 +91,8 @@ class Partitioner:
         self._sticky: dict[str, int] = {}
 
     def sticks(self, key: bytes | None) -> bool:
-        """Return true if the record may go anywhere; librdkafka takes an empty key for none."""
+        """Return true if the record may go to any partition; with crc32, like librdkafka, also with
+        an empty key."""
         return key is None or (self._is_crc32 and not key)
 
     def choose(self, topic: Topic, key: bytes | None) -> int:
@@ -105,12 +107,12 @@ class Partitioner:
         return partition
 
     def on_batch_closed(self, topic: str, partition: int) -> None:
-        """Forget the sticky partition: the next record without a key may go to another one."""
+        """Forget the sticky partition, so that the next record without a key may choose another."""
         if self._sticky.get(topic) == partition:
             del self._sticky[topic]
 
     def _draw(self, topic: Topic) -> int:
-        """Draw a partition that has a leader, or one of all partitions if none has a leader."""
+        """Draw a partition with a leader; if none has a leader, draw one of all partitions."""
         led = [one.index for one in topic.partitions.values() if one.leader_id != NO_LEADER]
         choices = led or list(topic.partitions)
         return choices[self._random.randrange(len(choices))]

@@ -1,4 +1,4 @@
-"""Produce: the request that brings batches to a leader, and the answer for each of them."""
+"""Produce: the request that sends batches to a leader, and the answer for each batch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tarry.wire.reader import window_of
 if TYPE_CHECKING:
     from tarry.client.core.producer.sender import Sender
 
-# From this version on topics are named by their ids only.
+# First version that names topics by id only.
 VERSION_WITH_IDS: Final = 13
 
 
@@ -48,14 +48,14 @@ class BatchAnswer:
 
 
 def left_out(topic: str, partition: int) -> BatchAnswer:
-    """Make the answer for a partition that the broker's answer does not name."""
+    """Make the answer for a partition that is missing in the broker's answer."""
     answer = PartitionProduceResponse(partition, NETWORK_EXCEPTION, -1)
     answer.error_message = "the broker's answer leaves this partition out"
     return BatchAnswer(answer, leader_hint(topic, partition, None, {}))
 
 
 class ProduceExchange(Exchange[ProduceResponse]):
-    """Exchange of the batches that go to one leader together."""
+    """Exchange of one request with batches for one leader."""
 
     def __init__(self, sender: Sender, leader_id: int) -> None:
         settings = sender.settings
@@ -81,7 +81,7 @@ class ProduceExchange(Exchange[ProduceResponse]):
         topics: dict[str, TopicProduceData] = {}
         for (name, partition), (_, batch) in self._entries.items():
             if batch.is_done:
-                # Its time was up while the connection was still being made.
+                # The batch has timed out before the connection was ready.
                 continue
             topic = topics.get(name)
             if topic is None:

@@ -1,11 +1,11 @@
-"""PartitionQueue: the batches of one partition between `append` and their end.
+"""PartitionQueue: the batches of one partition from `append` to their end.
 
     open  ->  waiting (closed, or sent and to be repeated)  ->  in flight  ->  done
 
-Invariants: `waiting` and `in_flight` are each in the order in which the records were appended;
-sequences grow along that order without gaps, except behind a batch that failed for good, and a
-number is never given twice while the broker may have the first.  A batch that is repeated goes
-alone, so that nothing overtakes it.
+Invariants: `waiting` and `in_flight` each have the batches in the order in which their records were
+appended.  Sequences grow in that order without gaps, except behind a batch that failed for good,
+and a sequence is never reused while the broker may have a batch with it.  A repeated batch is sent
+alone, so that no other batch overtakes it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SEQUENCE_MASK: Final = 0x7FFF_FFFF
 
 
 class PartitionQueue:
-    """Queue of one partition's batches, with its place in the producer's sequences."""
+    """Queue of one partition's batches, with the partition's next sequence."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class PartitionQueue:
         self.open: ProducerBatch | None = None
         self.waiting: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
-        # The broker that `in_flight` went to; while it is not empty nothing goes to another one.
+        # Broker of the batches in flight; while there are any, no batch is sent to another broker.
         self.in_flight_broker = -1
         self.retry_at_ms = 0
         self.failures = 0
@@ -48,14 +48,14 @@ class PartitionQueue:
         self.producer_id = -1
         self.producer_epoch = -1
         self.next_sequence = 0
-        # The broker lost count: nothing leaves until a newer epoch is there.
+        # True if the broker has lost the sequences: no batch is sent before there is a newer epoch.
         self.needs_epoch = False
-        # The broker has a batch of this id and epoch.  Before that it takes any sequence for the
-        # first one, so a second batch could overtake one that was refused: one at a time.
+        # True if the broker has a batch of this id and epoch.  Before that it accepts any first
+        # sequence, so a second batch could overtake a refused one: one batch at a time is sent.
         self.is_known_to_broker = True
 
     def close_open(self) -> bool:
-        """Move the open batch to those that wait; False if there is none."""
+        """Move the open batch to the waiting ones; return False if there is none."""
         batch = self.open
         if batch is None:
             return False
@@ -64,15 +64,14 @@ class PartitionQueue:
         return True
 
     def put_back(self, batch: ProducerBatch) -> None:
-        """Put a batch that has to be repeated, or a piece of one, back in its place in the
-        order."""
+        """Put a batch that must be repeated, or a piece of one, back in its place in the order."""
         place = 0
         while place < len(self.waiting) and self.waiting[place].order < batch.order:
             place += 1
         self.waiting.insert(place, batch)
 
     def head(self, leader_id: int, now_ms: int) -> ProducerBatch | None:
-        """Return the batch that may leave now for this leader; None: none may."""
+        """Return the batch that may be sent to this leader now; None if there is none."""
         if not self.waiting or now_ms < self.retry_at_ms:
             return None
         batch = self.waiting[0]
@@ -84,7 +83,7 @@ class PartitionQueue:
         return batch
 
     def has_earlier(self, batch: ProducerBatch) -> bool:
-        """Return true if an earlier batch that has a sequence is not resolved yet."""
+        """Return true if an earlier batch with a sequence is not done yet."""
         for other in (*self.in_flight, *self.waiting):
             if other.order < batch.order and other.base_sequence != UNSEQUENCED:
                 return True
@@ -93,7 +92,7 @@ class PartitionQueue:
     # --- Sequences
 
     def take_over(self, identity: ProducerIdentity) -> bool:
-        """Go over to the newest epoch where that is allowed; False: nothing may leave yet."""
+        """Move to the newest epoch if possible; return False if no batch may be sent yet."""
         is_same = (self.producer_id, self.producer_epoch) == (
             identity.producer_id,
             identity.producer_epoch,
@@ -105,7 +104,7 @@ class PartitionQueue:
         if not self.needs_epoch:
             for batch in self.waiting:
                 if batch.base_sequence != UNSEQUENCED:
-                    # The broker may have it under its old number, which it keeps.
+                    # The broker may have the batch under its old sequence, so it must keep that.
                     return True
         for batch in self.waiting:
             batch.forget_sequence()
@@ -117,7 +116,7 @@ class PartitionQueue:
         return True
 
     def number(self, batch: ProducerBatch) -> None:
-        """Give a batch its sequences, once."""
+        """Give a batch its sequences, unless it has them."""
         if batch.base_sequence != UNSEQUENCED:
             return
         batch.producer_id = self.producer_id
@@ -126,9 +125,11 @@ class PartitionQueue:
         self.next_sequence = (self.next_sequence + batch.count) & SEQUENCE_MASK
 
     def take_back(self, batch: ProducerBatch, count: int) -> None:
-        """Take back the sequences of a batch that the broker refused for good: if nothing was
-        numbered behind it, the next batch takes the place of its last `count` records.  Else the
-        broker refuses what follows, and a new epoch is asked for."""
+        """Take back the last `count` sequences of a batch that the broker refused for good.
+
+        That works only if no batch was numbered behind it.  Else the broker refuses the batches
+        behind it, and a new epoch is requested.
+        """
         if batch.base_sequence == UNSEQUENCED or self.is_of_old_epoch(batch):
             return
         end = (batch.base_sequence + batch.count) & SEQUENCE_MASK

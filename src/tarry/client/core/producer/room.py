@@ -1,4 +1,4 @@
-"""Room: a wait that takes no record, so that whoever gives it up has sent nothing."""
+"""Room: a wait for room that takes no record, so that a cancelled wait has sent nothing."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class PendingRoom(Operation[None]):
         )
 
     def answer(self, now_ms: int) -> None:
-        """Return nothing: the append says the rest."""
+        """Return nothing: the append raises the error, if there is one."""
 
     def late_error(self, now_ms: int) -> ClientError:
         return self._core.room_error(self._topic, self.timeout_ms, now_ms)
 
 
 def no_room_error(core: ProducerCore, topic: str) -> BufferFull:
-    """Return why a record was not taken at once."""
+    """Return why a record was not taken without a wait."""
     if core.metadata.topic(topic) is None:
         return BufferFull(
             f"the partitions of topic {topic!r} are not known yet, and send_nowait does not wait "

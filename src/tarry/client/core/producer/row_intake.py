@@ -1,7 +1,7 @@
-"""Intake of rows: runs of a table's rows go into the open batches of their partitions.
+"""Intake of rows: puts runs of a table's rows into the open batches of their partitions.
 
-A run is what one batch takes at once.  It is a batch and places in it, so that its end costs the
-same for one row as for a thousand.
+A run is the rows that one batch takes at once.  It refers to a batch and places in it, so that the
+end of a batch costs the same for one row as for a thousand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tarry.records.from_columns import HEAD_BYTES_MAX, RecordRows, append_rows
 
 
 class SentRows:
-    """Rows `first` to `last` of a batch; looks at the batch, or at its pieces, when asked."""
+    """Rows `first` to `last` of a batch; reads the state of the batch or its pieces when asked."""
 
     def __init__(self, batch: ProducerBatch, first: int, last: int) -> None:
         self.batch = batch
@@ -33,7 +33,8 @@ class SentRows:
         return self.last - self.first + 1
 
     def parts(self) -> Iterator[tuple[ProducerBatch, int, int]]:
-        """Yield the batches that the rows are in now, each with its first row there and a count."""
+        """Yield the batches that the rows are in now, each with its first row there and their
+        number."""
         yield from _parts(self.batch, self.first, self.last)
 
     @property
@@ -41,7 +42,7 @@ class SentRows:
         return all(batch.is_done for batch, _, _ in self.parts())
 
     def open_place(self) -> int:
-        """Return the place of a row that is not done yet; -1 if all are."""
+        """Return the place of a row that is not done yet; -1 if all are done."""
         place = self.first
         for batch, _, count in self.parts():
             if not batch.is_done:
@@ -51,9 +52,10 @@ class SentRows:
 
     @property
     def error(self) -> ClientError | None:
-        """First reason why rows failed, None if none did; asking counts as having seen it."""
+        """Error of the first failed rows, None if none failed; reading it counts as having seen
+        it."""
         found: ClientError | None = None
-        # A batch may hold several runs of the rows.
+        # A set, because several runs of the rows may be in one batch.
         failed: dict[ProducerBatch, None] = {}
         for batch, _, count in self.parts():
             if batch.error is not None:
@@ -91,8 +93,10 @@ class RowIntake:
         self._rows = rows
 
     def append(self, partition: int, places: bytes, first: int, now_ms: int) -> SentRows | None:
-        """Take rows, as many as one batch takes; None: there is no room, so wait for it.
-        `partition` -1 takes one that records without a key go to."""
+        """Append as many rows as one batch takes; return None if there is no room: wait for it.
+
+        `partition` -1 means the partition that records without a key go to.
+        """
         core = self._core
         if core.sender.failure is not None:
             raise core.sender.failure.with_traceback(None)
@@ -117,7 +121,7 @@ class RowIntake:
         count = int(append_rows(batch.builder, rows, places, first, limit))
         sent = _count_rows(accumulator, batch, count, int(batch.builder.size) - before)
         if (first + count) * 4 < len(places):
-            # What comes next did not fit.
+            # The next row did not fit.
             accumulator.close(queue)
         return sent
 

@@ -1,7 +1,8 @@
-"""Sender: closed batches go to the leaders, answers decide what becomes of them.
+"""Sender: sends closed batches to the leaders, and handles the answers.
 
-A request carries at most one batch of each partition, and a connection at most
-`max.in.flight.requests.per.connection` requests.  What an error code does stands in `reactions`.
+A request has at most one batch of each partition, and a connection has at most
+`max.in.flight.requests.per.connection` requests in flight.  The reactions to error codes are in
+`reactions`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tarry.link.errors import ClientError
 
 
 class Sender:
-    """Sender that takes batches from the accumulator's queues and brings them to their end."""
+    """Sender of the batches in the accumulator's queues."""
 
     def __init__(
         self,
@@ -42,25 +43,25 @@ class Sender:
         self.metadata = metadata
         self.refresh = refresh
         self.identity = identity
-        # Batches about which a broker said its last word; standing still means no progress.
+        # Number of batches with a final answer; while it does not grow, there is no progress.
         self.settled = 0
-        # What the last try ran into; None since a batch was taken.
+        # Error of the last attempt; None after a broker has accepted a batch.
         self.last_error: ClientError | None = None
         self.retries = 0
         self.latencies = Latencies()
-        # Called with the topic when a broker blames single records.
+        # Callback with the topic when a broker refuses single records.
         self.when_refused: Callable[[str], None] | None = None
         self._in_flight: dict[int, int] = {}
 
     @property
     def failure(self) -> ClientError | None:
-        """Reason why nothing can be sent any more."""
+        """Reason why no batch can be sent any more; None if there is none."""
         return self.accumulator.failure
 
     # --- Out
 
     def work(self, now_ms: int) -> None:
-        """Send what may leave now."""
+        """Send the batches that may be sent now."""
         if self.settings.is_idempotent:
             self.identity.take_answer()
             if self.identity.error is not None and self.failure is None:
@@ -84,8 +85,8 @@ class Sender:
                 connection.send(exchange, now_ms)
 
     def _gather(self, now_ms: int) -> dict[int, ProduceExchange]:
-        """Gather one request for each leader that can take one, with a batch of each queue at
-        most."""
+        """Make one request for each leader that can take one, with at most one batch of each
+        queue."""
         requests: dict[int, ProduceExchange] = {}
         ready = self.accumulator.ready
         for queue in list(ready):
@@ -108,7 +109,8 @@ class Sender:
                 continue
             self._take(queue, batch, leader_id)
             exchange.add(queue, batch)
-            # Served queues go to the end, so that a full request favours nobody for long.
+            # Served queues go to the end, so that full requests do not always serve the same
+            # queues.
             del ready[queue]
             if queue.waiting:
                 ready[queue] = None
@@ -131,7 +133,7 @@ class Sender:
 
     @property
     def in_flight(self) -> int:
-        """Count of requests without an answer."""
+        """Number of requests without an answer."""
         return sum([*self._in_flight.values()])
 
     # --- In
@@ -156,8 +158,8 @@ class Sender:
             queue.failures = 0
             opened_ms = batch.deadline_ms - self.settings.delivery_timeout_ms
             self.latencies.add(now_ms - opened_ms)
-            # An append has an offset, and a duplicate has that of the first try: without one the
-            # batch is in no log yet that a consumer reads.
+            # Appended batches and duplicates have an offset.  Without one, the batch is scheduled:
+            # no consumer can read it yet.
             batch.is_parked = answer.base_offset < 0
             self.accumulator.succeed(batch, answer.base_offset, answer.append_time_ms)
             return
@@ -190,7 +192,7 @@ class Sender:
     def on_failure(
         self, queue: PartitionQueue, batch: ProducerBatch, error: ClientError, now_ms: int
     ) -> None:
-        """Handle a batch without an answer: the broker may have the batch or not."""
+        """Handle a request that failed without an answer: the broker may have the batch or not."""
         queue.in_flight.remove(batch)
         if queue.waiting:
             self.accumulator.ready[queue] = None
@@ -212,7 +214,8 @@ class Sender:
             self.accumulator.succeed(batch, OFFSET_UNKNOWN, -1)
 
     def fail_for_good(self, error: ClientError, sent_error: ClientError | None = None) -> None:
-        """Fail everything; records that a broker may have may get an error of their own."""
+        """Fail all records; records that a broker may have fail with `sent_error` if it is
+        given."""
         self.accumulator.fail_all(error, sent_error)
 
     # --- Reactions
@@ -228,8 +231,8 @@ class Sender:
             self.accumulator.expire(queue, now_ms)
 
     def _go_to_leader(self, queue: PartitionQueue, answer: BatchAnswer, now_ms: int) -> None:
-        """Follow the leader that an answer names at once, and after a pause if each names the
-        next."""
+        """Retry at once at the leader that the answer names; after a pause if leaders keep naming
+        each other."""
         if not self.refresh.follow(answer.hint):
             self.refresh.want_after(answer.error_code, now_ms)
             self._pause(queue, now_ms)
@@ -239,7 +242,7 @@ class Sender:
             queue.failures += 1
 
     def _pause(self, queue: PartitionQueue, now_ms: int) -> None:
-        """Hold the queue back; batches that failed together count as one failure."""
+        """Pause the queue; batches that failed during one pause count as one failure."""
         if now_ms < queue.retry_at_ms:
             return
         queue.failures += 1
@@ -259,9 +262,11 @@ class Sender:
             self.accumulator.put_back(queue, half)
 
     def _renumber(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: int) -> None:
-        """Renumber a batch for which the broker expects another sequence.  An earlier batch that is
-        open explains that; without one that batch is not in the log, and neither is what was sent
-        behind it."""
+        """Repeat a batch for which the broker expects another sequence.
+
+        If an earlier batch is not done, that explains the gap.  Else a batch before it is missing
+        in the log, and so are the batches sent behind it: request a new epoch.
+        """
         if not self.settings.is_idempotent:
             self._repeat(queue, batch, now_ms)
             return
@@ -275,7 +280,7 @@ class Sender:
     def _blame(
         self, queue: PartitionQueue, batch: ProducerBatch, answer: BatchAnswer, error: ClientError
     ) -> None:
-        """Fail the single records that the broker refuses, and send the others again."""
+        """Fail the single records that the broker refuses, and repeat the others."""
         self.settled += 1
         if self.when_refused is not None:
             self.when_refused(queue.topic)

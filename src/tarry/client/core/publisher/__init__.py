@@ -1,2 +1,2 @@
-"""Publisher: finished record batches under a producer id of the caller's, and the look back at
-what is in the log of them."""
+"""Publisher: sends finished record batches under the caller's producer id, and looks up which of
+them are in the log."""

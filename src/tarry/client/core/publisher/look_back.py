@@ -1,4 +1,4 @@
-"""Look back: which batches of a producer lie in a range of a log, by the headers of batches."""
+"""Look back: finds the batches of a producer in a range of a log by their headers."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tarry.protocol.messages.fetch import (
 from tarry.records.batch import BatchHeader, batches_in
 from tarry.wire import ChunkList
 
-# Of one partition in one answer, and of an answer.
+# Size limits of one partition in an answer, and of the answer.
 PARTITION_BYTES_MAX: Final = 1024 * 1024
 ANSWER_BYTES_MAX: Final = 32 * 1024 * 1024
 
-# A fetch without a session.
+# Session id and epoch of a fetch without a session.
 NO_SESSION: Final = 0
 NO_SESSION_EPOCH: Final = -1
 
@@ -46,23 +46,23 @@ class SeenBatch(NamedTuple):
 
 
 class SeenRange(NamedTuple):
-    """Batches of the producer in a range that was read to `end_offset`; `has_holes` if offsets of
-    the range are in no batch."""
+    """Batches of the producer in a range that was read up to `end_offset`; `has_holes` is true if
+    no batch covers some offsets of the range."""
 
     end_offset: int
     batches: tuple[SeenBatch, ...] = ()
     has_holes: bool = False
 
     def behind(self, before: SeenRange) -> SeenRange:
-        """Return both ranges as one, of which this is the second."""
+        """Return the union of an earlier range and this one."""
         return SeenRange(
             self.end_offset, before.batches + self.batches, before.has_holes or self.has_holes
         )
 
 
 class FetchHeaders(Call[FetchResponse, dict[TopicPartition, SeenRange | ClientError]]):
-    """Call to one leader for the batches from these offsets on.  Result: what was seen of the
-    producer, for each partition that the answer names."""
+    """Call to one leader for the batches from these offsets on.  Result: the producer's batches in
+    each partition that the answer names."""
 
     repeats = False
 
@@ -120,7 +120,7 @@ class FetchHeaders(Call[FetchResponse, dict[TopicPartition, SeenRange | ClientEr
                     found[place] = broker_error(one.error_code, sentence)
                     continue
                 records = one.records
-                # A ChunkList is what a broker sends, never what is decoded.
+                # A ChunkList occurs only in a broker that sends, never in a decoded answer.
                 assert not isinstance(records, ChunkList)
                 try:
                     windows = batches_in(records) if records else []
@@ -133,7 +133,7 @@ class FetchHeaders(Call[FetchResponse, dict[TopicPartition, SeenRange | ClientEr
 
 
 def seen_in(headers: list[BatchHeader], offset: int, producer_id: int) -> SeenRange:
-    """Sort out what batches of the producer lie from `offset` on."""
+    """Collect the producer's batches from `offset` on."""
     batches: list[SeenBatch] = []
     has_holes = False
     for header in headers:

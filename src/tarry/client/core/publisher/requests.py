@@ -18,24 +18,24 @@ from tarry.client.errors import BrokerError, TopicRecreated, UnknownTopic
 from tarry.link.errand import Outcomes, Steps, until_settled
 from tarry.link.errors import ClientError, TimedOut
 
-# Of the batches in one request.  A broker takes 100 MiB at most.
+# Size limit of the batches in one request; a broker takes at most 100 MiB.
 REQUEST_BYTES_MAX: Final = 8 * 1024 * 1024
 
-# First offset, and the one behind the last.
+# First offset of a range, and the offset after its last one.
 OffsetRange = tuple[int, int]
 
 _SILENT: Final = BrokerError(NETWORK_EXCEPTION, "the leader's answer leaves this partition out")
 
 
 class PublisherRequests:
-    """Steps of one publisher; leaders are looked up when they are not known or have moved."""
+    """Steps of one publisher's requests; leaders that are unknown or have moved are looked up."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._view: View | None = None
 
     def new_producer_id(self) -> Steps[tuple[int, int]]:
-        """Ask for a producer id that nobody has, with its epoch."""
+        """Request a producer id that no other producer has, with its epoch."""
         call = InitProducerId(-1, -1)
         yield [call]
         if call.error is not None:
@@ -45,7 +45,7 @@ class PublisherRequests:
     def send(
         self, batches: Mapping[TopicPartition, bytes], topic_ids: Mapping[str, bytes]
     ) -> Steps[dict[TopicPartition, SendOutcome]]:
-        """Send one batch of each partition, once; outcomes have an entry for each."""
+        """Make one attempt to send a batch to each partition; return the outcome of each."""
         outcomes: dict[TopicPartition, SendOutcome] = {}
         view = yield from self._known_view([*batches])
         led, errors = _by_leader(view, list(batches), topic_ids)
@@ -73,10 +73,10 @@ class PublisherRequests:
         topic_ids: Mapping[str, bytes],
         producer_id: int,
     ) -> Steps[dict[TopicPartition, SeenRange | ClientError]]:
-        """Read the headers of batches in these ranges.
+        """Read the headers of the batches in these ranges.
 
-        A range that the time was too short for is returned as far as it was read: its `end_offset`
-        says so.  Where nothing could be read, an error is in its place.
+        If the time is too short for a range, the part that was read is returned: its `end_offset`
+        is smaller.  If nothing of a range could be read, its result is an error.
         """
         seen = {place: SeenRange(first) for place, (first, _) in ranges.items()}
 
@@ -120,7 +120,7 @@ class PublisherRequests:
         return found
 
     def _known_view(self, places: list[TopicPartition]) -> Steps[View]:
-        """Return a view that has these topics."""
+        """Return a view of the cluster with these topics."""
         view = self._view
         if view is not None and all(topic in view.topics for topic, _ in places):
             return view
@@ -137,7 +137,7 @@ def _take_seen(
     ranges: Mapping[TopicPartition, OffsetRange],
     outcomes: Outcomes[TopicPartition, SeenRange],
 ) -> list[TopicPartition]:
-    """Take what an answer shows; return the partitions that it brought further, not yet to the
+    """Store the ranges in an answer; return the partitions that made progress but are not at their
     end."""
     left: list[TopicPartition] = []
     for place in call.offsets:
@@ -159,7 +159,7 @@ def _take_seen(
 def _by_leader(
     view: View, places: list[TopicPartition], topic_ids: Mapping[str, bytes]
 ) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, ClientError]]:
-    """Sort places by their leaders; give those that have none an error."""
+    """Group places by leader; return the errors of those without a leader."""
     led: dict[int, list[TopicPartition]] = {}
     errors: dict[TopicPartition, ClientError] = {}
     for place in places:
@@ -180,7 +180,7 @@ def _by_leader(
 def _shares(
     batches: Mapping[TopicPartition, bytes], places: list[TopicPartition]
 ) -> list[dict[TopicPartition, bytes]]:
-    """Divide batches into requests that are not too large."""
+    """Divide batches into requests within the size limit."""
     shares: list[dict[TopicPartition, bytes]] = []
     size = 0
     for place in places:

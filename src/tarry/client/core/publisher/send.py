@@ -1,7 +1,7 @@
-"""Send: a request that brings finished batches to a leader, and what its answer means.
+"""Send: a request that sends finished batches to a leader, and the meaning of its answer.
 
-A batch has its producer id, epoch and sequence already.  One attempt is made: what to do when it
-fails is the business of who has the batches.
+The batches have their producer ids, epochs and sequences already.  Only one attempt is made: the
+caller decides what to do after a failure.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from tarry.protocol.messages.produce import (
 )
 from tarry.wire.reader import window_of
 
-# The batch is in the log, by this request or by an earlier one.
+# Kind of outcome: the batch is in the log, by this request or by an earlier one.
 ACCEPTED: Final = 0
-# The sequence does not follow the last one that the leader knows of this producer.
+# Kind of outcome: the sequence does not follow the producer's last one at the leader.
 OUT_OF_ORDER: Final = 1
-# The leader refuses the producer id: it has forgotten it, or knows a newer epoch.
+# Kind of outcome: the leader refuses the producer id; it has forgotten it, or has a newer epoch.
 FORGOTTEN: Final = 2
-# The batch may be in the log or not.
+# Kind of outcome: the batch may be in the log or not.
 UNCLEAR: Final = 3
-# The batch is not in the log, and sending it again changes nothing.
+# Kind of outcome: the batch is not in the log, and a retry would be refused again.
 REFUSED: Final = 4
 
 _KINDS: Final = {
@@ -52,14 +52,14 @@ ALL_IN_SYNC: Final = -1
 
 
 class SendOutcome(NamedTuple):
-    """Outcome for one batch; `error` says why it was not accepted."""
+    """Outcome for one batch; `error` is the reason if it was not accepted."""
 
     kind: int
     error: ClientError | None = None
 
 
 class SendBatches(Call[ProduceResponse, dict[TopicPartition, SendOutcome]]):
-    """Call to one leader with a batch of each partition at most.  Result: an outcome for each
+    """Call to one leader with at most one batch of each partition.  Result: an outcome for each
     partition that the answer names."""
 
     repeats = False

@@ -1,1 +1,1 @@
-"""Scheduled records as an administrator sees them: what waits, and its cancels and moves."""
+"""Scheduled records for an admin client: listing, cancelling and moving them."""

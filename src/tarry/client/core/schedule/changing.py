@@ -1,4 +1,4 @@
-"""The call of an admin client that cancels and moves what waits."""
+"""The call of an admin client that cancels and moves scheduled records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tarry.protocol.messages.change_scheduled_records import (
     decode_change_scheduled_records_response,
 )
 
-# Errors of the broker after which the change may have been made.
+# Error codes after which the broker may have made the change.
 _UNCLEAR: Final = (NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT)
 
 
@@ -35,7 +35,7 @@ class ScheduleChange(
 ):
     """Call that asks one leader for a change in each of its partitions.  Result: the outcomes.
 
-    `unclear` takes the partitions of which no answer tells whether the change was made.
+    `unclear` collects the partitions in which the change may have been made without an answer.
     """
 
     repeats = False
@@ -92,9 +92,10 @@ class ScheduleChange(
 def change_schedule(
     connections: Connections, topic: str, indexes: list[int], change: ScheduledChange
 ) -> Steps[ScheduleOutcome]:
-    """Change what has a name in one of these partitions; return its outcome.
+    """Cancel or move the scheduled records of one name in these partitions; return the outcome.
 
-    Where nobody knows the name it is unknown, unless a partition could not be asked.
+    The outcome is "unknown" if no partition knows the name; an error of a partition is raised
+    instead.
     """
     unclear: dict[TopicPartition, None] = {}
 

@@ -1,4 +1,4 @@
-"""Entries of a schedule, as a client tells them to its users."""
+"""Entries of a schedule, as a client returns them to its users."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 from tarry.records.record import Record
 
-# By partition the due time and the s-offset of the entry that was told last.
+# Due time and s-offset of the last entry that was returned, by partition.
 ScheduleCursor = dict[int, tuple[int, int]]
 
 
 class ScheduledRecords(NamedTuple):
-    """Records that wait and are due together: one record, or a batch of them.
+    """Scheduled records that are due together: one record, or a batch of them.
 
-    `due_ms` is when, in milliseconds since 1970; `s_offset` names them within their partition, and
-    so does `schedule_id` if they have one; `size` is about how many bytes they take.  `records` are
-    there if they were asked for and could be read; their offsets mean nothing yet.  A record that
-    comes again and again has `cron` and `time_zone`, and `due_ms` is when it comes next.
+    `due_ms` is their time in milliseconds since 1970; `s_offset` identifies them within their
+    partition, and so does `schedule_id` if they have one; `size` is about how many bytes they take.
+    `records` is set if the caller asked for records and they could be read; their offsets mean
+    nothing yet.  A recurring record has `cron` and `time_zone`, and `due_ms` is its next time.
     """
 
     topic: str
@@ -32,7 +32,7 @@ class ScheduledRecords(NamedTuple):
 
 
 class ScheduleBucket(NamedTuple):
-    """Records that are due from `from_ms` on and before `until_ms`, and their bytes."""
+    """Number and bytes of the records that are due from `from_ms` on and before `until_ms`."""
 
     from_ms: int
     until_ms: int
@@ -41,10 +41,10 @@ class ScheduleBucket(NamedTuple):
 
 
 class ScheduleTotals(NamedTuple):
-    """Sums of what waits: entries, their records and bytes.
+    """Sums of the scheduled records: entries, records and bytes.
 
-    `damaged_count` entries cannot be released; they and `furthest_due_ms` (-1: nothing waits) do
-    not depend on the range that was asked for.
+    `damaged_count` counts the entries that cannot be released.  It and `furthest_due_ms` (-1 if no
+    record is scheduled) do not depend on the requested range.
     """
 
     entry_count: int
@@ -56,9 +56,10 @@ class ScheduleTotals(NamedTuple):
 
 
 class SchedulePage(NamedTuple):
-    """Page of what waits in a topic, in order of due time, with the sums of the whole range.
+    """Page of the scheduled records of a topic, in order of due time, with the sums of the whole
+    range.
 
-    `next` is the argument `after` for the page behind this one; None if this is the last one.
+    `next` is the argument `after` for the next page; None if this is the last one.
     """
 
     entries: list[ScheduledRecords]
@@ -69,9 +70,10 @@ class SchedulePage(NamedTuple):
 class ScheduleOutcome(NamedTuple):
     """Outcome of a cancel or a move: `"cancelled"`, `"moved"`, `"already_released"` or `"unknown"`.
 
-    `s_offset` is the one of what was cancelled or released, or the new one of what was moved;
-    `offset` the one in the partition of what was released, -1 if the broker does not know it any
-    more.  `is_repeated`: an earlier try had no answer, so that an `"unknown"` may be its doing.
+    `s_offset` is the one of the cancelled or released record, or the new one of a moved record.
+    `offset` is the offset of a released record in the partition, -1 if the broker does not know it
+    any more.  `is_repeated` is true if an earlier try had no answer; an `"unknown"` may be its
+    result then.
     """
 
     outcome: str

@@ -1,4 +1,4 @@
-"""The call of an admin client that lists what waits, and how pages of partitions become one."""
+"""The call of an admin client that lists scheduled records, and the merge of partitions' pages."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from tarry.protocol.messages.list_scheduled_records import (
 from tarry.records.record import Record, decode_records
 from tarry.wire.reader import Window
 
-# The end of a range that has none.
+# End of a range without an end.
 NO_END_MS: Final = 2**63 - 1
 
-# Entries of a partition in a page of many partitions: a request for each would cost more.
+# Least number of entries per partition in a page: fewer would need too many requests.
 _ENTRIES_MIN: Final = 10
 
-# A compressed batch unfolds to no more.
+# Limit of the decompressed size of a batch.
 _UNFOLDED_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class ScheduleQuestion:
-    """Question about what waits in the partitions of one topic."""
+    """Question about the scheduled records in the partitions of one topic."""
 
     def __init__(self, topic: str, due_from_ms: int, due_until_ms: int) -> None:
         self.topic = topic
@@ -53,7 +53,7 @@ class ScheduleQuestion:
         self.edges_ms: list[int] = []
         self.with_records = False
         self.after: ScheduleCursor = {}
-        # One entry alone, by its id or its s-offset.
+        # Id or s-offset, if the question is about one entry only.
         self.schedule_id: bytes | None = None
         self.s_offset = -1
 
@@ -77,7 +77,7 @@ class ScheduleQuestion:
 class ListSchedule(
     Call[ListScheduledRecordsResponse, dict[TopicPartition, ScheduledPartition | ClientError]]
 ):
-    """Call that asks one leader what waits.  Result: by partition its part of the answer."""
+    """Call that lists scheduled records at one leader.  Result: by partition its answer."""
 
     repeats = False
     version_unlisted = 0
@@ -112,14 +112,14 @@ class ListSchedule(
 def list_schedule(
     connections: Connections, question: ScheduleQuestion, indexes: list[int]
 ) -> Steps[SchedulePage]:
-    """List what waits in partitions of a topic, in order of due time.
+    """List the scheduled records in partitions of a topic, in order of due time.
 
-    An error of any partition is raised: a page without it would not say what is due next.
+    Raises the error of any partition, because a page without it could miss the records due next.
     """
     limit = question.limit
     if len(indexes) > 1 and limit:
         limit = min(limit, max(2 * limit // len(indexes), _ENTRIES_MIN))
-    # Records may be large: each partition has the room of an answer for itself.
+    # Records may be large, so that each partition gets a whole answer to itself.
     has_large_answers = question.with_records and question.schedule_id is None
     shares = [[index] for index in indexes] if has_large_answers else [indexes]
     told: list[ScheduledPartition] = []
@@ -145,14 +145,14 @@ def _ask(
 
 
 def _page_of(question: ScheduleQuestion, told: list[ScheduledPartition]) -> SchedulePage:
-    """Merge the pages of partitions: a page ends where the first one of them does that has more."""
+    """Merge the partitions' pages; the result ends where the first of the incomplete pages ends."""
     found: list[tuple[tuple[int, int, int], ScheduledEntry]] = []
     ends: list[tuple[int, int, int]] = []
     for one in told:
         places = [(each.due_ms, one.partition_index, each.s_offset) for each in one.scheduled]
         found += zip(places, one.scheduled, strict=True)
         if one.has_more and question.limit:
-            # Nothing came where there is more: the answer had no room for it.
+            # An incomplete page without entries: the answer had no room for its first entry.
             ends.append(places[-1] if places else (-1, one.partition_index, -1))
     found.sort(key=_place_of)
     end = min(ends, default=None)

@@ -1,4 +1,4 @@
-"""Requests about scheduled records: what a face asks, with its arguments checked."""
+"""Requests about scheduled records: checks of the arguments, and the calls to send."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tarry.client.errors import UnknownTopic
 from tarry.link.errand import Steps
 from tarry.protocol.messages.change_scheduled_records import ScheduledChange
 
-# Entries of one page at most.
+# Maximum number of entries in a page.
 PAGE_ENTRIES_MAX: Final = 10_000
 
 _TIME_MS_MAX: Final = 2**63 - 1
 
 
 class ScheduleRequests:
-    """The steps of each question about what waits."""
+    """Maker of the steps of each request about scheduled records."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -121,7 +121,7 @@ class ScheduleRequests:
         self, question: ScheduleQuestion, indexes: list[int] | None
     ) -> Steps[list[ScheduledRecords]]:
         known = yield from self._begin(question.topic, indexes)
-        # Each partition may have the id.
+        # Each partition may have one entry with the id.
         question.limit = len(known)
         page = yield from list_schedule(self._connections, question, known)
         return page.entries
@@ -133,7 +133,7 @@ class ScheduleRequests:
         return (yield from change_schedule(self._connections, topic, known, change))
 
     def _begin(self, topic: str, indexes: list[int] | None) -> Steps[list[int]]:
-        """Look whether the broker has scheduled records; return the partitions to be asked."""
+        """Check that the broker supports scheduled records; return the partitions to ask."""
         yield from self._support.check(topic)
         if indexes is not None:
             return indexes
@@ -203,7 +203,8 @@ def _cursor_of(after: object) -> ScheduleCursor:
 def _named(
     what: str, schedule_id: object, partition: int | None, s_offset: int | None
 ) -> ScheduledChange:
-    """Check by which name something is meant: an id, or an s-offset with its partition."""
+    """Return a change that names its record by id, or by s-offset and partition; raise if
+    unclear."""
     if partition is not None:
         check_number(f"{what}: partition", partition, 0)
     if (schedule_id is None) == (s_offset is None):

@@ -1,7 +1,7 @@
-"""Support of scheduled records by a broker: Apache Kafka has nothing of the kind.
+"""Support of scheduled records by a broker; Apache Kafka has none.
 
-ApiVersions does not name Tarry's own APIs, so a client looks whether topics have the setting
-`delay.enable`.  A broker that does not know the APIs would close the connection.
+ApiVersions does not list Tarry's own APIs, and a broker without them would close the connection.
+So a client checks whether topics have the setting `delay.enable`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ SETTING: Final = "delay.enable"
 
 
 class ScheduleSupport:
-    """Knowledge whether the brokers of one client have scheduled records."""
+    """Knowledge whether the brokers of one client support scheduled records."""
 
     def __init__(self) -> None:
         self._is_known = False
 
     def check(self, topic: str) -> Steps[None]:
-        """Ask for the settings of a topic, once.  Raises SchedulingUnsupported, or why the topic
-        has none."""
+        """Read the settings of a topic once; raise SchedulingUnsupported if they lack
+        `delay.enable`, or the error of the topic."""
         if self._is_known:
             return
         call = DescribeConfigs(RESOURCE_TOPIC, topic)
@@ -43,7 +43,7 @@ class ScheduleSupport:
 
 
 def may_pass_soon(error: ClientError) -> bool:
-    """Tell whether another try may end without this error."""
+    """Return true if a retry may succeed after this error."""
     if not isinstance(error, BrokerError):
         return error.is_retriable
     known = ERRORS.get(error.code)

@@ -1,1 +1,1 @@
-"""Assignment: how the members of a group share partitions out, and how they tell each other."""
+"""Assignment: how the members of a group share partitions, and the protocol between them."""

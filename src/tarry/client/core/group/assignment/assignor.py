@@ -1,7 +1,7 @@
-"""Assignor: which member reads which partition, decided by the leader of a group.
+"""Assignor: the function by which the leader of a group assigns partitions to members.
 
-What a user writes is checked: a group whose leader assigned wrongly would lose partitions without
-a word.
+The result of a user's assignor is checked, because a wrong assignment would leave partitions unread
+without an error.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tarry.client.errors import AssignorFailed
 
 
 class PreviousAssignment(NamedTuple):
-    """Partitions that a member was assigned last, and the generation that gave them to it."""
+    """Last assignment of a member, and the generation of that assignment."""
 
     places: list[TopicPartition] = []
     generation_id: int = GENERATION_UNKNOWN
 
 
 Assignment = dict[str, list[TopicPartition]]
-# Function of the members and of the number of partitions of each topic that one of them wants;
-# returns the partitions of each member by its member id.
+# Function of the members and of the partition count of each topic that a member wants; it returns
+# the partitions of each member by member id.
 AssignFunction = Callable[
     [Sequence[SubscribedMember], Mapping[str, int]], Mapping[str, Iterable[TopicPartition]]
 ]
@@ -34,18 +34,18 @@ UserDataFunction = Callable[[PreviousAssignment], bytes | None]
 
 
 def no_user_data(previous: PreviousAssignment) -> bytes | None:
-    """Return nothing: the assignor needs to know only what every member says."""
+    """Return None, for an assignor that needs only the subscriptions of the members."""
     return None
 
 
 class Assignor:
-    """Assignor by name; all members of a group offer one of the same name.
+    """Assignor with a name; all members of a group use the assignor of the same name.
 
     `assign(members, partition_counts)` returns the partitions of each member by its member id.  It
     runs in the member that leads the group, while the client is locked: it must be a plain function
-    of its arguments.  `is_cooperative`: members keep the partitions that do not move while they
-    rejoin; what moves is held back until its old owner gave it up.  `user_data(previous)` returns
-    bytes that a member tells the leader with its subscription.
+    of its arguments.  With `is_cooperative`, members keep the partitions that do not move while
+    they rejoin; a partition that moves is held back until its old owner has given it up.
+    `user_data(previous)` returns bytes that a member sends to the leader with its subscription.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Assignor:
 
 
 def told_user_data(assignor: Assignor, previous: PreviousAssignment) -> bytes | None:
-    """Return the bytes that a member tells the leader.  Raises AssignorFailed."""
+    """Return the user data that a member sends to the leader.  Raises AssignorFailed."""
     try:
         told = assignor.user_data(previous)
     except Exception as error:
@@ -88,8 +88,8 @@ def told_user_data(assignor: Assignor, previous: PreviousAssignment) -> bytes | 
 def checked_assignment(
     assignor: Assignor, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
 ) -> Assignment:
-    """Return what the assignor gives.  Raises AssignorFailed unless each member is named and each
-    partition is given once, to a member that wants its topic."""
+    """Return the assignor's assignment.  Raises AssignorFailed unless it names each member, and
+    gives each partition once, to a member that wants its topic."""
     try:
         given: Any = assignor.assign(members, partition_counts)
     except Exception as error:
@@ -118,7 +118,7 @@ def _flaw(
     members: Sequence[SubscribedMember],
     partition_counts: Mapping[str, int],
 ) -> str:
-    """Return what is wrong, and what to do about it; empty if nothing is."""
+    """Return what is wrong with an assignment, with advice; empty if nothing is wrong."""
     wanted = {member.member_id: member.subscription.topics for member in members}
     for member_id in wanted:
         if member_id not in assignment:
@@ -141,7 +141,7 @@ def _flaw(
 
 
 def _flaw_of(place: object, partition_counts: Mapping[str, int]) -> str:
-    """Name a partition that is not there; empty if it is."""
+    """Describe a place that is not an existing partition; empty if it is one."""
     if not isinstance(place, tuple) or len(place) != 2 or type(place[1]) is not int:
         return f"{place!r:.60}, which is no partition such as ('orders', 0),"
     topic, index = place

@@ -1,9 +1,9 @@
-"""Assignors of Kafka, and the choice among them and a user's own.
+"""Kafka's assignors, and the choice between them and a user's own.
 
-Plain functions `(members, partition_counts) -> {member id: partitions}`; those that look at racks
-take the racks of partitions as well.  They give what Kafka's own give for the same group, since any
-client may lead it: members are taken in the order of their instance ids, then of their member ids,
-and topics by name.
+They are plain functions `(members, partition_counts) -> {member id: partitions}`; rack-aware ones
+also take the racks of partitions.  They return the same assignment as Kafka's own for the same
+group, since any client may lead it: members are taken in the order of their instance ids, then of
+their member ids, and topics by name.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ log = logging.getLogger("tarry.client")
 def assign_round_robin(
     members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
 ) -> Assignment:
-    """Assign all partitions of all topics in turn; a member that did not subscribe to a topic is
-    passed over."""
+    """Assign all partitions of all topics in turn; skip members that are not subscribed to a
+    topic."""
     assignment: Assignment = {member.member_id: [] for member in members}
     ordered = sorted(members, key=member_order)
     turn = 0
@@ -67,14 +67,14 @@ ASSIGNORS: Final[dict[str, Assignor]] = {
     )
 }
 
-# Those of Kafka's that look at racks.
+# Kafka's assignors that are rack-aware.
 RACK_AWARE: Final = {
     "range": assign_range,
     "sticky": assign_sticky,
     "cooperative-sticky": assign_cooperatively,
 }
 
-# Java's settings name classes.
+# Short names of the class names in Java's settings.
 CLASS_NAMES: Final = {
     "org.apache.kafka.clients.consumer.RangeAssignor": "range",
     "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
@@ -89,7 +89,7 @@ def assign(
     partition_counts: Mapping[str, int],
     partition_racks: PartitionRacks = NO_RACKS,
 ) -> Assignment:
-    """Assign partitions for the leader; log the members that get none.  Raises AssignorFailed."""
+    """Assign partitions for the leader; log members without partitions.  Raises AssignorFailed."""
     if assignor.name in RACK_AWARE:
         assignment = RACK_AWARE[assignor.name](members, partition_counts, partition_racks)
     elif assignor.name in ASSIGNORS:
@@ -119,8 +119,8 @@ def parse_assignors(text: str) -> list[Assignor]:
 
 
 def choose_assignors(text: str, given: object = None) -> list[Assignor]:
-    """Return the assignors of a member, the preferred one first: those of the setting, or those
-    given, which are Assignors and names of Kafka's."""
+    """Return the assignors of a member in order of preference: those of the setting, or the given
+    ones, which are Assignors and names of Kafka's."""
     if given is None:
         return parse_assignors(text)
     if text != CLIENT_SETTINGS["partition.assignment.strategy"].default:

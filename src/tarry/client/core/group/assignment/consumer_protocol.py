@@ -1,8 +1,9 @@
-"""Consumer protocol: what consumers tell each other through the broker, which does not read it.
+"""Consumer protocol: messages between consumers of a group, which the broker passes on unread.
 
-A member joins with a `Subscription`, the leader answers with an assignment for each.  The bytes
-are Kafka's own consumer protocol: a version, then fields that later versions only append to, so
-that a newer one is read as far as it is known.  Any client may lead a group of others.
+A member joins with a `Subscription`, and the leader answers with an assignment for each member.
+The bytes are Kafka's own consumer protocol: a version, then fields.  Later versions only append
+fields, so that the known fields of a newer version can be read.  Any client may lead a group of
+others.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from tarry.wire.writer import Writer
 
 PROTOCOL_TYPE: Final = "consumer"
 
-# KIP-792 and KIP-881: 1 brought the partitions that a member owns, 2 their generation, 3 the rack.
+# KIP-792 and KIP-881: version 1 added the owned partitions, 2 their generation, 3 the rack.
 SUBSCRIPTION_VERSION: Final = 3
 VERSION_WITH_OWNED: Final = 1
 VERSION_WITH_GENERATION: Final = 2
 VERSION_WITH_RACK: Final = 3
 
-# All versions of the assignment look alike.
+# All versions of the assignment have the same fields.
 ASSIGNMENT_VERSION: Final = 3
 
 GENERATION_UNKNOWN: Final = -1
@@ -33,8 +34,8 @@ _PARTITION_BYTES: Final = 4
 
 
 class Subscription(NamedTuple):
-    """Subscription of a member: the topics that it wants, and the partitions that it owns: `owned`
-    was assigned to it in `generation_id`."""
+    """Subscription of a member: the topics that it wants, and the partitions `owned` that
+    generation `generation_id` assigned to it."""
 
     topics: list[str]
     user_data: bytes | None = None
@@ -44,7 +45,7 @@ class Subscription(NamedTuple):
 
 
 class SubscribedMember(NamedTuple):
-    """Member of a group, in the form that the leader gets."""
+    """Member of a group, as the leader sees it."""
 
     member_id: str
     instance_id: str | None
@@ -52,8 +53,7 @@ class SubscribedMember(NamedTuple):
 
 
 def encode_subscription(said: Subscription, version: int = SUBSCRIPTION_VERSION) -> bytes:
-    """Encode a subscription; topics and owned partitions are sorted, in the way of Kafka's
-    clients."""
+    """Encode a subscription; topics and owned partitions are sorted, as in Kafka's clients."""
     writer = Writer()
     writer.i16(version)
     writer.array_length(len(said.topics))
@@ -89,8 +89,8 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def encode_assignment(places: Iterable[TopicPartition], version: int = ASSIGNMENT_VERSION) -> bytes:
-    """Encode partitions in the order given, those of a topic together where the topic comes
-    first."""
+    """Encode partitions; a topic stands where it first occurs, with all its partitions in their
+    order."""
     writer = Writer()
     writer.i16(version)
     write_places(writer, places)
@@ -99,8 +99,10 @@ def encode_assignment(places: Iterable[TopicPartition], version: int = ASSIGNMEN
 
 
 def decode_assignment(data: bytes) -> list[TopicPartition]:
-    """Decode an assignment.  Raises MalformedData.  A broker gives no bytes at all to a member that
-    the leader left out: such a member reads no partition."""
+    """Decode an assignment.  Raises MalformedData.
+
+    No bytes mean no partitions: a broker sends none to a member that the leader left out.
+    """
     if not data:
         return []
     reader = Reader(data)
@@ -109,7 +111,7 @@ def decode_assignment(data: bytes) -> list[TopicPartition]:
 
 
 def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Sort partitions by topic, in the order given."""
+    """Group partitions by topic, in the given order."""
     found: dict[str, list[int]] = {}
     for topic, partition in places:
         found.setdefault(topic, []).append(partition)
@@ -117,7 +119,7 @@ def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def write_places(writer: Writer, places: Iterable[TopicPartition]) -> None:
-    """Write partitions by topic, in the order given."""
+    """Write partitions by topic, in the given order."""
     topics = by_topic(places)
     writer.array_length(len(topics))
     for topic, partitions in topics.items():

@@ -1,10 +1,10 @@
-"""Partitions held back: what a cooperative leader gave to nobody, because a member that owns them
-has to give them up first.
+"""Partitions held back: a cooperative leader assigns a partition to nobody while another member
+owns it, until that member has given it up.
 
-That member joins again once it has, and the round which follows gives them away.  A static member
-that dies in between comes back to its old assignment without a round (KIP-345), and nobody claims
-them.  So the leader joins again after a while; and a static leader that comes back itself, which
-does not know what it held back, looks whether each partition has a member.
+The old owner gives the partition up and joins again, and the next round assigns it.  A static
+member that dies in between comes back to its old assignment without a round (KIP-345), so the
+partition stays unassigned.  Therefore the leader joins again after a while.  A static leader that
+comes back does not know what it held back, so it checks whether each partition has a member.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def holds_back(
     members: Sequence[SubscribedMember],
     counts: Mapping[str, int],
 ) -> bool:
-    """Return whether a partition that a member owns was given to nobody."""
+    """Return true if a partition that a member owns was assigned to nobody."""
     given = {place: None for places in assignment.values() for place in places}
     for member in members:
         for place in member.subscription.owned:
@@ -40,7 +40,7 @@ def holds_back(
 
 
 def leaves_out(group: DescribedGroup, counts: Mapping[str, int]) -> bool:
-    """Return whether a group at rest has partitions that none of its members was given."""
+    """Return true if a stable group has partitions that are assigned to none of its members."""
     if group.error_code != errors.NONE or group.group_state != STABLE:
         return False
     given: dict[TopicPartition, None] = {}
@@ -55,7 +55,7 @@ def leaves_out(group: DescribedGroup, counts: Mapping[str, int]) -> bool:
 
 
 class HeldBack:
-    """Watch of a leader over the round that has to follow its own; `run` begins one."""
+    """Timer of a leader that waits for the next round; `run` begins one if none came."""
 
     def __init__(self, tasks: Tasks, wait_ms: int, run: Callable[[], None]) -> None:
         self._tasks = tasks
@@ -64,7 +64,8 @@ class HeldBack:
         self._due = Task(self._on_due)
 
     def watch(self, now_ms: int) -> None:
-        """Begin to wait: whoever was to join again and is dead has no session after this time."""
+        """Begin to wait: the session of a member that must rejoin, but is dead, ends in this
+        time."""
         self._tasks.schedule(self._due, now_ms + self._wait_ms)
 
     def forget(self) -> None:

@@ -1,8 +1,8 @@
-"""Range assignor: each topic by itself in equal ranges, the first members take the surplus.
+"""Range assignor: each topic is split into equal ranges, and the first members take the surplus.
 
-Where racks make a difference, each member first gets partitions near it, as many as its share
-allows; topics with the same members and as many partitions are shared out alike, so that what is
-joined by key is read by one member.
+If racks matter, each member first gets partitions near it, up to its share.  Topics with the same
+members and the same partition count are split alike, so that one member reads the same partition of
+each: joins by key need that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def assign_range(
     partition_counts: Mapping[str, int],
     partition_racks: PartitionRacks = NO_RACKS,
 ) -> Assignment:
-    """Assign each topic by itself in equal ranges; the first members take the surplus."""
+    """Assign each topic separately in equal ranges; the first members take the surplus."""
     assignment: Assignment = {member.member_id: [] for member in members}
     ordered = sorted(members, key=member_order)
     topics: list[_TopicRanges] = []
@@ -42,15 +42,14 @@ def assign_range(
 
 
 def member_order(member: SubscribedMember) -> tuple[bool, str]:
-    """Sort static members first, by their instance ids; the others by the member ids that the
-    broker gave."""
+    """Return a sort key: static members first, by instance id, then the others by member id."""
     if member.instance_id is not None:
         return False, member.instance_id
     return True, member.member_id
 
 
 class _TopicRanges:
-    """Partitions of one topic, and how many of them each reader still gets."""
+    """Partitions of one topic, and how many of them each reader may still get."""
 
     def __init__(
         self,
@@ -75,11 +74,12 @@ class _TopicRanges:
         return index in self._free
 
     def is_near(self, rack: str, index: int) -> bool:
-        """Return true for a free partition with a replica in the rack; no rack is near all."""
+        """Return true for a free partition with a replica in the rack; without a rack, for any free
+        one."""
         return index in self._free and (not rack or rack in self._racks[index])
 
     def room(self, member_id: str) -> int:
-        """Return how many more partitions a member may get."""
+        """Return how many more partitions the member may get."""
         share = self._share + (1 if self._surplus > 0 else 0)
         return max(share - self._given[member_id], 0)
 
@@ -100,7 +100,8 @@ class _TopicRanges:
 
 
 def _assign_near(topics: Sequence[_TopicRanges]) -> None:
-    """Assign what is near; topics with the same readers and as many partitions alike."""
+    """Assign near partitions; topics with the same readers and partition count are assigned
+    alike."""
     alike: dict[tuple[int, tuple[tuple[str, str], ...]], list[_TopicRanges]] = {}
     for topic in topics:
         if topic.has_racks:
@@ -113,7 +114,7 @@ def _assign_near(topics: Sequence[_TopicRanges]) -> None:
 
 
 def _assign_alike(topics: Sequence[_TopicRanges]) -> None:
-    """Assign the partitions of one index to one reader that is near all of them."""
+    """Assign the same partition of all topics to one reader that is near all of them."""
     readers = list(topics[0].readers)
     for index in range(topics[0].count):
         for member_id, rack in readers:

@@ -1,11 +1,11 @@
-"""Sticky assignors: balanced, and as little moved as balance allows.
+"""Sticky assignors: balanced assignments that move as few partitions as balance allows.
 
-The eager one assigns once: every member gives up everything before it joins, and remembers in its
-user data what it had.  The cooperative one assigns twice.  What moves from one living member to
-another is taken out of the first answer, so that the old owner gives it up and rejoins; the second
-answer hands it out.  Nothing is owned twice in between.  A claim of an older generation loses; one
-that two members make for the same generation counts for neither.  Members that all want the same
-topics keep and get partitions near them first, where racks make a difference.
+The eager assignor assigns once: every member gives up all partitions before it joins, and sends its
+last assignment as user data.  The cooperative one assigns twice: a partition that moves between
+living members is left out of the first assignment, so that its old owner gives it up and rejoins;
+the second assignment hands it out.  So a partition never has two owners.  The claim of a newer
+generation wins; if two members claim a partition for the same generation, neither claim counts.  If
+all members want the same topics and racks matter, members prefer partitions near them.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ Owned = dict[str, list[TopicPartition]]
 
 
 def cooperative_user_data(previous: PreviousAssignment) -> bytes:
-    """Encode the generation, for clients that read no newer subscription than version 1."""
+    """Encode the generation, for leaders that read subscriptions only up to version 1."""
     writer = Writer()
     writer.i32(previous.generation_id)
     return writer.joined()
 
 
 def sticky_user_data(previous: PreviousAssignment) -> bytes | None:
-    """Encode what the member had, and when; nothing for a member that never had an assignment."""
+    """Encode the last assignment and its generation; None for a member without an earlier
+    assignment."""
     if previous.generation_id == GENERATION_UNKNOWN:
         return None
     writer = Writer()
@@ -51,13 +52,14 @@ def _by_topic(place: TopicPartition) -> str:
 
 
 def remembered(user_data: bytes | None) -> PreviousAssignment:
-    """Read the user data of an eager member; nothing from bytes that no sticky member wrote."""
+    """Decode the user data of an eager member; an empty assignment if the bytes cannot be
+    decoded."""
     if not user_data:
         return PreviousAssignment()
     try:
         reader = Reader(user_data)
         places = read_places(reader)
-        # The first version had no generation.
+        # The first version of the user data had no generation.
         generation_id = int(reader.i32()) if reader.remaining() else GENERATION_UNKNOWN
     except MalformedData:
         return PreviousAssignment()
@@ -69,8 +71,8 @@ def assign_sticky(
     partition_counts: Mapping[str, int],
     partition_racks: PartitionRacks = NO_RACKS,
 ) -> dict[str, list[TopicPartition]]:
-    """Assign to each member what it remembers, as far as balance allows; members of an eager group
-    own nothing while it is rebalanced."""
+    """Assign to each member its last assignment, as far as balance allows.  Members of an eager
+    group own nothing during a rebalance, so the last assignment comes from the user data."""
     claiming: list[SubscribedMember] = []
     for member_id, instance_id, said in members:
         had = remembered(said.user_data)
@@ -81,7 +83,7 @@ def assign_sticky(
 
 
 def claimed_generation(member: SubscribedMember) -> int:
-    """Return the generation in which a member was assigned the partitions that it claims to own."""
+    """Return the generation for which a member claims its owned partitions."""
     said = member.subscription
     if said.generation_id != GENERATION_UNKNOWN or said.user_data is None:
         return said.generation_id
@@ -96,7 +98,8 @@ def assign_cooperatively(
     partition_counts: Mapping[str, int],
     partition_racks: PartitionRacks = NO_RACKS,
 ) -> dict[str, list[TopicPartition]]:
-    """Assign to each member the partitions that it may read as soon as it gets the assignment."""
+    """Assign to each member the partitions that it may read at once; hold back those that must
+    move."""
     claims = _Claims(members, partition_counts)
     racks = Racks(members, partition_racks)
     return claims.hold_back(_assign(claims, members, partition_counts, racks))
@@ -107,8 +110,8 @@ def hold_back(
     members: Sequence[SubscribedMember],
     partition_counts: Mapping[str, int],
 ) -> dict[str, list[TopicPartition]]:
-    """Take out what a member would get while another may still be reading it; when that one has
-    given it up, the next round hands it out."""
+    """Remove partitions that another member may still be reading; the round after it has given them
+    up assigns them."""
     return _Claims(members, partition_counts).hold_back(assignment)
 
 
@@ -125,10 +128,10 @@ def _assign(
 
 
 class _Claims:
-    """Claims of the members to own partitions, without those that cannot be true."""
+    """Claims of the members to own partitions, without impossible ones."""
 
     def __init__(self, members: Sequence[SubscribedMember], counts: Mapping[str, int]) -> None:
-        # In the order of the ids, so that every leader comes to the same.
+        # Sorted by member id, so that every leader computes the same assignment.
         self.owned: Owned = {
             member.member_id: [] for member in sorted(members, key=lambda one: one.member_id)
         }
@@ -158,7 +161,7 @@ class _Claims:
     def hold_back(
         self, assignment: dict[str, list[TopicPartition]]
     ) -> dict[str, list[TopicPartition]]:
-        """Take out what is not free for the member that it is assigned to."""
+        """Remove partitions that are not free for the member to which they are assigned."""
         return {
             member_id: [place for place in places if self.is_free_for(member_id, place)]
             for member_id, places in assignment.items()
@@ -181,8 +184,8 @@ def _all_places(counts: Mapping[str, int]) -> list[TopicPartition]:
 def _assign_alike(
     claims: _Claims, counts: Mapping[str, int], racks: Racks
 ) -> dict[str, list[TopicPartition]]:
-    """Assign to members that all want the same topics: each gets the smaller share, some one
-    more."""
+    """Assign to members that all want the same topics: each gets the smaller share, and some get
+    one more."""
     places = _all_places(counts)
     deal = _Deal(*divmod(len(places), len(claims.owned)))
     for member_id, owned in claims.owned.items():
@@ -194,19 +197,19 @@ def _assign_alike(
 
 
 class _Deal:
-    """Deal of partitions to members that want the same topics: the share to each, and one more to
-    some."""
+    """Deal of partitions to members that want the same topics: each gets the share, and some get
+    one more."""
 
     def __init__(self, share: int, larger_count: int) -> None:
         self.assignment: dict[str, list[TopicPartition]] = {}
         self._share = share
         self._larger_left = larger_count
         self._below: list[str] = []
-        # Who has the share and may get one more.
+        # Members that have their share and may get one more partition.
         self._at_share: list[str] = []
 
     def keep(self, member_id: str, owned: list[TopicPartition]) -> None:
-        """Let a member keep what it owned, as far as its share allows."""
+        """Let a member keep its owned partitions, up to its share."""
         kept = owned[: self._share]
         self.assignment[member_id] = kept
         if len(owned) < self._share:
@@ -218,7 +221,7 @@ class _Deal:
             self._at_share.append(member_id)
 
     def deal_near(self, free: Sequence[TopicPartition], racks: Racks) -> Sequence[TopicPartition]:
-        """Deal partitions to members near them; return those for which there was none."""
+        """Deal partitions to members near them; return the partitions that no member was near."""
         if not racks.are_known:
             return free
         rest: list[TopicPartition] = []
@@ -236,8 +239,8 @@ class _Deal:
         return rest
 
     def deal(self, free: Sequence[TopicPartition]) -> None:
-        """Deal partitions in turn to members below the share; when all have it, one more to each in
-        order."""
+        """Deal partitions in turn to members below the share; after that, one more to each member
+        in order."""
         turn = 0
         for place in free:
             if self._below:
@@ -246,7 +249,7 @@ class _Deal:
                 self._give_at_share(0, place)
 
     def _give_below(self, index: int, place: TopicPartition) -> int:
-        """Give a partition to a member below the share; return whose turn is next."""
+        """Give a partition to a member below the share; return the index of the next member."""
         member_id = self._below[index]
         self.assignment[member_id].append(place)
         if len(self.assignment[member_id]) < self._share:
@@ -267,17 +270,19 @@ class _Deal:
             self._at_share.clear()
 
 
-# One move brings two members closer; no group needs more rounds than it has partitions, and this
-# bounds what a mistake could cost.
+# Limit of balancing rounds.  Each move reduces the imbalance of two members, so no group needs more
+# rounds than it has partitions; the limit bounds the cost of a bug.
 ROUNDS_MAX: Final = 1_000
 
 
 def _assign_mixed(
     claims: _Claims, members: Sequence[SubscribedMember], counts: Mapping[str, int]
 ) -> dict[str, list[TopicPartition]]:
-    """Assign to members that want different topics: each free partition goes to the least loaded
-    member that wants it, partitions that fewest members want first; then single partitions move
-    while that improves the balance."""
+    """Assign to members that want different topics.
+
+    Each free partition goes to the least loaded member that wants it; partitions that the fewest
+    members want come first.  Then single partitions move while that improves the balance.
+    """
     topics = {member.member_id: member.subscription.topics for member in members}
     assignment = {member_id: list(owned) for member_id, owned in claims.owned.items()}
     wanting = {
@@ -304,7 +309,7 @@ def _balance_once(
     wanting: Mapping[str, list[str]],
     places: Sequence[TopicPartition],
 ) -> bool:
-    """Move each partition that a member with two less would take; whether any moved."""
+    """Move each partition that a member with at least two fewer wants; return true if any moved."""
     has_moved = False
     for place in places:
         holder = owner.get(place)

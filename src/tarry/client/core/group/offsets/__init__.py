@@ -1,1 +1,1 @@
-"""Offsets of a group: what it committed, and what a member commits."""
+"""Offsets of a group: committed offsets, and the commits of a member."""

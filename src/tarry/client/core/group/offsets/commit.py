@@ -1,7 +1,7 @@
-"""Commit: offsets on their way to the coordinator, and who hears of the end.
+"""Commit: offsets on their way to the coordinator, and who receives the outcome.
 
-A call waits for a commit, or a callback hears of it in the next poll, or else the log hears of a
-failure.
+A call waits for the commit, or the next poll calls a callback with the outcome, or a failure is
+logged.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ log = logging.getLogger("tarry.client")
 
 
 class Commit:
-    """Commit of offsets; `error` says why they are not committed."""
+    """Commit of offsets; `error` is the reason if they are not committed."""
 
     def __init__(self, offsets: dict[TopicPartition, CommittedOffset]) -> None:
         self.offsets = offsets
-        # The time that it has, for the text of its error.
+        # Time limit of the commit, for the text of its error.
         self.timeout_ms = 0
-        # Partitions that went to others since the commit was asked for.
+        # Partitions that were given up since the commit began.
         self.gone: dict[TopicPartition, None] = {}
         self.is_done = False
         self.error: ClientError | None = None
 
     def end(self, error: ClientError | None) -> None:
-        """End the commit; only the first end counts."""
+        """End the commit; later calls do nothing."""
         if not self.is_done:
             self.is_done = True
             self.error = error
             self.on_end(error)
 
     def on_end(self, error: ClientError | None) -> None:
-        """Tell those who do not wait for the commit.  Subclasses override it."""
+        """Report the outcome where no call waits for the commit.  Subclasses override it."""
 
 
-# Function that is called with the offsets, and with why they are not committed; None: they are.
+# Function of the offsets and of the error of a commit; the error is None after a success.
 CommitCallback = Callable[[dict[TopicPartition, CommittedOffset], ClientError | None], object]
 
 
 class CommitOutcome(NamedTuple):
-    """Outcome of a commit, which a poll or a close tells to the callback."""
+    """Outcome of a commit with a callback, which a poll or a close calls."""
 
     offsets: dict[TopicPartition, CommittedOffset]
     error: ClientError | None
@@ -61,7 +61,7 @@ class CommitOutcome(NamedTuple):
 
 
 class UnattendedCommit(Commit):
-    """Commit whose failure is logged; `what` and `group_id` are for that line."""
+    """Commit whose failure is logged; `what` and `group_id` are for the log line."""
 
     def __init__(
         self, offsets: dict[TopicPartition, CommittedOffset], what: str, group_id: str
@@ -76,7 +76,7 @@ class UnattendedCommit(Commit):
 
 
 class CommitWithCallback(Commit):
-    """Commit whose end waits in `outcomes` for the next poll."""
+    """Commit whose outcome waits in `outcomes` for the next poll or close."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""CommittedOffsets: committed offsets of a group, asked of its coordinator (OffsetFetch).
+"""CommittedOffsets: look-up of a group's committed offsets at its coordinator (OffsetFetch).
 
-All questions that wait go out as one request.  A coordinator that is still loading is asked again:
-"not known yet" is never taken for "nothing committed".
+All waiting questions are sent in one request.  A coordinator that is still loading is asked again:
+"not known yet" is never mistaken for "nothing committed".
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ When = Callable[[TopicPartition, CommittedAnswer, int], None]
 
 
 class OffsetQuestion:
-    """Question for the group's committed offset in one partition; -1 is the answer that there is
-    none."""
+    """Question for the group's committed offset in one partition; the answer -1 means no commit."""
 
     def __init__(self, place: TopicPartition, answer: When) -> None:
         self.place = place
@@ -46,7 +45,7 @@ class OffsetQuestion:
 
 
 class CommittedOffsets:
-    """Questions of one consumer for committed offsets; `ask` and `work` in turns."""
+    """Questions of one consumer about committed offsets; call `ask`, and `work` in each turn."""
 
     def __init__(
         self, coordinator: CoordinatorFinder, membership: Membership, timeout_ms: int
@@ -59,15 +58,15 @@ class CommittedOffsets:
         self._pauses = coordinator.connections.pauses()
 
     def ask(self, place: TopicPartition, answer: When) -> OffsetQuestion:
-        """Ask for the committed offset of one partition; `answer` is called once, unless the
-        question is cancelled before."""
+        """Ask for the committed offset of one partition; `answer` is called once, except after
+        `cancel`."""
         question = OffsetQuestion(place, answer)
         self._questions[question] = None
         return question
 
     def cancel(self, question: object) -> None:
-        """Cancel a question whose answer is not needed any more; quiet for an object that is no
-        question of this consumer."""
+        """Cancel a question whose answer is not needed any more; do nothing for any other
+        object."""
         if isinstance(question, OffsetQuestion):
             self._questions.pop(question, None)
 
@@ -99,7 +98,7 @@ class CommittedOffsets:
         self._is_in_flight = False
         answers, code = told.places, told.error_code
         if code == NONE:
-            # Before version 2 an error of the group stands in each partition.
+            # Before version 2, an error of the group is in each partition.
             codes = [one for one, _ in answers.values()]
             code = next((one for one in codes if one in reactions.GROUP), NONE)
         if code != NONE:
@@ -118,7 +117,7 @@ class CommittedOffsets:
         self, question: OffsetQuestion, code: int, committed: CommittedOffset, now_ms: int
     ) -> None:
         if code == NONE:
-            # As Java does, a negative offset is taken for none.
+            # A negative offset means no commit, as in Java's client.
             found = committed if committed.offset >= 0 else CommittedOffset(NO_OFFSET)
             self._settle(question, found, now_ms)
         elif reactions.reaction_to(code) != reactions.RETRY or code == UNKNOWN_TOPIC_OR_PARTITION:
@@ -150,7 +149,7 @@ class CommittedOffsets:
 
 
 class _OffsetFetch(Exchange[OffsetFetchResponse]):
-    """The questions that wait, as one request."""
+    """Exchange with the waiting questions."""
 
     def __init__(
         self, committed: CommittedOffsets, asked: list[OffsetQuestion], timeout_ms: int
@@ -175,8 +174,8 @@ class _OffsetFetch(Exchange[OffsetFetchResponse]):
 
 
 class CommittedQuery(Operation[dict[TopicPartition, CommittedOffset | None]]):
-    """Query of a group's committed offsets in several partitions; None where it never
-    committed."""
+    """Query of a group's committed offsets in several partitions; None for a partition without a
+    commit."""
 
     def __init__(
         self, operations: Operations, offsets: CommittedOffsets, places: Sequence[TopicPartition]

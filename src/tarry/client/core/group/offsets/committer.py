@@ -1,8 +1,9 @@
-"""Committer: what is finished, what is committed, and what is on its way between the two.
+"""Committer: sends the commits of a consumer, one at a time.
 
-One commit is under way; what comes meanwhile waits as one, the newer offset in place of the older.
-A commit is never for a partition that is not owned.  `finished` is what the user is done with:
-everything that was handed out before he asked for more.
+Commits that arrive while one is in flight are merged into the next one, with the newer offset of
+each partition.  Offsets are never committed for partitions that the member does not own.  The
+`finished` offset of a partition lies behind the records that the user has finished: those handed
+out before the last poll.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Committer:
         self.membership = membership
         self.tasks = coordinator.connections.tasks
         self.committed: dict[TopicPartition, int] = {}
-        # Counts of commits that the group has taken, and of the others.
+        # Numbers of commits that succeeded and that failed.
         self.taken = 0
         self.failed = 0
         self._timeout_ms = timeout_ms
@@ -58,7 +59,7 @@ class Committer:
         self._is_in_flight = False
         self._pauses = coordinator.connections.pauses()
         self._deadline = Task(self._give_up)
-        # What the callbacks of commits are to be told.
+        # Outcomes for the callbacks of commits.
         self.outcomes: deque[CommitOutcome] = deque()
 
     @property
@@ -66,7 +67,7 @@ class Committer:
         return not self._under_way and not self._waiting
 
     def begin(self, commit: Commit, timeout_ms: int, now_ms: int) -> None:
-        """Commit as soon as nothing else is under way."""
+        """Begin a commit; it is sent as soon as no other one is in flight."""
         strange = self._not_owned(commit.offsets)
         if strange:
             names = _names(strange)
@@ -84,16 +85,17 @@ class Committer:
     def _not_owned(self, places: Iterable[TopicPartition]) -> list[TopicPartition]:
         membership = self.membership
         if not membership.is_wanted and not membership.owned:
-            # Partitions that the user assigned himself.
+            # The user assigned the partitions himself, without a membership.
             return []
         if membership.generation_id < 0:
-            # Lost, although the user was not told yet: no one commits under a group's name alone.
+            # The partitions are lost, even if the user has not seen the event: only members may
+            # commit.
             return list(places)
         return [place for place in places if place not in membership.owned]
 
     def give_up(self, places: Iterable[TopicPartition]) -> None:
-        """Send no offset of these partitions that was asked for until now: even when they come
-        back, others may have read on."""
+        """Drop these partitions from all commits so far: another member may have read on since,
+        even if the partitions come back."""
         for commits in (self._under_way, self._waiting):
             for commit in list(commits):
                 commit.gone.update(dict.fromkeys(one for one in places if one in commit.offsets))
@@ -103,11 +105,11 @@ class Committer:
                     commit.end(_given_up(commit.gone))
 
     def work(self, now_ms: int) -> None:
-        """Send what waits."""
+        """Send the waiting commits."""
         if self.is_idle or self._is_in_flight:
             return
         if self.membership.state == SYNCING:
-            # No generation would be right until the assignment is there.
+            # The generation is not settled until the assignment arrives.
             return
         if not self.coordinator.is_known:
             self.coordinator.want(now_ms)
@@ -130,7 +132,7 @@ class Committer:
     def _send(self, now_ms: int) -> None:
         offsets: dict[TopicPartition, CommittedOffset] = {}
         for commit in list(self._under_way):
-            # What was revoked since it was asked for is not ours to commit any more.
+            # Partitions that were revoked since the commit began must not be committed.
             strange = list(dict.fromkeys([*commit.gone, *self._not_owned(commit.offsets)]))
             if strange:
                 commit.end(_given_up(strange))
@@ -146,7 +148,7 @@ class Committer:
         self._is_in_flight = True
         exchange = _OffsetCommit(self, self.membership.identity(), offsets, self._timeout_ms)
         if self.membership.state == JOINING:
-            # The old generation may commit until the last member has joined.
+            # The coordinator accepts the old generation until the last member has joined.
             self.coordinator.send_aside(exchange, now_ms)
         else:
             self.coordinator.send(exchange, now_ms)
@@ -183,7 +185,7 @@ class Committer:
             place, code = next(iter(refused.items()))
             self._on_refused(place, code, who, now_ms)
         elif len(taken) < len(offsets):
-            # What the answer leaves out may be committed or not: all is sent once more.
+            # Partitions that the answer leaves out may be committed or not: send all offsets again.
             self._pauses.begin(now_ms)
         else:
             self._pauses.failures = 0
@@ -253,7 +255,7 @@ class Committer:
         self._end_all(error)
 
     def late_error(self, timeout_ms: int) -> TimedOut:
-        """Return the error of a commit that had so much time."""
+        """Return the error of a commit that timed out after `timeout_ms`."""
         if timeout_ms == 0:
             return TimedOut("no time was left to wait for the coordinator's answer to a commit")
         reason = self.coordinator.last_error or self.coordinator.trouble
@@ -262,7 +264,8 @@ class Committer:
         return TimedOut(f"the coordinator did not take the offsets within {waited}{because}")
 
     def _give_up(self, now_ms: int) -> None:
-        """Fail the commits whose time is up; the broker may still carry out one that was sent."""
+        """Fail the commits that have timed out; the broker may still carry out one that was
+        sent."""
         for commits in (self._under_way, self._waiting):
             late = [commit for commit, deadline_ms in commits.items() if deadline_ms <= now_ms]
             for commit in late:
@@ -284,7 +287,7 @@ def _given_up(places: Iterable[TopicPartition]) -> CommitFailed:
 
 
 class _OffsetCommit(Exchange[OffsetCommitResponse]):
-    """Exchange of one commit of `who`."""
+    """Exchange of one commit, sent as `who`."""
 
     def __init__(
         self,
@@ -312,7 +315,7 @@ class _OffsetCommit(Exchange[OffsetCommitResponse]):
 
 
 class PendingCommit(Operation[None]):
-    """Operation that waits for one commit, which gives up by itself in time."""
+    """Operation that waits for one commit, which has its own time limit."""
 
     def __init__(self, operations: Operations, commit: Commit) -> None:
         super().__init__(operations)

@@ -1,4 +1,4 @@
-"""Committed offsets as requests say them, for the members of a group and for those outside it."""
+"""Requests for commits and committed offsets, for members and for admin clients."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from tarry.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 
-# The offset of a partition for which nothing is committed.
+# Offset of a partition without a commit.
 NO_OFFSET: Final = -1
 
 COMMIT_VERSION_WITH_LEADER_EPOCH: Final = 6
 COMMIT_VERSION_WITH_INSTANCE: Final = 7
 
-# From this version on one request asks for several groups.
+# First version in which one request names several groups.
 FETCH_VERSION_WITH_GROUPS: Final = 8
 FETCH_VERSION_WITH_STABLE: Final = 7
 
-# Newer versions of both requests name topics by their ids alone.  Members and administrators know
-# the names of theirs, and an id may be that of a topic that exists no more.
+# Newer versions of both requests name topics by id only.  Members and admin clients know topics by
+# name, and an id may belong to a deleted topic.
 VERSION_OF_NAMES_MAX: Final = 9
 
 
 class CommittedOffset(NamedTuple):
     """Committed offset of a group: the next offset to read, and the leader epoch of the record
-    before it (-1: not known)."""
+    before it (-1 if it is not known)."""
 
     offset: int
     leader_epoch: int = -1
@@ -71,7 +71,7 @@ def commit_request(
 def offset_fetch_request(
     group_id: str, places: Iterable[TopicPartition] | None, version: int, *, require_stable: bool
 ) -> Message:
-    """Build the question what the group committed for these places; None: for all of them."""
+    """Build the request for the committed offsets in these places; None means all places."""
     wanted = None if places is None else by_topic(places)
     if version >= FETCH_VERSION_WITH_GROUPS:
         topics = None
@@ -92,14 +92,14 @@ def offset_fetch_request(
 
 
 class ToldOffsets(NamedTuple):
-    """Answer about one group: its error code, and code and offset of each place."""
+    """Answer about one group: its error code, and by place an error code and the offset."""
 
     error_code: int
     places: dict[TopicPartition, tuple[int, CommittedOffset]]
 
 
 def told_offsets(response: OffsetFetchResponse) -> ToldOffsets:
-    """Read an answer about one group, in the form of any version."""
+    """Read the answer about one group, in the format of any version."""
     whole = response.groups[0] if response.groups else response
     places: dict[TopicPartition, tuple[int, CommittedOffset]] = {}
     for topic in whole.topics:

@@ -1,4 +1,4 @@
-"""Offsets that a user commits: behind a record, behind records of a partition, or by partition."""
+"""Arguments of a commit: a record, records of a partition, or offsets by partition."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.records.record import Record
 
 Offsets = Mapping[TopicPartition, int | CommittedOffset]
-# What `commit` takes: a record or a RecordGroup (the offset behind it), the next offset to read by
-# partition, or None: behind everything that was handed out.  (Any: keys and values do not matter.)
+# Argument of `commit`: a record or a RecordGroup (the offset behind it), the next offset to read by
+# partition, or None (behind all records handed out).  Type Any: keys and values do not matter.
 CommitWhat = ConsumerRecord[Any, Any] | RecordGroup[Any, Any] | Offsets | None
 
 
@@ -26,20 +26,20 @@ class OffsetsBehindRows(dict[TopicPartition, int]):
 # The classes of ConsumerRecord.
 RECORDS: Final = (Record, DecodedRecord)
 
-# What a request can carry; a broker allows offset.metadata.max.bytes, 4096 by default.
+# Limit of metadata in a request; the broker's limit is offset.metadata.max.bytes (4096 by default).
 METADATA_BYTES_MAX: Final = 32_767
 
 
 def offsets_behind(
     what: ConsumerRecord[Any, Any] | RecordGroup[Any, Any] | Offsets,
 ) -> dict[TopicPartition, CommittedOffset]:
-    """Return the offsets to commit; TypeError or ValueError for what is none."""
+    """Return the offsets to commit; raise TypeError or ValueError for other arguments."""
     if isinstance(what, RECORDS):
         if not what.topic:
             raise ValueError(f"commit: {what!r:.60} was made without a topic and a partition")
         return {(what.topic, what.partition): CommittedOffset(what.offset + 1)}
     if isinstance(what, RecordGroup):
-        # Its list is the user's, who may have taken out what is done.
+        # The user may have removed finished records from the group's list, so it is not used.
         if what.next_offset < 0:
             return {}
         return {(what.topic, what.partition): CommittedOffset(what.next_offset)}
@@ -52,7 +52,7 @@ def offsets_behind(
 
 
 def committed_offsets_of(what: str, offsets: object) -> dict[TopicPartition, CommittedOffset]:
-    """Return offsets to commit by partition; TypeError or ValueError for what is none."""
+    """Return offsets to commit by partition; raise TypeError or ValueError for other arguments."""
     if not isinstance(offsets, Mapping):
         raise TypeError(f'{what} takes offsets such as {{("orders", 0): 42}}, not {offsets!r:.60}')
     return {place_of(what, place): _offset_of(what, given) for place, given in offsets.items()}
@@ -78,8 +78,8 @@ def finish_before(
     offsets: Mapping[TopicPartition, CommittedOffset],
     positions: Mapping[TopicPartition, PartitionPosition],
 ) -> None:
-    """Mark what the user commits as finished: the next automatic commit does not go back behind
-    it."""
+    """Mark the committed offsets as finished, so that the next automatic commit does not go
+    back."""
     for place, committed in offsets.items():
         position = positions.get(place)
         if position is not None and position.finished < committed.offset <= position.position:
@@ -91,8 +91,9 @@ def with_epochs(
     offsets: dict[TopicPartition, CommittedOffset],
     positions: Mapping[TopicPartition, PartitionPosition],
 ) -> dict[TopicPartition, CommittedOffset]:
-    """Return offsets with the leader epochs of the records before them, if they lie behind what a
-    consumer has read: whoever goes on there finds out whether a new leader has lost it."""
+    """Return offsets with the leader epochs of the records before them, if they come from records
+    that this consumer has read: with the epoch, a later reader finds out whether a new leader has
+    lost them."""
     if not isinstance(what, (*RECORDS, RecordGroup, OffsetsBehindRows)):
         return offsets
     return {
