@@ -180,8 +180,8 @@ class Purgatory(Keeper):
 
         It is not completed: the caller answers, or calls `force_complete`.  An operation that has
         completed or expired is only removed from the keys under which it still lies.  The cost
-        grows with the operations under its keys: it is little for a key of its own.  Raises ValueError for
-        an operation of another purgatory.
+        grows with the operations under its keys: it is little for a key of its own.  Raises
+        ValueError for an operation of another purgatory.
         """
         if operation._keeper is not self:
             if operation._keeper is None:
