@@ -1,7 +1,7 @@
-"""Summary of what the disk refuses: a line when it begins, one a minute, one when it is over.
+"""Summary of the disk's refusals: a line when they begin, one a minute, one when they are over.
 
-A full disk refuses every write of every client, and most clients try again at once: a line each
-would hide the one thing that an operator must read, that the disk is full and where.
+A full disk refuses every write of every client, and most clients retry at once.  A line for each
+would hide the one that an operator must read: that the disk is full, and where.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ INTERVAL_MS: Final = 60_000
 
 
 class DiskTrouble:
-    """Writes refusals into a log.  `flush` is called every `INTERVAL_MS`.
+    """Trouble of a disk, written into a log.  `flush` must be called every `INTERVAL_MS`.
 
-    `directory` is what an operator calls the disk's directory.
+    `directory` is the name of the disk's directory for an operator.
     """
 
     def __init__(self, disk: Disk, logger: logging.Logger, directory: str) -> None:
         self.directory = directory
         self._disk = disk
         self._logger = logger
-        # A full disk and a failing one end on their own.
+        # A full disk and a failing one are counted and end apart.
         self._full = _Trouble()
         self._failing = _Trouble()
 
     def report(self, what: str, error: StorageError) -> None:
-        """`what` says what could not be done, as a clause."""
+        """Count a refusal, and log it if it is the first; `what` is a clause with the action."""
         is_full = isinstance(error, DiskFull)
         trouble = self._full if is_full else self._failing
         trouble.count += 1
@@ -50,7 +50,7 @@ class DiskTrouble:
             self._logger.error("the disk failed: %s", trouble.last)
 
     def flush(self) -> None:
-        """Tell what was counted in the last minute, or that the trouble is over."""
+        """Log the refusals of the last minute, or the end of the trouble."""
         self._full = self._told(self._full, self._fullness(" now") if self._full.total else "")
         self._failing = self._told(self._failing, "the disk failed")
 
@@ -84,13 +84,13 @@ class DiskTrouble:
 
 
 class _Trouble:
-    """Trouble of one kind, from its first time until it has been quiet for a minute."""
+    """Trouble of one kind, from its first refusal until a minute without one."""
 
     __slots__ = ("count", "is_new", "last", "total")
 
     def __init__(self) -> None:
         self.last = ""
         self.total = 0
-        # Since the last line; the refusal that was told at once is among them.
+        # Number of refusals since the last line, the one that was logged at once included.
         self.count = 0
         self.is_new = False

@@ -35,17 +35,17 @@ class LogFile(Protocol):
         """
 
     def truncate(self, size: int) -> None:
-        """Cut the file to `size` bytes.  Durable with the file's next flush."""
+        """Cut the file to `size` bytes; the file's next flush makes it durable."""
 
     def close(self) -> None:
-        """Give the descriptor back.  Reads by a `FileRegion` that still holds the file go on."""
+        """End the use for writing.  Reads by a `FileRegion` that still holds the file continue."""
 
 
 class Disk(Protocol):
     """The broker's log directory."""
 
     def open(self, path: str, *, create: bool = False) -> LogFile:
-        """Open for append and read; `StorageError` if it is not there and `create` is false.
+        """Open for append and read; `StorageError` if the file is missing and `create` is False.
 
         With `create` the file is made if missing (never emptied); its name becomes durable with
         the next flush of its directory.
@@ -54,29 +54,29 @@ class Disk(Protocol):
     def exists(self, path: str) -> bool: ...
 
     def paths(self, directory: str = "") -> list[str]:
-        """Sorted full paths directly inside `directory`; those of directories end with "/"."""
+        """List the paths directly inside `directory`, sorted; those of directories end with "/"."""
 
     def make_directory(self, path: str) -> None:
-        """Make one directory level; quiet if it exists.  Durable with its parent's flush."""
+        """Make one directory; do nothing if it exists.  Durable with its parent's flush."""
 
     def rename(self, old: str, new: str) -> None:
-        """Atomic; replaces `new` if it is a file.  Durable with the directory's flush."""
+        """Rename atomically; replace `new` if it is a file.  Durable with the directory's flush."""
 
     def remove(self, path: str) -> None:
         """Unlink one small file, quiet if missing.  For large files use `begin_remove`."""
 
     def begin_remove(self, path: str) -> None:
-        """Remove a file or a whole directory tree outside the turn, in no event's order.
+        """Remove a file or a whole directory tree outside the turn, at any time later.
 
-        It is the file in the directory of now, whatever either is called when its time comes: a
-        topic that was made again in the meantime has files of the same names.
+        It removes the file that has this name now, even if the file or its directory has another
+        name by then: a topic that was made again meanwhile has files of the same names.
         """
 
     def begin_flush(self, files: list[LogFile], directories: list[str]) -> int:
         """Begin to make these files' bytes and these directories' names durable.
 
-        Returns a flush id; the end is one `Flushed` event with that id.  What is appended after
-        this call is not covered.  "" names the log directory itself.
+        Return a flush id; the end is one `Flushed` event with that id.  Bytes appended after this
+        call are not covered.  "" names the log directory itself.
         """
 
     def flush(self, files: list[LogFile], directories: list[str]) -> None:
@@ -91,9 +91,9 @@ class Disk(Protocol):
 
 
 class FileRegion:
-    """Part of a file as a chunk of an answer: zero-copy that the core does not know of.
+    """Part of a file as a chunk of an answer, which `runtime` may send without a copy.
 
-    It holds the file, so a segment removed while it is being sent is sent to its end.
+    It holds the file, so a segment that is removed while it is sent is sent to its end.
     """
 
     __slots__ = ("file", "position", "size")
@@ -111,7 +111,7 @@ Chunk = bytes | memoryview | FileRegion
 
 
 class Transport(Protocol):
-    """Connections by id.  Ids are never used twice in one life of the broker."""
+    """Connections by id.  An id is never used twice in one process of the broker."""
 
     def connect(self, host: str, port: int) -> int:
         """Begin an outgoing connection; ends as `Connected` or `Disconnected`.
@@ -120,10 +120,10 @@ class Transport(Protocol):
         """
 
     def send(self, connection_id: int, chunks: list[Chunk]) -> int:
-        """Take the chunks in order; return how many bytes the peer's side has not taken yet.
+        """Take the chunks in order; return how many bytes the peer has not taken yet.
 
         The transport keeps those and sends them by itself; `Drained` comes when none is left.
-        Quiet for a connection that is gone (its `Disconnected` is under way).
+        Does nothing for a connection that is gone (its `Disconnected` is under way).
         """
 
     def pause_reading(self, connection_id: int) -> None: ...
@@ -134,7 +134,7 @@ class Transport(Protocol):
         """Take no new connections; the broker is about to stop."""
 
     def close(self, connection_id: int) -> None:
-        """Close after what was sent has left, at most 1 s later.  No `Disconnected` follows."""
+        """Close after sent bytes have left, at most 1 s later.  No `Disconnected` follows."""
 
 
 class Random(Protocol):
@@ -148,18 +148,18 @@ class Random(Protocol):
 class LogLevels(Protocol):
     """Levels of loggers, as numbers of `logging`.  "" names the logger above all others.
 
-    The loggers of a process belong to the process: whoever starts a broker in a process of others
-    leaves them alone.
+    The loggers belong to the whole process: if other code shares the process, a broker must not
+    change them.
     """
 
     def level(self, name: str) -> int:
-        """Return the level that counts: the logger's own, or that of the nearest one above it."""
+        """Return the effective level: the logger's own, or that of the nearest logger above it."""
 
     def set_level(self, name: str, level: int) -> None:
-        """Set the logger's own level; `logging.NOTSET`: the one above it counts."""
+        """Set the logger's own level; with `logging.NOTSET` the logger above decides."""
 
 
-# --- Events: what the world tells a turn. `kind` is compared, not the class: cheaper when hot.
+# --- Events, which a turn handles.  Code compares `kind` and not the class, which is slower.
 
 CONNECTED: Final = 1
 RECEIVED: Final = 2
@@ -167,13 +167,13 @@ DRAINED: Final = 3
 DISCONNECTED: Final = 4
 FLUSHED: Final = 5
 STOP_REQUESTED: Final = 6
-# An answer of the store that several brokers share: `base/etcd`.
+# Event of `base/etcd`: an answer of the store that several brokers share.
 ETCD: Final = 7
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Event:
-    """Event that a turn handles.  Which fields count depends on `kind`."""
+    """Event that a turn handles; `kind` decides which fields are set."""
 
     __slots__ = ("connection_id", "data", "error", "flush_id", "kind", "listener", "peer")
 
@@ -190,14 +190,12 @@ class Event:
 
     @property
     def is_outgoing(self) -> bool:
-        """True if the broker began the connection (CONNECTED), false if a peer did and a listener
-        took it.
-        """
+        """True if the broker began the connection (CONNECTED), False if a listener accepted it."""
         return not self.listener
 
 
 def connected(connection_id: int, listener: str, peer: str) -> Event:
-    """Make the event of a peer that connected to the named listener (`PLAINTEXT`); `peer` is
+    """Return the event of a peer that connected to the named listener (`PLAINTEXT`); `peer` is
     "host:port".
     """
     event = Event(CONNECTED)
@@ -208,12 +206,12 @@ def connected(connection_id: int, listener: str, peer: str) -> Event:
 
 
 def connected_to(connection_id: int, peer: str) -> Event:
-    """Return the event that a connection which we began is there; `peer` is "host:port"."""
+    """Return the event of a connection that this broker began; `peer` is "host:port"."""
     return connected(connection_id, "", peer)
 
 
 def received(connection_id: int, data: bytes) -> Event:
-    """Bytes came, at least one; any cut of the stream is possible."""
+    """Return the event of received bytes, at least one; the stream may be cut anywhere."""
     event = Event(RECEIVED)
     event.connection_id = connection_id
     event.data = data
@@ -221,14 +219,14 @@ def received(connection_id: int, data: bytes) -> Event:
 
 
 def drained(connection_id: int) -> Event:
-    """Make the event of a connection that has sent everything that was given to `send`."""
+    """Return the event of a connection that has sent all bytes given to `send`."""
     event = Event(DRAINED)
     event.connection_id = connection_id
     return event
 
 
 def disconnected(connection_id: int, error: str = "") -> Event:
-    """Make the event of a peer that is gone; nothing more comes from this id."""
+    """Return the event of a peer that is gone; no other event of this id follows."""
     event = Event(DISCONNECTED)
     event.connection_id = connection_id
     event.error = error
@@ -236,7 +234,7 @@ def disconnected(connection_id: int, error: str = "") -> Event:
 
 
 def renumbered(event: Event, connection_id: int) -> Event:
-    """Return an event of a connection that was begun here, as one of another id."""
+    """Return a copy of an event of an outgoing connection, with another connection id."""
     same = Event(event.kind)
     same.connection_id = connection_id
     same.data = event.data
@@ -245,9 +243,7 @@ def renumbered(event: Event, connection_id: int) -> Event:
 
 
 def flushed(flush_id: int, error: str = "") -> Event:
-    """Make the event of a flush that ended; `error` says why nothing of it is durable, "" that all
-    is.
-    """
+    """Return the event of a flush that ended; if `error` is not "", nothing of it is durable."""
     event = Event(FLUSHED)
     event.flush_id = flush_id
     event.error = error
@@ -255,5 +251,5 @@ def flushed(flush_id: int, error: str = "") -> Event:
 
 
 def stop_requested() -> Event:
-    """SIGTERM or SIGINT: stop accepting, answer what waits, flush, mark clean."""
+    """Return the event of SIGTERM or SIGINT: stop accepting, answer requests, flush, mark clean."""
     return Event(STOP_REQUESTED)

@@ -1,7 +1,7 @@
-"""Kafka's error codes as plain ints, with what a client may do about each.
+"""Kafka's error codes as plain ints, each with its name and what a client may do.
 
 Codes are `Final` ints and not an enum: comparing an enum member costs four times as much on the
-hot path.  `ERRORS` gives a code its name and its marks, for logs, the client and tests.
+hot path.  `ERRORS` has the name and the marks of each code, for logs, the client and tests.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ SHARE_SESSION_LIMIT_REACHED: Final = 133
 
 
 class ErrorCode(NamedTuple):
-    """Facts about a code: `refreshes` means the client's metadata is stale."""
+    """Facts about a code: `refreshes` says that the client's metadata is stale."""
 
     code: int
     name: str
@@ -316,13 +316,13 @@ ERRORS: Final[dict[int, ErrorCode]] = {
 
 
 def error_name(code: int) -> str:
-    """Return the name of a code, or the number as text for one that we do not know."""
+    """Return the name of a code, or "ERROR_" and the number for an unknown one."""
     known = ERRORS.get(code)
     return known.name if known is not None else f"ERROR_{code}"
 
 
 class TarryError(Exception):
-    """Base of what Tarry raises at its edges.  The text is a sentence for the user.
+    """Base of the errors that Tarry raises to its users.  The text is a sentence for the user.
 
     Errors of one class with the same text and the same fields are equal.  Each can be pickled and
     copied, whatever its constructor takes."""
@@ -340,7 +340,7 @@ class TarryError(Exception):
 
 
 def restored_error(kind: type[TarryError], args: tuple[Any, ...], fields: Any) -> TarryError:
-    """Make a copy of an error without its constructor."""
+    """Make a copy of an error without calling its constructor."""
     error = kind.__new__(kind, *args)
     vars(error).update(fields)
     return error
@@ -351,13 +351,13 @@ class ProtocolViolation(TarryError):
 
 
 class StorageError(TarryError):
-    """The disk failed (EIO), is full (`DiskFull`), a file is not there, or cannot be opened now
-    (`TooManyOpenFiles`).
+    """The disk failed (EIO) or is full (`DiskFull`), or a file is missing or cannot be opened at
+    present (`TooManyOpenFiles`).
     """
 
 
 class DiskFull(StorageError):
-    """Error of a disk without room, or of a quota that is used up."""
+    """Error of a disk without room, or of a used-up quota."""
 
 
 class TooManyOpenFiles(StorageError):
@@ -365,11 +365,11 @@ class TooManyOpenFiles(StorageError):
 
 
 class FlushFailed(TarryError):
-    """A flush failed: what it covered may be lost, and trying again would prove nothing."""
+    """A flush failed: its bytes may be lost, and a second try would prove nothing."""
 
 
 class CorruptData(TarryError):
-    """Bytes that do not mean what they should: a wrong CRC, a length beyond the end."""
+    """Bytes that are not valid: a wrong CRC, a length beyond the end."""
 
 
 class InvalidSetting(TarryError):

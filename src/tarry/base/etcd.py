@@ -1,11 +1,11 @@
 """Etcd: the door to the store that several brokers share.
 
-A call begins with `begin_…`, which returns its id at once; it ends as one event `ETCD` with an
-answer of that id.  A watch tells of every later revision, whole and in order, until it ends.
+A call begins with `begin_…`, which returns its id at once.  It ends as one event `ETCD` with an
+answer of that id.  A watch reports every later revision, whole and in order, until it ends.
 
-What the store promises is etcd's: a transaction is done as a whole or not at all, reads are
-linearizable, a revision counts every transaction that wrote.  A call that fails says whether it
-may have been done all the same: then the deed may even come later.
+The store promises what etcd promises: a transaction is done as a whole or not at all, reads are
+linearizable, each transaction that wrote has its own revision.  If a call fails, its answer says
+whether it may have been done all the same; then it may even be done later.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from tarry.base.doors import ETCD, Event
 COMPARES_MAX: Final = 128
 OPERATIONS_MAX: Final = 128
 
-# So many changed rows a tally names at most.
+# Largest number of changed rows that a tally names.
 TALLIED_MAX: Final = 2_000
 
 
 class Compare(msgspec.Struct, frozen=True):
-    """Condition on a key's revision; 0 is that of a key which is not there.
+    """Condition on a key's revision; a missing key has revision 0.
 
-    `of` names the revision: "create" when the key came into being, "mod" of its newest value.
-    "newest" is a condition on all keys that begin with `key`: no value is newer than `revision`.
+    `of` names the revision: "create" is the one in which the key was made, "mod" that of its
+    newest value.  "newest" is a condition on all keys that begin with `key`: none has a value newer
+    than `revision`.
     """
 
     key: bytes
@@ -38,7 +39,7 @@ class Compare(msgspec.Struct, frozen=True):
 
 
 class Put(msgspec.Struct, frozen=True):
-    """Write of a key.  With `lease_id` the key goes when the lease ends; without it stays."""
+    """Write of a key; with `lease_id` the key is removed when the lease ends."""
 
     key: bytes
     value: bytes
@@ -46,7 +47,7 @@ class Put(msgspec.Struct, frozen=True):
 
 
 class Remove(msgspec.Struct, frozen=True):
-    """Removal of a key, or of all keys that begin with it; quiet if there is none."""
+    """Removal of a key, or of all keys that begin with it; a missing key is no error."""
 
     key: bytes
     is_prefix: bool = False
@@ -66,22 +67,22 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """A key that went in a revision."""
+    """Key that a revision removed."""
 
     key: bytes
     mod_revision: int
 
 
 class EtcdAnswer(msgspec.Struct, frozen=True):
-    """End of the call with this id, or news of the watch with this id."""
+    """End of the call with this id, or a report of the watch with this id."""
 
     call_id: int
 
 
 class TransactionEnded(EtcdAnswer, frozen=True):
-    """Transaction that was done as a whole or, when a compare failed, not at all.
+    """Transaction that was done as a whole or, if a compare failed, not at all.
 
-    `revision` is the store's then; what is true of the compares was true at it.
+    `revision` is the store's revision at that time, at which the compares were evaluated.
     """
 
     is_done: bool
@@ -96,10 +97,10 @@ class RowsRead(EtcdAnswer, frozen=True):
 
 
 class RowsTallied(EtcdAnswer, frozen=True):
-    """Tally of the rows below a prefix at the revision that was asked for.
+    """Tally of the rows below a prefix at the requested revision.
 
-    `count` is that of all rows; `changed` has the `mod_revision` by key of those that were put in
-    the revision that was asked from, or later: the oldest `TALLIED_MAX` of them.
+    `count` is the number of all rows.  `changed` has the `mod_revision`, by key, of the rows that
+    were put in `from_revision` or later: the oldest `TALLIED_MAX` of them.
     """
 
     count: int
@@ -114,7 +115,7 @@ class LeaseGranted(EtcdAnswer, frozen=True):
 
 
 class LeaseRenewed(EtcdAnswer, frozen=True):
-    """Renewal of a lease; `ttl_ms` 0: the lease is over, and its keys are gone."""
+    """Renewal of a lease; `ttl_ms` is 0 if the lease has ended and its keys are gone."""
 
     ttl_ms: int
 
@@ -124,10 +125,10 @@ class LeaseRevoked(EtcdAnswer, frozen=True):
 
 
 class StatusRead(EtcdAnswer, frozen=True):
-    """State of the member that was asked: release, ids, whether it may still write.
+    """State of the member that answered: release, ids, whether it may still write.
 
-    `alarms` holds etcd's names of what is wrong, "NOSPACE" for one.  `size_bytes` is that of its
-    file, `used_bytes` of what is in it, `quota_bytes` what it may become; 0 where it is not told.
+    `alarms` holds etcd's names of its faults, such as "NOSPACE".  `size_bytes` is the size of its
+    file, `used_bytes` that of the content, `quota_bytes` the limit; 0 if etcd does not report it.
     """
 
     version: str
@@ -140,9 +141,10 @@ class StatusRead(EtcdAnswer, frozen=True):
 
 
 class CallFailed(EtcdAnswer, frozen=True):
-    """Call that was not answered as it should be.
+    """Call without a proper answer.
 
-    `is_unknown`: it may have been done, or be done later.  Else nothing was and will be done.
+    `is_unknown`: it may have been done, or may be done later.  Otherwise it never was and never
+    will be.
     """
 
     reason: str
@@ -150,21 +152,21 @@ class CallFailed(EtcdAnswer, frozen=True):
 
 
 class RevisionSeen(EtcdAnswer, frozen=True):
-    """Changes below the watched prefix in one revision; none: progress."""
+    """Changes below the watched prefix in one revision; without changes it reports progress."""
 
     revision: int
     changes: list[Row | Removed]
 
 
 class WatchEnded(EtcdAnswer, frozen=True):
-    """End of a watch.  `compact_revision` not 0: older revisions are gone, read all rows anew."""
+    """End of a watch.  If `compact_revision` is not 0, older revisions are gone: read all rows."""
 
     reason: str
     compact_revision: int = 0
 
 
 class EtcdEvent(Event):
-    """Event of the kind `ETCD`."""
+    """Event of the kind `ETCD`, with the answer."""
 
     __slots__ = ("answer",)
 
@@ -174,7 +176,7 @@ class EtcdEvent(Event):
 
 
 class Etcd(Protocol):
-    """The store that several brokers share.  A call waits for no time: who waits cancels it."""
+    """Store that several brokers share.  A call has no time-out: the caller cancels it."""
 
     def begin_transaction(self, compares: list[Compare], operations: list[Operation]) -> int:
         """Do all operations if all compares hold; ends as `TransactionEnded`."""
@@ -183,14 +185,14 @@ class Etcd(Protocol):
         """Read all rows whose keys begin with `prefix`, at one revision; ends as `RowsRead`."""
 
     def begin_tally(self, prefix: bytes, from_revision: int, at_revision: int) -> int:
-        """Count the rows whose keys begin with `prefix` as they were at one revision, and name
-        those that were put from another on; ends as `RowsTallied`.
+        """Count the rows whose keys begin with `prefix` as they were at `at_revision`, and name
+        those that were put in `from_revision` or later; ends as `RowsTallied`.
 
-        It fails if the revision that it is asked for was compacted away.
+        It fails if `at_revision` was compacted away.
         """
 
     def begin_grant(self, ttl_ms: int) -> int:
-        """Have a lease made, for whole seconds at least as long; ends as `LeaseGranted`."""
+        """Make a lease for at least `ttl_ms`, in whole seconds; ends as `LeaseGranted`."""
 
     def begin_renew(self, lease_id: int) -> int:
         """Keep a lease alive; ends as `LeaseRenewed`."""
@@ -199,20 +201,20 @@ class Etcd(Protocol):
         """End a lease and remove its keys; ends as `LeaseRevoked`."""
 
     def begin_status(self) -> int:
-        """Ask the member that answers how it is; ends as `StatusRead`."""
+        """Ask the member that answers for its state; ends as `StatusRead`."""
 
     def watch(self, prefix: bytes, from_revision: int) -> int:
-        """Tell of every revision from this one on; any number of `RevisionSeen`, one `WatchEnded`.
+        """Watch every revision from this one on; any number of `RevisionSeen`, one `WatchEnded`.
 
-        A watch that was ended before goes on as a new one.
+        To continue after the end, begin another watch.
         """
 
     def ask_progress(self) -> None:
-        """Have every watch tell how far it is: the newest revision that it has seen whole."""
+        """Make every watch report the newest revision that it has seen whole."""
 
     def cancel(self, call_id: int) -> None:
-        """Wait for this call or watch no longer; it ends as `CallFailed` or `WatchEnded` at once.
+        """Stop waiting for this call or watch; it ends as `CallFailed` or `WatchEnded` at once.
 
-        A link from which nothing came while a cancelled call waited is given up for another
+        If nothing came on the link while a cancelled call waited, the link is given up for another
         endpoint.
         """

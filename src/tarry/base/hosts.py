@@ -1,7 +1,7 @@
 """Hosts as limits and sums count them.
 
-One host of IPv6 has a network of 2^64 addresses to itself and may take another for each connection,
-so a /64 counts as one.  IPv4 written as IPv6 (`::ffff:10.0.0.1`) is the IPv4 address.
+One IPv6 host has a network of 2^64 addresses and may use another one for each connection, so a /64
+counts as one host.  An IPv4 address written as IPv6 (`::ffff:10.0.0.1`) counts as IPv4.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ _NETWORK_BITS: Final = 64
 
 
 def counted_host(host: str) -> str:
-    """Return what counts as the host: an IPv4 address, a /64 of IPv6, or the name as it is.
+    """Return the counted form of a host: an IPv4 address, a /64 of IPv6, or the name unchanged.
 
-    A host may stand in brackets or name its interface (`fe80::1%eth0`).
+    A host may be in brackets or name its interface (`fe80::1%eth0`).
     """
     if ":" not in host:
         return host
@@ -29,6 +29,6 @@ def counted_host(host: str) -> str:
 
 
 def host_of(peer: str) -> str:
-    """Return the host of "host:port"; IPv6 hosts stand in brackets."""
+    """Return the host of "host:port"; an IPv6 host keeps its brackets."""
     host, colon, port = peer.rpartition(":")
     return host if colon and port.isdigit() else peer

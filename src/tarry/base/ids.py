@@ -7,8 +7,8 @@ from tarry.base.doors import Random
 # Topic and index of a partition.
 TopicPartition = tuple[str, int]
 
-# A random UUID (RFC 9562, version 4): these bits say so, and keep it clear of the ids that Kafka
-# reserves, which are zero but for their last bits.
+# Bits that mark a random UUID (RFC 9562, version 4).  They also keep it apart from the ids that
+# Kafka reserves, which are zero except for their last bits.
 _VERSION_MASK = 0xF << 76
 _VERSION_4 = 4 << 76
 _VARIANT_MASK = 0x3 << 62
@@ -24,8 +24,8 @@ def random_uuid(random: Random) -> bytes:
 
 
 def random_id(random: Random) -> bytes:
-    """Draw an id of a cluster or topic.  Its text does not begin with "-", so that it is no
-    option on a command line.
+    """Draw an id of a cluster or topic, whose text does not begin with "-": a command line would
+    take it for an option.
     """
     while True:
         drawn = random_uuid(random)
@@ -35,7 +35,7 @@ def random_id(random: Random) -> bytes:
 
 def id_text(id_: bytes) -> str:
     """Write an id as users and Kafka's tools do: 22 base64url characters."""
-    # A module of C, and a client that only produces writes no id.
+    # `binascii` is a C module, cheap to import: a client that only produces writes no id.
     import binascii
 
     text = binascii.b2a_base64(id_, newline=False).rstrip(b"=").decode()
@@ -43,7 +43,7 @@ def id_text(id_: bytes) -> str:
 
 
 def id_from_text(text: str) -> bytes:
-    """Return the id that `id_text` wrote so; `ValueError` if it is none."""
+    """Return the id that `id_text` wrote as this text; `ValueError` if it is no id."""
     import binascii
 
     standard = text.replace("-", "+").replace("_", "/")
@@ -54,6 +54,6 @@ def id_from_text(text: str) -> bytes:
 
 
 def uuid_text(uuid: bytes) -> str:
-    """Write a UUID with hyphens, as member ids end."""
+    """Write a UUID with hyphens, as at the end of member ids."""
     text = uuid.hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

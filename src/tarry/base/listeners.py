@@ -1,7 +1,7 @@
-"""Listeners: the addresses that a broker opens, and those that it tells its clients.
+"""Listeners: the addresses that a broker opens, and those that it advertises to clients.
 
-Text to objects, with a sentence for whatever cannot work.  Opening them is the runtime's work;
-where a port is 0 it calls `bound` with the one that it got, before the broker is made.
+This module parses texts, and refuses with a sentence what cannot work.  `runtime` opens the
+listeners; for a port of 0 it calls `bound` with the port that it got, before the broker is made.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ListenerAddress:
 
 
 class BrokerListener:
-    """An address to open, and the one that clients who came through it are told."""
+    """Address to open, and the one that is advertised to clients who connected through it."""
 
     __slots__ = ("advertised_host", "advertised_port", "host", "name", "port")
 
@@ -47,11 +47,11 @@ class BrokerListener:
 
     @property
     def is_loopback(self) -> bool:
-        """True if only programs of this machine reach it."""
+        """True if only programs of this machine can reach it."""
         return self.host in ("localhost", "::1") or self.host.startswith("127.")
 
     def bound(self, port: int) -> None:
-        """Take the port that the system gave where 0 was asked for."""
+        """Note the port that the system chose for a port of 0."""
         self.port = port
         if self.advertised_port == 0:
             self.advertised_port = port
@@ -65,7 +65,7 @@ def host_and_port(host: str, port: int) -> str:
 def parse_listeners(
     listeners: str, advertised_listeners: str, protocol_map: str, controller_names: str
 ) -> tuple[list[BrokerListener], list[str]]:
-    """Return the listeners to open, and the names of those of KRaft's controller, which are not
+    """Return the listeners to open, and the names of KRaft's controller listeners, which are not
     opened.
     """
     controllers = [name.upper() for name in _parts(controller_names)]
@@ -86,7 +86,7 @@ def parse_listeners(
 
 
 def parse_addresses(key: str, text: str) -> list[ListenerAddress]:
-    """`NAME://host:port` and more of them after commas; names are unique, in upper case."""
+    """Parse `NAME://host:port`, several with commas; names are unique, in upper case."""
     addresses: list[ListenerAddress] = []
     for part in _parts(text):
         address = _parse_address(key, part)
@@ -150,9 +150,7 @@ def _refuse_protocol(name: str, protocols: dict[str, str]) -> None:
 def _advertised(
     opened: list[ListenerAddress], text: str, controllers: list[str]
 ) -> dict[str, ListenerAddress]:
-    """Return the advertised address by name; a listener without an entry advertises its own
-    address.
-    """
+    """Return the advertised address by name; a listener without an entry advertises its own."""
     advertised = {address.name: address for address in opened}
     for address in parse_addresses("advertised.listeners", text):
         if address.name in controllers:

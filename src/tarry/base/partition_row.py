@@ -1,4 +1,4 @@
-"""Row of a partition: which broker leads it, which have its replicas, and which are in sync.
+"""Row of a partition: its leader, its replicas, and those in sync.
 
 The row has this one form from etcd to the partition that a broker hosts: the value of a `parts/…`
 key is decoded into it, the cluster's state keeps it, and a hosted partition's leadership takes it.
@@ -12,10 +12,10 @@ import msgspec
 
 
 class PartitionRow(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=1):
-    """Row of a partition.  Its value in etcd has these fields in this order behind a format, the 1.
+    """Row of a partition.  Its value in etcd is the format number 1 and these fields in this order.
 
-    Leadership is bound to a life of the leader, its `broker_epoch`; -1 where one broker has a store
-    of its own.  `adding` and `removing` are the replicas that a reassignment brings and takes.
+    Leadership is bound to a life of the leader, its `broker_epoch`; -1 if a broker has a store of
+    its own.  `adding` and `removing` are the replicas that a reassignment adds and removes.
     `unclean_epoch` is the last leader epoch that began with an unclean election, -1 if none did.
     """
 
@@ -30,9 +30,9 @@ class PartitionRow(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=1
     unclean_epoch: int = -1
 
     def still(self) -> PartitionRow:
-        """Return this row without a leader: the partition stands still, no broker may change it."""
+        """Return this row without a leader, as of a frozen topic: no broker may change it."""
         return PartitionRow(-1, self.leader_epoch, -1, self.partition_epoch, self.replicas, [])
 
 
-# Row of a partition of which nothing is known, and which no broker has.
+# Row of an unknown partition, which no broker has.
 NOWHERE: Final = PartitionRow(-1, 0, -1, 0, [], [])

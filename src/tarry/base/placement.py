@@ -1,4 +1,4 @@
-"""Placement of a coordinator's keys, such as group ids: Kafka's hash says in which partition.
+"""Placement of a coordinator's keys, such as group ids, on partitions: by Kafka's hash.
 
 Clients never compute it, but Kafka's tools do, and a group must be found where it was written.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-# Of Java's 32-bit numbers the smallest has no positive counterpart; Kafka takes 0 for it.
+# Java's smallest 32-bit number, which has no positive counterpart; Kafka uses 0 in its place.
 _SMALLEST = -(2**31)
 
 
@@ -19,14 +19,14 @@ def partition_of_key(key: str, partition_count: int) -> int:
 
 
 def string_hash(text: str) -> int:
-    """Java's `String.hashCode`: over UTF-16 units, wrapped to 32 bits with a sign."""
+    """Compute Java's `String.hashCode`: over UTF-16 units, wrapped to 32 bits with a sign."""
     # Text from the wire is UTF-8 and so holds no lone surrogates.
     units = text.encode()
     size: i64 = len(units)
     hashed: i64 = 0
     position: i64 = 0
     if size == len(text):
-        # Nearly every group id is ASCII, and this loop takes a third of the time of the other.
+        # Nearly every group id is ASCII, and this loop takes a third of the time of the one below.
         while position < size:
             hashed = (hashed * 31 + i64(units[position])) & 0xFFFF_FFFF
             position += 1

@@ -1,7 +1,6 @@
 """Sources of settings: Java's properties format, the environment, `key=value` words.
 
-Pure text to texts by key, each with its place; reading the file and the environment is the
-shell's work.
+All return texts by key, each with its place.  Other code reads the file and the environment.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ _BLANKS: Final = " \t\f"
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 ENVIRONMENT_PREFIX: Final = "TARRY_"
-# Names that steer the program and are no settings: where clients begin, the file of the broker's
-# settings, the profile that clients use and the file of profiles, the interpreted form, whether an
+# Names that are no settings and steer programs: the clients' servers, the broker's file of
+# settings, the clients' profile and the file of profiles, the interpreted form, whether an
 # installation compiles.
 ENVIRONMENT_RESERVED: Final = (
     "TARRY_BOOTSTRAP_SERVERS",
@@ -27,23 +26,23 @@ ENVIRONMENT_RESERVED: Final = (
     "TARRY_PROFILES",
     "TARRY_PURE",
 )
-# What steers the tests may stand in the environment of a broker that they start.
+# Prefix of names that steer the tests, which may be in the environment of a broker that they start.
 ENVIRONMENT_TESTS: Final = "TARRY_TEST_"
 
 
-# What Kubernetes puts into every container beside a Service named "tarry": its address under names
-# that look like ours.
+# Names that Kubernetes sets in every container beside a Service named "tarry": its address, under
+# names that look like settings.
 _KUBERNETES_NAMES: Final = re.compile(r"TARRY_SERVICE_.+|TARRY_PORT_[0-9]+_.+")
 _KUBERNETES_PORT: Final = "TARRY_PORT"
 _KUBERNETES_PORT_VALUE: Final = re.compile(r"[a-z]+://")
 
 
 class SettingTexts:
-    """The text of every key that was given and where it stands; what is added later wins."""
+    """Texts of all keys that were given, with their places; a later source of a key wins."""
 
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
-        # Key → what a sentence about it names as its place.
+        # Key -> its place, for sentences about it.
         self.sources: dict[str, str] = {}
 
     def add_properties(self, text: str, name: str) -> None:
@@ -57,14 +56,14 @@ class SettingTexts:
                 raise InvalidSetting(f"{error} ({source})") from None
 
     def add_environment(self, environment: Mapping[str, str]) -> None:
-        """`TARRY_LOG_DIRS` stands for `log.dirs`, and so for every key."""
+        """Add the settings of the environment: `TARRY_LOG_DIRS` stands for `log.dirs`."""
         for name in sorted(environment):
             if name.startswith(ENVIRONMENT_PREFIX) and not _is_other(name, environment[name]):
                 key = name[len(ENVIRONMENT_PREFIX) :].lower().replace("_", ".")
                 self._add(key, environment[name], f"environment {name}")
 
     def add_assignments(self, words: Iterable[str]) -> None:
-        """`key=value` words of `--set`; a later one of a key wins."""
+        """Add the `key=value` words of `--set`; a later one of a key wins."""
         for word in words:
             key, equals, value = word.partition("=")
             if not equals or not key.strip():
@@ -77,7 +76,7 @@ class SettingTexts:
 
 
 def _is_other(name: str, value: str) -> bool:
-    """Return true if a name of the environment begins like ours and is no setting."""
+    """Return True if a name in the environment has Tarry's prefix and is no setting."""
     if name in ENVIRONMENT_RESERVED or name.startswith(ENVIRONMENT_TESTS):
         return True
     if name == _KUBERNETES_PORT:
@@ -86,7 +85,7 @@ def _is_other(name: str, value: str) -> bool:
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Lines with the number at which each begins, joined where a backslash ends one.
+    """Return the lines with the number at which each begins; a final backslash joins two lines.
 
     Comments and blank lines are left out.
     """
@@ -94,7 +93,7 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
     joined = ""
     first = 0
     is_continued = False
-    # Not splitlines(): form feeds and Unicode's separators end no line of a properties file.
+    # Not splitlines(): form feeds and Unicode's separators do not end a line of a properties file.
     raws = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for number, raw in enumerate(raws, start=1):
         line = raw.lstrip(_BLANKS)

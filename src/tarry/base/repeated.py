@@ -1,9 +1,9 @@
-"""Repeated faults of one peer, summed up: at most one line a second, peer and kind of fault.
+"""Repeated faults of one peer, summed up: at most one line a second for each peer and fault.
 
-A peer is its host, as `base/hosts` counts it: every connection of a broken client comes from
-another port.  The first fault
-is written at once; those of the following second are counted, and told with the next line or by
-`flush`.  What peers send is made printable, so that nobody writes lines of their own.
+A peer is its host, as `base/hosts` counts it, because each connection of a broken client comes
+from another port.  The first fault is logged at once.  Faults in the second after it are counted;
+the next line, or `flush`, reports the count.  Bytes from peers are made printable, so that no peer
+can forge a line of the log.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tarry.base.hosts import counted_host, host_of
 
 INTERVAL_MS: Final = 1_000
 
-# Hosts remembered at the same time; the one heard of longest ago makes room.
+# Hosts remembered at the same time; the one whose last line is oldest makes room.
 HOSTS_MAX: Final = 1_000
 
 
 class RepeatedFaults:
-    """Writes faults into a log; the time is an argument."""
+    """Faults of peers, summed up into a log; the time is an argument."""
 
     def __init__(self, logger: logging.Logger, level: int = logging.WARNING) -> None:
         self._logger = logger
@@ -29,11 +29,11 @@ class RepeatedFaults:
         self._hosts: dict[str, _Host] = {}
 
     def __len__(self) -> int:
-        """Hosts that `flush` has not forgotten yet."""
+        """Count the hosts that `flush` has not forgotten yet."""
         return len(self._hosts)
 
     def report(self, peer: str, reason: str, now_ms: int, kind: str = "") -> None:
-        """`peer` is "host:port" or a host.  What has a kind is not lost among other faults."""
+        """Report a fault of `peer`, "host:port" or a host; each `kind` is summed up apart."""
         counted = counted_host(host_of(peer))
         name = f"{counted} {kind}" if kind else counted
         host = self._hosts.get(name)
@@ -55,7 +55,7 @@ class RepeatedFaults:
         self._logger.log(self._level, "%s: %s%s", printable(peer), printable(reason), more)
 
     def flush(self, now_ms: int) -> None:
-        """Tell what was counted and not followed by another line; forget quiet hosts."""
+        """Log the counts that no later line has reported; forget hosts without recent faults."""
         for name in list(self._hosts):
             if now_ms - self._hosts[name].written_ms >= INTERVAL_MS:
                 self._sum_up(name)
@@ -73,7 +73,7 @@ class RepeatedFaults:
 
 
 class _Host:
-    """Host whose faults are summed up: what is known of it since its last line."""
+    """Host whose faults are summed up, with its count since the last line."""
 
     __slots__ = ("reason", "unwritten", "written_ms")
 
@@ -87,5 +87,5 @@ class _Host:
 
 
 def printable(text: str) -> str:
-    """Short, and without control characters: one line stays one line."""
+    """Return the text short and without control characters, so that one line stays one line."""
     return "".join(c if c.isprintable() else "?" for c in text[:300])

@@ -1,29 +1,29 @@
-"""Headers by which a record says when it is due, whether it recurs, and who may take it back."""
+"""Headers of a record that say when it is due, whether it recurs, and how it can be cancelled."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# When the record is due: a time.
+# Due time.
 DELIVER_AT: Final = "x-deliver-at"
-# How long it waits from its append on: a duration.
+# Wait from the append on: a duration.
 DELIVER_AFTER: Final = "x-deliver-after"
-# The name by which it is taken back or replaced.
+# Id by which the record can be cancelled or replaced.
 SCHEDULE_ID: Final = "x-sched-id"
-# With the value 1 the record takes back the one with its x-sched-id.
+# The value 1 cancels the record with the same x-sched-id.
 SCHEDULE_CANCEL: Final = "x-sched-cancel"
 
-# When a record comes that recurs: a cron expression, and the time zone in which it is meant.
+# Cron expression of a recurring record, and its time zone.
 RECURRENCE_CRON: Final = "x-sched-cron"
 RECURRENCE_ZONE: Final = "x-sched-tz"
-# Until when it comes: a time; and how often at most.
+# Time at which the recurrence ends; and the largest number of its instances.
 RECURRENCE_END: Final = "x-sched-end"
 RECURRENCE_COUNT: Final = "x-sched-count"
-# Rule for times that were missed while the broker was down: once, skip or all.
+# Rule for instances that were missed while the broker was down: once, skip or all.
 RECURRENCE_MISFIRE: Final = "x-sched-misfire"
 
-# Headers that the broker adds to a record which it releases alone: when the record was due, and the
-# x-sched-id of the recurring record that it is an instance of.
+# Headers that the broker adds to a record that it releases alone: its due time, and the x-sched-id
+# of the recurring record that it is an instance of.
 SCHEDULE_DUE: Final = "x-sched-due"
 SCHEDULE_INSTANCE_OF: Final = "x-sched-instance-of"
 
@@ -34,5 +34,5 @@ RECURRENCE_NAMES: Final = (
     RECURRENCE_COUNT,
     RECURRENCE_MISFIRE,
 )
-# All that a topic with delay.source=header looks for.
+# All headers that a topic with delay.source=header reads.
 HEADER_NAMES: Final = (DELIVER_AT, DELIVER_AFTER, SCHEDULE_ID, SCHEDULE_CANCEL, *RECURRENCE_NAMES)

@@ -1,22 +1,22 @@
-"""Changes of scheduled records: what their fields mean in ChangeScheduledRecords and its answer.
+"""Changes of scheduled records: the values of fields in ChangeScheduledRecords and its answer.
 
-A name is the id of what waits, or its s-offset.  Which outcome it is the leader decides when the
-request reaches it, and answers when it can no more become another one.
+A name is the id of a waiting entry, or its s-offset.  The leader decides the outcome when the
+request reaches it, and answers when the outcome cannot change any more.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# The change failed, and its error code says why.
+# The change failed; its error code says why.
 NO_OUTCOME: Final = 0
-# It waits no more and is never released.
+# The entry was cancelled and is never released.
 CANCELLED: Final = 1
-# It is due at another time.
+# The entry has another due time.
 MOVED: Final = 2
-# It was released before.
+# The entry had been released before.
 ALREADY_RELEASED: Final = 3
-# Nothing waits by that name.
+# No entry waits under that name.
 UNKNOWN: Final = 4
 
 # Due time of a change that cancels.

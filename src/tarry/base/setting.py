@@ -1,15 +1,15 @@
 """Row of a table of settings: type, default, range, meaning, of broker, topics and clients alike.
 
-A table is text, two lines or more a key: `key type default check words`, then the sentence,
-indented.  The default `-` stands for none and `""` for the empty text.  A check is a range (`1..`,
-`0..1`), a choice (`commit|os`), both (`-1|1..9`), or missing.  Types and their
-bounds are Kafka's.  The words, each of which may be missing:
+A table is text with two or more lines for each key: `key type default check words`, then the
+sentence, indented.  The default `-` stands for none and `""` for the empty text.  A check is a
+range (`1..`, `0..1`), a choice (`commit|os`), both (`-1|1..9`), or missing.  Types and their bounds
+are Kafka's.  The words, each of which may be missing:
 
 * `dynamic`: the key may be changed while the broker runs;
-* `tarry`: the key is ours, Kafka has none like it;
-* `hidden`: clients are not told of it;
-* `behind=log.roll.ms,log.roll.hours`: keys of the broker that count while this one is not given,
-  the first that is given; `*60000` behind one of them makes this key's unit of its value.
+* `tarry`: the key is Tarry's own, Kafka has none like it;
+* `hidden`: clients do not get to see it;
+* `behind=log.roll.ms,log.roll.hours`: keys of the broker that decide while this one is not given,
+  the first that is given; `*60000` behind one of them is the factor to this key's unit.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from typing import Final
 
 from tarry.base.errors import InvalidSetting
 
-# What a key means to Tarry.
+# Scope of a key: Tarry honours it.
 HONOURED: Final = "honoured"
-# Kafka's default is what Tarry does; any other value asks for what it does not have.
+# Scope of a key: Tarry does what Kafka's default says; other values ask for something it lacks.
 DEFAULT_ONLY: Final = "accepted at its default only"
-# Accepted at any value and named in one warning.
+# Scope of a key: accepted at any value, and named in one warning.
 WITHOUT_EFFECT: Final = "without effect"
-# Refused, with a sentence that says what to write instead.
+# Scope of a key: refused, with a sentence that says what to write instead.
 GONE: Final = "gone"
 
-# Clients are told it as a string of at most 32,767 bytes, four a character.
+# Characters of a value: clients get it as a string of at most 32,767 bytes, four a character.
 TEXT_CHARACTERS_MAX: Final = 8_000
 
 Value = bool | int | float | str | tuple[str, ...] | None
@@ -42,14 +42,12 @@ _WORDS: Final = ("dynamic", "hidden", "tarry")
 _BEHIND: Final = "behind="
 _TYPES: Final = (*_INTEGER_BOUNDS, "double", "boolean", "string", "list")
 
-# Not float() alone: it takes "nan", "1_0" and digits of other scripts.
+# Stricter than float(), which accepts "nan", "1_0" and digits of other scripts.
 _DOUBLE: Final = r"[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})([eE][+-]?\d{1,3})?"
 
 
 class Setting:
-    """Row of a table; `behind` has keys and the factors that make this key's unit of their
-    values.
-    """
+    """Row of a table; `behind` has the keys behind this one, with their factors to its unit."""
 
     __slots__ = (
         "behind",
@@ -83,11 +81,11 @@ class Setting:
 
     @property
     def attribute(self) -> str:
-        """The name as an attribute of `Settings`."""
+        """Name of the key as an attribute of `Settings`."""
         return self.key.replace(".", "_")
 
     def parse(self, text: str) -> Value:
-        """Parse the value that a user wrote; `InvalidSetting` with a sentence if it is none."""
+        """Parse the value that a user wrote; `InvalidSetting` with a sentence if it is invalid."""
         if len(text) > TEXT_CHARACTERS_MAX:
             raise InvalidSetting(
                 f"{self.key}={shown(text)}: it has {len(text)} characters, "
@@ -101,7 +99,7 @@ class Setting:
 
 
 def read_table(text: str, scope: str) -> list[Setting]:
-    """Rows of a table in the notation above, in its order."""
+    """Read the rows of a table in the notation above, in its order."""
     rows: list[Setting] = []
     for line in text.splitlines():
         if not line.strip():
@@ -131,7 +129,7 @@ def _keys_behind(words: list[str]) -> tuple[tuple[str, int], ...]:
 
 
 def shown(text: str) -> str:
-    """Make a value fit for a sentence: short, and without control characters."""
+    """Return a value fit for a sentence: short, and without control characters."""
     return "".join(c if c.isprintable() else "?" for c in text.strip()[:80])
 
 
@@ -169,7 +167,7 @@ def _parse_type(key: str, type_: str, text: str) -> Value:
 def _parse_integer(key: str, type_: str, text: str) -> int:
     low, high = _INTEGER_BOUNDS[type_]
     digits = text[1:] if text[:1] in ("+", "-") else text
-    # Not int() alone: it takes "1_000" and digits of other scripts; longer texts are no number.
+    # Stricter than int(), which accepts "1_000" and digits of other scripts.
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
         raise InvalidSetting(f"{key}={shown(text)}: it must be a whole number")
     value = int(text)
@@ -179,7 +177,7 @@ def _parse_integer(key: str, type_: str, text: str) -> int:
 
 
 def _range_fault(check: str, value: Value) -> str:
-    """Return what the value must be, if it is not; "" if it is right."""
+    """Return what the value must be instead; "" if it is valid."""
     if not check:
         return ""
     alternatives = check.split("|")

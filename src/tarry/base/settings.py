@@ -1,12 +1,12 @@
 """The broker's settings: typed values by attribute, parsed once.
 
-`Settings({"log.segment.bytes": "1048576"})` takes texts as a user writes them; what is not named
-has its default.  Whatever cannot work raises `InvalidSetting` here, before anything is opened;
-its sentence names where the key was given, if that is told.
+`Settings({"log.segment.bytes": "1048576"})` takes texts as a user writes them; a key that is not
+named has its default.  A value that cannot work raises `InvalidSetting` here, before anything is
+opened; its sentence names the place of the key, if `sources` has it.
 
-What is changed while the broker runs lies over the file in two layers: values for every broker of
-the cluster, and over them those for this one.  `overlay` replaces both at once, so whoever reads
-an attribute when it is needed sees the change.
+Changes while the broker runs are two layers over the file: values for every broker of the cluster,
+and over them those for this one.  `overlay` replaces both at once, so code that reads an attribute
+when it needs it gets the change.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SETTINGS: Final[dict[str, Setting]] = {
     )
 }
 
-# Without effect, and yet a change is taken and described: Kafka takes it while a broker runs.
+# Keys without effect whose changes are accepted and described all the same, as by Kafka.
 IDLE_SETTINGS: Final[dict[str, Setting]] = {
     row.key: row for row in read_table(IDLE_TABLE, WITHOUT_EFFECT)
 }
@@ -56,25 +56,25 @@ for _row in IDLE_SETTINGS.values():
 
 DESCRIBED_SETTINGS: Final[dict[str, Setting]] = {**SETTINGS, **IDLE_SETTINGS}
 
-# May be changed while the broker runs: Kafka's, but for the listeners, which stay as they were
-# opened.
+# Keys that may be changed while the broker runs: Kafka's, except the listeners, which stay as they
+# were opened.
 DYNAMIC_KEYS: Final = tuple(sorted(row.key for row in SETTINGS.values() if row.is_dynamic))
 
 LOG_DIRECTORY_DEFAULT: Final = "./tarry-data"
 
-# Where a value comes from, the strongest first.
+# Layers that a value may come from, the strongest first.
 LAYER_BROKER: Final = "broker"
 LAYER_CLUSTER: Final = "cluster"
 LAYER_FILE: Final = "file"
 
-# What decides together; a sentence about one names the places of all.
+# Keys that are checked together; a sentence about one names the places of all.
 _ADDRESS_KEYS: Final = (
     "listeners",
     "advertised.listeners",
     "listener.security.protocol.map",
     "controller.listener.names",
 )
-# What may change when its source is read again; hours stand for milliseconds there.
+# Keys that may change when the file is read again; hours may stand for milliseconds there.
 _REREAD_KEYS: Final = frozenset(
     (
         *DYNAMIC_KEYS,
@@ -83,7 +83,7 @@ _REREAD_KEYS: Final = frozenset(
         "logging.level",
     )
 )
-# Taken once, at start, and in a way of its own.
+# Key that is read once at the start, by code of its own.
 _DERIVED_APART: Final = ("node.id",)
 _RETENTION_KEYS: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 
@@ -95,11 +95,11 @@ class Settings(SettingAttributes):
         self, texts: Mapping[str, str] | None = None, sources: Mapping[str, str] | None = None
     ) -> None:
         self._given: dict[str, Value] = {}
-        # Changed while running: for every broker, and for this one.
+        # Changes while the broker runs: for every broker, and for this one.
         self._given_to_cluster: dict[str, Value] = {}
         self._given_to_broker: dict[str, Value] = {}
         self._sources = sources or {}
-        # Reason → keys that were given and have no effect.
+        # Reason -> keys that were given and have no effect.
         self.ignored: dict[str, list[str]] = {}
         for key in sorted(texts or {}):
             with self._blaming(key):
@@ -109,7 +109,7 @@ class Settings(SettingAttributes):
             self.node_id = self._node_id()
         with self._blaming("log.dirs", "log.dir"):
             self.log_directory = self._log_directory()
-        # None: the broker keeps its metadata itself.
+        # None if the broker keeps its metadata itself.
         self.store_address: StoreAddress | None
         with self._blaming("metadata.store"):
             self.store_address = parse_store_address(self.metadata_store)
@@ -131,7 +131,7 @@ class Settings(SettingAttributes):
             self.inter_broker_listener = self._inter_broker_listener()
 
     def _inter_broker_listener(self) -> str:
-        """Return the name of the listener through which the brokers of a cluster reach each
+        """Return the name of the listener by which the brokers of a cluster connect to each
         other."""
         first = self.open_listeners[0].name
         name = (self.inter_broker_listener_name or first).upper()
@@ -144,7 +144,7 @@ class Settings(SettingAttributes):
         return name
 
     def advertised_addresses(self) -> dict[str, tuple[str, int]]:
-        """Return the address that a client is told, by the listener that it came through."""
+        """Return the address to advertise to a client, by the name of its listener."""
         return {
             each.name: (each.advertised_host, each.advertised_port) for each in self.open_listeners
         }
@@ -176,19 +176,20 @@ class Settings(SettingAttributes):
             )
         return self.queued_max_request_bytes
 
-    # -- what changes while the broker runs
+    # -- changes while the broker runs
 
     def overlay(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> None:
-        """Take these in place of all that was changed before; `InvalidSetting` if one cannot be."""
+        """Replace all changes made while running; `InvalidSetting` if one of them is invalid."""
         self._given_to_cluster = {key: _dynamic_value(key, cluster[key]) for key in cluster}
         self._given_to_broker = {key: _dynamic_value(key, broker[key]) for key in broker}
         self._derive()
 
     def take_over_given(self, fresh: Settings) -> list[str]:
-        """Take what `fresh` was given for keys that may change while the broker runs.
+        """Take over what `fresh` was given for keys that may change while the broker runs.
 
-        Returns the other keys that `fresh` was given otherwise, which have to wait for a start.
-        `InvalidSetting`, and nothing has changed, if it does not go with what lies over it.
+        Return the other keys with another value in `fresh`, which must wait for the next start.
+        `InvalidSetting`, and nothing has changed, if the values do not go with the layers over
+        them.
         """
         given = {key: value for key, value in self._given.items() if key not in _REREAD_KEYS}
         taken = {key: value for key, value in fresh._given.items() if key in _REREAD_KEYS}
@@ -201,18 +202,18 @@ class Settings(SettingAttributes):
         return [key for key in others if self._given.get(key) != fresh._given.get(key)]
 
     def given_texts(self) -> dict[str, str]:
-        """Texts of the settings that were given at the start or read again since."""
+        """Return the texts of the settings given at the start, or read again since."""
         return {key: value_text(value) or "" for key, value in self._given.items()}
 
     def overlaid(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> Settings:
-        """Copy the settings with these values over them, to see whether they can be."""
+        """Return a copy of the settings with these layers, to find out whether they are valid."""
         trial = copy.copy(self)
         trial.overlay(cluster, broker)
         return trial
 
     def layers(self, key: str) -> list[tuple[str, Value]]:
-        """Return where the key by itself is given, the strongest layer first; its default is not
-        there.
+        """Return the layers that give a value for this key alone, the strongest first; the default
+        is no layer.
         """
         layers = (
             (LAYER_BROKER, self._given_to_broker),
@@ -224,7 +225,7 @@ class Settings(SettingAttributes):
     # -- single values
 
     def is_given(self, key: str) -> bool:
-        """Return true if the key was set, be it to the default."""
+        """Return True if the key was set, even to its default."""
         return bool(self.layers(key))
 
     def get(self, key: str) -> Value:
@@ -245,7 +246,7 @@ class Settings(SettingAttributes):
         return value_text(self.effective(key)) or ""
 
     def effective(self, key: str) -> Value:
-        """Return the value that counts: `log.retention.ms` in hours given becomes milliseconds."""
+        """Return the value in force: a `log.retention.hours` counts as `log.retention.ms`."""
         value = self.get(key)
         if value is not None:
             return value
@@ -257,9 +258,7 @@ class Settings(SettingAttributes):
 
     @contextmanager
     def _blaming(self, *keys: str) -> Iterator[None]:
-        """Add the places of these keys to the sentence of an `InvalidSetting` that is raised
-        inside.
-        """
+        """Add the places of these keys to the sentence of an `InvalidSetting` raised inside."""
         try:
             yield
         except InvalidSetting as error:
@@ -280,7 +279,7 @@ class Settings(SettingAttributes):
                 raise InvalidSetting(_unknown(key))
             self.ignored.setdefault(reason, []).append(key)
             if key in IDLE_SETTINGS:
-                # Any value loads; one that Kafka would refuse is not described.
+                # Any value is accepted; one that Kafka would refuse is not described.
                 with suppress(InvalidSetting):
                     self._given[key] = IDLE_SETTINGS[key].parse(text)
             return
@@ -320,7 +319,7 @@ class Settings(SettingAttributes):
 
 
 def keys_behind(key: str) -> tuple[str, ...]:
-    """Return the key and those that count while it is not given, in their order."""
+    """Return the key and the keys that decide while it is not given, in their order."""
     row = DESCRIBED_SETTINGS.get(key)
     return (key,) if row is None else (key, *[other for other, _ in row.behind])
 
@@ -361,7 +360,7 @@ def _unknown(key: str) -> str:
 
 
 def _by_ip(text: str) -> dict[str, int]:
-    """`address:number` pairs; the address may be IPv6, so the last colon counts."""
+    """Parse `address:number` pairs; the address may be IPv6, so split at the last colon."""
     numbers: dict[str, int] = {}
     for part in (p.strip() for p in text.split(",")):
         if not part:

@@ -1,9 +1,9 @@
 """Kafka's keys without effect that may be changed while a broker runs: type, default and range.
 
-A change of one is taken, kept and described as by Kafka, so that programs which set it go on; the
-line in the log says that it has no effect, and `settings_ignored` why.  Kafka's other dynamic keys
-without effect are left out on purpose: passwords, which must not be kept where all may read them,
-and names of classes, of listeners and of directories, which ask for what would be missed.
+A change of such a key is accepted, kept and described as by Kafka, so that programs which set it
+work; a line in the log says that it has no effect, and `settings_ignored` why.  Kafka's other
+dynamic keys without effect are left out on purpose: passwords, which must not be kept where all may
+read them, and names of classes, of listeners and of directories, whose effect a user would miss.
 
 The notation is that of `setting`, without sentences.
 """

@@ -1,4 +1,4 @@
-"""Kafka's keys that have no effect here, by the reason.
+"""Kafka's keys that have no effect in Tarry, by the reason.
 
 They are accepted at any value, so that a server.properties of any Kafka up to 4.4 loads, of the
 years of ZooKeeper too; those that a user sets are named in one warning.  A key moves to
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# The reason of what promises protection.
+# Reason of the keys that promise protection.
 NO_SECURITY: Final = "TLS, authentication and access control are not there yet"
 _OF_OTHERS: Final = "belongs to another vendor's product or plug-in"
 
@@ -254,7 +254,7 @@ _KEYS_BY_REASON: Final = (
     ),
 )
 
-# Settings of plug-ins and of single listeners: any key that begins so.
+# Prefixes of the settings of plug-ins and of single listeners, each with its reason.
 _REASONS_BY_PREFIX: Final = (
     ("config.providers.", "classes are not loaded"),
     ("listener.name.", NO_SECURITY),

@@ -254,7 +254,7 @@ fetch.purgatory.purge.interval.requests int 1000
     How many completed fetch requests may stay in the purgatory before it is cleaned.
 """
 
-# Values other than the default ask for something that must not be left out in silence.
+# Keys whose other values ask for something that Tarry lacks and must not ignore in silence.
 DEFAULT_ONLY_TABLE: Final = """
 authorizer.class.name              string  ""
     Tarry has no access control yet.

@@ -1,4 +1,4 @@
-"""Warnings at the start about settings that load and do less than their text promises."""
+"""Warnings at the start about settings that are accepted and do less than their names promise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tarry.base.listeners import host_and_port
 from tarry.base.settings import Settings
 from tarry.base.settings_ignored import NO_SECURITY
 
-# Kafka's keys that count replicas.  A server.properties of three brokers has them above 1.
+# Kafka's keys that count replicas; a server.properties of three brokers has values above 1.
 _REPLICA_KEYS: Final = (
     "default.replication.factor",
     "min.insync.replicas",
@@ -50,7 +50,7 @@ def _alone(settings: Settings) -> list[str]:
 
 
 def _open_to_everybody(settings: Settings) -> list[str]:
-    """Warn of a protection that is not there."""
+    """Warn that there is no access control, if the broker can be reached from elsewhere."""
     keys = settings.ignored.get(NO_SECURITY, [])
     listeners = settings.open_listeners
     if not keys and all(listener.is_loopback for listener in listeners):
@@ -64,7 +64,7 @@ def _open_to_everybody(settings: Settings) -> list[str]:
 
 
 def _shared_with_clients(settings: Settings) -> list[str]:
-    """Warn of brokers that copy records through a listener that clients use as well."""
+    """Warn if brokers copy records through a listener that clients use as well."""
     listeners = settings.open_listeners
     if settings.store_address is None or all(one.is_loopback for one in listeners):
         return []

@@ -1,7 +1,7 @@
-"""The known word that looks most like one that is not known, for the sentence that refuses it.
+"""Spelling: the known word that is most like an unknown one, for the sentence that refuses it.
 
-By the pairs of letters that two words share.  A stranger may ask this thousands of times with one
-request, so it costs microseconds, where comparing letter by letter takes milliseconds.
+Words are compared by the pairs of letters that they share.  A stranger may ask this thousands of
+times with one request, so a comparison takes microseconds; one letter by letter takes milliseconds.
 """
 
 from __future__ import annotations
@@ -9,35 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-# Of a longer word only the beginning is looked at: no key has as many letters.
+# Letters of a word that are compared: no key is as long.
 LETTERS_MAX: Final = 100
 
-# Words that share less are strangers: "retention.ms" is near "log.retention.ms" (0.8) and "listner"
-# near "listeners" (0.67), while "database.url" has nothing above 0.25.
+# Lowest score of a similar word: "retention.ms" is near "log.retention.ms" (0.8) and "listner" near
+# "listeners" (0.67), while "database.url" scores at most 0.25.
 SCORE_NEAR: Final = 0.6
 
-# A part between dots that is as long as this must look like one of the known word's parts: a key of
-# a newer Kafka differs from a known one by a whole word (assignment, heartbeat), a slip of the
-# finger by letters ("dris" shares 0.4 with "dirs").
+# A part between dots of at least this length must resemble a part of the known word.  A key of a
+# newer Kafka differs from a known one by a whole word (assignment, heartbeat), a typing error by
+# letters ("dris" shares 0.4 with "dirs").
 PART_LETTERS_MIN: Final = 4
 PART_SCORE_NEAR: Final = 0.3
 
 
 class Spelling:
-    """A fixed list of words and what they are made of."""
+    """Fixed list of words with their pairs of letters."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._pairs = [(word, _pairs(word)) for word in words]
 
     def near(self, word: str) -> str:
-        """Return the word with most in common, of several the first; "" if none looks like this
-        word.
-        """
+        """Return the word with the highest score, the first of several; "" if none is similar."""
         wanted = _pairs(word[:LETTERS_MAX])
         best, best_score = "", SCORE_NEAR
         for known, pairs in self._pairs:
             score = _score(wanted, pairs)
-            # The first word may be just near enough; a later one must be nearer.
+            # SCORE_NEAR is enough for the first word; a later word needs a higher score than the
+            # best.
             is_best = score > best_score or (not best and score >= SCORE_NEAR)
             if is_best and _is_like_by_parts(word[:LETTERS_MAX], known):
                 best, best_score = known, score
@@ -45,7 +44,7 @@ class Spelling:
 
 
 def _is_like_by_parts(word: str, known: str) -> bool:
-    """Return true if each longer part of the word looks like a part of the known one."""
+    """Return True if each longer part of the word resembles a part of the known one."""
     known_parts = [_pairs(part) for part in (*known.split("."), known)]
     return all(
         any(_score(_pairs(part), one) >= PART_SCORE_NEAR for one in known_parts)
@@ -59,6 +58,6 @@ def _score(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def _pairs(word: str) -> frozenset[str]:
-    """Return each two letters that follow each other, in lower case; the ends count as letters."""
+    """Return each pair of neighbouring letters, in lower case; both ends count as letters."""
     padded = f"^{word.lower()}$"
     return frozenset(padded[at : at + 2] for at in range(len(padded) - 1))

@@ -8,7 +8,7 @@ from tarry.base.errors import InvalidSetting
 from tarry.base.setting import shown
 
 EMBEDDED: Final = "embedded"
-# By TLS or in the clear.
+# Scheme -> True if the connection uses TLS.
 _SCHEMES: Final = {"etcd://": False, "etcds://": True}
 _PORT_DEFAULT: Final = 2_379
 _PORT_MAX: Final = 65_535
@@ -17,7 +17,7 @@ _EXAMPLE: Final = "metadata.store=etcd://127.0.0.1:2379/demo"
 
 
 class StoreFiles(NamedTuple):
-    """Files by which etcd and a broker know each other; "" where one is not needed.
+    """Files for TLS and the login at etcd; "" if one is not needed.
 
     `ca`: authorities of etcd's certificate, by default those of the system; `certificate` and `key`
     are shown to etcd; `credentials` holds one line, user:password.
@@ -38,7 +38,7 @@ class StoreAddress(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The members, for a sentence."""
+        """List of the members, for a sentence."""
         return ", ".join(f"{host}:{port}" for host, port in self.members)
 
 

@@ -1,8 +1,8 @@
 """Topic keys of Kafka 4.4, all of them: type, default and range, and what each means here.
 
 The notation is that of `base/setting`.  A key is honoured, or kept without effect, so that topics
-can be copied from a Kafka with all their settings, or accepted at its default only, where any
-other value asks for what would be missed.  It moves to the first table when Tarry honours it.
+can be copied from a Kafka with all their settings, or accepted at its default only, if a user would
+miss the effect of another value.  A key moves to the first table when Tarry honours it.
 """
 
 from __future__ import annotations

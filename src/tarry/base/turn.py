@@ -1,6 +1,6 @@
-"""The turn that is under way: its time, and what else lasts no longer than a turn.
+"""The turn under way: its time, and other state that lasts one turn.
 
-One object for the life of a broker, so that parts keep it and see every turn begin.  Hot.
+There is one object for the life of a broker: parts keep it and see every turn begin.  Hot.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ class Turn:
         self.now_wall_ms = now_wall_ms
         # open: the broker begins the turn
         self.stalled_ms = 0
-        # Compressed batches that had to be opened whole in this turn.
+        # Number of compressed batches that were decompressed whole in this turn.
         # open: work that is bounded a turn counts itself
         self.opened_batches: i64 = 0
-        # Array elements of the requests that were decoded in this turn.
+        # Number of array elements of the requests decoded in this turn.
         # open: work that is bounded a turn counts itself
         self.elements_decoded: i64 = 0
-        # Array elements of the small requests among them.
+        # Number of array elements of the small requests among them.
         # open: work that is bounded a turn counts itself
         self.small_elements_decoded: i64 = 0
 
     def monotonic_ms(self) -> int:
-        """Return the monotonic clock, with the time that the process slept through."""
+        """Return the monotonic time in ms, including the time that the process slept through."""
         return self.now_ms + self.stalled_ms
 
     def is_spent(self) -> bool:
-        """Return true if this turn may handle no further small request.
+        """Return True if this turn may handle no further small request.
 
         Large requests have a share of their own.
         """

@@ -1,5 +1,5 @@
-"""Link: the end of a connection that asks.
+"""Link: the end of a connection that sends requests.
 
-Who asks brokers for something stands on this room: every client, and a broker that asks others.
-It knows connections, versions, frames, deadlines and pauses, and nothing of what is asked.
+Every client stands on this package, and so does a broker that asks other brokers.  It knows
+connections, versions, frames, deadlines and pauses; it knows nothing about the requests.
 """

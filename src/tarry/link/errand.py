@@ -1,9 +1,9 @@
 """Errand: several exchanges, one after the other or at once, that make one answer.
 
-A call is an exchange that is repeated, with pauses, until it is answered or its time is up.  The
-steps of an errand are a generator.  It yields the calls that it waits for, or a pause, and returns
-the answer; a call that failed has its error, and the steps decide what comes of it.  All retries
-of requests are here; `Router` says which broker a call goes to.
+A call is an exchange that is repeated, with pauses, until it is answered or times out.  The steps
+of an errand are a generator.  It yields the calls that it waits for, or a pause, and returns the
+answer.  A call that failed has its error, and the steps decide what follows.  All retries of
+requests are here.  `Router` says which broker a call goes to.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tarry.link.tasks import Task, wake_up
 
 UNKNOWN: Final = -1
 
-# The result of a call, and the answer of an errand.
+# A is the result of a call, or the answer of an errand; K is a key of `Outcomes`.
 A = TypeVar("A")
 K = TypeVar("K")
 
@@ -30,18 +30,18 @@ class Call(Exchange[R], Generic[R, A]):
     `target` is a broker id, or a negative number whose meaning the router knows.
     """
 
-    # False: a failure ends it, whether it may pass or not; the errand decides.
+    # False: every failure ends the call, a retriable one too, and the errand decides.
     repeats = True
 
     def __init__(self, api_key: int, decode: Decoder[R], target: int) -> None:
         super().__init__(api_key, decode, 0)
         self.target = target
         self.is_done = False
-        # Why there is no result.
+        # Reason why there is no result; None if there is one, or the call is under way.
         self.error: ClientError | None = None
         self.last_error: ClientError | None = None
         self.attempts = 0
-        # The version of what the router knew when it did not know the target.
+        # Version of the router's knowledge when it did not know the target.
         self.known_version = UNKNOWN
         self._result: A | None = None
         self._began_ms = 0
@@ -50,12 +50,12 @@ class Call(Exchange[R], Generic[R, A]):
         self._retry = Task(self._try)
 
     def interpret(self, response: R) -> A:
-        """Return the result.  Raises ClientError; a retriable one is tried again."""
+        """Return the result.  Raises ClientError; a retriable one repeats the call."""
         raise NotImplementedError
 
     @property
     def result(self) -> A:
-        """Result that `interpret` returned; asked once the call is done without an error."""
+        """Result that `interpret` returned; valid once the call is done without an error."""
         assert self.is_done
         assert self.error is None
         return cast("A", self._result)
@@ -115,7 +115,7 @@ class Call(Exchange[R], Generic[R, A]):
         self.finish(None, self._errands.router.late_error(self, now_ms - self._began_ms))
 
     def finish(self, result: A | None, error: ClientError | None) -> None:
-        """End the call; quiet if it has ended."""
+        """End the call; do nothing if it has ended."""
         if self.is_done:
             return
         self.is_done = True
@@ -131,19 +131,19 @@ class Router(Protocol):
     """Knowledge of the cluster that calls need."""
 
     def link_for(self, call: Call[Any, Any], now_ms: int) -> Link | None:
-        """Return the link to ask on; None while it is not known, and then it is found out.  Raises
-        ClientError where there is nobody to ask."""
+        """Return the link for a call; None if it is unknown, which makes the router look for it.
+        Raises ClientError if no broker can be asked."""
 
     def on_failure(self, now_ms: int) -> None:
-        """Take note that a call failed: what is known of the cluster may be stale."""
+        """Note that a call failed: the knowledge of the cluster may be stale."""
 
     def late_error(self, call: Call[Any, Any], waited_ms: int) -> ClientError:
-        """Return the error of a call whose time is up, with what stood in its way."""
+        """Return the error of a call that timed out, with what stood in its way."""
 
 
 class Pause(NamedTuple):
-    """Wait before the next attempt, longer after each of `failures`; at the end of the time
-    TimedOut is thrown into the steps, with the reason."""
+    """Pause before the next attempt, longer after each of `failures`.  If the errand times out in
+    it, TimedOut with the reason is thrown into the steps."""
 
     failures: int
     reason: ClientError
@@ -153,7 +153,7 @@ Steps = Generator[Sequence[Call[Any, Any]] | Pause, None, A]
 
 
 class Errand(Generic[A]):
-    """Steps under way; `take` gives the answer once it `is_done`."""
+    """Errand under way; `take` returns the answer once it `is_done`."""
 
     def __init__(self, steps: Steps[A]) -> None:
         self.steps = steps
@@ -174,23 +174,23 @@ class Errand(Generic[A]):
 
 
 class Errands:
-    """Calls and errands under way of one core; an errand goes on when all its calls are done."""
+    """Calls and errands under way of one core; an errand continues when all its calls are done."""
 
     def __init__(self, links: Links, router: Router) -> None:
         self.links = links
         self.router = router
-        # Any: each call and errand has an answer of its own class.
+        # Any: each call and errand has its own class of answer.
         self._calls: dict[Call[Any, Any], None] = {}
         self._under_way: dict[Errand[Any], None] = {}
         self._wake_up = wake_up()
 
     @property
     def are_waiting(self) -> bool:
-        """True if an answer is waited for."""
+        """True if a call is under way."""
         return bool(self._calls)
 
     def ask(self, call: Call[Any, Any], timeout_ms: int, now_ms: int) -> None:
-        """Begin one call; ends as `call.is_done`."""
+        """Begin one call; at its end `call.is_done` is True."""
         self._calls[call] = None
         call.begin(self, timeout_ms, now_ms)
 
@@ -198,13 +198,13 @@ class Errands:
         self._calls.pop(call, None)
 
     def begin(self, errand: Errand[Any], timeout_ms: int, now_ms: int) -> None:
-        """Begin an errand; ends as `errand.is_done`."""
+        """Begin an errand; at its end `errand.is_done` is True."""
         errand.deadline_ms = now_ms + timeout_ms
         self._under_way[errand] = None
         self._go_on(errand, None, now_ms)
 
     def work(self, now_ms: int) -> None:
-        """Move on what can move."""
+        """Continue the errands whose calls are done or whose pause is over."""
         for errand in list(self._under_way):
             while not errand.is_done and self._is_ready(errand, now_ms):
                 self._go_on(errand, self._overdue(errand, now_ms), now_ms)
@@ -222,7 +222,7 @@ class Errands:
         return TimedOut(f"no answer came in the time given: {errand.pause.reason}")
 
     def _go_on(self, errand: Errand[Any], thrown: ClientError | None, now_ms: int) -> None:
-        """Take the next step and begin what it waits for."""
+        """Take the next step of an errand, and begin the calls or the pause that it yields."""
         try:
             step = next(errand.steps) if thrown is None else errand.steps.throw(thrown)
         except StopIteration as end:
@@ -249,7 +249,7 @@ class Errands:
         self._under_way.pop(errand, None)
 
     def fail_all(self, error: ClientError) -> None:
-        """End everything that is under way."""
+        """End every errand and call under way with this error."""
         for errand in list(self._under_way):
             self._end(errand, None, error)
         for call in list(self._calls):
@@ -257,7 +257,7 @@ class Errands:
 
 
 class Outcomes(Generic[K, A]):
-    """Answers by key of an errand about several things, and reasons to ask again."""
+    """Answers of an errand about several keys, and reasons to ask again."""
 
     def __init__(self, keys: Iterable[K], may_pass: Callable[[ClientError], bool]) -> None:
         self.keys = list(dict.fromkeys(keys))
@@ -267,11 +267,11 @@ class Outcomes(Generic[K, A]):
 
     @property
     def left(self) -> list[K]:
-        """The keys without an answer that will not change."""
+        """Keys without a final answer."""
         return [key for key in self.keys if key not in self.answers]
 
     def settle(self, key: K, answer: A | ClientError) -> None:
-        """Keep an answer that will not change; an error that may pass is a reason to ask again."""
+        """Keep a final answer; an error that may pass is kept as a reason to ask again."""
         if isinstance(answer, ClientError) and self._may_pass(answer):
             self.reasons[key] = answer
         else:
@@ -280,7 +280,7 @@ class Outcomes(Generic[K, A]):
     def settle_call(
         self, call: Call[Any, dict[K, A | ClientError]], keys: Iterable[K], silent: ClientError
     ) -> None:
-        """Settle what a call was about; `silent` is for keys that its answer leaves out."""
+        """Settle the keys of a call; `silent` is the outcome of keys that its answer leaves out."""
         for key in keys:
             self.settle(key, call.error or call.result.get(key, silent))
 
@@ -292,7 +292,7 @@ def until_settled(
 ) -> Steps[dict[K, A | ClientError]]:
     """Repeat `attempt`, which asks about `outcomes.left`, until each key has its answer.
 
-    What is not settled when the time is up has the error that `late_error` makes of its reason.
+    A key that is not settled in time gets the error that `late_error` makes of its reason.
     """
     failures = 0
     while True:

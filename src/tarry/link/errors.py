@@ -1,4 +1,4 @@
-"""Errors of asking.  Each text is a sentence for the user: what happened, where, what to do.
+"""Errors of links.  Each text is a sentence for the user: what happened, where, what to do.
 
 `is_retriable` says whether the same request may succeed later without a change.
 """
@@ -9,7 +9,7 @@ from tarry.base.errors import TarryError
 
 
 class ClientError(TarryError):
-    """Base of everything that can go wrong for the side that asks."""
+    """Base of all errors of the side that sends requests."""
 
     is_retriable = False
 
@@ -45,9 +45,9 @@ class TimedOut(ClientError):
 
 
 def timed_out(what: str, waited_ms: int, reason: Exception | None) -> TimedOut:
-    """Return the error of what did not happen in its time, with what stood in its way.
+    """Return the error of `what`, which did not happen in time, with what stood in its way.
 
-    A broker that could not be reached is said first: it explains the rest.
+    If a broker could not be reached, the text begins with that, because it explains the rest.
     """
     waited = f"{waited_ms / 1000:g} s"
     if isinstance(reason, BrokerUnreachable):

@@ -1,8 +1,8 @@
-"""Events and outputs of links: what they are told, and what they ask for.
+"""Events and outputs of links: the input that links get, and the orders that they give.
 
-Told: `Resolved`, and of base/doors CONNECTED, RECEIVED and DISCONNECTED with the connection ids
-that the links gave.  Asked for: `Resolve`, `Connect`, `Send`, `Close`.  Whoever owns the links
-carries the outputs out, in their order: a face of the client with its sockets, a broker with its
+Events are `Resolved`, and CONNECTED, RECEIVED and DISCONNECTED of base/doors with the connection
+ids that the links gave.  Outputs are `Resolve`, `Connect`, `Send` and `Close`.  The owner of the
+links carries the outputs out in their order: a face of the client by its sockets, a broker by its
 transport.
 """
 
@@ -27,7 +27,7 @@ class Address(NamedTuple):
 
 
 class Resolved:
-    """Result of looking a name up: the addresses in the order to try; none means `error`."""
+    """Result of a name look-up: addresses in the order to try them; if there are none, `error`."""
 
     __slots__ = ("addresses", "connection_id", "error", "kind")
 
@@ -69,7 +69,7 @@ class Send:
 
 
 class Close:
-    """Order to forget the connection, whatever it is doing; no event of it counts any more."""
+    """Order to drop the connection in any state; later events of it are ignored."""
 
     __slots__ = ("connection_id",)
 

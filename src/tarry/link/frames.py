@@ -1,7 +1,7 @@
-"""Frames: a stream of bytes cut into the answers that it carries.
+"""Frames: a stream of bytes, cut into the answers in it.
 
-Memory follows the bytes that arrived.  A length that no answer has means that the peer does not
-speak Kafka's protocol, and the text says what it seems to speak.
+Memory follows the bytes that arrived.  An impossible length means that the peer does not speak
+Kafka's protocol; the error names the protocol that it seems to speak.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Final
 from tarry.base.errors import ProtocolViolation
 from tarry.base.limits import FRAME_PIECES_MAX
 
-# Above every `fetch.max.bytes` that is allowed, and below what the first four bytes of HTTP and
-# TLS look like as a length.
+# Largest answer: more than any allowed `fetch.max.bytes`, and less than the first four bytes of
+# HTTP or TLS read as a length.
 ANSWER_BYTES_MAX: Final = 256 * 1024 * 1024
 
 HTTP: Final = b"HTTP"
@@ -21,28 +21,28 @@ TLS_HANDSHAKE: Final = b"\x16\x03"
 
 
 class FrameSplitter:
-    """Cutter of a stream into whole frames; keeps what is not whole yet."""
+    """Splitter of a stream into whole frames; it keeps the begin of an incomplete frame."""
 
     def __init__(self, answer_bytes_max: int = ANSWER_BYTES_MAX) -> None:
         self._answer_bytes_max = answer_bytes_max
-        # Less than the four bytes of a length.
+        # Begin of the next length, if fewer than its four bytes have come.
         self._head = b""
-        # Of the frame that is not whole yet; -1: its length has not come.
+        # Length of the incomplete frame; -1 if it has not come.
         self._length = -1
         self._parts: list[bytes] = []
-        # How many parts at the front are joined ones.
+        # Number of parts at the front that were joined from smaller ones.
         self._joined = 0
         self._size = 0
 
     @property
     def progress(self) -> str:
-        """Part of an answer that has come while the rest is missing; empty if nothing has."""
+        """Sentence about the incomplete answer; empty if no byte of it has come."""
         if self._length >= 0:
             return f"only {self._size} of the {self._length} bytes of an answer came"
         return f"only {len(self._head)} bytes came" if self._head else ""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the frames that are whole now, in order, without their lengths."""
+        """Return the frames that are complete now, in order, without their lengths."""
         frames: list[bytes] = []
         position = 0
         while True:
@@ -65,16 +65,16 @@ class FrameSplitter:
             self._length = -1
 
     def _add(self, part: bytes) -> None:
-        """Keep a part of the frame; many small ones, whose objects outweigh them, are joined."""
+        """Keep a part of the frame; join many small parts, whose objects outweigh their bytes."""
         parts = self._parts
         parts.append(part)
         if len(parts) - self._joined > FRAME_PIECES_MAX:
-            # Large ones, and what was joined before, are not copied again and again.
+            # Joined parts are not joined again, so no byte is copied often.
             parts[self._joined :] = [b"".join(parts[self._joined :])]
             self._joined += 1
 
     def _read_length(self, data: bytes, position: int) -> int:
-        """Read the length of the next frame, as far as it is there; returns where to go on."""
+        """Read what has come of the next length; return the position behind it."""
         missing = 4 - len(self._head)
         self._head += data[position : position + missing]
         if len(self._head) < 4:

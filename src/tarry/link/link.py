@@ -1,13 +1,13 @@
-"""Link: one broker as seen by the side that asks, over one connection after the other.
+"""Link: one broker as seen by the side that sends requests, over one connection after another.
 
     Disconnected -> Resolving -> Connecting -> Negotiating (ApiVersions) -> Ready -> Disconnected
 
-A connection is made when something is to be sent, from the look-up of the broker's name on.
-Requests go out in order and are answered in order.  Invariant: every exchange that was given to
-`send` ends once, by its answer or by a failure; what waits for the connection fails with it.  An
-answer that is late closes the connection, because nothing behind it can be answered either.  One
-that nobody has used for long is closed in quiet, and made anew for the next request.  A long answer
-may be decoded in steps, one a turn; the answers behind it wait.
+A request begins the connection, with the look-up of the broker's name.  Requests go out in order
+and are answered in order.  Invariant: every exchange given to `send` ends once, by its answer or by
+a failure; exchanges that wait for the connection fail with it.  A late answer closes the
+connection, because none behind it can come either.  A connection that is unused for long is closed
+without a failure, and the next request makes another.  A long answer may be decoded in steps, one a
+turn; the answers behind it wait.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ CONNECTING: Final = 2
 NEGOTIATING: Final = 3
 READY: Final = 4
 
-# Version 5 of ApiVersions says which broker is meant (KIP-1242), and a link does not say that: an
-# older broker would have to be asked twice.
+# First version of ApiVersions to try.  From version 5 on the request names the broker (KIP-1242),
+# which a link does not, and an older broker would have to be asked twice.
 VERSION_ASKED_FIRST: Final = 4
 
-# What an attempt to connect waits for in each state.
+# Missing reaction of the peer in each state of an attempt to connect, for error texts.
 WAITS_FOR: Final = ("", "its name was not looked up", "it took no connection", "no answer came")
 
-# A connection in use is looked at again after so long, however short the limit of idleness is.
+# Shortest time between two checks of a connection in use, whatever the limit of idleness is.
 IDLE_LOOK_MS: Final = 1_000
 
-# A shorter answer is decoded at once: it has some thousand elements.
+# A frame below this size is decoded at once: it has some thousand elements.
 STEP_FRAME_BYTES: Final = 64 * 1024
 
-# A connection that takes longer is worth telling whoever waits.
+# An attempt to connect that lasts longer is reported to callers that wait.
 SLOW_MS: Final = 400
 
 
 class Link:
-    """Link to one broker, or to an address whose broker is not known (a negative id)."""
+    """Link to one broker, or to an address whose broker is unknown (a negative id)."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Link:
         self.broker_id = broker_id
         self.address = address
         self.state = DISCONNECTED
-        # A longer answer ends the connection.
+        # Largest answer; a longer one ends the connection.
         self.answer_bytes_max = answer_bytes_max
         self.connection_id = 0
         self.failures = 0
@@ -87,9 +87,9 @@ class Link:
         self.last_error = ""
         self.last_failure: ClientError | None = None
         self._began_ms = 0
-        # When the last request left or the last answer came.
+        # Time at which the last request left or the last answer came.
         self._used_ms = 0
-        # Called when the connection is gone, after what it owed has failed.
+        # Called when the connection is lost, after its exchanges have failed.
         self.when_lost: Callable[[int], None] | None = None
         self._retry_at_ms = 0
         self._throttled_until_ms = 0
@@ -98,7 +98,7 @@ class Link:
         self._waiting: deque[Exchange[Any]] = deque()
         self._in_flight: deque[Exchange[Any]] = deque()
         self._frames = FrameSplitter(self.answer_bytes_max)
-        # Answers that have come and are not decoded; the first one may be under way.
+        # Answers that are not decoded yet; the first may be partly decoded.
         self._answers: deque[bytes] = deque()
         self._steps: Generator[None, None, Any] | None = None
         self._decode = Task(self._decode_on)
@@ -110,7 +110,7 @@ class Link:
 
     @property
     def in_flight(self) -> int:
-        """Count of requests that were given to this link and have no answer yet."""
+        """Number of requests that were given to this link and have no answer yet."""
         return len(self._in_flight) + len(self._waiting)
 
     def is_in_backoff(self, now_ms: int) -> bool:
@@ -124,9 +124,10 @@ class Link:
     # --- Requests
 
     def send(self, exchange: Exchange[Any], now_ms: int) -> None:
-        """Send now, or when the connection is there and not throttled."""
+        """Send the request now, or once there is a connection that is not throttled."""
         if self._is_idle(now_ms):
-            # Nobody has turned the core in time, and the broker or a firewall may have closed it.
+            # The core took no turn in time; the broker or a firewall may have closed the
+            # connection.
             self._close_quietly()
         exchange.deadline_ms = now_ms + exchange.timeout_ms
         self.owner.tasks.schedule_earlier(self._deadline, exchange.deadline_ms)
@@ -148,7 +149,7 @@ class Link:
             exchange.on_failure(error, now_ms)
             return
         except (TypeError, ValueError, OverflowError) as flaw:
-            # It must not end the turn, which others are in as well.
+            # Catch the error of this request: it must not end the turn of the others.
             name = api_keys.APIS[exchange.api_key].name
             exchange.on_failure(InvalidRequest(f"{name} cannot be sent: {flaw}"), now_ms)
             return
@@ -167,7 +168,7 @@ class Link:
         self.owner.put(Send(self.connection_id, frame))
 
     def _version_for(self, exchange: Exchange[Any]) -> int:
-        """Return the newest version that both sides know and that can say the request."""
+        """Return the newest version that both sides know and that can express the request."""
         ours = api_keys.APIS[exchange.api_key]
         theirs = self.versions.get(exchange.api_key)
         if theirs is None and exchange.version_unlisted >= 0:
@@ -196,7 +197,7 @@ class Link:
         self.owner.tasks.schedule(self._setup_deadline, now_ms + timeout_ms)
 
     def _go_on(self, now_ms: int) -> None:
-        """Connect again, or send what a throttle held back: a pause is over."""
+        """Connect again, or send waiting requests, because a backoff or a throttle is over."""
         if self.state == DISCONNECTED and self._waiting:
             self._begin(now_ms)
         elif self.state == READY:
@@ -223,7 +224,7 @@ class Link:
     def on_api_versions(self, response: ApiVersionsResponse, version: int, now_ms: int) -> None:
         table = version_table(response)
         if response.error_code == UNSUPPORTED_VERSION and version > 0:
-            # The answer is in version 0 and names the range; older brokers leave it empty.
+            # The answer is in version 0 and names the broker's range; older brokers leave it empty.
             newest = table.get(api_keys.API_VERSIONS, (0, 0))[1]
             self._negotiate(min(newest, version - 1))
             return
@@ -264,7 +265,7 @@ class Link:
         )
 
     def waits_for(self, now_ms: int) -> str:
-        """Return the trouble of an attempt to connect that lasts; empty if there is none."""
+        """Return the trouble of an attempt to connect that takes long; empty if there is none."""
         waited_ms = now_ms - self._began_ms
         if not RESOLVING <= self.state <= NEGOTIATING or waited_ms < SLOW_MS:
             return ""
@@ -282,7 +283,7 @@ class Link:
             self._refuse(violation, now_ms)
 
     def _decode_on(self, now_ms: int) -> None:
-        """Take the next step of the answer that is under way."""
+        """Take the next step of the answer that is being decoded."""
         try:
             self._take_answers(now_ms)
         except ProtocolViolation as violation:
@@ -293,7 +294,7 @@ class Link:
         self.fail(ConnectionLost(f"{self}: {violation}"), now_ms)
 
     def _take_answers(self, now_ms: int) -> None:
-        """Hand out the answers that have come, up to one that needs more steps."""
+        """Hand out the answers that have come, until one needs more steps."""
         while self._answers:
             if not self._in_flight:
                 raise ProtocolViolation("the broker answered what nobody asked")
@@ -311,7 +312,7 @@ class Link:
             self._on_response(exchange, response, now_ms)
 
     def _decoded(self, exchange: Exchange[Any], frame: bytes) -> tuple[bool, Any]:
-        """Decode an answer, or take one step of it: whether that was all, and the answer."""
+        """Decode an answer, or one step of it; return whether it is complete, and the answer."""
         if self._steps is None:
             reader = Reader(frame)
             correlation_id = decode_response_header(reader, exchange.api_key, exchange.version)
@@ -335,7 +336,8 @@ class Link:
         if throttle_ms > 0:
             self.owner.throttled_ms += throttle_ms
             self._throttle_ms = throttle_ms
-            # KIP-219: the broker answers at once and leaves the pause to the client.
+            # The broker has answered at once; the client must pause for the throttle time
+            # (KIP-219).
             self._throttled_until_ms = max(self._throttled_until_ms, now_ms + throttle_ms)
         exchange.on_response(response, now_ms)
 
@@ -354,13 +356,13 @@ class Link:
         self.fail(self._unreachable(reason), now_ms)
 
     def close(self, error: ClientError, now_ms: int) -> None:
-        """Close on our side; quiet if there is nothing to close."""
+        """Close the connection from this side; do nothing if there is none."""
         if self.state != DISCONNECTED:
             self.owner.put(Close(self.connection_id))
         self.fail(error, now_ms)
 
     def fail(self, error: ClientError, now_ms: int) -> None:
-        """Fail everything that the connection owed, oldest first: it is gone."""
+        """Fail all exchanges of the connection, oldest first, because it is lost."""
         was_ready = self.state == READY
         if was_ready:
             self.owner.lost += 1
@@ -394,13 +396,13 @@ class Link:
         self.owner.on_lost(self, now_ms)
 
     def _is_idle(self, now_ms: int) -> bool:
-        """Return true if a connection that owes nothing was not used for too long."""
+        """Return True if a connection without open requests was unused for too long."""
         idle_ms_max = self.owner.settings.connection_idle_ms_max
         is_unused = self.state == READY and not self._in_flight and not self._waiting
         return is_unused and 0 <= idle_ms_max < now_ms - self._used_ms
 
     def _close_if_idle(self, now_ms: int) -> None:
-        """Close a connection that is idle, else look again when it may be."""
+        """Close the connection if it is idle; otherwise check again when it may be."""
         if self._is_idle(now_ms):
             self._close_quietly()
             return
@@ -410,11 +412,11 @@ class Link:
         self._look_at_idleness_after(left_ms if is_unused else max(left_ms, IDLE_LOOK_MS), now_ms)
 
     def _look_at_idleness_after(self, left_ms: int, now_ms: int) -> None:
-        # More than the limit makes a connection idle.
+        # Only more than the limit makes a connection idle, so add 1 ms.
         self.owner.tasks.schedule(self._idleness, now_ms + left_ms + 1)
 
     def _close_quietly(self) -> None:
-        """Close a connection that owes nothing: no failure, and nothing to learn about the
+        """Close a connection without open requests: this is no failure, and no sign about the
         cluster."""
         self.owner.put(Close(self.connection_id))
         self.owner.forget(self.connection_id)
@@ -436,9 +438,9 @@ class Link:
         late = [one for one in self._waiting if one.deadline_ms <= now_ms]
         for exchange in late:
             if exchange not in self._waiting:
-                # One before it has closed the link, and all that waited ended with that.
+                # An exchange before it has closed the link, which ended all that waited.
                 continue
-            # Never sent, so the connection owes nobody anything.
+            # The request was never sent, so the connection stays in order.
             self._waiting.remove(exchange)
             exchange.on_failure(BrokerUnreachable(self._why_unsent(exchange, now_ms)), now_ms)
         unanswered = islice(self._in_flight, len(self._answers), None)
@@ -447,14 +449,14 @@ class Link:
             self.owner.tasks.schedule(self._deadline, min(deadlines))
 
     def _why_unsent(self, exchange: Exchange[Any], now_ms: int) -> str:
-        """Return why a request whose time is up was never sent."""
+        """Return why a request was not sent in time."""
         if self.state != READY:
             return self.last_error or f"{self} took no request for {exchange.timeout_ms} ms"
         return f"{self} asked for a pause of {self._throttle_ms} ms (quota)"
 
 
 class _Negotiation(Exchange[ApiVersionsResponse]):
-    """Question which versions the broker takes."""
+    """Exchange that asks for the API versions of the broker."""
 
     def __init__(self, link: Link, timeout_ms: int) -> None:
         super().__init__(api_keys.API_VERSIONS, decode_versions, timeout_ms)
@@ -467,4 +469,4 @@ class _Negotiation(Exchange[ApiVersionsResponse]):
         self.link.on_api_versions(response, self.version, now_ms)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
-        """Do nothing: the link has failed, and tells those who wait for it."""
+        """Do nothing: the link itself has failed and informs the exchanges that wait."""

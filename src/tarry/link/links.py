@@ -1,6 +1,6 @@
-"""Links: all links of one core, by broker, and what they share.
+"""Links: all links of one core, by broker, and their common state.
 
-A broker that moves gets a new link; what the old one owed fails.
+A broker that moves gets a new link; requests under way on the old one fail.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tarry.link.tasks import Tasks
 
 
 class LinkSettings(NamedTuple):
-    """Settings of links: the name they give themselves, limits of time, pauses."""
+    """Settings of links: their client id, time limits, pauses."""
 
     client_id: str
     request_timeout_ms: int
@@ -27,24 +27,24 @@ class LinkSettings(NamedTuple):
     reconnect_backoff_ms_max: int
     retry_backoff_ms: int
     retry_backoff_ms_max: int
-    # Negative: connections stay until the broker closes them.
+    # Negative: a connection stays until the broker closes it.
     connection_idle_ms_max: int
 
 
 class Links:
-    """Links to brokers by id; `take_outputs` gives what they ask for, in order."""
+    """Links to brokers by id; `take_outputs` returns their orders, in order."""
 
     def __init__(self, settings: LinkSettings, tasks: Tasks, random: Random) -> None:
         self.settings = settings
         self.tasks = tasks
         self.random = random
-        # Called when a connection is lost: what is known of the cluster may be stale then.
+        # Called when a connection is lost, because the knowledge of the cluster may be stale then.
         self.when_lost: Callable[[int], None] | None = None
-        # Counts of connections that became ready, that ended afterwards, and that never did.
+        # Number of connections that became ready, that ended later, and that never became ready.
         self.made = 0
         self.lost = 0
         self.failed = 0
-        # Sum of the pauses that brokers asked for.
+        # Sum of the throttle times in the answers of brokers.
         self.throttled_ms = 0
         self._outputs: list[Output] = []
         self._by_broker: dict[int, Link] = {}
@@ -57,7 +57,7 @@ class Links:
     # --- Links to brokers
 
     def set_brokers(self, addresses: dict[int, Address], source: str, now_ms: int) -> None:
-        """Take over where brokers are; links to brokers that moved or left are closed."""
+        """Take over the addresses of brokers; close links to brokers that moved or left."""
         self._addresses = addresses
         self._advertised_by = source
         for broker_id in list(self._by_broker):
@@ -67,12 +67,12 @@ class Links:
                 link.close(ConnectionLost(f"{link} has left or moved"), now_ms)
 
     def add_broker(self, broker_id: int, address: Address) -> None:
-        """Add a broker that an answer pointed to before `set_brokers` named it."""
+        """Add a broker that an answer named before `set_brokers` did."""
         if broker_id not in self._addresses:
             self._addresses = {**self._addresses, broker_id: address}
 
     def for_broker(self, broker_id: int) -> Link | None:
-        """Return the link to a known broker, made if there is none; None: not known."""
+        """Return the link to a broker, which is made if needed; None if the broker is unknown."""
         link = self._by_broker.get(broker_id)
         if link is None:
             address = self._addresses.get(broker_id)
@@ -85,37 +85,38 @@ class Links:
     def dedicated(
         self, broker_id: int, address: Address, answer_bytes_max: int = ANSWER_BYTES_MAX
     ) -> Link:
-        """Return a link of the caller's own, to be given back by `release`."""
+        """Return a link that only the caller uses and ends by `release`."""
         link = Link(self, broker_id, address, answer_bytes_max)
         self._dedicated[link] = None
         return link
 
     def release(self, link: Link, reason: str, now_ms: int) -> None:
-        """Close a dedicated link; what is under way on it fails."""
+        """Close a dedicated link; requests under way on it fail."""
         if link in self._dedicated:
             del self._dedicated[link]
             link.close(ConnectionLost(f"{link}: {reason}"), now_ms)
 
     def failure_of(self, broker_id: int) -> ClientError | None:
-        """Return why the last connection to a broker failed; None while it is there, or was not
-        tried."""
+        """Return why the last connection to a broker failed; None if it is ready, or was not
+        tried.
+        """
         link = self._by_broker.get(broker_id)
         if link is None or link.state == READY:
             return None
         return link.last_failure
 
     def retry_pause_ms(self, failures: int) -> int:
-        """Return how long to wait after the `failures`th failed request in a row."""
+        """Return the pause after the `failures`th failed request in a row, in ms."""
         settings = self.settings
         first_ms, ms_max = settings.retry_backoff_ms, settings.retry_backoff_ms_max
         return backoff_ms(first_ms, ms_max, failures, self.random)
 
     def pauses(self) -> Pauses:
-        """Return the pauses of one thing that is repeated."""
+        """Return pauses for one thing that is repeated."""
         return Pauses(self.tasks, self.retry_pause_ms)
 
     def in_backoff(self, now_ms: int) -> int:
-        """Count the brokers that are not tried again yet."""
+        """Count the links that wait before they connect again."""
         count = 0
         for link in (*self._by_broker.values(), *self._dedicated):
             if link.is_in_backoff(now_ms):
@@ -133,7 +134,7 @@ class Links:
         return outputs
 
     def origin_of(self, link: Link) -> str:
-        """Return where the address of a broker came from, for the text of an error."""
+        """Return which server named the address of a broker, for the text of an error."""
         if link.broker_id < 0 or not self._advertised_by:
             return ""
         return (
@@ -157,7 +158,7 @@ class Links:
     # --- Events
 
     def handle(self, event: LinkEvent, now_ms: int) -> None:
-        """Take an event; one of a connection that was closed meanwhile counts for nothing."""
+        """Take an event; ignore one of a connection that was closed meanwhile."""
         link = self._by_id.get(event.connection_id)
         if link is None:
             return
@@ -176,6 +177,6 @@ class Links:
             link.on_disconnected(event.error, now_ms)
 
     def close(self, error: ClientError, now_ms: int) -> None:
-        """Close every link; what is under way fails with `error`."""
+        """Close every link; requests under way fail with `error`."""
         for link in [*self._by_broker.values(), *self._dedicated]:
             link.close(error, now_ms)

@@ -1,7 +1,7 @@
-"""Tasks: what the side that asks does at a time, on the project's timing wheel.
+"""Tasks: what the side that sends requests does at a time, on the project's timing wheel.
 
-A task is made once by its owner and then armed, moved and disarmed in place: one entry for the
-heartbeat, one for the refresh, one for each connection's deadline, and never a second one.
+The owner makes a task once and then arms, moves and disarms it in place: there is one entry for the
+heartbeat, one for the refresh, one for each connection's deadline.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tarry.timer.wheel import TimingWheel
 
 
 class Task(TimerEntry):
-    """Entry that calls `run(now_ms)` when due; armed anew by whoever wants it again."""
+    """Entry that calls `run(now_ms)` when due; its owner arms it for each call."""
 
     __slots__ = ("is_armed", "run")
 
@@ -24,7 +24,7 @@ class Task(TimerEntry):
 
 
 def wake_up() -> Task:
-    """Return a task that does nothing: its turn does what has become possible."""
+    """Return a task that does nothing: it only causes a turn, which does the work."""
     return Task(_nothing)
 
 
@@ -40,7 +40,7 @@ class Tasks:
         self._due: list[Task] = []
 
     def schedule(self, task: Task, deadline_ms: int) -> None:
-        """Arm the task, or move its deadline; one that is past is run in the next turn."""
+        """Arm the task, or move its deadline; a task with a past deadline runs in the next turn."""
         task.is_armed = True
         if not self._wheel.reschedule(task, deadline_ms):
             self._due.append(task)
@@ -55,7 +55,7 @@ class Tasks:
         self._wheel.cancel(task)
 
     def advance(self, now_ms: int) -> None:
-        """Run what is due; a task that an earlier one moved or disarmed is left alone."""
+        """Run the tasks that are due; skip a task that an earlier one moved or disarmed."""
         due = self._due
         self._due = []
         for entry in self._wheel.advance(now_ms):
@@ -67,7 +67,7 @@ class Tasks:
                 task.run(now_ms)
 
     def next_due_ms(self) -> int | None:
-        """Return when `advance` has something to do next; None: nothing is armed."""
+        """Return when `advance` has work next, in ms; None if no task is armed."""
         if self._due:
             return self._wheel.current_ms
         return self._wheel.next_due_ms()

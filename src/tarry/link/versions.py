@@ -1,4 +1,4 @@
-"""Versions of each API that a broker takes: how they are asked for, and what the answer tells."""
+"""Versions of each API that a broker accepts: the request for them, and its answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tarry.wire.reader import Reader
 
 SOFTWARE_NAME: Final = "tarry"
 
-# By API key the lowest and the highest version that a broker takes.
+# Lowest and highest version that a broker accepts, by API key.
 VersionTable = dict[int, tuple[int, int]]
 
 
@@ -24,7 +24,7 @@ def versions_request() -> ApiVersionsRequest:
 
 
 def decode_versions(reader: Reader, version: int) -> ApiVersionsResponse:
-    """Decode an answer; to a version that the broker lacks it comes in version 0 (KIP-511)."""
+    """Decode an answer; it is in version 0 if the broker lacks the asked version (KIP-511)."""
     error_code = reader.data[reader.position : reader.position + 2]
     if int.from_bytes(error_code, "big") == UNSUPPORTED_VERSION:
         version = 0

@@ -6,7 +6,7 @@ from typing import Final
 
 from tarry.protocol import api_keys
 
-# From this key on APIs are Tarry's own.
+# Smallest key of Tarry's own APIs.
 OWN_KEY_MIN: Final = 10_000
 
 _NAMES: Final = [
@@ -109,7 +109,7 @@ _NAMES: Final = [
 
 
 def api_name(api_key: int) -> str:
-    """Return the name of an API with its key; the key alone if there is none such."""
+    """Return the name of an API with its key; the key alone if it is unknown."""
     if 0 <= api_key < len(_NAMES):
         return f"{_NAMES[api_key]} (API key {api_key})"
     if api_key >= OWN_KEY_MIN and api_key in api_keys.APIS:

@@ -1,6 +1,6 @@
 """Frames: four bytes of length, a header, a message.
 
-Frames from a peer are cut out of its stream by the connection; here they are made.
+This module encodes frames; a connection cuts received ones out of its peer's stream.
 """
 
 from __future__ import annotations

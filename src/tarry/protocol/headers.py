@@ -36,17 +36,17 @@ class RequestHeader:
 
 
 def has_flexible_header(api_key: int, api_version: int) -> bool:
-    """Return true if a request's header ends with tagged fields.
+    """Return True if a request's header ends with tagged fields.
 
-    False for a key that we do not know: its header cannot be told, and nobody goes on to read the
-    message behind it.  Versions beyond those we know stay flexible.
+    False for an unknown key: its header cannot be decoded, and the message behind it is never
+    read.  Versions newer than the known ones count as flexible.
     """
     api = APIS.get(api_key)
     return api is not None and api.is_flexible(api_version)
 
 
 def decode_request_header(reader: Reader) -> RequestHeader:
-    """Read a request up to its message; key and version are not judged here."""
+    """Decode a request's header, up to the message; accept any key and version."""
     api_key = reader.i16()
     api_version = reader.i16()
     correlation_id = reader.i32()
@@ -65,7 +65,7 @@ def encode_response_header(
 
 
 def decode_response_header(reader: Reader, api_key: int, api_version: int) -> i64:
-    """Read a response up to its message; returns the correlation id."""
+    """Decode a response's header, up to the message; return the correlation id."""
     correlation_id = reader.i32()
     if api_key != API_VERSIONS and has_flexible_header(api_key, api_version):
         reader.skip_tagged_fields()

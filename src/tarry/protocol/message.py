@@ -1,4 +1,4 @@
-"""Message: what every generated request and response has in common."""
+"""Message: the base of every generated request and response."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from tarry.wire.writer import Writer
 
-# Kafka's "no id": topics and directories that have none yet.
+# Id of a topic or directory that has none yet, as in Kafka.
 ZERO_UUID: Final = b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 
 

@@ -1,9 +1,9 @@
-"""Response in pieces: encoded element by element, so that no step of it is long.
+"""Response in pieces: encoded element by element, so that no step of it takes long.
 
-`open` writes a struct up to its last array, `add` encodes one element of the array that is open,
-`close` ends it.  Structs within structs are opened likewise, so an answer of a million elements
-is as many short steps, and an element is garbage once it is encoded.  The bytes are those that
-`encode_response` makes of the whole message.  Hot.
+`open` writes a struct up to its last array, `add` encodes one element of the open array, `close`
+ends it.  Structs within structs are opened the same way, so an answer of a million elements takes
+as many short steps, and each element may be freed once it is encoded.  The bytes are the same as
+those of `encode_response` for the whole message.  Hot.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from tarry.base.doors import Chunk
 from tarry.protocol.headers import encode_response_header
 from tarry.wire.writer import Writer
 
-# Bytes that are gathered before they become a chunk: a few system calls take a large answer, and
-# moving a smaller one into the array around it costs little.
+# Size at which gathered bytes become a chunk: a large answer needs a few system calls, and copying
+# a smaller piece into the array around it costs little.
 PIECE_BYTES: Final = 64 * 1024
 
 
 class Encodable(Protocol):
-    """A message or a struct of one, as the generator writes them."""
+    """Message or struct of a message, as the generator writes them."""
 
     def encode(self, writer: Writer, version: i64) -> None:
         """Append the fields."""
 
 
 class SkeletonWriter(Writer):
-    """Writer that remembers where the count of the last array lies."""
+    """Writer that notes the position of the last array's count."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class SkeletonWriter(Writer):
 
 
 class _OpenArray:
-    """Elements of one array so far, and what follows them."""
+    """Elements of one array so far, and the bytes that follow the array."""
 
     def __init__(self, *, is_compact: bool, rest: bytes) -> None:
         self.is_compact = is_compact
@@ -61,26 +61,26 @@ class _OpenArray:
         self.writer = Writer()
 
     def cut(self) -> None:
-        """Begin a new piece, unless there is nothing in this one."""
+        """Begin a new piece, unless the present one is empty."""
         if self.writer.size > 0:
             self.chunks.extend(self.writer.chunks())
             self.writer = Writer()
 
 
 class PiecedResponse:
-    """Response that grows by `add` within what is open."""
+    """Response whose open array grows by `add`."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
         self.api_version = api_version
-        # Bytes so far, but for the counts of arrays that are open and for regions of files, which
-        # take no memory.
+        # Bytes so far, without the counts of open arrays and without regions of files, which take
+        # no memory.
         self.size: i64 = 0
         bottom = _OpenArray(is_compact=False, rest=b"")
         encode_response_header(bottom.writer, api_key, api_version, correlation_id)
         self._open: list[_OpenArray] = [bottom]
 
     def open(self, struct: Encodable) -> None:
-        """Write a struct up to its last array, which is empty; elements are added from now on."""
+        """Write a struct up to its last array, which is empty, and open that array."""
         skeleton = SkeletonWriter()
         struct.encode(skeleton, self.api_version)
         assert skeleton.count_start >= 0
@@ -93,7 +93,7 @@ class PiecedResponse:
         self._open.append(_OpenArray(is_compact=skeleton.is_compact, rest=rest))
 
     def add(self, element: Encodable) -> None:
-        """Encode an element of the array that is open."""
+        """Encode an element of the open array."""
         array = self._open[-1]
         writer = array.writer
         before: i64 = writer.own_size
@@ -105,13 +105,13 @@ class PiecedResponse:
             array.cut()
 
     def end_with(self, struct: Encodable) -> None:
-        """Have the struct that is open end like this one, of which more is known by now."""
+        """Replace the end of the open struct by that of `struct`, which has its last fields."""
         skeleton = SkeletonWriter()
         struct.encode(skeleton, self.api_version)
         self._open[-1].rest = skeleton.finish()[skeleton.count_end :]
 
     def close(self) -> None:
-        """End the array that is open, and write what its struct has behind it."""
+        """End the open array, and write the fields behind it."""
         array = self._open.pop()
         outer = self._open[-1]
         if array.is_compact:
@@ -129,14 +129,14 @@ class PiecedResponse:
             outer.cut()
 
     def forget(self) -> None:
-        """Give up all bytes so far; what is added from now on makes no whole response."""
+        """Drop all bytes so far; the response is incomplete from then on."""
         self.size = 0
         for array in self._open:
             array.chunks = []
             array.writer = Writer()
 
     def finish(self) -> list[Chunk]:
-        """Close what is open, and return the frame; its first chunk begins with the length."""
+        """Close all open arrays, and return the frame; its first chunk begins with the length."""
         while len(self._open) > 1:
             self.close()
         bottom = self._open[0]

@@ -1,8 +1,8 @@
 """Delayed operations: they complete by a watch key or expire by a timer, exactly once.
 
 `Purgatory` is for one thread, with the time as an argument; `ThreadedPurgatory` is the same for
-many threads, on a `SystemTimer`.  What waits in either is a `DelayedOperation`, most simply a
-`PayloadOperation`, which lets go of what it needs when it completes.
+many threads, on a `SystemTimer`.  Both hold a `DelayedOperation`, most simply a
+`PayloadOperation`, which drops its payload when it completes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
     "ThreadedPurgatory",
 ]
 
-# Imported when asked for: the broker has no use for threads.
+# Modules are imported on first use: the broker needs no threads.
 _MODULES: Final[dict[str, str]] = {
     "DelayedOperation": "operation",
     "OperationListener": "operation",

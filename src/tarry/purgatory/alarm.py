@@ -1,7 +1,7 @@
-"""Alarm: a function that a part of the broker has called later; it is armed and cancelled in place.
+"""Alarm: a call that a part of the broker delays; the alarm is armed and cancelled in place.
 
-A part makes each of its alarms once.  A delayed operation is made for each request instead, and
-waits for keys besides its deadline.  Hot.
+A part makes each of its alarms once.  A delayed operation, in contrast, is made for each request
+and waits for keys besides its deadline.  Hot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Alarm(TimerEntry):
         self._act = act
 
     def arm(self, delay_ms: int) -> None:
-        """Call `act` in `delay_ms` of attended time, at least 1; an earlier arming is void."""
+        """Call `act` in `delay_ms` of attended time, at least 1; replaces an earlier call."""
         self._timer.reschedule(self, self._turn.now_ms + max(delay_ms, 1))
 
     def cancel(self) -> None:

@@ -1,7 +1,7 @@
 """Delayed operation: a request that waits for a condition, until a deadline at most.
 
-Invariant: pending, then completed, once, by whoever gets there first.  What the condition is
-and what completion means are the subclass's; where it waits is the purgatory's.
+Invariant: an operation is pending, then completed, exactly once, whichever caller is first.  The
+subclass defines the condition and the completion; the purgatory defines where it waits.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ P = TypeVar("P")
 
 @mypyc_attr(native_class=False)
 class PurgatoryShutDown(RuntimeError):
-    """The purgatory was shut down, and takes no operation any more."""
+    """The purgatory was shut down, and takes no more operations."""
 
 
 class Keeper:
-    """Keeper that an operation was handed to: all its completions go that way, to happen once."""
+    """Keeper of an operation: the purgatory or the watch that completes it, exactly once."""
 
     __slots__ = ()
 
     def complete(self, operation: DelayedOperation) -> bool:
-        """Complete without asking the condition; True for the first caller only."""
+        """Complete without asking the condition; return True for the first caller only."""
         raise NotImplementedError
 
     def expire(self, operation: DelayedOperation) -> None:
-        """Expire an operation whose deadline has come: its condition is tried once more before."""
+        """Expire an operation at its deadline; try its condition once more before."""
         raise NotImplementedError
 
 
@@ -45,8 +45,8 @@ class OperationListener:
     ) -> None:
         """React to the completion of an operation that waited; `key` is its first.
 
-        Its `on_complete` has not run yet.  A cancelled operation is not reported.  This is called
-        inside the purgatory: it must not raise, and must not come back into it.
+        Its `on_complete` has not run yet.  A cancelled operation is not reported.  The purgatory
+        calls this in the middle of its work: it must not raise, and must not call the purgatory.
         """
 
 
@@ -54,14 +54,14 @@ class OperationListener:
 class DelayedOperation(TimerEntry):
     """A timer entry with a condition.  A subclass defines `try_complete` and `on_complete`.
 
-    One class for both purgatories, after Kafka's.  It waits once, in one purgatory; if that is a
-    `ThreadedPurgatory`, any thread may call `force_complete` at any time.
+    Both purgatories use this one class, after Kafka's.  An operation waits once, in one purgatory;
+    if that is a `ThreadedPurgatory`, any thread may call `force_complete` at any time.
 
-    Completed, it is out of the timer at once but lingers under its other watch keys until these
-    are checked or purged.  So `on_complete` (or `on_expiration`, which comes last) drops what it
-    answered with, or hours of answers stay in memory: KAFKA-19389, KAFKA-19763.
-    `PayloadOperation` does that by itself.  A `ThreadedPurgatory` keeps nothing of a completed
-    operation alive, whatever that forgot.
+    A completed operation leaves the timer at once but stays under its other watch keys until these
+    are checked or purged.  Therefore `on_complete` (or `on_expiration`, which comes last) must drop
+    the data of the answer, or hours of answers stay in memory: KAFKA-19389, KAFKA-19763.
+    `PayloadOperation` does that by itself.  A `ThreadedPurgatory` keeps no completed operation
+    alive, even one that drops nothing.
     """
 
     __slots__ = (
@@ -77,16 +77,16 @@ class DelayedOperation(TimerEntry):
     def __init__(self, deadline_ms: SupportsIndex) -> None:
         super().__init__(deadline_ms)
         self.is_completed = False
-        # Since when it waits in a `Purgatory`, by the clock of that one's wheel.
+        # Time at which the wait in a `Purgatory` began, by the clock of its wheel.
         self.since_ms = 0
-        # The purgatory's notes: which one it was handed to, whether it still waits there, under
-        # how many keys.
+        # Notes of the purgatory: which one has taken the operation, whether it waits there, and
+        # under how many keys.
         self._keeper: Keeper | None = None
         self._is_waiting = False
-        # What it is watched under, for a cancel.
+        # Keys that it is watched under, for a cancel.
         self._keys: list[Hashable] | None = None
         self._watch_count = 0
-        # The walk over several keys that has tried it last.
+        # Number of the last walk over several keys that tried the operation.
         self._walk = 0
 
     def _described(self) -> str:
@@ -94,22 +94,22 @@ class DelayedOperation(TimerEntry):
         return f"due at {self.deadline_ms} ms, {'completed' if self.is_completed else waiting}"
 
     def try_complete(self) -> bool:
-        """Return `self.force_complete()` when the condition holds, else False.
+        """Return `self.force_complete()` if the condition holds, else False.
 
-        The purgatory calls it: to have it called, check one of the keys.  Answering True for an
-        operation that is not completed is a RuntimeError there.  It looks and changes nothing: in
-        a `Purgatory` it must not check its own keys.  In a `ThreadedPurgatory` such a check does
-        not try it again there and then: when the try is over it is repeated, twice at most.
+        The purgatory calls it; to cause a call, check one of the keys.  If it returns True for an
+        operation that is not completed, the purgatory raises RuntimeError.  It looks and changes
+        nothing: in a `Purgatory` it must not check its own keys.  In a `ThreadedPurgatory` such a
+        check does not try the operation at once: the try is repeated at its end, twice at most.
         """
         return False
 
     def force_complete(self) -> bool:
-        """Complete without asking the condition; True for the first caller only."""
+        """Complete without asking the condition; return True for the first caller only."""
         keeper = self._keeper
         if keeper is not None:
             return keeper.complete(self)
-        # Not in a purgatory yet.  Threads may race here too: the interpreter lets no other one in
-        # between the look at the keeper and the mark.
+        # No purgatory has taken it yet.  Threads may race here too: the interpreter does not switch
+        # threads between the look at the keeper and the mark.
         if self.is_completed:
             return False
         self.is_completed = True
@@ -117,24 +117,24 @@ class DelayedOperation(TimerEntry):
         return True
 
     def on_complete(self) -> None:
-        """Answer, and drop what was needed for it.  Runs once, out of the timer already.
+        """Answer, and drop the data of the answer.  Runs once, out of the timer already.
 
-        It may check keys, of which the completions run inside it: a chain of a hundred operations
-        that each check the next one's key is as deep as the stack allows, beyond that the timer's
-        executor or the loop checks.
+        It may check keys; their completions then run inside it.  A chain of a hundred operations
+        that each check the next one's key is as deep as the stack allows; for longer chains leave
+        the check to the timer's executor or the loop.
         """
 
     def on_expiration(self) -> None:
-        """Runs after `on_complete` when the deadline, not the condition, completed it."""
+        """React to a completion by the deadline, not the condition; runs after `on_complete`."""
 
     def expire(self) -> None:
-        """Called by who advances the timer.  A condition that fails at last expires as well."""
+        """Expire at the deadline, even if the condition raises; the timer's caller calls it."""
         keeper = self._keeper
         if keeper is not None:
             keeper.expire(self)
             return
         try:
-            # The condition may hold while its key waits to be checked: what has arrived counts.
+            # Try once more, since a change may not have been checked yet: what has arrived counts.
             self.try_complete()
         finally:
             if self.force_complete():
@@ -143,10 +143,10 @@ class DelayedOperation(TimerEntry):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class PayloadOperation(DelayedOperation, Generic[P]):
-    """Delayed operation that holds what it needs as its payload, and only until it completes.
+    """Delayed operation that holds the data of its answer as its payload, until it completes.
 
     A subclass defines `is_ready` and `complete_with`.  `payload` is None from the completion on, so
-    that nothing of it stays in memory while the operation lingers under its keys.
+    none of it stays in memory while the operation lies under its keys.
     """
 
     __slots__ = ("payload",)
@@ -156,11 +156,11 @@ class PayloadOperation(DelayedOperation, Generic[P]):
         self.payload: P | None = payload
 
     def is_ready(self, payload: P) -> bool:
-        """Return whether the condition holds; until the deadline it never does by default."""
+        """Return True if the condition holds; the default waits until the deadline."""
         return False
 
     def complete_with(self, payload: P) -> None:
-        """Answer.  Runs once, when the condition holds, at the deadline or by `force_complete`."""
+        """Answer with the payload.  Runs once: by condition, deadline or `force_complete`."""
         raise NotImplementedError
 
     def try_complete(self) -> bool:
@@ -175,7 +175,7 @@ class PayloadOperation(DelayedOperation, Generic[P]):
 
 
 def check_kind(kind: type[DelayedOperation]) -> None:
-    """Refuse a class of operations that would answer nobody."""
+    """Refuse a class of operations that lacks its completion or has a coroutine function."""
     methods: list[Callable[..., object]] = [kind.try_complete, kind.on_complete, kind.on_expiration]
     if kind.on_complete is DelayedOperation.on_complete:
         raise _unanswered(kind, "on_complete")
@@ -207,7 +207,7 @@ def why_not_cancelled() -> ValueError:
 
 
 def why_not_taken(operation: DelayedOperation) -> ValueError:
-    """Make the error for what cannot wait: an operation that waits or waited, or no keys."""
+    """Return the error for an operation that waits or has waited, or that has no keys."""
     if operation._keeper is not None:
         return ValueError(
             "an operation waits once, and this one was handed to a purgatory before; make a new one"
@@ -223,14 +223,14 @@ def why_not_taken(operation: DelayedOperation) -> ValueError:
 
 
 def key_list_of(keys: Sequence[Hashable]) -> list[Hashable]:
-    """Return the keys as a list; refuses a string, which would be watched letter by letter."""
+    """Return the keys as a list; refuse a string, whose letters would be the keys."""
     if isinstance(keys, str | bytes):
         raise TypeError(f"keys is a list of keys, not a string: [{keys!r}]")
     return list(keys)
 
 
 def not_completed() -> RuntimeError:
-    """Make the error for a condition that says what is not so."""
+    """Return the error for a `try_complete` that returned True without a completion."""
     return RuntimeError(
         "try_complete answered True for an operation that is not completed; end it with "
         "`return self.force_complete()`"
@@ -238,7 +238,7 @@ def not_completed() -> RuntimeError:
 
 
 def unhashable(key: object, cause: TypeError) -> TypeError:
-    """Make the error for a key that cannot be looked up."""
+    """Return the error for a key that cannot be hashed."""
     error = TypeError(
         f"{key!r} cannot be hashed; a key is a plain value such as a str, an int or a tuple of them"
     )
@@ -247,7 +247,7 @@ def unhashable(key: object, cause: TypeError) -> TypeError:
 
 
 def shut_down(name: str) -> PurgatoryShutDown:
-    """Make the error for an operation that comes too late."""
+    """Return the error for an operation that comes after the shutdown."""
     return PurgatoryShutDown(
         f"purgatory {name} was shut down and takes no operation any more; complete the operation "
         "by force_complete() or make a new purgatory"

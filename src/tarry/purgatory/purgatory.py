@@ -1,13 +1,13 @@
 """Purgatory: where delayed operations wait, watched under keys, with one timer behind them.
 
-Invariants: an operation is in the timer until it completes; no operation is watched after its
-completion for longer than it takes to gather a purge; a key without watchers is not kept
-(KAFKA-2160).  A condition looks and changes nothing.  A completion may come back into the
-purgatory: a check from inside a check misses nothing (KAFKA-6653).  An error of an operation's own
-code reaches the caller at once, with the counters right; the next check tries what is left.
-Whatever fails between an operation's completion and its `on_complete`, the answer is given.
+Invariants: an operation is in the timer until it completes; after its completion it is watched
+only until the next purge; a key without watchers is not kept (KAFKA-2160).  A condition looks and
+changes nothing.  A completion may call the purgatory: a check inside a check misses no operation
+(KAFKA-6653).  An error of an operation's own code reaches the caller at once, with the counters
+right; the next check tries the rest.  If an error occurs between an operation's completion and its
+`on_complete`, the answer is given all the same.
 
-For one thread, with the time as an argument; `ThreadedPurgatory` is for many.
+This class is for one thread, with the time as an argument; `ThreadedPurgatory` is for many.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from tarry.purgatory.operation import (
 from tarry.purgatory.watchers import NOWHERE, Sweep, Watchers
 from tarry.timer.wheel import TimingWheel
 
-# A call sweeps at most so many watchers and keys, but for the last of them whole.
+# Watchers and keys that one call of a purge sweeps; it finishes the last key.
 PURGE_PART_MAX: Final = 1000
-# The last number of `Purgatory.waits` counts waits from 2 ** 30 ms on, twelve days.
+# Bits of the longest wait; the last number of `Purgatory.waits` counts from 2 ** 30 ms, 12 days.
 WAIT_BITS_MAX: Final = 31
 
 
 class OperationWatchers(Watchers):
-    """The operations under one key."""
+    """Operations under one key."""
 
     __slots__ = ()
 
@@ -96,7 +96,7 @@ class Purgatory(Keeper):
         self._sweeping = Sweep()
         self._pending_watched = 0
         self._is_shut_down = False
-        # The class that was taken last, and so is known to be complete.
+        # Class of the last operation, which `check_kind` has accepted.
         self._kind: type[DelayedOperation] | None = None
 
     def __repr__(self) -> str:
@@ -104,7 +104,7 @@ class Purgatory(Keeper):
         return f"<{type(self).__name__} {self.name!r}, {state}>"
 
     def listen(self, listener: OperationListener) -> None:
-        """Report to one more listener how long operations have waited."""
+        """Register a listener, to which each completion is reported."""
         self._listeners.append(listener)
 
     def try_complete_else_watch(
@@ -133,11 +133,11 @@ class Purgatory(Keeper):
         return operation.is_completed or self._watch_all(operation, key_list)
 
     def check_and_complete(self, key: Hashable, limit: int | None = None, *, walk: int = 0) -> int:
-        """Try what waits under the key, oldest first; how many completed.
+        """Try the operations under the key, oldest first; return how many completed.
 
         With a limit the walk ends after so many completions: a result equal to the limit means
-        that there may be more, and the caller checks the key again later.  What the code of an
-        operation raises ends the walk as well.
+        that there may be more, and the caller checks the key again later.  An error of an
+        operation's code ends the walk as well.
 
         Checks of several keys with the same `walk`, a number above 0, try an operation once: the
         conditions must not change between these checks.
@@ -147,7 +147,7 @@ class Purgatory(Keeper):
         watchers = self._watchers_of(key)
         if watchers is None:
             return 0
-        # To the end as it is now.  What is added meanwhile comes behind it.
+        # The walk ends at the present end; operations that are added meanwhile come behind it.
         items: list[DelayedOperation | None] = watchers.items
         end = len(items)
         number = watchers.head
@@ -176,12 +176,12 @@ class Purgatory(Keeper):
         return completed
 
     def cancel(self, operation: DelayedOperation) -> bool:
-        """Remove one operation from its keys and from the timer, at once; True if it waited.
+        """Remove one operation from its keys and from the timer, at once; return True if it waited.
 
-        Nothing is completed: whoever cancels answers, or calls `force_complete`.  One that has
-        completed or expired is only removed from the keys under which it lingers.  Costs by what
-        is watched under its keys, so next to nothing for a key of its own.  Raises ValueError for
-        an operation of another purgatory.
+        It is not completed: the caller answers, or calls `force_complete`.  An operation that has
+        completed or expired is only removed from the keys under which it still lies.  The cost
+        grows with the operations under its keys: it is little for a key of its own.  Raises
+        ValueError for an operation of another purgatory.
         """
         if operation._keeper is not self:
             if operation._keeper is None:
@@ -200,9 +200,9 @@ class Purgatory(Keeper):
         return was_waiting
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation]:
-        """Remove what waits under the key, from the timer and its other keys too.
+        """Remove the operations that wait under the key, from the timer and their other keys too.
 
-        Nothing is completed: whoever cancels answers, or calls `force_complete`.
+        They are not completed: the caller answers, or calls `force_complete`.
         """
         cancelled: list[DelayedOperation] = []
         watchers = self._watchers_of(key)
@@ -219,11 +219,11 @@ class Purgatory(Keeper):
         return cancelled
 
     def shutdown(self, expire_pending: bool = False) -> int:
-        """End what waits and take nothing any more; how many operations that were.
+        """End all waits and take no more operations; return how many waited.
 
         They complete as at their deadline, or are dropped without an answer as if cancelled.
-        Checks and cancels find nothing from now on.  After an error of an operation's own code,
-        call it again to end the others.
+        Checks and cancels find none from now on.  After an error of an operation's own code, call
+        it again to end the others.
         """
         pending = self.delayed
         self._is_shut_down = True
@@ -238,7 +238,7 @@ class Purgatory(Keeper):
                     self._leave(operation)
                     self.timer.cancel(operation)
         if self._pending_watched == 0:
-            # Everything goes, and no key needs to be looked up for it.
+            # Drop all watchers without a look-up of each key.
             everything = self._watchers
             self._watchers = {}
             self._sweeping.clear()
@@ -247,7 +247,7 @@ class Purgatory(Keeper):
         return pending
 
     def complete(self, operation: DelayedOperation) -> bool:
-        """Complete an operation that was handed to this purgatory, for its `force_complete`."""
+        """Complete an operation of this purgatory; its `force_complete` calls this."""
         if operation.is_completed:
             return False
         operation.is_completed = True
@@ -258,11 +258,11 @@ class Purgatory(Keeper):
         return True
 
     def expire(self, operation: DelayedOperation) -> None:
-        """Expire an operation at its deadline; nothing if it does not wait any more."""
+        """Expire an operation at its deadline; do nothing if it does not wait any more."""
         if not operation._is_waiting:
             return
         try:
-            # The condition may hold while its key waits to be checked: what has arrived counts.
+            # Try once more, since a change may not have been checked yet: what has arrived counts.
             self._try(operation)
         finally:
             if operation._is_waiting:
@@ -270,8 +270,8 @@ class Purgatory(Keeper):
                 self._end(operation, True)
 
     def _take(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> list[Hashable]:
-        """Take over an operation that may wait here; return its keys."""
-        # A list is walked faster than any sequence: a watch takes 235 ns, else 280.
+        """Take an operation that may wait here; return its keys as a list."""
+        # A list is walked faster than another sequence: a watch takes 235 ns, else 280.
         key_list = keys if isinstance(keys, list) else key_list_of(keys)
         if operation._keeper is not None or operation._holder is not None or not key_list:
             raise why_not_taken(operation)
@@ -285,7 +285,7 @@ class Purgatory(Keeper):
         return key_list
 
     def _watch_all(self, operation: DelayedOperation, key_list: list[Hashable]) -> bool:
-        """Begin the wait; return whether the deadline has passed already, which completes it."""
+        """Begin the wait; return True if the deadline has passed already, which completes it."""
         timer = self.timer
         is_due = not timer.add(operation)
         operation._is_waiting = True
@@ -311,7 +311,7 @@ class Purgatory(Keeper):
         return is_done
 
     def _end(self, operation: DelayedOperation, is_expired: bool) -> None:
-        """End the wait of an operation that is completed, and have it answer."""
+        """End the wait of an operation that is completed, and call its `on_complete`."""
         try:
             self._leave(operation)
             self.completed_total += 1
@@ -357,33 +357,33 @@ class Purgatory(Keeper):
             self._sweeping.add(watchers)
         items = watchers.items
         if items and items[-1] is operation:
-            return  # the same key named twice
+            return  # the keys name it twice
         items.append(operation)
         operation._watch_count += 1
         self.watched += 1
         self._pending_watched += 1
 
     def _leave(self, operation: DelayedOperation) -> None:
-        """Out of the counters; the lists under its keys forget it when they are swept."""
+        """Take it out of the counters; the lists under its keys drop it when they are swept."""
         operation._is_waiting = False
         self.delayed -= 1
         self._pending_watched -= operation._watch_count
         operation._watch_count = 0
 
     def _unwatch(self, keys: list[Hashable]) -> None:
-        """Drop what does not wait any more under these keys."""
+        """Drop operations that do not wait any more under these keys."""
         for key in keys:
             try:
                 watchers = self._watchers.get(key)
             except Exception:
-                continue  # It can no longer be hashed or compared; the next purge comes by.
+                continue  # It can no longer be hashed or compared; the next purge drops it.
             if watchers is not None:
                 self._sweep(watchers, len(watchers.items))
 
     def _maybe_purge(self) -> None:
-        """Sweep part of what is watched if enough is finished, or if a purge is under way."""
-        # A purge walks all that is watched: never for fewer finished watchers than there are
-        # pending ones, so that it costs a few steps a completion with 10,000 waiting readers.
+        """Sweep part of the watchers if many are finished, or if a purge is under way."""
+        # A purge walks all watchers.  It begins only when more are finished than pending, so it
+        # costs a few steps a completion even with 10,000 waiting readers.
         if self._sweeping.number == 0:
             finished = self.watched - self._pending_watched
             if finished <= self.purge_interval or finished <= self._pending_watched:
@@ -398,7 +398,7 @@ class Purgatory(Keeper):
             self._sweep(watchers, length)
 
     def _sweep(self, watchers: Watchers, end: int) -> None:
-        """Drop the watchers before `end` that do not wait any more, and the key with the last."""
+        """Drop the watchers before `end` that have ended; drop the key if none is left."""
         self.watched -= watchers.sweep(end)
         if len(watchers) == 0:
             self._forget(watchers)
@@ -413,6 +413,6 @@ class Purgatory(Keeper):
             if self._watchers.get(watchers.key) is watchers:
                 del self._watchers[watchers.key]
         except Exception:
-            # A key that can no longer be hashed or compared concerns nobody who gets here.  It
-            # stays until nothing is watched.
+            # No operation can be found by a key that can no longer be hashed or compared.  It stays
+            # until there are no watchers at all.
             return

@@ -1,26 +1,26 @@
 """Threaded purgatory: delayed operations for any number of threads, after Kafka's.
 
-Invariants, whoever races:
+Invariants, whichever threads race:
 
 * an operation completes once, and `try_complete`, `on_complete` and `on_expiration` of one
   operation never run in two threads at a time: its own code needs no lock for its own state;
-* no lock is held while any of them runs, nor while the timer is called.  Nothing waits for
-  another thread, so there is nothing to deadlock (KAFKA-2253, 3994, 5970, 6042, 8334);
-* no check is lost (KAFKA-6653): who finds an operation being tried leaves word, and whoever is
-  trying does it when his try is over.  That is one more try for a check, the expiry for a
-  deadline, and `on_complete` for a `force_complete`, which has answered True by then.  Their
-  errors reach who runs them: whoever checked, or for the deadline the timer's `on_error`.  Who
-  is left word again and again gives up the turn, and the timer's executor does that try;
-* whatever fails between a completion and its `on_complete`, the answer is given;
-* nobody else stands still for longer than it takes to go through a thousand watches: what is
-  longer goes in parts, between which others get the lock and the interpreter;
-* what has completed is not kept alive: under the keys lie small watches, which let go of their
-  operation at once and are dropped by checks and purges (KAFKA-19389, KAFKA-19763).
+* no lock is held while any of them runs, nor while the timer is called.  No thread waits for
+  another one, so there can be no deadlock (KAFKA-2253, 3994, 5970, 6042, 8334);
+* no check is lost (KAFKA-6653).  A thread that finds an operation being tried leaves its work to
+  the trying thread, which does it at the end of its try: one more try for a check, the expiry for a
+  deadline, `on_complete` for a `force_complete` (which has returned True by then).  Errors of that
+  work reach the thread that does it: its caller, or the timer's `on_error` for a deadline.  A
+  thread that gets such work again and again gives it to the timer's executor;
+* if an error occurs between a completion and its `on_complete`, the answer is given all the same;
+* no thread blocks the others for longer than a walk over a thousand watches takes: a longer walk
+  goes in parts, and between them the others get the lock and the interpreter;
+* a completed operation is not kept alive: the keys hold small watches, which drop their operation
+  at once and are removed by checks and purges (KAFKA-19389, KAFKA-19763).
 
-What runs under the lock is ours and short, but for `__hash__` and `__eq__` of the keys: these are
-plain values.  The lock is not reentrant: signal handlers stay away from here, as from the timer,
-and a finalizer (`__del__`, a callback of `weakref`) that the collector runs is refused if the
-lock is taken, for it may be in the middle of a call that it would wait for.
+The code under the lock is the purgatory's own and short, except `__hash__` and `__eq__` of the
+keys, which are plain values.  The lock is not reentrant: a signal handler must not call the
+purgatory or the timer.  A finalizer (`__del__`, a callback of `weakref`) that the collector runs is
+refused if the lock is taken, because it may interrupt the very call that it would wait for.
 """
 
 from __future__ import annotations
@@ -95,14 +95,14 @@ class ThreadedPurgatory(WatchTable):
         self, operation: DelayedOperation, keys: Sequence[Hashable]
     ) -> bool:
         """Try an operation, and watch it under every key until its deadline if it is not ready.
-        Return whether it is completed.
+        Return True if it is completed.
 
         An operation whose deadline has passed already expires in the timer's executor.  False,
-        too, for one that was cancelled meanwhile, be it by its own second try: that does not
+        too, for an operation that was cancelled meanwhile, even by its own second try; it does not
         wait.  If anything raises, the operation does not wait.  Raises ValueError for an operation
         that was handed in before or no keys, TypeError for a key that cannot be hashed
         or a class without `on_complete`, PurgatoryShutDown, TimerShutDown if it was the timer, and
-        what its own code raised.
+        any error of its own code.
         """
         key_list = keys if isinstance(keys, list) else key_list_of(keys)
         ident = get_ident()
@@ -136,11 +136,11 @@ class ThreadedPurgatory(WatchTable):
         return operation.is_completed
 
     def check_and_complete(self, key: Hashable, limit: int | None = None) -> int:
-        """Try what waits under the key, oldest first; how many completed here.
+        """Try the operations under the key, oldest first; return how many completed here.
 
         With a limit the walk ends after so many completions: a result equal to the limit means
-        that there may be more, and the caller checks the key again later.  Raises what the code of
-        operations raised, several errors as an ExceptionGroup, when all others have been tried.
+        that there may be more, and the caller checks the key again later.  Errors of operations'
+        code are raised after all others have been tried, several as an ExceptionGroup.
         """
         if limit is not None and limit <= 0:
             return 0
@@ -149,7 +149,7 @@ class ThreadedPurgatory(WatchTable):
             watchers = self._watchers_of(key)
             if watchers is None:
                 return 0
-            # To the end as it is now.  What is added meanwhile comes behind it.
+            # The walk ends at the present end; operations that are added meanwhile come behind it.
             items: list[Watch | None] = watchers.items
             number = watchers.head
             end = len(items)
@@ -184,11 +184,11 @@ class ThreadedPurgatory(WatchTable):
         return completed
 
     def cancel(self, operation: DelayedOperation) -> bool:
-        """Remove one operation from its keys and from the timer, at once; True if it waited.
+        """Remove one operation from its keys and from the timer, at once; return True if it waited.
 
-        Nothing is completed: whoever cancels answers, or calls `force_complete`.  An operation
-        that another thread is trying is no longer completed by that try.  Raises ValueError for
-        an operation of another purgatory.
+        It is not completed: the caller answers, or calls `force_complete`.  If another thread is
+        trying the operation, that try cannot complete it any more.  Raises ValueError for an
+        operation of another purgatory.
         """
         self._check_caller()
         watch = operation._keeper
@@ -204,10 +204,10 @@ class ThreadedPurgatory(WatchTable):
         return was_waiting
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation]:
-        """Remove what waits under the key, from the timer and its other keys too.
+        """Remove the operations that wait under the key, from the timer and their other keys too.
 
-        Nothing is completed: whoever cancels answers, or calls `force_complete`.  An operation
-        that another thread is trying is no longer completed by that try.
+        They are not completed: the caller answers, or calls `force_complete`.  If another thread
+        is trying one of them, that try cannot complete it any more.
         """
         cancelled: list[DelayedOperation] = []
         self._check_caller()
@@ -215,7 +215,7 @@ class ThreadedPurgatory(WatchTable):
             watchers = self._watchers_of(key)
             if watchers is None:
                 return cancelled
-            # What is added from now on is not meant, and nobody else looks at these.
+            # Operations that come later are not cancelled, and no other thread finds this list now.
             del self._watchers[key]
             self._sweeping.remove(watchers)
             items = watchers.items
@@ -238,11 +238,11 @@ class ThreadedPurgatory(WatchTable):
         return cancelled
 
     def shutdown(self, expire_pending: bool = False) -> int:
-        """End what waits and take nothing any more; how many operations that were.
+        """End all waits and take no more operations; return how many waited.
 
-        They complete as at their deadline, here, or are dropped without an answer as if
-        cancelled.  What another thread is trying at this moment is ended by that thread.  Checks
-        and cancels find nothing from now on.  Again: nothing to do, 0.
+        They complete as at their deadline, here, or are dropped without an answer as if cancelled.
+        An operation that another thread is trying at this moment is ended by that thread.  Checks
+        and cancels find none from now on.  A second call does nothing and returns 0.
         """
         revoker = NOBODY if expire_pending else get_ident()
         pending: dict[Watch, DelayedOperation] = {}
@@ -286,10 +286,10 @@ class ThreadedPurgatory(WatchTable):
             except Exception as error:
                 errors.append(error)
 
-    # -- turns: who runs the code of an operation -----------------------------------------------
+    # -- turns: the thread that runs the code of an operation -----------------------------------
 
     def _try(self, watch: Watch, operation: DelayedOperation, ident: int) -> bool:
-        """Try, or leave word to who is trying."""
+        """Try an operation, or leave the try to the thread that is trying it."""
         with self._lock:
             trier = watch.trier
             if watch.operation is None:
@@ -304,7 +304,7 @@ class ThreadedPurgatory(WatchTable):
         return self._run_turn(watch, operation, TRY)
 
     def _expire(self, watch: Watch, operation: DelayedOperation) -> None:
-        """Expire an operation whose deadline has come, or leave that to a thread that tries."""
+        """Expire an operation at its deadline, or leave that to the thread that is trying it."""
         self._check_caller()
         ident = get_ident()
         with self._lock:
@@ -324,8 +324,8 @@ class ThreadedPurgatory(WatchTable):
     def _run_turn(
         self, watch: Watch, operation: DelayedOperation, work: int, repeats: int = 0
     ) -> bool:
-        """Do the work, then the work that other threads have left meanwhile; return whether a try
-        here completed the operation.
+        """Do the work, then the work that other threads have left; return True if a try here
+        completed the operation.
         """
         ident = watch.trier
         is_done = False
@@ -342,7 +342,8 @@ class ThreadedPurgatory(WatchTable):
                     self._leave_to_timer(watch)
                     break
             except BaseException as error:
-                # What was left to this thread is nobody else's any more: it is done first.
+                # No other thread will do the work left to this one, so do it before the error is
+                # raised.
                 errors = [error] if errors is None else [*errors, error]
             if work == LEAVE or watch.trier != ident:
                 break  # completed, which ends the turn
@@ -354,15 +355,15 @@ class ThreadedPurgatory(WatchTable):
         return is_done
 
     def _leave_to_timer(self, watch: Watch) -> None:
-        """Have the timer's executor do the try that is left."""
+        """Give the remaining try to the timer's executor."""
         try:
             self.timer.call_later(0, self._take_up, watch)
         except Exception:
-            # The timer was shut down: there is nobody but this thread.
+            # The timer was shut down: only this thread can do it.
             self._take_up(watch, FOR_EVER)
 
     def _take_up(self, watch: Watch, repeats: int = 0) -> None:
-        """Do a try that was left, unless somebody else has done it or is about to."""
+        """Do a try that was left, unless another thread has done it or is trying."""
         with self._lock:
             watch.is_left = False
             operation = watch.operation
@@ -373,7 +374,7 @@ class ThreadedPurgatory(WatchTable):
         self._run_turn(watch, operation, TRY, repeats)
 
     def _try_now(self, watch: Watch, operation: DelayedOperation) -> bool:
-        """Try it in this thread, whose turn it is."""
+        """Try an operation in this thread, which has its turn."""
         is_done = False
         try:
             is_done = operation.try_complete()
@@ -385,7 +386,7 @@ class ThreadedPurgatory(WatchTable):
         return is_done
 
     def _try_again(self, watch: Watch, operation: DelayedOperation, is_done: bool) -> bool:
-        """Try for the checks from inside the try; a condition that always checks ends some time."""
+        """Repeat the try for checks from inside it; a condition that always checks is stopped."""
         repeats = 0
         try:
             while watch.is_nested and watch.is_waiting() and repeats < REPEATS_MAX:
@@ -397,9 +398,9 @@ class ThreadedPurgatory(WatchTable):
         return is_done
 
     def _expire_now(self, watch: Watch, operation: DelayedOperation) -> None:
-        """Expire it in this thread, whose turn it is."""
+        """Expire an operation in this thread, which has its turn."""
         try:
-            # The condition may hold while its key waits to be checked: what has arrived counts.
+            # Try once more, since a change may not have been checked yet: what has arrived counts.
             self._try_now(watch, operation)
         finally:
             self._end_expired(watch, operation)
@@ -417,7 +418,7 @@ class ThreadedPurgatory(WatchTable):
                     self.completed_total += 1
                     self.expired_total += 1
             if is_expired:
-                if operation.is_pending:  # a shutdown is early
+                if operation.is_pending:  # a shutdown ends it early
                     self.timer.cancel(operation)
                 self._maybe_purge()
         finally:
@@ -426,7 +427,7 @@ class ThreadedPurgatory(WatchTable):
                 operation.on_expiration()
 
     def _complete(self, watch: Watch, operation: DelayedOperation) -> bool:
-        """Complete an operation that was handed to this purgatory, for its `force_complete`."""
+        """Complete an operation of this purgatory; its `force_complete` calls this."""
         self._check_caller()
         ident = get_ident()
         is_mine = False
@@ -456,7 +457,7 @@ class ThreadedPurgatory(WatchTable):
     # -- watchers -------------------------------------------------------------------------------
 
     def _drop(self, watch: Watch) -> None:
-        """Drop an operation that could not be handed in: it does not wait."""
+        """Drop an operation that could not be handed in, so that it does not wait."""
         with self._lock:
             if watch.operation is None:
                 return
@@ -467,8 +468,8 @@ class ThreadedPurgatory(WatchTable):
         self._maybe_purge()
 
     def _maybe_purge(self) -> None:
-        """Sweep part of what is watched if enough is finished; all of it after a shutdown."""
-        # Looked at without the lock: the last of those who change the counts sees them right.
+        """Sweep part of the watches if many are finished; drop all of them after a shutdown."""
+        # Read without the lock: the last thread that changes the counts sees them right.
         while self._is_purge_due():
             with self._lock:
                 if not self._is_shut_down:
@@ -479,12 +480,12 @@ class ThreadedPurgatory(WatchTable):
 
 
 def step_back() -> None:
-    """Let others have the interpreter, which compiled code never gives back by itself."""
+    """Let other threads run; compiled code never releases the interpreter by itself."""
     time.sleep(0)
 
 
 def another_step(steps: int) -> int:
-    """Count one step more, or none after a step back."""
+    """Return `steps` + 1; at PART_MAX let other threads run and return 0."""
     if steps < PART_MAX:
         return steps + 1
     step_back()

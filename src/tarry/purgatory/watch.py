@@ -1,6 +1,6 @@
-"""Watches: what stands for operations under their keys in a purgatory of many threads.
+"""Watches, which stand for operations under their keys in a purgatory of many threads.
 
-A lock guards them and the counters.  Nothing here runs the code of an operation.
+A lock guards them and the counters.  This module never runs the code of an operation.
 """
 
 from __future__ import annotations
@@ -14,29 +14,28 @@ from tarry.purgatory.operation import DelayedOperation, Keeper, shut_down, unhas
 from tarry.purgatory.watchers import NOWHERE, Sweep, Watchers
 from tarry.timer.collector import COLLECTOR
 
-# Nobody's turn.  Identifiers of threads are not zero.
+# Value of `trier` if no thread has the turn.  Identifiers of threads are not zero.
 NOBODY: Final = 0
 
-# What a turn does next.
+# Next work of a turn.
 NOTHING: Final = 0
 TRY: Final = 1
 EXPIRE: Final = 2
 ANSWER: Final = 3
 LEAVE: Final = 4
 
-# How often a try is repeated for whoever checks meanwhile, and for its own checks.
+# Number of repeats of a try, for checks of other threads, and for those from inside it.
 REPEATS_MAX: Final = 2
 
-# With the lock held so many watches are gone through, and in a purge the last of its lists whole.
+# Watches that one hold of the lock walks over; a purge finishes its last list.
 PART_MAX: Final = 1000
 
 
 class Watch(Keeper):
-    """Watch that stands for an operation under its keys, and knows whose turn it is to run its
-    code.
+    """Watch: stands for an operation under its keys, and knows which thread may run its code.
 
-    `operation` is set while that waits.  Guarded by the lock of the purgatory; the one thread
-    that has the turn may look at `trier` without, because nobody else ends its turn.
+    `operation` is set while the operation waits.  The lock of the purgatory guards all fields.  The
+    thread that has the turn may read `trier` without it, because no other thread ends its turn.
     """
 
     __slots__ = (
@@ -57,28 +56,28 @@ class Watch(Keeper):
         self.purgatory = purgatory
         self.trier = trier
         self.operation: DelayedOperation | None = None
-        # What it lies under, for a cancel.
+        # Keys that the watch lies under, for a cancel.
         self.keys: list[Hashable] | None = None
         self.key_count = 0
-        # What others left to the one who is trying: a try, the expiry, `on_complete`.
+        # Work that other threads left to the one that is trying: a try, the expiry, `on_complete`.
         self.is_asked = False
         self.is_due = False
         self.is_owed = False
-        # The try is left to the timer's executor, which has not come to it yet.
+        # True if the try is left to the timer's executor, which has not begun it yet.
         self.is_left = False
-        # The thread that tries checked a key of the operation from inside the try.
+        # True if the trying thread checked a key of the operation from inside the try.
         self.is_nested = False
-        # Cancelled by another thread during a try, which therefore must not complete it any more.
+        # True if another thread cancelled during a try, which then must not complete the operation.
         self.is_revoked = False
 
     def is_waiting(self) -> bool:
-        """Return true if the operation waits.  A call: what another thread changes is looked up
-        anew.
+        """Return True if the operation waits.  A method, so that compiled code reads the field
+        again: another thread may have changed it.
         """
         return self.operation is not None
 
     def next_work(self, repeats: int) -> int:
-        """Return what was left to the thread that has the turn; NOTHING and LEAVE end the turn.
+        """Return the next work of the thread that has the turn; NOTHING and LEAVE end the turn.
 
         Lock held.
         """
@@ -92,7 +91,7 @@ class Watch(Keeper):
                 if repeats < REPEATS_MAX:
                     self.is_asked = False
                     return TRY
-                # Those who check are no reason to keep this thread from what it is here for.
+                # Checks of other threads must not keep this thread from its own work for longer.
                 self.trier = NOBODY
                 if self.is_left:
                     return NOTHING
@@ -109,7 +108,7 @@ class Watch(Keeper):
 
 
 class WatchList(Watchers):
-    """The watches under one key."""
+    """Watches under one key."""
 
     __slots__ = ()
 
@@ -119,7 +118,7 @@ class WatchList(Watchers):
 
 
 class WatchTable:
-    """The watches of a purgatory by key, and the counters of them."""
+    """Watches of a purgatory by key, and their counters."""
 
     __slots__ = (
         "_is_shut_down",
@@ -144,7 +143,7 @@ class WatchTable:
         self._sweeping = Sweep()
         self._pending_watched = 0
         self._is_shut_down = False
-        # The class that was taken last, and so is known to be complete.
+        # Class of the last operation, which `check_kind` has accepted.
         self._kind: type[DelayedOperation] | None = None
 
     def __repr__(self) -> str:
@@ -152,15 +151,15 @@ class WatchTable:
         return f"<{type(self).__name__} {self.name!r}, {state}>"
 
     def _complete(self, watch: Watch, operation: DelayedOperation) -> bool:
-        """Complete an operation that was handed to this purgatory, for its `force_complete`."""
+        """Complete an operation of this purgatory; its `force_complete` calls this."""
         raise NotImplementedError
 
     def _expire(self, watch: Watch, operation: DelayedOperation) -> None:
-        """Expire an operation whose deadline has come, or leave that to a thread that tries."""
+        """Expire an operation at its deadline, or leave that to the thread that is trying it."""
         raise NotImplementedError
 
     def _check_caller(self) -> None:
-        """Refuse a finalizer that would wait for a call that it interrupted itself."""
+        """Refuse a finalizer that may have interrupted the very call that it would wait for."""
         if self._lock.locked() and COLLECTOR.is_here():
             raise RuntimeError(
                 f"a finalizer called purgatory {self.name!r}, and may be in the middle of a call "
@@ -168,7 +167,7 @@ class WatchTable:
             )
 
     def _watchers_of(self, key: Hashable) -> WatchList | None:
-        """Lock held."""
+        """Return the list under the key, or None.  Lock held."""
         try:
             return self._watchers.get(key)
         except TypeError as error:
@@ -177,7 +176,7 @@ class WatchTable:
     def _begin_watch(
         self, watch: Watch, operation: DelayedOperation, keys: list[Hashable], ident: int
     ) -> bool:
-        """Watch it and take the turn again; False: it is completed."""
+        """Watch the operation and take the turn again; return False if it is completed."""
         with self._lock:
             if operation.is_completed:
                 return False
@@ -196,7 +195,7 @@ class WatchTable:
                     self._sweeping.add(watchers)
                 items = watchers.items
                 if items and items[-1] is watch:
-                    continue  # the same key named twice
+                    continue  # the keys name it twice
                 items.append(watch)
                 watch.key_count += 1
                 self.watched += 1
@@ -204,19 +203,19 @@ class WatchTable:
         return True
 
     def _leave(self, watch: Watch) -> None:
-        """Out of the counters; the lists under its keys forget it when swept.  Lock held."""
+        """Take it out of the counters; the lists under its keys drop it when swept.  Lock held."""
         watch.operation = None
         self.delayed -= 1
         self._pending_watched -= watch.key_count
         watch.key_count = 0
 
     def _revoke(self, watch: Watch, ident: int) -> None:
-        """Revoke the wait: a try under way in another thread completes the operation no more."""
+        """Revoke the wait: a try under way in another thread cannot complete the operation."""
         watch.is_revoked = watch.trier not in (NOBODY, ident)
         self._leave(watch)
 
     def _take_out(self, watch: Watch, ident: int) -> bool:
-        """Cancel one watch; True if its operation waited.  Lock held."""
+        """Cancel one watch; return True if its operation waited.  Lock held."""
         was_waiting = watch.operation is not None
         if was_waiting:
             self._revoke(watch, ident)
@@ -227,10 +226,10 @@ class WatchTable:
             try:
                 watchers = self._watchers.get(key)
             except Exception:
-                continue  # It can no longer be hashed or compared; the next purge comes by.
+                continue  # It can no longer be hashed or compared; the next purge drops it.
             if watchers is None:
                 continue
-            # What is longer than a part is left to the purges: only a small watch lies there.
+            # Leave a longer list to the purges: only a small watch stays in it.
             steps += 1 + len(watchers.items)
             if steps > PART_MAX:
                 break
@@ -244,7 +243,7 @@ class WatchTable:
         found: dict[Watch, DelayedOperation],
         revoker: int,
     ) -> None:
-        """Gather what waits in a part of a list, and revoke it if this thread is to do so."""
+        """Gather the waiting operations in a part of a list; revoke them if there is a revoker."""
         with self._lock:
             for watch in items[number : number + PART_MAX]:
                 operation = None if watch is None else watch.operation
@@ -254,8 +253,8 @@ class WatchTable:
                         self._revoke(watch, revoker)
 
     def _is_purge_due(self) -> bool:
-        # A purge walks all that is watched: never for fewer finished watchers than there are
-        # pending ones, so that it costs a few steps a completion with 10,000 waiting readers.
+        # A purge walks all watches.  It begins only when more are finished than pending, so it
+        # costs a few steps a completion even with 10,000 waiting readers.
         pending = self._pending_watched
         if self._is_shut_down:
             return pending == 0 and len(self._watchers) > 0
@@ -263,7 +262,7 @@ class WatchTable:
         return (finished > self.purge_interval and finished > pending) or self._sweeping.number > 0
 
     def _purge_part(self) -> None:
-        """Lock held."""
+        """Sweep a part of the lists.  Lock held."""
         steps = 0
         while steps < PART_MAX:
             watchers = self._sweeping.next()
@@ -274,7 +273,7 @@ class WatchTable:
             self._sweep(watchers, length)
 
     def _drop_part(self) -> None:
-        """After a shutdown nothing waits, and no key needs to be looked up.  Lock held."""
+        """Drop a part of the lists after a shutdown, without a look-up of each key.  Lock held."""
         self._sweeping.clear()
         steps = 0
         while self._watchers and steps < PART_MAX:
@@ -283,7 +282,7 @@ class WatchTable:
             self.watched -= watchers.clear()
 
     def _sweep(self, watchers: Watchers, end: int) -> None:
-        """Drop the watches before `end` that do not wait any more, and the key with the last.
+        """Drop the watches before `end` that do not wait any more; drop the key if none is left.
 
         Lock held.
         """
@@ -301,15 +300,15 @@ class WatchTable:
             if self._watchers.get(watchers.key) is watchers:
                 del self._watchers[watchers.key]
         except Exception:
-            # A key that can no longer be hashed or compared concerns nobody who gets here.  It
-            # stays until nothing is watched.
+            # No operation can be found by a key that can no longer be hashed or compared.  It stays
+            # until there are no watches at all.
             return
 
 
 def raise_all(errors: list[BaseException]) -> None:
-    """Raise what the code of operations has raised: the error, or several as a group."""
+    """Raise the error of operations' code, or several as a group; return if there is none."""
     if len(errors) == 1:
-        # Popped, lest a list in a frame of the error's traceback keep the error alive.
+        # Pop the error: a list in a frame of its traceback would keep the error alive.
         raise errors.pop()
     if errors:
         raise _group(errors)

@@ -1,11 +1,11 @@
-"""Watchers: what waits under one key of a purgatory, oldest first.
+"""Watchers: the operations under one key of a purgatory, oldest first.
 
-Any number of walks may be under way at once, in several threads or one inside the other, while
-watchers come and go.  Invariant: a walk to the length that it found at its start comes past
-everything that waits all that time, unless another walk has tried it since.  So nothing moves to
-the left in a list that somebody may be walking: what stays moves right, towards the end of a part
-that has been tried, and whatever is to be shorter becomes a new list.  That way a walk that ends
-early has paid for what it walked, not for all that waits.
+Any number of walks may be under way at once, in several threads or one inside another, while
+watchers come and go.  Invariant: a walk to the length at its start passes every watcher that waits
+all that time, unless another walk has tried it since.  Therefore no watcher moves to the left in a
+list that may be walked: it moves right, towards the end of a part that has been tried, and a list
+that gets shorter becomes a new list.  So a walk that ends early pays for the watchers that it
+passed, and not for all.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Final
 
-# No place among the lists to be swept.
+# `place` of a list that is not among the lists to be swept.
 NOWHERE: Final = -1
 
 
 class Watchers:
-    """The list under a key.  Who shares it guards it; only the walk itself needs no lock."""
+    """List under a key.  Its owner guards it; only the walk itself needs no lock."""
 
     __slots__ = ("head", "items", "key", "place")
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
-        # All before `head` has gone and is None, nothing behind it is.
+        # Watchers from `head` on; all before `head` are gone and None.
         self.items: list[Any] = []
         self.head = 0
-        # Where it stands among the lists to be swept; none so far.
+        # Place among the lists to be swept.
         self.place = NOWHERE
 
     def __len__(self) -> int:
         return len(self.items) - self.head
 
     def pending_of(self, items: list[Any]) -> list[Any]:
-        """Return those that still wait, in a new list."""
+        """Return the watchers that still wait, in a new list."""
         raise NotImplementedError
 
     def sweep(self, end: int) -> int:
-        """Drop what does not wait any more before the index `end`; how many those were.
+        """Drop the watchers before the index `end` that do not wait any more; return how many.
 
-        An end short of the length is that of a walk of this very list, which has tried what
-        still waits before it.
+        If `end` is less than the length, the caller has walked this very list up to there, and has
+        tried all that still wait before it.
         """
         items = self.items
         head = self.head
@@ -58,7 +58,8 @@ class Watchers:
             return gone
         nothing: list[Any] = [None]
         moved = nothing * gone + pending
-        self.head = head + gone  # before anything is set free, whose finalizer may come back
+        # before any object is freed, whose finalizer may call the purgatory
+        self.head = head + gone
         items[head:end] = moved
         if self.head * 2 > length:
             self.items = items[self.head :]
@@ -66,7 +67,7 @@ class Watchers:
         return gone
 
     def clear(self) -> int:
-        """Drop all; how many those were."""
+        """Drop all watchers; return how many there were."""
         gone = len(self)
         self.items = []
         self.head = 0
@@ -74,9 +75,9 @@ class Watchers:
 
 
 class Sweep:
-    """A walk over all lists, in as many parts as one likes, while lists come and go.
+    """Walk over all lists, in any number of parts, while lists come and go.
 
-    Oldest first: what was made together lies together in memory, and walked backwards it takes
+    It goes oldest first: lists made together lie together in memory, and a walk backwards takes
     four times as long.
     """
 
@@ -84,23 +85,23 @@ class Sweep:
 
     def __init__(self) -> None:
         self.lists: list[Watchers] = []
-        # What stands before it has been walked; 0: no walk is under way.
+        # Number of lists already walked; 0 if no walk is under way.
         self.number = 0
 
     def add(self, watchers: Watchers) -> None:
-        """Add a watch, to be walked by a walk under way too."""
+        """Add a list, which a walk under way will reach too."""
         watchers.place = len(self.lists)
         self.lists.append(watchers)
 
     def remove(self, watchers: Watchers) -> None:
-        """Remove a watch, not to be walked any more; nothing if it is not here."""
+        """Remove a list, so that it is not walked; do nothing if it is not here."""
         lists = self.lists
         place = watchers.place
         watchers.place = NOWHERE
         if place == NOWHERE or place >= len(lists) or lists[place] is not watchers:
-            return  # forgotten with all others
+            return  # `clear` has removed it
         if place < self.number:
-            # The last of those walked takes its place, and gives room to one that is not.
+            # The last list already walked takes its place, and one not yet walked takes that one's.
             self.number -= 1
             moved = lists[self.number]
             if moved is not watchers:
@@ -121,6 +122,6 @@ class Sweep:
         return self.lists[self.number - 1]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all lists."""
         self.lists.clear()
         self.number = 0

@@ -1,9 +1,9 @@
-"""Aborted transactions: which batches of a fetch a committed reader leaves out.
+"""Aborted transactions: the batches of a fetch that a committed reader skips.
 
-A broker names, beside the bytes, the transactions that were aborted in them: a producer and the
-first offset of its transaction.  From there on the batches of that producer are left out, up to
-the marker that ends the transaction.  A transaction that began before the fetch is named with
-its own first offset, so each answer explains itself.
+Beside the bytes, a broker names the transactions that were aborted in them: a producer and the
+first offset of its transaction.  The batches of that producer are skipped from there on, up to the
+marker that ends the transaction.  A transaction that began before the fetch is named with its own
+first offset, so each answer is complete in itself.
 
 Hot: each fetched batch passes here.
 """
@@ -19,27 +19,27 @@ from tarry.records.batch import BatchHeader
 from tarry.records.record import open_records
 from tarry.wire.reader import MalformedData
 
-# The types of control records; a reader of records minds no other.
+# Type of control records of an aborted transaction; readers of records ignore all other types.
 ABORT_MARKER: Final = 0
-# A control batch whose record was compacted away.
+# Type of a control batch whose record was compacted away.
 NO_MARKER: Final = -1
 
-# A marker's key is a version and a type, its value a few bytes more.
+# Largest size of a marker, whose key is a version and a type, and whose value has a few bytes.
 MARKER_BYTES_MAX: Final = 4096
 MARKER_KEY_BYTES: Final = 4
 
 
 class AbortedTransactions:
-    """Aborted transactions of one answer about one partition; its batches pass in their order."""
+    """Aborted transactions of one answer for one partition; its batches must come in order."""
 
     def __init__(self, transactions: list[tuple[int, int]]) -> None:
-        # Producer id and first offset, the last one first.
+        # Transactions still to come, as producer id and first offset, the next one last.
         self._waiting = sorted(transactions, key=_first_offset, reverse=True)
-        # The producers whose transaction is open and will be aborted; an ordered set.
+        # Producers with an open transaction that will be aborted; an ordered set.
         self._open: dict[int, None] = {}
 
     def leaves_out(self, data: bytes, position: i64, header: BatchHeader) -> bool:
-        """Return whether users do not get the records of the batch at `position`; true for each
+        """Return True if users do not get the records of the batch at `position`, as of each
         control batch.  Its CRC must hold."""
         waiting = self._waiting
         last_offset = int(header.last_offset)

@@ -1,9 +1,9 @@
-"""Record batches, format v2: the header, and what is checked when a client produces one.
+"""Record batches, format v2: the header, and the checks of a batch that a client produces.
 
 A batch is 61 bytes of header and then its records, compressed or not.  Base offset, length and
 leader epoch lie before the bytes that the CRC covers, so that a broker assigns them in place.
-`check_batch` finds what can be wrong without knowing the topic; `record_limits` asks what the
-topic's settings want.  Sentences say what is wrong in the terms of the one who built the batch.
+`check_batch` makes the checks that need no topic, `record_limits` those of the topic's settings.
+The sentences describe an error in the terms of the program that built the batch.
 
 Hot: each produced batch passes here: 6 µs for one record of 100 B interpreted, 0.4 compiled, of it
 0.25 for the CRC (bench/records.py, 2026-11-21).
@@ -51,7 +51,7 @@ BASE_SEQUENCE: Final = 53
 RECORD_COUNT: Final = 57
 HEADER_SIZE: Final = 61
 
-# The length field counts what follows it.
+# Bytes up to and including the length field, which it does not count.
 LENGTH_OVERHEAD: Final = 12
 
 MAGIC_V2: Final = 2
@@ -71,12 +71,12 @@ TIMESTAMP_MIN: Final = -(2**63)
 TIMESTAMP_MAX: Final = 2**63 - 1
 SEQUENCE_MAX: Final = 0x7FFF_FFFF
 
-# Below this a copy costs less than a memoryview.
+# Size up to which a copy costs less than a memoryview.
 _COPY_BYTES_MAX: Final = 2048
 
 
 class BatchHeader:
-    """The header of the batch that begins at `position` of `data`."""
+    """Header of the batch that begins at `position` of `data`."""
 
     def __init__(self, data: bytes, position: i64) -> None:
         self.base_offset: i64 = read_i64_be(data, position)
@@ -120,14 +120,14 @@ class BatchHeader:
 
     @property
     def last_sequence(self) -> i64:
-        """The sequence of the last record; after 2^31 - 1 comes 0."""
+        """Sequence of the last record; sequences wrap from 2^31 - 1 to 0."""
         if self.base_sequence < 0:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & SEQUENCE_MAX
 
 
 def decode_batch_header(data: bytes, position: i64) -> BatchHeader:
-    """Decode the header at `position`; the caller asks whether the whole batch is there."""
+    """Decode the header at `position`; the caller checks that the whole batch is there."""
     size: i64 = len(data)
     if position < 0 or size - position < HEADER_SIZE:
         raise CorruptData(f"{size - position} bytes at {position} are no batch header")
@@ -138,7 +138,7 @@ def decode_batch_header(data: bytes, position: i64) -> BatchHeader:
 
 
 def has_valid_crc(data: bytes, position: i64, header: BatchHeader) -> bool:
-    """Return true if the bytes from the attributes on are those that the CRC was made of."""
+    """Return True if the bytes from the attributes on match the CRC."""
     start = position + ATTRIBUTES
     end = position + header.size
     if header.size <= _COPY_BYTES_MAX:
@@ -162,7 +162,7 @@ def checked_header(data: bytes, position: i64) -> BatchHeader:
 
 
 def batches_in(window: Window) -> list[Window]:
-    """Return one window for each whole batch, without what a fetch cut off at the end."""
+    """Return one window for each whole batch, without a last one that the fetch cut off."""
     batches: list[Window] = []
     position: i64 = window.start
     end: i64 = window.end
@@ -178,11 +178,11 @@ def batches_in(window: Window) -> list[Window]:
 
 
 class BatchCheck:
-    """Finding of a check of a produced batch.
+    """Result of the check of a produced batch.
 
-    `window` is what to append: the batch as sent, or with its largest timestamp put right.
-    `header` is there whenever the window held one.  `walk` is there when the records were looked
-    at: always if they are not compressed.  `was_opened` if they are and somebody began to unfold
+    `window` is the batch to append: as it was sent, or with its largest timestamp corrected.
+    `header` is set if the window held one.  `walk` is set if the records were walked over: always
+    if they are not compressed.  `was_opened`: they are compressed, and a check began to decompress
     them.  `record_errors` are (index in the batch, sentence).
     """
 
@@ -201,18 +201,18 @@ class BatchCheck:
         return self
 
     def replace(self, batch: bytes) -> None:
-        """Let another batch be appended, in which the records are the same."""
+        """Replace the batch to append by another one with the same records."""
         self.window = Window(batch, 0, len(batch))
         self.header = decode_batch_header(batch, 0)
 
 
 def check_batch(window: Window, walked_bytes_max: i64 = FRAME_BYTES_MAX) -> BatchCheck:
-    """Check what must hold of a client's batch for every topic, in Kafka's order and codes.
+    """Check a client's batch for everything that no topic accepts, in Kafka's order and codes.
 
-    The records of a larger batch are not walked over: its topic is going to refuse it.
+    The records of a batch above `walked_bytes_max` are not walked over: its topic will refuse it.
 
-    CORRUPT_MESSAGE makes a client send the same bytes again: only for what a broken transport
-    explains.  The rest is INVALID_RECORD, which it gives up at once.
+    CORRUPT_MESSAGE makes a client send the same bytes again, so it is only for errors that a
+    broken transport explains.  All others are INVALID_RECORD, on which a client gives up at once.
     """
     check = BatchCheck(window)
     start: i64 = window.start
@@ -251,7 +251,7 @@ def check_batch(window: Window, walked_bytes_max: i64 = FRAME_BYTES_MAX) -> Batc
 
 
 def take_walk(check: BatchCheck, header: BatchHeader, walk: RecordWalk) -> None:
-    """Refuse what the walk found wrong; put the header's largest timestamp right."""
+    """Set the error if the walk found a flaw; correct the header's largest timestamp."""
     check.walk = walk
     if walk.flaw is not None:
         check.record_errors = [(walk.flaw_index, walk.flaw)]
@@ -259,7 +259,7 @@ def take_walk(check: BatchCheck, header: BatchHeader, walk: RecordWalk) -> None:
         return
     base: i64 = header.base_timestamp
     if (
-        # Hot, and true of nearly every batch.  From these bounds on no difference overflows.
+        # Hot: true of nearly every batch.  Within these bounds no difference overflows.
         base >= NO_TIMESTAMP
         and header.max_timestamp >= NO_TIMESTAMP
         and walk.timestamp_delta_max == header.max_timestamp - base
@@ -277,7 +277,7 @@ def take_walk(check: BatchCheck, header: BatchHeader, walk: RecordWalk) -> None:
 
 
 def _is_header_accepted(check: BatchCheck, header: BatchHeader) -> bool:
-    """Return true if the fields that the CRC covers can be accepted, without the records."""
+    """Return True if the header's fields under the CRC are acceptable, apart from the records."""
     attributes = header.attributes
     if (attributes & CODEC_MASK) > CODEC_LAST:
         check.refuse(INVALID_RECORD, f"there is no codec {attributes & CODEC_MASK}")
@@ -310,14 +310,14 @@ def _is_header_accepted(check: BatchCheck, header: BatchHeader) -> bool:
 
 
 def with_log_append_time(window: Window, header: BatchHeader, now_wall_ms: i64) -> Window:
-    """Copy a batch so that all its records have the time of their append; `header` follows."""
+    """Copy a batch so that all its records have the time of their append; update `header`."""
     return _with_timestamp(window, header, header.attributes | LOG_APPEND_TIME_BIT, now_wall_ms)
 
 
 def with_max_timestamp(window: Window, header: BatchHeader, max_timestamp: i64) -> Window:
-    """Copy a batch so that its largest timestamp is the one that the walk found; `header` follows.
+    """Copy a batch with the largest timestamp that the walk found; update `header`.
 
-    As Kafka does: a client that fills the field wrongly is corrected, not refused.
+    As in Kafka, a client that fills the field wrongly is corrected and not refused.
     """
     return _with_timestamp(window, header, header.attributes, max_timestamp)
 

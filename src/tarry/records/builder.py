@@ -1,6 +1,6 @@
-"""Builds a record batch: for the client, for our own logs, for tests.
+"""Builder of record batches, for the client, for the broker's own logs, for tests.
 
-Records are encoded as they come, so that `size` tells a client when the batch is full; codec,
+Records are encoded as they are added, so that `size` tells a client when the batch is full.  Codec,
 offsets and producer fields are chosen at the end, and a batch can be built more than once.
 """
 
@@ -33,34 +33,34 @@ from tarry.wire.varint import varint_size, write_varint, write_varlong
 Headers = list[tuple[str, bytes | None]]
 
 NO_PRODUCER_EPOCH: Final = -1
-# Below it, and not negative, times are as far from each other as 64 bits hold: almost all are.
+# Times from 0 to below this one always have a difference that fits 64 bits; almost all are such.
 NEAR_TIMESTAMP_MAX: Final = 0x4000_0000_0000_0000
 
-# A count of none.
+# Encoded headers of a record that has none: their count, 0.
 NO_HEADERS: Final = b"\x00"
 
 
 class BatchBuilder:
-    """Records in, one batch of format v2 out.  The first record's time is the base."""
+    """Builder of one batch of format v2.  The first record's time is the batch's base time."""
 
     def __init__(self) -> None:
         self.count: i64 = 0
         self.base_timestamp: i64 = NO_TIMESTAMP
         self.max_timestamp: i64 = NO_TIMESTAMP
-        # What the broker assigns; only who plays a broker sets it.
+        # Leader epoch, which a broker assigns; only a program that acts as a broker sets it.
         self.leader_epoch: i64 = -1
         self._records = BytesWriter()
 
     @property
     def size(self) -> i64:
-        """The batch's size in bytes before compression."""
+        """Size of the batch in bytes before compression."""
         return HEADER_SIZE + len(self._records)
 
     def append(
         self, timestamp: i64, key: bytes | None, value: bytes | None, headers: Headers | None = None
     ) -> None:
-        """Add a record after those that are there.  One that cannot be added raises, and leaves
-        the builder as it was."""
+        """Add a record behind the others.  If that is impossible, raise and leave the builder
+        unchanged."""
         delta: i64 = self._delta_of(timestamp)
         header_bytes = NO_HEADERS if headers is None else _encode_headers(headers)
         size_before: i64 = len(self._records)
@@ -72,8 +72,8 @@ class BatchBuilder:
         self._count_record(timestamp)
 
     def begin_record(self, timestamp: i64, body_size: i64) -> BytesWriter:
-        """Add a record up to its key; the caller writes the rest, `body_size` bytes, into the
-        writer that is returned."""
+        """Add a record up to its key; the caller must write the rest, `body_size` bytes, into the
+        returned writer."""
         delta: i64 = self._delta_of(timestamp)
         records = self._records
         write_varint(records, 1 + varint_size(delta) + varint_size(self.count) + body_size)
@@ -84,8 +84,8 @@ class BatchBuilder:
         return records
 
     def _delta_of(self, timestamp: i64) -> i64:
-        """Return the time after the batch's first.  It may have 64 bits, so that none is told
-        wrongly."""
+        """Return the difference to the batch's base time; ValueError if it does not fit 64
+        bits."""
         base: i64 = timestamp if self.count == 0 else self.base_timestamp
         if 0 <= base <= timestamp < NEAR_TIMESTAMP_MAX:
             return timestamp - base
@@ -137,7 +137,7 @@ class BatchBuilder:
         level: int | None = None,
     ) -> bytes:
         """Build the batch of all records so far; `attributes` are added to the codec's, `level` is
-        the codec's, its default if none is given."""
+        the codec's level, None for its default."""
         content = self._records.getvalue()
         if codec != 0:
             content = compress(codec, content, level, ZSTD_LEVEL_HIGHEST)
@@ -169,7 +169,7 @@ def _size_of(value: bytes | None) -> i64:
 
 
 def write_bytes(writer: BytesWriter, value: bytes | None) -> None:
-    """Write a key, a value, or the name or value of a header, behind its size."""
+    """Write a key, a value, or the name or value of a header, after its size."""
     if value is None:
         write_varint(writer, -1)
         return

@@ -1,10 +1,10 @@
-"""Columns of records, in the layout of Arrow: batches are walked straight into buffers.
+"""Columns of records in Arrow's layout: batches are walked straight into buffers.
 
 No object is made for a record.  Keys and values become views of 16 bytes (Arrow's `binary_view`):
-up to 12 bytes lie in the view itself, longer ones are named by buffer and place, so that nothing is
-copied.  Fixed-width columns are little-endian, as Arrow's are.
+up to 12 bytes lie in the view itself; for longer ones the view names buffer and place, so nothing
+is copied.  Fixed-width columns are little-endian, like Arrow's.
 
-Hot: see bench/arrow.py for what a record costs.
+Hot: bench/arrow.py measures what a record costs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tarry.records.walk import RecordFields
 from tarry.wire.reader import MalformedData
 from tarry.wire.varint import read_varint
 
-# The columns that may be chosen.
+# Bits of the columns that may be chosen.
 OFFSETS: Final = 0x01
 TIMESTAMPS: Final = 0x02
 TIMESTAMP_TYPES: Final = 0x04
@@ -33,11 +33,11 @@ LEADER_EPOCHS: Final = 0x40
 CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
 
-# What lies in a view itself, and the part of it that is beside the length.
+# Longest value that lies in its view, and length of the prefix of a longer one.
 _INLINE_BYTES_MAX: Final = 12
 _PREFIX_BYTES: Final = 4
 
-# Shifted to the right, a mask: compiled code has 32 bits for `1 << bits`.
+# Mask that is shifted to the right, because compiled code has 32 bits for `1 << bits`.
 _ALL_BITS: Final = 0x7FFF_FFFF_FFFF_FFFF
 
 
@@ -49,11 +49,11 @@ class ViewColumn:
         self.null_count: i64 = 0
         self._views = BytesWriter()
         self._validity = BytesWriter()
-        # The bits of the rows that do not fill a byte yet.
+        # Validity bits of the last rows, which do not fill a byte yet.
         self._bits: i64 = 0
 
     def add(self, data: bytes, start: i64, size: i64, source: i64) -> None:
-        """Add a row: `size` bytes from `start` on; less than 0 for null."""
+        """Add a row: `size` bytes from `start` on; null if `size` is below 0."""
         views = self._views
         count: i64 = self.count
         bits: i64 = self._bits
@@ -76,7 +76,7 @@ class ViewColumn:
         self.count = count
 
     def _add_short(self, data: bytes, start: i64, size: i64) -> None:
-        """Add bytes that lie in the view itself, behind their number."""
+        """Add bytes that lie in the view itself, behind their length."""
         first: i64 = 0
         second: i64 = 0
         if start + _INLINE_BYTES_MAX <= len(data):
@@ -88,7 +88,7 @@ class ViewColumn:
                 if size < _INLINE_BYTES_MAX:
                     second &= _ALL_BITS >> (63 - (size - _PREFIX_BYTES) * 8)
         else:
-            # The last bytes of a buffer are read one by one.
+            # At the end of a buffer the bytes are read one by one.
             place: i64 = 0
             while place < size:
                 byte: i64 = data[start + place]
@@ -97,7 +97,7 @@ class ViewColumn:
                 elif place < _INLINE_BYTES_MAX - 1:
                     second |= byte << ((place - _PREFIX_BYTES) * 8)
                 else:
-                    # The sign bit of the word: no shift may go beyond it.
+                    # The last byte has the word's sign bit, which a shift must not pass.
                     second |= (byte - 256 if byte >= 128 else byte) << 56
                 place += 1
         # The upper half of the word is signed.
@@ -110,7 +110,7 @@ class ViewColumn:
         return self._views.getvalue()
 
     def validity(self) -> bytes | None:
-        """Return the bits of the rows that are there; None if all are."""
+        """Return a bit for each row, 1 if it is not null; None if no row is null."""
         if self.null_count == 0:
             return None
         whole = self._validity.getvalue()
@@ -120,18 +120,18 @@ class ViewColumn:
 
 
 class ColumnBuffers:
-    """Buffers of the chosen columns, row by row; what is not chosen is not built."""
+    """Buffers of the chosen columns, row by row; other columns are not built."""
 
     def __init__(self, chosen: i64) -> None:
         self.chosen: i64 = chosen
         self.row_count: i64 = 0
-        # Bytes of the records that were walked.
+        # Bytes of the records walked over so far.
         self.content_bytes: i64 = 0
         self.keys = ViewColumn()
         self.values = ViewColumn()
         self.header_keys = ViewColumn()
         self.header_values = ViewColumn()
-        # What the views name by its place in this list.
+        # Buffers that the views name by their index in this list.
         self.sources: list[bytes] = []
         self._source: i64 = -1
         self._offsets = BytesWriter()
@@ -144,10 +144,10 @@ class ColumnBuffers:
             write_i32_le(self._header_ends, 0)
 
     def take(self, batch: OpenBatch, offset_min: i64, offset_end: i64, rows_max: i64) -> i64:
-        """Add the rows of a batch from `offset_min` to before `offset_end`, `rows_max` at most;
+        """Add the rows of a batch from `offset_min` to before `offset_end`, at most `rows_max`;
         return how many were added.
 
-        A damaged record ends the rows before it; it is raised when nothing lies before it.
+        A damaged record ends the rows; if there are none before it, its error is raised.
         """
         if batch.is_done:
             return 0
@@ -172,7 +172,7 @@ class ColumnBuffers:
         return rows
 
     def _name_source(self, data: bytes) -> None:
-        """Have the views name these bytes from now on."""
+        """Make these bytes the buffer that new views name."""
         if self._source >= 0 and self.sources[self._source] is data:
             return
         self._source = len(self.sources)
@@ -183,7 +183,7 @@ class ColumnBuffers:
         keys, values, offsets, times = self.keys, self.values, self._offsets, self._timestamps
         chosen: i64 = self.chosen
         if batch.has_append_time:
-            # All rows have one time, which is not the records'.
+            # All rows have the batch's time, and not the times in the records.
             chosen &= ~TIMESTAMPS
         source: i64 = self._source
         base_time: i64 = batch.timestamp
@@ -224,7 +224,7 @@ class ColumnBuffers:
                 position += size
 
     def _add_header_key(self, data: bytes, start: i64, size: i64) -> None:
-        """Add the key of a header, with what is not UTF-8 replaced, as record objects have it."""
+        """Add the key of a header, with invalid UTF-8 replaced, as in record objects."""
         place: i64 = start
         end: i64 = start + size
         while place < end:
@@ -254,7 +254,7 @@ class ColumnBuffers:
         return self._leader_epochs.getvalue()
 
     def header_ends(self) -> bytes:
-        """Return where the headers of each row end, behind a 0: Arrow's offsets of a list."""
+        """Return the end of each row's headers, after a 0: the offsets of an Arrow list."""
         return self._header_ends.getvalue()
 
 

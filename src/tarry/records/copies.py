@@ -1,9 +1,9 @@
-"""Check of copied batches: what a follower has fetched, before it goes into the log.
+"""Check of copied batches, which a follower has fetched, before they go into the log.
 
-The leader has checked what the records mean; here it is asked whether they came over whole: a bit
-that has flipped on the way or on the leader's disk must not be served by this replica too.
-Offsets and epochs, which no CRC covers, must at least go on as they do in a log.  The records
-themselves are not opened.
+The leader has checked the records.  This check finds out whether they arrived unchanged: a bit that
+has flipped on the way, or on the leader's disk, must not be served by this replica too.  Offsets
+and epochs, which no CRC covers, must at least continue as they do in a log.  The records themselves
+are not opened.
 
 Hot: a follower does this for every batch.  Interpreted it takes 0.7 µs a batch more than header and
 CRC, which are 1.6 for one record of 100 B and 37 for a megabyte (2026-11-23).
@@ -30,7 +30,7 @@ from tarry.records.batch import (
 )
 from tarry.wire.reader import Window
 
-# Length, attributes, timestamp, offset, key, value and headers of a record: a byte each, at least.
+# Smallest record: length, attributes, timestamp, offset, key, value, headers, of one byte each.
 RECORD_BYTES_MIN: Final = 7
 _OFFSET_MAX: Final = (1 << 62) - 1
 
@@ -38,8 +38,8 @@ _OFFSET_MAX: Final = (1 << 62) - 1
 def check_copy(data: bytes, start: i64, end: i64) -> list[tuple[Window, BatchHeader]]:
     """Return the whole batches between `start` and `end`, each with its header.
 
-    A last batch that the fetch limit has cut short is left out.  `CorruptData` says what is wrong
-    with the first batch that cannot be what the leader has in its log; nothing is taken then.
+    A last batch that the fetch limit has cut short is left out.  `CorruptData` describes the first
+    batch that cannot be one of the leader's log; no batch is returned then.
     """
     found: list[tuple[Window, BatchHeader]] = []
     position: i64 = start
@@ -72,7 +72,7 @@ def check_copy(data: bytes, start: i64, end: i64) -> list[tuple[Window, BatchHea
 
 
 def _check_header(header: BatchHeader, offset_min: i64, epoch_min: i64) -> None:
-    """Raise `CorruptData` unless the header can follow what came before it."""
+    """Raise `CorruptData` unless the header can follow the batches before it."""
     base_offset = header.base_offset
     if base_offset < offset_min or base_offset > _OFFSET_MAX or header.last_offset_delta < 0:
         raise CorruptData(
@@ -85,7 +85,7 @@ def _check_header(header: BatchHeader, offset_min: i64, epoch_min: i64) -> None:
             f"{header.leader_epoch}, after {epoch_min}"
         )
     count = header.record_count
-    # Compaction leaves fewer records than offsets, perhaps none.
+    # Compaction may leave fewer records than offsets, or none.
     if count < 0 or count > header.last_offset_delta + 1:
         raise CorruptData(
             f"the fetched batch at offset {base_offset} claims {count} records at "

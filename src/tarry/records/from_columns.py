@@ -1,10 +1,10 @@
-"""Records out of columns, in the layout of Arrow: rows are encoded straight into batches.
+"""Records from columns in Arrow's layout: rows are encoded straight into batches.
 
-No object is made for a record.  A column of bytes is its data with the places where rows end
-(64-bit, little-endian, as Arrow's `large_binary` has them) and a bit a row that says whether the
-row is there.  Every place is compared with the bytes that are there before they are read.
+No object is made for a record.  A column of bytes is its data, the places where rows end (64-bit,
+little-endian, as in Arrow's `large_binary`) and a bit for each row, 0 if it is null.  Every place
+is compared with the data before it is read.
 
-Hot: see bench/arrow.py for what a record costs.
+Hot: bench/arrow.py measures what a record costs.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from mypy_extensions import i32, i64, u8
 from tarry.records.builder import BatchBuilder
 from tarry.wire.varint import varint_size, write_varint
 
-# What a record takes before its key at most: length 5, attributes 1, time 10, offset delta 5.
+# Largest size of a record before its key: length 5, attributes 1, time 10, offset delta 5.
 HEAD_BYTES_MAX: Final = 21
 
-# In the column of partitions: the key decides.
+# Value in the column of partitions that lets the key decide.
 BY_KEY: Final = -1
 
 NULL: Final = -1
 
-# Below this, bytes are copied by words: a slice is an object.
+# Size up to which bytes are copied by words, because a slice is an object.
 _WORDS_BYTES_MAX: Final = 64
 
 _SEED: Final = 0x9747B28C
@@ -41,7 +41,7 @@ _MASK: Final = 0xFFFF_FFFF
 
 
 class BytesColumn:
-    """Column of bytes or nulls; `ends` are counted from `base`, where `data` begins."""
+    """Column of bytes or nulls; `ends` count from `base`, the place of the first byte of `data`."""
 
     def __init__(
         self, data: bytes, ends: bytes, base: i64, validity: bytes | None, bit: i64
@@ -50,15 +50,15 @@ class BytesColumn:
         self._ends = ends
         self._base: i64 = base
         self._validity = validity
-        # The bit of the first row.
+        # Position of the first row's bit in `validity`.
         self._bit: i64 = bit
 
     def start(self, row: i64) -> i64:
-        """Return where a row begins."""
+        """Return where a row begins in `data`."""
         return read_i64_le(self._ends, row * 8) - self._base
 
     def size(self, row: i64) -> i64:
-        """Return the bytes of a row; NULL if it is null."""
+        """Return the size of a row in bytes; NULL if it is null."""
         validity = self._validity
         if validity is not None:
             place: i64 = self._bit + row
@@ -73,7 +73,7 @@ class BytesColumn:
 
 
 class RowHeaders:
-    """Headers of rows: `ends` has a 64-bit place a row in two columns, behind the first place."""
+    """Headers of rows; `ends` has 64 bits a row: where its headers end, after the first begin."""
 
     def __init__(self, ends: bytes, keys: BytesColumn, values: BytesColumn) -> None:
         self._ends = ends
@@ -100,7 +100,7 @@ class RowHeaders:
 
 
 class RecordRows:
-    """Rows that become records; `timestamps` has 64 bits a row, `partitions` 32."""
+    """Rows that become records; `timestamps` has 64 bits for each, `partitions` 32."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class RecordRows:
         self.partitions = partitions
 
     def body_bytes(self, row: i64) -> i64:
-        """Return the bytes that a row's record takes behind its head."""
+        """Return the size of a row's record without its head, in bytes."""
         size: i64 = 1
         keys, values, headers = self.keys, self.values, self.headers
         size += _bytes_with_size(NULL if keys is None else keys.size(row))
@@ -133,7 +133,7 @@ class RecordRows:
         return size
 
     def largest(self) -> tuple[i64, i64]:
-        """Return the row whose record is the largest, and the bytes that it takes at most."""
+        """Return the row with the largest record, and the largest size that record can have."""
         found: i64 = 0
         largest: i64 = 0
         row: i64 = 0
@@ -146,8 +146,8 @@ class RecordRows:
         return found, largest + HEAD_BYTES_MAX
 
     def split(self, partition_count: i64, is_crc32: bool) -> list[bytes]:
-        """Return the rows of each partition as 32-bit numbers, and last those that may go
-        anywhere."""
+        """Return the rows of each partition as 32-bit numbers, and as last element those without a
+        partition."""
         writers = [BytesWriter() for _ in range(partition_count + 1)]
         row: i64 = 0
         while row < self.row_count:
@@ -168,7 +168,7 @@ class RecordRows:
             return partition_count
         size: i64 = keys.size(row)
         if size < 0 or (size == 0 and is_crc32):
-            # librdkafka takes an empty key for none.
+            # librdkafka treats an empty key as none.
             return partition_count
         start: i64 = keys.start(row)
         if is_crc32:
@@ -201,8 +201,8 @@ def murmur2_at(data: bytes, start: i64, size: i64) -> i64:
 def append_rows(
     builder: BatchBuilder, rows: RecordRows, places: bytes, first: i64, size_max: i64
 ) -> i64:
-    """Append rows to a batch while it has `size_max` bytes at most, the first one in any case;
-    `places` are numbers of rows, from the place `first` on.  Return how many were appended."""
+    """Append rows to a batch up to `size_max` bytes, the first one in any case; `places` has the
+    numbers of the rows, read from its index `first` on.  Return how many were appended."""
     place: i64 = first
     count: i64 = len(places) // 4
     keys, values, headers = rows.keys, rows.values, rows.headers
@@ -231,14 +231,14 @@ def append_rows(
 
 
 def _bytes_with_size(size: i64) -> i64:
-    """Return the bytes of a field and of its length before it."""
+    """Return the size of a field together with its length."""
     if size < 0:
         return 1
     return varint_size(size) + size
 
 
 def _write_sized(writer: BytesWriter, column: BytesColumn | None, row: i64, size: i64) -> None:
-    """Write the bytes of a row behind their length; `size` was compared with what is there."""
+    """Write the bytes of a row after their length; `size` was checked before."""
     if size < 0 or column is None:
         writer.append(1)
         return

@@ -1,9 +1,9 @@
-"""Gap batches: what a consumer gets in place of batches that are left out of an answer.
+"""Gap batches: what a consumer gets in place of batches that an answer leaves out.
 
-A consumer goes on behind the last offset of a batch.  An empty one, as compaction leaves it, is not
-enough where an answer has no other (docs/explanation/protocol-traps.md, 27).  Clients skip a
-control batch of a type that they do not know.  Its one record has the last offset too, since
-kafkajs goes by the records.  Hot.
+A consumer continues behind the last offset of a batch.  An empty batch, as compaction leaves it, is
+not enough if an answer has no other (docs/explanation/protocol-traps.md, 27).  Clients skip a
+control batch of an unknown type.  Its one record has the last offset too, because kafkajs takes the
+offset from the records.  Hot.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tarry.records.builder import NO_HEADERS, BatchBuilder, write_bytes
 from tarry.records.rebuild import RebuiltBatch
 from tarry.wire.varint import write_varint
 
-# Offsets that one batch can stand for.
+# Number of offsets that one gap batch can cover.
 GAP_OFFSETS_MAX: Final = 2**31 - 1
 
 
 def gap_batch(
     first: i64, last: i64, *, leader_epoch: i64, timestamp: i64, key: bytes, value: bytes
 ) -> bytes:
-    """Return a control batch that stands for the offsets from one to another."""
+    """Return a control batch that covers the offsets from `first` to `last`."""
     builder = BatchBuilder()
     builder.append(timestamp, key, value)
     header = decode_batch_header(builder.build(attributes=CONTROL_BIT), 0)
@@ -33,7 +33,7 @@ def gap_batch(
     header.last_offset_delta = last - first
     header.leader_epoch = leader_epoch
     body = BytesWriter()
-    # Attributes and the time, which is the batch's.
+    # Attributes, and the difference to the batch's time.
     body.append(0)
     body.append(0)
     write_varint(body, header.last_offset_delta)

@@ -1,8 +1,8 @@
-"""Numbering: a finished batch gets producer fields anew.
+"""Numbering: a finished batch gets other producer fields.
 
-A batch that was written to a file has no producer yet; one that was scheduled gets another identity
-when it is released.  Id, epoch and sequence lie inside what the CRC covers, so the CRC is made
-anew; the records stay as they are, compressed or not.  Hot.
+A batch that was written to a file has no producer yet; a scheduled one gets another identity when
+it is released.  The CRC covers id, epoch and sequence, so it is computed again.  The records stay
+unchanged, compressed or not.  Hot.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tarry.wire.crc32c import crc32c
 
 
 def numbered(batch: bytes, producer_id: i64, producer_epoch: i64, base_sequence: i64) -> bytes:
-    """Return the batch as this producer sends it."""
+    """Return the batch with these producer fields."""
     if decode_batch_header(batch, 0).size != len(batch):
         raise CorruptData(f"{len(batch)} bytes are not one record batch")
     covered = BytesWriter()

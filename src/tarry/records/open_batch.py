@@ -1,8 +1,8 @@
-"""OpenBatch: a batch that was fetched, checked and unfolded, record by record.
+"""OpenBatch: a fetched batch, checked and decompressed, read record by record.
 
 A batch may come from any broker.  Its CRC is checked, every length and count is compared with the
-bytes that are there, offsets must ascend within what the batch's header claims, and content unfolds
-to `size_max` bytes at most.  Every flaw of a batch is `CorruptData`.
+bytes that are there, offsets must ascend within the range of the batch's header, and content is
+decompressed to at most `size_max` bytes.  Every flaw of a batch is `CorruptData`.
 
 Hot: every record that a client reads passes here, as an object (`record`) or as a row (`columns`).
 """
@@ -25,13 +25,13 @@ from tarry.records.walk import RECORD_BYTES_MIN, RecordFields, read_record
 from tarry.wire.compression import decompress
 from tarry.wire.reader import MalformedData
 
-# Places in a buffer of Arrow are signed 32-bit numbers.
+# Largest buffer: places in an Arrow buffer are signed 32-bit numbers.
 _SOURCE_BYTES_MAX: Final = 0x7FFF_FFFF
 _OFFSET_MAX: Final = 2**63 - 1
 
 
 class OpenBatch:
-    """Batch whose records are being walked; `next_offset` follows what was walked so far."""
+    """Batch whose records are being read; `next_offset` is behind the last record read."""
 
     def __init__(self, data: bytes, position: i64) -> None:
         header = checked_header(data, position)
@@ -49,7 +49,7 @@ class OpenBatch:
         self.leader_epoch: i64 = header.leader_epoch
         self.has_append_time = header.is_log_append_time
         base: i64 = header.base_timestamp
-        # Times of records are `timestamp` and a delta between these two.
+        # The time of a record is `timestamp` plus its delta, which must lie between these two.
         self.timestamp: i64 = base
         self.delta_min: i64 = TIMESTAMP_MIN
         self.delta_max: i64 = TIMESTAMP_MAX
@@ -63,7 +63,7 @@ class OpenBatch:
         self.records_left: i64 = 0
 
     def unfold(self, size_max: i64) -> None:
-        """Begin with the records, unfolded if they are compressed."""
+        """Begin with the records; decompress them first if they are compressed."""
         codec: i64 = self.header.attributes & CODEC_MASK
         if codec != 0:
             content = memoryview(self.data)[self.position : self.end]
@@ -84,12 +84,12 @@ class OpenBatch:
 
     @property
     def is_done(self) -> bool:
-        """True if no record is left to be walked."""
+        """True if no record is left."""
         return self.records_left == 0
 
     def read_next(self, fields: RecordFields) -> i64:
-        """Read the next record and step behind it; return its offset.  What is wrong with it is
-        `MalformedData`, and then the batch stays where it is."""
+        """Read the next record and step behind it; return its offset.  A flaw in it raises
+        `MalformedData`, and the batch stays where it is."""
         end: i64 = self.end
         previous: i64 = self.previous_delta
         left: i64 = self.records_left - 1
@@ -106,11 +106,11 @@ class OpenBatch:
         self.position = behind
         self.previous_delta = delta
         self.records_left = left
-        # Behind the last record there may be offsets that a compaction left without one.
+        # The last record may be followed by offsets whose records compaction took.
         self.next_offset = self.base_offset + (self.last_delta if left == 0 else delta) + 1
         return offset
 
     def leave(self, next_offset: i64) -> None:
-        """Leave the rest of the batch out."""
+        """Skip the rest of the batch."""
         self.records_left = 0
         self.next_offset = next_offset

@@ -1,7 +1,7 @@
-"""A stored batch made anew with some of its records gone, as compaction does.
+"""Rebuild of a stored batch without some of its records, as compaction does it.
 
-Base offset, last offset, leader epoch and everything about the producer stay, so that readers go
-on behind the gap and a restart still knows the producer's last sequence.  Hot.
+Base offset, last offset, leader epoch and all producer fields stay, so that readers continue
+behind the gap and a restart still finds the producer's last sequence.  Hot.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tarry.wire.crc32c import crc32c
 
 
 class RebuiltBatch:
-    """Rebuilt parts of a batch: `content` is what follows the header, compressed by its codec."""
+    """Parts of a rebuilt batch; `content` follows the header, compressed by its codec."""
 
     def __init__(self, header: BatchHeader) -> None:
         self.header = header
@@ -33,7 +33,7 @@ class RebuiltBatch:
         self.content = b""
 
     def set_delete_horizon(self, horizon_ms: i64) -> None:
-        """KIP-534: from then on its tombstones may go; it stands in place of the base time."""
+        """Set the time from which on its tombstones may go, in place of the base time (KIP-534)."""
         self.attributes |= DELETE_HORIZON_BIT
         self.base_timestamp = horizon_ms
 
@@ -61,7 +61,7 @@ class RebuiltBatch:
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """Make the batch without records and without a time, so that no search by time stops at it."""
+    """Return the batch without records and without a time, so that searches by time skip it."""
     rebuilt = RebuiltBatch(header)
     rebuilt.attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
     rebuilt.base_timestamp = NO_TIMESTAMP
@@ -70,5 +70,5 @@ def empty_batch(header: BatchHeader) -> bytes:
 
 
 def has_delete_horizon(header: BatchHeader) -> bool:
-    """Return true if the batch says from when on its tombstones may go."""
+    """Return True if the batch has the time from which on its tombstones may go."""
     return (header.attributes & DELETE_HORIZON_BIT) != 0

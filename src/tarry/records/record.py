@@ -1,8 +1,8 @@
 """Records as readers see them, and the search for one by its time.
 
-A batch may come from any broker: offset deltas with gaps (compaction) are read as they stand.
-Every flaw is `CorruptData`; nothing is allocated for a count before it was compared with the bytes
-that are there, and content unfolds to `size_max` bytes at most.
+A batch may come from any broker, so gaps between offset deltas (from compaction) are accepted.
+Every flaw is `CorruptData`.  Nothing is allocated for a count before it was compared with the bytes
+that are there, and content is decompressed to at most `size_max` bytes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tarry.wire.reader import MalformedData
 from tarry.wire.varint import read_varint
 
 
-# Holds nothing that could hold a record, so that the collector of garbage need not know of it.
+# No field can refer to a record, so the garbage collector need not track it.
 @mypyc_attr(acyclic=True)
 class Record:
     """Record of a batch; `headers` keep their order and may repeat a key.  `topic` and `partition`
     say where it was read; they are "" and -1 outside of a consumer.
 
-    A record keeps copies of its own bytes, and nothing of what was fetched beside them.
+    A record has copies of its own bytes, and keeps no other fetched bytes alive.
     """
 
     __slots__ = (
@@ -63,16 +63,16 @@ class Record:
         self.timestamp = timestamp
         self.key = key
         self.value = value
-        # Of a record that was read they are bytes until somebody asks for them.
+        # Headers of a record that was read stay encoded in `_packed` until the first access.
         self._headers = headers
         self._packed = packed
 
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
-        """Keys and values in their order; a list of this record's own."""
+        """List of keys and values in their order; it belongs to this record alone."""
         headers = self._headers
         if headers is None:
-            # Kept, because a list may be changed by whoever holds the record.
+            # Keep the decoded list, since the record's owner may change it.
             headers = [] if self._packed is None else _unpack_headers(self._packed)
             self._headers = headers
             self._packed = None
@@ -94,7 +94,7 @@ class Record:
         return self.offset
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The same in both forms, so that one reads what the other has written.
+        # The same in compiled and interpreted form, so that each reads the other's pickles.
         fields = (self.offset, self.timestamp, self.key, self.value, self.headers)
         return _placed, (self.topic, self.partition, fields)
 
@@ -108,13 +108,13 @@ def _placed(
     partition: int,
     fields: tuple[int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]] | None],
 ) -> Record:
-    """Make a record again that `__reduce__` took apart."""
+    """Make a record from the parts that `__reduce__` returned."""
     offset, timestamp, key, value, headers = fields
     return Record(offset, timestamp, key, value, headers, topic=topic, partition=partition)
 
 
 def open_records(data: bytes, position: i64, header: BatchHeader, size_max: i64) -> RecordCursor:
-    """Open a cursor over the records of the batch at `position`, unfolded if compressed."""
+    """Return a cursor over the records of the batch at `position`, decompressed if needed."""
     start: i64 = position + HEADER_SIZE
     end: i64 = position + header.size
     if end > len(data):
@@ -139,8 +139,8 @@ def decode_records(data: bytes, *, size_max: i64, position: i64 = 0) -> list[Rec
 def take_records(
     batch: OpenBatch, offset_min: i64, topic: str = "", partition: int = -1
 ) -> list[Record]:
-    """Take the records that are left of a batch of a partition, from `offset_min` on; all of them,
-    or the flaw of one."""
+    """Take the remaining records of a partition's batch, from `offset_min` on; raise if one has a
+    flaw."""
     records: list[Record] = []
     data = batch.data
     fields = RecordFields()
@@ -176,8 +176,8 @@ def _unpack_headers(packed: bytes) -> list[tuple[str, bytes | None]]:
     end: i64 = len(packed)
     while position < end:
         size, position = read_varint(packed, position, end)
-        # Brokers do not look into the keys of headers: one that is not UTF-8 must not make the
-        # rest of the partition unreadable.  Java replaces as well.
+        # Brokers do not check the keys of headers: an invalid one must not make the rest of the
+        # partition unreadable.  Java replaces invalid UTF-8 as well.
         name = packed[position : position + size].decode("utf-8", "replace")
         size, position = read_varint(packed, position + size, end)
         value: bytes | None = None
@@ -227,7 +227,7 @@ def find_latest_record(data: bytes, position: i64, size_max: i64) -> RecordTime 
 
 
 class RecordTimes:
-    """Steps from record to record and reads only their times and offsets."""
+    """Times and offsets of a batch's records, read one record after the other."""
 
     def __init__(self, cursor: RecordCursor, header: BatchHeader) -> None:
         self.cursor = cursor
@@ -251,7 +251,7 @@ class RecordTimes:
             self.offset = self.base_offset + int(cursor.varint())
         except MalformedData as error:
             raise CorruptData(f"a record from offset {self.base_offset} on: {error}") from None
-        # Compressed content was not opened when it was produced: it may say anything.
+        # Compressed content may have been produced without a check of its records.
         if not self.base_offset <= self.offset <= self.last_offset:
             raise CorruptData(f"a record of offset {self.offset} in the batch {self.base_offset}")
         if not TIMESTAMP_MIN <= self.timestamp <= TIMESTAMP_MAX:

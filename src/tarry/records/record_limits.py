@@ -1,9 +1,9 @@
-"""Limits that a topic's settings set to each record: a time, a key for compaction, a size.
+"""Limits of a topic's settings for each record: its time, a key for compaction, its size.
 
-The walk has noted the extremes, so a good batch costs a few comparisons; only one that fails is
-gone through again to name its records.  A compressed batch is opened if a key is required, times
-have a lower limit or sizes an upper one; for the upper limit of times its header's largest
-timestamp is believed first.  Sizes have a limit in compressed batches alone, as in Kafka.
+The walk has noted the extremes, so a good batch costs a few comparisons; only if one fails, the
+records are read again to name the bad ones.  A compressed batch is opened if a key is required,
+times have a lower limit or sizes an upper one.  For the upper limit of times the largest timestamp
+in its header is trusted first.  As in Kafka, sizes are limited in compressed batches only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tarry.records.walk import RecordCursor, RecordWalk, walk_records
 from tarry.wire.compression import decompress
 from tarry.wire.reader import Window
 
-# The default of max.decompressed.message.bytes: no limit.
+# Default of max.decompressed.message.bytes, which means no limit.
 ANY_SIZE: Final = 2_147_483_639
 
 
@@ -31,10 +31,10 @@ def check_record_limits(
     size_max: i64 = OPENED_BATCH_BYTES_MAX,
     record_bytes_max: i64 = ANY_SIZE,
 ) -> None:
-    """Set the check's error if a record is not what the topic allows.
+    """Set the error of `check` if a record is not allowed in the topic.
 
-    A lower limit below zero is none.  For topics with LogAppendTime the limits are to be those of
-    the type, since what the client says is not kept.
+    A lower limit below zero means no limit.  For topics with LogAppendTime the caller passes the
+    limits of the type, because the client's times are not kept.
     """
     header = check.header
     assert header is not None
@@ -72,7 +72,7 @@ def check_record_limits(
 
 
 def walk_compressed(window: Window, header: BatchHeader, size_max: i64) -> RecordWalk:
-    """Walk over unfolded records; `CorruptData` if they cannot be unfolded."""
+    """Walk over decompressed records; `CorruptData` if they cannot be decompressed."""
     content = _content(window, header, size_max)
     return walk_records(content, 0, len(content), header.record_count)
 
@@ -85,7 +85,7 @@ def _content(window: Window, header: BatchHeader, size_max: i64) -> bytes:
 
 
 class _RecordErrors:
-    """The records of one batch that are outside the limits, the first ones of many."""
+    """Records of one batch that are outside the limits; at most RECORD_ERRORS_MAX."""
 
     def __init__(
         self,
@@ -102,13 +102,13 @@ class _RecordErrors:
         self.errors: list[tuple[int, str]] = []
 
     def go_through(self, content: bytes, header: BatchHeader) -> None:
-        """Go through all records of a batch whose walk found no flaw."""
+        """Check all records of a batch whose walk found no flaw."""
         end: i64 = len(content)
         cursor = RecordCursor(content, 0, end)
         index: i64 = 0
         while index < header.record_count and len(self.errors) < RECORD_ERRORS_MAX:
             record_end = cursor.enter_record(end)
-            # The byte of attributes is behind the cursor.
+            # The cursor is already behind the byte of attributes.
             size = record_end - cursor.position + 1
             timestamp = int(header.base_timestamp) + int(cursor.varlong())
             cursor.varint()
@@ -138,7 +138,7 @@ class _RecordErrors:
             index += 1
 
     def report(self, check: BatchCheck) -> None:
-        # None is left when the only record outside was one without a timestamp.
+        # There may be no error: the only record outside the limits may have no timestamp.
         if self.errors:
             index, sentence = self.errors[0]
             check.record_errors = self.errors

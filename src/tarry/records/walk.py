@@ -1,11 +1,11 @@
-"""The walk over a batch's records: their structure, without building one of them.
+"""Walk over a batch's records: their structure, without building a record.
 
 A record is a length, attributes, timestamp delta, offset delta, key, value and headers; all
-numbers but the attributes are zigzag varints.  `read_record` finds the places of one record's
-fields and proves that all of it lies inside the batch: readers of records and of columns go by it.
-The walk proves besides that the offset deltas are 0, 1, 2 … and that nothing is left over, and it
-notes what indexes and settings ask for.  Who reads what was walked over before asks for the places
-alone (`read_places`): a record may have millions of headers.
+numbers except the attributes are zigzag varints.  `read_record` finds the places of one record's
+fields and proves that all of it lies inside the batch; readers of records and of columns use it.
+The walk also proves that the offset deltas are 0, 1, 2 … and that no bytes follow, and it notes the
+values that indexes and settings need.  Code that reads records already walked over needs the places
+only (`read_places`): a record may have millions of headers.
 
 Hot: each uncompressed batch is walked when it is produced, and each record when it is read.
 """
@@ -20,21 +20,22 @@ from mypy_extensions import i64
 from tarry.wire.reader import MalformedData, Reader
 from tarry.wire.varint import read_varint, read_varlong
 
-# Length, attributes, timestamp delta, offset delta, key length, value length, header count.
+# Smallest record: length, attributes, timestamp delta, offset delta, key and value length, header
+# count.
 RECORD_BYTES_MIN: Final = 7
-# Key length, value length.
+# Smallest header: key length and value length.
 HEADER_BYTES_MIN: Final = 2
-# A key of null: the zigzag form of -1.
+# Encoded length of a null key: the zigzag form of -1.
 NULL_SIZE_BYTE: Final = 0x01
-# Headers that a stepwise walk goes over in the time of a record.
+# Headers that a stepwise walk counts as one record.
 HEADERS_PER_STEP: Final = 4
 
 
 class RecordCursor(Reader):
-    """Reads the fields of records; all flaws are `MalformedData`."""
+    """Cursor that reads the fields of records; every flaw raises `MalformedData`."""
 
     def size_of(self, what: str) -> i64:
-        """Read a length whose bytes must lie before the end; -1 for null."""
+        """Read a length, and check that its bytes lie before the end; -1 for null."""
         size = self.varint()
         if size < 0:
             return -1
@@ -43,7 +44,7 @@ class RecordCursor(Reader):
         return size
 
     def skip(self, what: str) -> bool:
-        """Step over a length and its bytes; False for null."""
+        """Skip a length and its bytes; return False for null."""
         size = self.size_of(what)
         if size < 0:
             return False
@@ -57,9 +58,9 @@ class RecordCursor(Reader):
         return count
 
     def enter_record(self, batch_end: i64) -> i64:
-        """Read the record's length and step over its attributes; return where it ends.
+        """Read the record's length and skip its attributes; return where the record ends.
 
-        Until it has ended, nothing is read past that end.
+        Until then no read passes that end.
         """
         self.end = batch_end
         size = self.size_of("record")
@@ -72,16 +73,16 @@ class RecordCursor(Reader):
 
 
 class RecordWalk:
-    """Findings of a walk.  `flaw` says what is wrong with the record `flaw_index`."""
+    """Result of a walk.  `flaw` describes the error in the record with the index `flaw_index`."""
 
     def __init__(self) -> None:
         self.flaw: str | None = None
         self.flaw_index: i64 = -1
-        # Deltas to the batch's base timestamp; indexes are counted from 0.
+        # Differences to the batch's base timestamp.
         self.timestamp_delta_min: i64 = 0
         self.timestamp_delta_max: i64 = 0
         self.null_keys: i64 = 0
-        # The largest record, without its own length.
+        # Size of the largest record, without its own length field.
         self.record_bytes_max: i64 = 0
 
 
@@ -105,7 +106,7 @@ def walk_records(data: bytes, position: i64, end: i64, count: i64) -> RecordWalk
 
 
 class StepwiseWalk:
-    """Walk over all records from `position` of `data` on, some at a time; `walk` is what it found.
+    """Walk in steps over all records from `position` of `data` on; `walk` has the result.
 
     A step may end within a record that has many headers.
     """
@@ -117,14 +118,14 @@ class StepwiseWalk:
         self._count: i64 = count
         self._index: i64 = 0
         self._position: i64 = position
-        # Of the record that is under way: where it ends, and its headers that are left.
+        # For the record under way: its end, and the number of its headers left.
         self._record_end: i64 = -1
         self._headers_left: i64 = 0
 
     def step(self, count_max: i64) -> bool:
-        """Walk over so many records at most; True when all is done.
+        """Walk over at most `count_max` records; return True when all are done.
 
-        Headers count too: `HEADERS_PER_STEP` of them as a record.
+        Headers count too: `HEADERS_PER_STEP` of them as one record.
         """
         left = count_max
         try:
@@ -141,7 +142,7 @@ class StepwiseWalk:
         return True
 
     def _go_on(self, left: i64) -> i64:
-        """Go on with a record, in the time of so many; return of how many the time was taken."""
+        """Continue with a record, for at most `left` units; return how many units it took."""
         data = self._data
         fields = self._fields
         if self._record_end < 0:
@@ -169,7 +170,7 @@ def _walk_record(
 
 
 def _note_record(index: i64, walk: RecordWalk, fields: RecordFields) -> None:
-    """Note what indexes and settings ask for."""
+    """Note the values of a record that indexes and settings need."""
     timestamp_delta: i64 = fields.timestamp_delta
     if index == 0:
         walk.timestamp_delta_min = timestamp_delta
@@ -186,7 +187,7 @@ def _note_record(index: i64, walk: RecordWalk, fields: RecordFields) -> None:
 
 
 class RecordFields:
-    """Places of one record's fields; a size of less than 0 stands for null."""
+    """Places of one record's fields; a size below 0 means null."""
 
     def __init__(self) -> None:
         self.size: i64 = 0
@@ -196,13 +197,13 @@ class RecordFields:
         self.key_size: i64 = -1
         self.value: i64 = 0
         self.value_size: i64 = -1
-        # The headers lie from here to the end of the record.
+        # Begin of the headers, which end with the record.
         self.headers: i64 = 0
         self.header_count: i64 = 0
 
 
 def read_record(data: bytes, position: i64, batch_end: i64, fields: RecordFields) -> i64:
-    """Find the places of a record's fields, go over its headers; return the position behind it."""
+    """Find the places of a record's fields and walk its headers; return the position behind it."""
     end: i64 = read_places(data, position, batch_end, fields)
     if fields.header_count > 0:
         _expect_end(_skip_headers(data, fields.headers, end, fields.header_count), end)
@@ -210,10 +211,10 @@ def read_record(data: bytes, position: i64, batch_end: i64, fields: RecordFields
 
 
 def read_places(data: bytes, position: i64, batch_end: i64, fields: RecordFields) -> i64:
-    """Find the places of a record's fields, without a look at its headers; return the position
-    behind the record.
+    """Find the places of a record's fields without reading its headers; return the position behind
+    the record.
 
-    Positions are locals and the most frequent bytes are looked at in place.
+    Positions are locals, and the most frequent bytes are decoded in place.
     """
     if batch_end - position < RECORD_BYTES_MIN:
         raise MalformedData(f"{batch_end - position} bytes are too few for a record")
@@ -222,7 +223,7 @@ def read_places(data: bytes, position: i64, batch_end: i64, fields: RecordFields
         raise MalformedData(f"a record of {size} bytes, {batch_end - position} are left")
     fields.size = size
     end: i64 = position + size
-    # The first byte are attributes, of which none is in use.
+    # The first byte is the attributes, none of which is in use.
     word: i64 = i64(read_i32_le(data, position)) >> 8
     if (word & 0x80) == 0:
         low: i64 = word & 0x7F
@@ -287,7 +288,7 @@ def _skip_headers(data: bytes, position: i64, end: i64, count: i64) -> i64:
 
 
 def _read_size(data: bytes, position: i64, end: i64) -> tuple[i64, i64]:
-    """Read a signed varint, most likely of one byte or two."""
+    """Read a signed varint, which most often has one or two bytes."""
     if position < end - 1:
         word: i64 = i64(read_i16_le(data, position))
         if (word & 0x80) == 0:

@@ -8,18 +8,18 @@ from mypy_extensions import mypyc_attr
 
 
 def now_ms() -> int:
-    """Monotonic milliseconds: for deadlines and intervals."""
+    """Return the monotonic clock in ms, for deadlines and intervals."""
     return time.monotonic_ns() // 1_000_000
 
 
 def now_wall_ms() -> int:
-    """Milliseconds of the calendar: for timestamps and retention."""
+    """Return the calendar time in ms, for timestamps and retention."""
     return time.time_ns() // 1_000_000
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Clock:
-    """Clocks of the machine as an object; a subclass may show another time to a broker."""
+    """Clocks of the machine as an object; a subclass may give a broker another time."""
 
     def now_ms(self) -> int:
         """Return the monotonic clock, in ms."""

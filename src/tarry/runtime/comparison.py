@@ -1,9 +1,9 @@
 """Comparison of replicas on the disks of stopped brokers: the same records at the same offsets.
 
-Batches that are alike byte for byte are passed over.  Where they differ their records are compared
-one by one, since each broker compacts by itself: a record that only one of them has is a difference
-unless the other one has compacted that part of its log.  What is known to be committed is compared:
-above the high watermark a replica may have what another one has not, or something else.
+Batches that are equal byte for byte are skipped.  Where they differ their records are compared one
+by one, because each broker compacts by itself: a record that only one of them has is a difference
+unless the other one has compacted that part of its log.  Only committed records are compared, as
+far as that is known: above the high watermark replicas may differ.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tarry.log.small_files import read_file
 from tarry.records.record import Record, decode_records
 from tarry.runtime.inspection import InspectedDirectory, InspectionRefused
 
-# The rest of a partition with more differences than that is not compared.
+# Differences of one partition; after so many the rest of it is not compared.
 DIFFERENCES_MAX: Final = 20
 
 
@@ -42,7 +42,7 @@ class ReplicaDifference(NamedTuple):
 
 
 class ComparedReplicas:
-    """Result of a comparison: how many partitions both have, and how these differ."""
+    """Result of a comparison: the number of partitions that both have, and their differences."""
 
     def __init__(self, root: str, other_root: str) -> None:
         self.root = root
@@ -54,7 +54,7 @@ class ComparedReplicas:
 def compare_directories(one: InspectedDirectory, other: InspectedDirectory) -> ComparedReplicas:
     """Compare every partition that both directories have; both brokers were stopped cleanly.
 
-    `InspectionRefused` if one was not: what it has beyond its last flush says nothing.
+    `InspectionRefused` if one was not: its bytes beyond the last flush prove nothing.
     """
     for inspected in (one, other):
         if not inspected.was_clean:
@@ -98,7 +98,7 @@ class _ComparedReplica:
         self._directory = directory
         self._listing = Listing(disk, directory)
         self.start_offset = 0
-        # Where the records end that are known to be committed; -1 if this was never known.
+        # Offset up to which records are known to be committed; -1 if this was never known.
         self.committed_end = -1
         if point is not None:
             self.start_offset = point.log_start_offset
@@ -154,7 +154,7 @@ def _differences(
         return [ReplicaDifference(directory, -1, "the two are of different topics with one name")]
     found: list[ReplicaDifference] = []
     start = max(one.start_offset, other.start_offset)
-    # A hint is written with the recovery points, so the later of the two is the better one.
+    # The hints are written with the recovery points: the higher one is the later one.
     end = max(one.committed_end, other.committed_end)
     try:
         while len(found) < DIFFERENCES_MAX:
@@ -167,7 +167,7 @@ def _differences(
             if offset < 0 or 0 <= end <= offset:
                 break
             if first is None or second is None:
-                # Without a known end, what only one of them has there need not be committed.
+                # Without a known end, a record that only one of them has need not be committed.
                 if end >= 0:
                     which = "first" if first is None else "second"
                     problem = f"the {which} one ends before it, and it is committed"
@@ -190,7 +190,7 @@ def _is_same_batch(one: _ComparedReplica, other: _ComparedReplica) -> bool:
 def _compare_heads(
     one: _ComparedReplica, other: _ComparedReplica, first: Record, second: Record
 ) -> str:
-    """Compare the next records of both and step over the lower one; a sentence if they differ."""
+    """Compare the next records of both and drop the lower one; a sentence if they differ."""
     if first.offset == second.offset:
         one.pending.popleft()
         other.pending.popleft()

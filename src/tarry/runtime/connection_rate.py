@@ -1,8 +1,8 @@
 """`max.connection.creation.rate`: connections that come faster wait to be accepted.
 
-As Kafka's broker does, a peer that comes too early is not turned away: it waits in the listener's
-backlog.  Room grows with time, up to that of one second.  With several listeners that of the
-brokers is not held up, and the others share.
+As in Kafka's broker, a peer that comes too early is not refused: it waits in the listener's
+backlog.  Room grows with time, up to one second's.  If there are several listeners, the one between
+brokers has no limit, and the others share the room.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ logger = logging.getLogger("tarry.runtime")
 
 UNLIMITED: Final = 2**31 - 1
 
-# A rate of 0 still lets one connection in so often, as Kafka's longest delay of one does.
+# With a rate of 0 one connection is still accepted this often, like Kafka's longest delay of one.
 _LONGEST_MS: Final = 10_000
 
-# The log says at most once in so long that connections wait.
+# Shortest time between two lines that say that connections wait.
 TOLD_EVERY_MS: Final = 60_000
 
-# Room for one connection: it grows by the rate in each millisecond.
+# Room that one connection takes; room grows by the rate in each millisecond.
 _ONE: Final = 1_000
 
 
 class ConnectionRate:
-    """Room for new connections of all listeners but the brokers' own."""
+    """Room for new connections of all listeners, except the one between brokers."""
 
     def __init__(self, settings: Settings, now_ms: int) -> None:
         self._settings = settings
@@ -40,7 +40,7 @@ class ConnectionRate:
         settings = self._settings
         if settings.max_connection_creation_rate == UNLIMITED:
             return False
-        # More sockets than one may belong to a listener: its name is what counts.
+        # A listener may have several sockets, so compare its name.
         is_alone = len(settings.open_listeners) == 1
         return is_alone or listener != settings.inter_broker_listener
 
@@ -59,7 +59,7 @@ class ConnectionRate:
         self._room -= _ONE
 
     def wait_ms(self, now_ms: int) -> int:
-        """Return how long it takes until there is room for one; the log says that one waits."""
+        """Return the time until there is room for one connection; log that connections wait."""
         rate = self._settings.max_connection_creation_rate
         if now_ms - self._told_ms >= TOLD_EVERY_MS:
             self._told_ms = now_ms

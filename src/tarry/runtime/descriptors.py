@@ -1,4 +1,4 @@
-"""File descriptors: the soft limit is raised by itself, and a limit too low is refused."""
+"""File descriptors: raise the soft limit at the start, and refuse one that is too low."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 
 from tarry.runtime.refusal import StartRefused
 
-# The log keeps up to 512 files open (log/open_files.py), dirty ones beyond it, and connections
-# need theirs.
+# Smallest limit: a log keeps up to 512 files open (log/open_files.py), dirty ones beyond it, and
+# connections need descriptors too.
 DESCRIPTORS_MIN: Final = 768
 
-# No need for more, and some systems take "unlimited" for an error.
+# Largest useful limit; some systems take "unlimited" for an error.
 DESCRIPTORS_WANTED: Final = 1_048_576
 
-# macOS says "unlimited" and means this (OPEN_MAX).
+# Limit that macOS means by "unlimited" (OPEN_MAX).
 _DESCRIPTORS_MACOS: Final = 10_240
 
 # Directories that one flush opens beside the files of logs, which are open by then.
@@ -43,10 +43,10 @@ def raise_descriptor_limit() -> int:
 
 
 def files_end() -> int:
-    """Return the descriptor from which on no file is opened but for a flush.
+    """Return the descriptor from which on files are opened only for a flush.
 
-    The system gives the lowest descriptor that is free, so one as high as this says that the
-    process has few left.  A flush gives descriptors back, and needs some to begin.
+    The system gives the lowest free descriptor, so one as high as this shows that the process
+    has few left.  A flush gives descriptors back, and needs some to begin.
     """
     soft = _finite(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     return soft - min(soft // 8, _RESERVED_FOR_FLUSHES_MAX)

@@ -14,15 +14,15 @@ from tarry.runtime.refusal import StartRefused, reason_of
 LOCK_NAME: Final = ".lock"
 FORMAT_NAME: Final = ".tarry_format"
 
-# Grows when an older Tarry would misread what a newer one has written.  2: compacted segments,
-# whose gaps were damage before.
+# Number of the data's format; it grows if an older Tarry would misread the data of a newer one.
+# 2: compacted segments, whose gaps counted as damage before.
 FORMAT: Final = 2
 
 
 class HeldDirectory:
-    """The directory, locked until `close`, or until the process ends in whatever way.
+    """Directory, locked until `close` or until the process ends in any way.
 
-    A temporary one is not to outlive the process, so nothing waits for the device.
+    A temporary one need not outlive the process, so it is never flushed.
     """
 
     def __init__(self, path: str, *, is_temporary: bool = False) -> None:
@@ -37,7 +37,7 @@ class HeldDirectory:
             raise
 
     def close(self) -> None:
-        """Let another broker have it."""
+        """Release the lock, so that another broker may use the directory."""
         os.close(self._lock_descriptor)
 
 
@@ -54,8 +54,8 @@ def _make(path: str) -> None:
 
 
 def _lock(path: str) -> int:
-    """Lock the directory and return the descriptor.  The kernel gives the lock up with the
-    process.
+    """Lock the directory and return the descriptor; the kernel releases the lock when the process
+    ends.
     """
     name = os.path.join(path, LOCK_NAME)
     try:
@@ -76,7 +76,7 @@ def _lock(path: str) -> int:
                 "log.dirs=<another directory>"
             ) from None
         raise StartRefused(f"{name} cannot be locked: {reason_of(error)}") from None
-    # For the sentence that a second broker gives; nothing depends on it.
+    # The process id is only for the sentence that a second broker prints.
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -89,7 +89,7 @@ def _holder(descriptor: int) -> str:
 
 
 def _refuse_kafkas(path: str) -> None:
-    # Its files look like ours, its metadata does not: to take it over would lose it.
+    # Kafka's files look like Tarry's, its metadata does not: using the directory would lose it.
     if os.path.exists(os.path.join(path, "meta.properties")):
         raise StartRefused(
             f"{path} holds the data of Apache Kafka (meta.properties): "

@@ -1,8 +1,8 @@
-"""Dump: what the files of a log say, row by row, as plain values.
+"""Dump: the content of a log's files, row by row, as plain values.
 
-Shows what Apache Kafka's DumpLogSegments shows: batches with their headers, on request their
-records, the entries of both indexes, the producers of a snapshot; beside it the small files that
-only Tarry has.  `decode` tells what the records of groups and of the metadata log mean.
+It shows what Apache Kafka's DumpLogSegments shows: batches with their headers, on request their
+records, the entries of both indexes, the producers of a snapshot.  It also shows the small files
+that only Tarry has.  `decode` adds the meaning of records of groups and of the metadata log.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _GROUP_KINDS: Final = served_kinds()
 
 
 class Undumpable(TarryError):
-    """A file of no kind that is known here."""
+    """File of an unknown kind."""
 
 
 def is_dumpable(name: str) -> bool:
@@ -53,8 +53,8 @@ def is_dumpable(name: str) -> bool:
 
 
 def dump_file(file: OsLogFile, *, records: bool, decode: bool) -> Iterator[Row]:
-    """Yield the rows of a file; its path tells what it is.  A row of the kind `flaw` ends what
-    could be read.
+    """Yield the rows of a file, whose kind follows from its path; a row of the kind `flaw` ends the
+    readable part.
     """
     name = os.path.basename(file.path)
     topic = os.path.basename(os.path.dirname(os.path.abspath(file.path))).rpartition("-")[0]
@@ -79,7 +79,7 @@ def _segment_rows(
     file: OsLogFile, decode: Callable[[Record], Row | None] | None, *, records: bool
 ) -> Iterator[Row]:
     walk = BatchWalk(file, 0, file.size, UNKNOWN_OFFSET)
-    # Whether a gap is damage is for a verification to say.
+    # Only a verification can tell whether a gap is damage.
     walk.has_gaps = True
     walk.block_bytes = SCAN_BLOCK_BYTES
     while (header := walk.next()) is not None:
@@ -150,7 +150,7 @@ def _record_row(
 
 
 def _decoder(topic: str) -> Callable[[Record], Row | None] | None:
-    """Return what tells the meaning of the records that the broker writes itself."""
+    """Return the function that decodes the records which the broker itself writes to a topic."""
     return {_GROUPS_TOPIC: _group_row, _METADATA_TOPIC: _metadata_row}.get(topic)
 
 
@@ -170,7 +170,7 @@ def _plain(struct: msgspec.Struct) -> Row:
     return plain
 
 
-# --- Beside the segments
+# --- Files beside the segments
 
 
 def _index_rows(content: bytes, base_offset: int) -> Iterator[Row]:

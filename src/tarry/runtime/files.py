@@ -1,8 +1,8 @@
 """The door `Disk` over a directory of the operating system.
 
-A handle is closed when nobody holds it any more: `close` only ends its use for writing, so that
-a region of it that is being sent, or a flush of it under way, goes on.  All descriptors are
-close-on-exec, no link is followed as a last name, and files are the owner's alone.
+A descriptor is closed when no object refers to its file.  `close` only ends its use for writing: a
+region of it that is being sent, or a flush of it under way, continues.  All descriptors are
+close-on-exec, a last path component that is a link is refused, and files belong to the owner alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GATHER_MAX: Final = os.sysconf("SC_IOV_MAX")
 
 
 class OsLogFile:
-    """The door `LogFile`."""
+    """File of the door `LogFile`."""
 
     __slots__ = ("__weakref__", "_is_closed", "_is_torn", "descriptor", "path", "size")
 
@@ -33,7 +33,7 @@ class OsLogFile:
         self.descriptor = descriptor
         self.size = os.fstat(descriptor).st_size
         self._is_closed = False
-        # A failed append left bytes past `size` that could not be cut off yet.
+        # True if a failed append left bytes past `size` that could not be cut off yet.
         self._is_torn = False
 
     def append(self, chunks: list[bytes | memoryview]) -> int:
@@ -78,14 +78,14 @@ class OsLogFile:
         self._is_closed = True
 
     def release(self) -> None:
-        """Close the descriptor at once, whoever holds the file: no read goes on."""
+        """Close the descriptor at once; objects that still hold the file cannot read any more."""
         self.close()
         descriptor, self.descriptor = self.descriptor, -1
         with contextlib.suppress(OSError):
             os.close(descriptor)
 
     def __del__(self) -> None:
-        # In place of a list of who still holds it: regions, flushes, the log.
+        # The finalizer replaces a count of the holders: regions, flushes, the log.
         with contextlib.suppress(OSError):
             os.close(self.descriptor)
 
@@ -101,7 +101,7 @@ class OsLogFile:
         return total
 
     def _write_rest(self, data: bytes) -> None:
-        """Write what a short write left; if there is no room, the system now says why."""
+        """Write the rest after a short write; if there is no room, this raises the reason."""
         rest = memoryview(data)
         while rest:
             written = os.write(self.descriptor, rest)
@@ -123,7 +123,7 @@ class OsLogFile:
 
 
 class OsDisk:
-    """The door `Disk`.  `root` is a directory that this process has locked."""
+    """Disk of the door `Disk`; `root` is a directory that this process has locked."""
 
     def __init__(self, root: str, flusher: Flusher) -> None:
         self._root = root
@@ -206,13 +206,13 @@ class OsDisk:
             raise _storage_error(self._root, error) from None
 
     def _full(self, path: str) -> str:
-        # Our own mistake, never a user's: names are checked where topics are made.
+        # A violation is a mistake in Tarry, not of a user: names are checked where topics are made.
         assert not path.startswith("/"), path
         assert ".." not in path.split("/"), path
         return f"{self._root}/{path}"
 
     def _open_directories(self, paths: list[str]) -> list[OsLogFile]:
-        """Opened now, so that a rename meanwhile does not take the name away."""
+        """Open the directories now, so that a later rename does not lose them."""
         opened = []
         for path in paths:
             try:
@@ -224,7 +224,7 @@ class OsDisk:
 
 
 class TemporaryDisk(OsDisk):
-    """Disk that can close every file that it has opened, whoever still holds it."""
+    """Disk that can close every file that it has opened, even if an object still holds it."""
 
     def __init__(self, root: str, flusher: Flusher) -> None:
         super().__init__(root, flusher)
@@ -236,15 +236,13 @@ class TemporaryDisk(OsDisk):
         return file
 
     def close_files(self) -> None:
-        """Close every file for good."""
+        """Close every file at once, for good."""
         for file in list(self._files):
             file.release()
 
 
 class ReadOnlyDisk(OsDisk):
-    """Disk whose directory is only looked at: files are opened for reading, and a change is a
-    mistake of ours.
-    """
+    """Disk that is only read: files are opened for reading, and a change is a mistake in Tarry."""
 
     def __init__(self, root: str) -> None:
         self._root = root

@@ -1,9 +1,9 @@
 """File workers: threads that flush and remove files, and touch no state.
 
-A flush of a few files is one worker's; many are shared among up to 16, since their waits for the
-device overlap (100 files: 24 ms one after the other, 3.9 by 16 workers).
+One worker flushes a few files; many files are shared among up to 16 workers, since their waits for
+the device overlap (100 files: 24 ms one after the other, 3.9 by 16 workers).
 A flush ends as one `Flushed` event, with the first error if there was one; nothing is retried.
-Removals have a worker of their own: to unlink a large file takes long, and no flush waits for it.
+Removals have their own worker: unlinking a large file takes long, and no flush may wait for it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ logger = logging.getLogger("tarry.runtime")
 
 WORKERS_MAX: Final = 16
 
-# Up to so many files one worker is as fast as two: waking another costs half a flush.
+# Number of files up to which one worker is as fast as two: waking another costs half a flush.
 FILES_PER_WORKER_MIN: Final = 4
 
 
 class Flushable(Protocol):
-    """An open file or directory; the flush holds it until it ends."""
+    """Open file or directory; a flush holds it until it ends."""
 
     path: str
     descriptor: int
@@ -43,20 +43,20 @@ FlushDescriptor = Callable[[int], None]
 
 
 def _flush_full(descriptor: int) -> None:
-    """macOS: fsync leaves bytes in the drive's cache, F_FULLFSYNC does not."""
+    """Flush by F_FULLFSYNC on macOS, where fsync leaves bytes in the drive's cache."""
     import fcntl
 
     try:
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # type: ignore[attr-defined,unused-ignore]
     except OSError as error:
-        # Network file systems do not know it.
+        # Network file systems lack F_FULLFSYNC.
         if error.errno not in (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY):
             raise
         os.fsync(descriptor)
 
 
 def flush_descriptor(descriptor: int) -> None:
-    """Make durable what was written, by what this system has for it."""
+    """Make a file's or directory's written content durable, by the call that this system has."""
     if sys.platform == "darwin":
         _flush_full(descriptor)
     elif stat.S_ISDIR(os.fstat(descriptor).st_mode):
@@ -88,7 +88,7 @@ class _Flush:
 
 
 class _Removal:
-    """A file or a tree to be removed, wherever its directory is called by then."""
+    """File or tree to be removed, by its present path: its directory may be renamed meanwhile."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -96,7 +96,7 @@ class _Removal:
 
 
 class Flusher:
-    """The workers, started when first needed."""
+    """File workers, started on first use."""
 
     def __init__(
         self, wake: Callable[[], None], flush_one: FlushDescriptor = flush_descriptor
@@ -105,7 +105,7 @@ class Flusher:
         self._flush_one = flush_one
         self._jobs: SimpleQueue[tuple[_Flush, Sequence[Flushable]] | None] = SimpleQueue()
         self._removals: SimpleQueue[_Removal | None] = SimpleQueue()
-        # Those that may still be waiting, oldest first, by the directory that they are in.
+        # Removals that may still be waiting, oldest first, by their directory.
         self._waiting: dict[str, deque[_Removal]] = {}
         self._ended: deque[_Flush] = deque()
         self._workers: list[threading.Thread] = []
@@ -119,7 +119,7 @@ class Flusher:
         return self._flush_id
 
     def flush(self, files: Sequence[Flushable], directories: Sequence[Flushable]) -> str:
-        """Flush and wait for the end; return "" or what went wrong."""
+        """Flush and wait for the end; return the error, "" if there was none."""
         every = [*files, *directories]
         if len(every) <= FILES_PER_WORKER_MIN:
             return self._flush_all(every)
@@ -129,13 +129,13 @@ class Flusher:
         return flush.error
 
     def collect(self, events: list[Event]) -> None:
-        """Collect what has ended since the last call; in the loop's thread."""
+        """Collect the flushes that have ended since the last call; in the loop's thread."""
         while self._ended:
             flush = self._ended.popleft()
             events.append(flushed(flush.flush_id, flush.error))
 
     def begin_remove(self, path: str) -> None:
-        """Remove a file or a tree; what cannot be removed is a line in the log."""
+        """Remove a file or a tree in the worker; a failure is logged."""
         if self._remover is None:
             self._remover = _start("tarry-remover", self._remove_files)
         removal = _Removal(path)
@@ -146,8 +146,8 @@ class Flusher:
         self._removals.put(removal)
 
     def renamed(self, old: str, new: str) -> None:
-        """Note that a directory was renamed: what is to be removed from it is not its
-        successor's.
+        """Note that a directory was renamed: removals in it follow it, and spare a new directory of
+        the old name.
         """
         waiting = self._waiting.pop(old, deque())
         for removal in waiting:
@@ -156,7 +156,7 @@ class Flusher:
             self._waiting[new] = waiting
 
     def close(self, timeout_s: float) -> None:
-        """Wait for what was begun, at most so long; nothing can be begun after."""
+        """Wait for jobs under way, at most `timeout_s`; no job may be begun afterwards."""
         for _ in self._workers:
             self._jobs.put(None)
         self._removals.put(None)
@@ -179,7 +179,7 @@ class Flusher:
         self._ended.append(flush)
         self._wake()
 
-    # --- In the workers' threads.
+    # --- In the threads of the workers.
 
     def _flush_files(self) -> None:
         while True:
@@ -187,12 +187,12 @@ class Flusher:
             if job is None:
                 return
             flush, files = job
-            # The loop may forget a file meanwhile; `files` holds it until the part has ended.
+            # `files` holds the files until the part has ended, even if the loop drops them.
             flush.end_part(self._flush_all(files))
             del job, files, flush
 
     def _flush_all(self, files: Sequence[Flushable]) -> str:
-        """ "", or the first error; the others are tried all the same, once."""
+        """Flush all files, each once; return the first error, or ""."""
         first = ""
         for file in files:
             try:
@@ -214,8 +214,8 @@ class Flusher:
 
 
 class UnneededFlusher(Flusher):
-    """Flusher without threads for files that nobody needs after the process: a flush is over as
-    soon as it begins, and a removal is done at once.
+    """Flusher without threads, for files that no one needs after the process: a flush ends when it
+    begins, and a removal is done at once.
     """
 
     def begin(self, files: Sequence[Flushable], directories: Sequence[Flushable]) -> int:
@@ -241,7 +241,7 @@ def _remove(path: str) -> None:
 
 
 def _start(name: str, run: Callable[[], None]) -> threading.Thread:
-    # Daemons, so that a second signal ends the process at once.
+    # Daemon threads, so that a second signal ends the process at once.
     thread = threading.Thread(target=run, name=name, daemon=True)
     thread.start()
     return thread

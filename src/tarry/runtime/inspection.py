@@ -1,7 +1,7 @@
-"""Inspection of a data directory whose broker is stopped: what is read, and under which lock.
+"""Inspection of a data directory whose broker is stopped: reading it under a shared lock.
 
-Nothing is written, not even the lock's file; a running broker's directory is refused, because what
-it has not flushed yet would pass for damage.
+It writes nothing, not even the lock's file.  A running broker's directory is refused, because bytes
+that are not flushed yet would look like damage.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tarry.runtime.directory import FORMAT, FORMAT_NAME, LOCK_NAME
 from tarry.runtime.files import OsLogFile, ReadOnlyDisk
 from tarry.runtime.refusal import reason_of
 
-# Those of the log are for whoever shows them.
+# `Finding` and `VerifiedLog` are re-exported for the code that prints them.
 __all__ = [
     "Finding",
     "Hold",
@@ -39,18 +39,18 @@ __all__ = [
     "verify_directory",
 ]
 
-# TOPIC-PARTITION, and beside it what waits until it is due; a deleted topic's directory ends in
-# -delete, another topic's in -stray.
+# Directory of a partition, TOPIC-PARTITION, or of its companion log.  A deleted topic's directory
+# ends in -delete, another topic's in -stray.
 _PARTITION: Final = re.compile(r"(.+)-([0-9]+)(\.schedule)?", re.ASCII)
 _DIGITS: Final = 10
 
 
 class InspectionRefused(TarryError):
-    """Refusal of an inspection that is impossible now; the text says why and what to do."""
+    """Refusal of an inspection that is impossible at present; the text says what to do."""
 
 
 class InspectedDirectory:
-    """A data directory, or one partition's directory in it, held against a broker's start."""
+    """Data directory, or one partition's directory in it, locked against a broker's start."""
 
     def __init__(self, path: str) -> None:
         full = os.path.abspath(path)
@@ -63,7 +63,7 @@ class InspectedDirectory:
         try:
             self.disk = ReadOnlyDisk(self.root)
             self.directories = [os.path.basename(full)] if is_partition else self._partitions(path)
-            # A partition that was copied by itself has no broker that could have crashed.
+            # A copied directory of one partition has no broker that could have crashed.
             is_alone = is_partition and not self.disk.exists(FORMAT_NAME)
             self.was_clean = is_alone or self.disk.exists(CLEAN_MARKER)
         except BaseException:
@@ -92,7 +92,7 @@ class InspectedDirectory:
         return total
 
     def close(self) -> None:
-        """Let a broker have it."""
+        """Release the lock, so that a broker may start."""
         if self._lock_descriptor >= 0:
             os.close(self._lock_descriptor)
             self._lock_descriptor = -1
@@ -120,16 +120,14 @@ def _by_topic(directory: str) -> tuple[str, int, str]:
     parts = _PARTITION.fullmatch(directory)
     assert parts is not None
     topic, partition = parts[1], parts[2]
-    # Longer numbers are no partition's; they sort by text alone.
+    # A longer number is no partition's; such directories sort by their names.
     if len(partition) < _DIGITS:
         return (topic, int(partition), directory)
     return (directory, 0, directory)
 
 
 def _lock(root: str) -> int:
-    """Take a shared lock and return its descriptor; -1 where no broker has ever been, as in a
-    copy.
-    """
+    """Take a shared lock and return its descriptor; -1 if there is no lock file, as in a copy."""
     name = os.path.join(root, LOCK_NAME)
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -154,7 +152,7 @@ class Verified:
         self.root = root
         self.was_clean = was_clean
         self.logs: list[VerifiedLog] = []
-        # About files that belong to no partition.
+        # Findings about files that belong to no partition.
         self.findings: list[Finding] = []
 
     @property
@@ -167,7 +165,7 @@ class Verified:
 def verify_directory(
     inspected: InspectedDirectory, on_bytes: Callable[[str, int], None] | None = None
 ) -> Verified:
-    """Read everything; `on_bytes` is told the partition and how many of its bytes were read."""
+    """Read everything; `on_bytes` gets the partition and the number of bytes just read."""
     verified = Verified(inspected.root, was_clean=inspected.was_clean)
     verified.findings.extend(_format_findings(inspected))
     points = _recovery_points(inspected, verified)
@@ -215,7 +213,7 @@ def _format_findings(inspected: InspectedDirectory) -> list[Finding]:
 def _recovery_points(
     inspected: InspectedDirectory, verified: Verified
 ) -> dict[str, RecoveryPoint] | None:
-    """Read the recovery points by directory; None if they are not known."""
+    """Read the recovery points by directory; None if they are unknown."""
     disk = inspected.disk
     if not disk.exists(RECOVERY_POINTS_FILE):
         return {} if disk.exists(FORMAT_NAME) else None
@@ -228,8 +226,8 @@ def _recovery_points(
 
 
 def _lost(points: Iterable[RecoveryPoint], inspected: InspectedDirectory) -> list[Finding]:
-    """Directories that a recovery point names and that are gone.  After a crash they may be those
-    of a topic that was deleted."""
+    """Return findings for missing directories that a recovery point names.  After a crash they may
+    be those of a deleted topic."""
     there = dict.fromkeys(inspected.directories)
     return [
         Finding(
@@ -243,7 +241,7 @@ def _lost(points: Iterable[RecoveryPoint], inspected: InspectedDirectory) -> lis
 
 
 class Hold:
-    """The lock of the data directory that a path lies in, as long as it is looked at."""
+    """Shared lock of the data directory around a path, while it is read."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -262,7 +260,7 @@ class Hold:
 
 
 def hold(path: str) -> Hold:
-    """Hold the data directory of a file, a partition or itself; refuse a running broker's."""
+    """Lock the data directory of a file, of a partition, or itself; refuse a running broker's."""
     full = os.path.abspath(path)
     if not os.path.exists(full):
         raise InspectionRefused(f"{path} does not exist")
@@ -273,7 +271,7 @@ def hold(path: str) -> Hold:
 
 
 def open_file(path: str) -> OsLogFile:
-    """Open one file by its path, for reading; the directory tells if a broker runs."""
+    """Open one file by its path for reading, without a lock."""
     try:
         return OsLogFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
     except OSError as error:

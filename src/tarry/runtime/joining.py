@@ -24,14 +24,14 @@ from tarry.runtime.signals import Signals
 
 logger = logging.getLogger("tarry.runtime")
 
-# Linux draws it at each start of the machine.
+# Id that Linux draws at each start of the machine.
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
-# While etcd does not answer, a line says so this often.
+# Time between two lines of the log while etcd does not answer.
 TELL_MS: Final = 10_000
 
 
 def join(machine: Machine, settings: Settings, signals: Signals) -> StartBroker[Broker] | None:
-    """Wait for etcd and return what starts the broker then; None if it was asked to stop.
+    """Wait for etcd and return the function that starts the broker; None after a stop request.
 
     `StartRefused` says why the cluster cannot be joined.
     """
@@ -87,7 +87,7 @@ def join(machine: Machine, settings: Settings, signals: Signals) -> StartBroker[
 
 
 def boot_id() -> str:
-    """Return what is another one after each start of the machine; "" if that cannot be told."""
+    """Return an id that changes with each start of the machine; "" if it is unknown."""
     try:
         return BOOT_ID.read_text().strip()
     except OSError:

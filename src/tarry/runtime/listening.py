@@ -1,7 +1,6 @@
-"""Listening sockets: opened before the broker is made, so that a taken port is known at once.
+"""Listening sockets: bound before the broker is made, so that a taken port is known at once.
 
-They are bound first and listen when the broker is ready; connections come in through `Acceptor`,
-a bounded number a turn.
+They listen when the broker is ready; `Acceptor` accepts connections, a bounded number in a turn.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from tarry.runtime.refusal import StartRefused, reason_of
 
 logger = logging.getLogger("tarry.runtime")
 
-# Connections taken in one turn from one listener: a storm of them must not hold back the others.
+# Connections accepted in one turn from one listener, so that many do not hold up other work.
 ACCEPTS_PER_TURN_MAX: Final = 64
 
-# Without descriptors or memory accepting pauses; the listener stays readable, so it would spin.
+# Pause after a lack of descriptors or memory: the listener stays readable, and would cause a spin.
 ACCEPT_PAUSE_MS: Final = 500
 
-# Peers that gave up before they were accepted, and what Linux passes on from the network.
+# Errors of peers that gave up before they were accepted, and of the network, as Linux reports them.
 _PEER_GONE: Final = (
     errno.ECONNABORTED,
     errno.EPROTO,
@@ -41,7 +40,7 @@ _PEER_GONE: Final = (
 
 
 class AcceptorOwner(Protocol):
-    """Owner of an acceptor, which hears of connections."""
+    """Owner of an acceptor, to which connections are reported."""
 
     def on_accepted(
         self, one: socket.socket, listener: str, host: str, port: int, events: list[Event]
@@ -66,11 +65,11 @@ class Acceptor:
         self._reactor = reactor
         self._owner = owner
         self._rate = rate
-        # When accepting goes on after a pause; -1: it is not paused.
+        # Time at which accepting resumes after a pause; -1 if it is not paused.
         self.resume_ms = -1
 
     def start(self, backlog: int) -> None:
-        """Let connections in."""
+        """Listen, so that connections are accepted."""
         try:
             self.socket.listen(backlog)
         except OSError as error:
@@ -107,7 +106,7 @@ class Acceptor:
         self._reactor.change(self.socket.fileno(), READABLE)
 
     def close(self) -> None:
-        """Close the socket: no more connections; those in the backlog are refused."""
+        """Close the socket: connections in the backlog are refused."""
         if self.socket.fileno() >= 0:
             if self._reactor.has(self.socket.fileno()):
                 self._reactor.remove(self.socket.fileno())
@@ -129,12 +128,12 @@ class Acceptor:
 
 
 def plain_host(host: str) -> str:
-    """IPv4 peers of an IPv6 socket by their IPv4 address."""
+    """Return the plain IPv4 address of an IPv4 peer of an IPv6 socket."""
     return host[7:] if host.startswith("::ffff:") and "." in host else host
 
 
 def tune(one: socket.socket, settings: Settings) -> None:
-    """Set the options of a connection; on a listening socket its connections begin with them."""
+    """Set the options of a connection; connections inherit those of their listening socket."""
     one.setblocking(False)
     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -145,9 +144,9 @@ def tune(one: socket.socket, settings: Settings) -> None:
 
 
 def bind_listener(listener: BrokerListener, settings: Settings) -> list[socket.socket]:
-    """Bind the sockets of a listener: one, or one an address if its host name has several.
+    """Bind the sockets of a listener: one for each address of its host name.
 
-    Clients that are told "localhost" may try either of its addresses.
+    Clients that connect to "localhost" may try either of its addresses.
     """
     bound: list[socket.socket] = []
     try:
@@ -180,12 +179,12 @@ def _addresses(listener: BrokerListener) -> list[tuple[int, str]]:
             f"listener {listener.name}: the name {listener.host} has no address: "
             f"{reason_of(error)}; write an address of this machine into listeners"
         ) from None
-    # In the system's order, each once; an address is its own only result.
+    # Each address once, in the system's order; a numeric host is its own only result.
     return list(dict.fromkeys((int(row[0]), str(row[4][0])) for row in found))
 
 
 def _has_ipv6() -> bool:
-    """Containers often have none, though their Python knows it."""
+    """Return True if this machine has IPv6; containers often lack it, though Python has it."""
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as one:
             one.bind(("::1", 0))
@@ -198,10 +197,10 @@ def _bind(family: int, host: str, port: int, settings: Settings) -> socket.socke
     one = socket.socket(family, socket.SOCK_STREAM)
     try:
         tune(one, settings)
-        # A port whose last connections are still in TIME_WAIT is free.
+        # Allow a port whose last connections are still in TIME_WAIT.
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            # "::" takes IPv4 as well, as Java does; one address is IPv6 alone.
+            # "::" accepts IPv4 as well, as in Java; any other address is IPv6 only.
             one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
         address = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)[0][4]
         one.bind(address)

@@ -1,4 +1,4 @@
-"""The door `LogLevels` over the loggers of this process."""
+"""Log levels: the door `LogLevels` over the loggers of this process."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Lines on the standard error output: text for people, JSON for collectors.
 
-Each occurrence is one line, whatever its message holds.  A stack trace, which only a fault of our
-own brings, follows its line as text and is a field in JSON.  A thread writes the lines
-(`log_writer`), so that the loop never waits for whoever reads them.
+Each occurrence is one line, whatever its message has.  A stack trace, which only a bug in Tarry
+causes, follows its line as text and is a field in JSON.  A thread writes the lines (`log_writer`),
+so that the loop never waits for the reader of the output.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tarry.runtime.log_writer import LogWriter
 
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%S"
 
-# More than the line about dropped lines takes, in either form.
+# Room for the line about dropped lines, in either form.
 GAP_BYTES: Final = 300
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-11-21T12:00:00.123Z WARNING tarry.broker: what happened`."""
+    """Formatter of lines `2026-11-21T12:00:00.123Z WARNING tarry.broker: what happened`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = f"{_time_of(record)} {record.levelname} {record.name}: {_one_line(record)}"
@@ -31,7 +31,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """`{"time": ..., "level": ..., "logger": ..., "message": ...}`."""
+    """Formatter of lines `{"time": ..., "level": ..., "logger": ..., "message": ...}`."""
 
     def format(self, record: logging.LogRecord) -> str:
         import json  # text is the default, and start-up time counts
@@ -50,7 +50,7 @@ class JsonFormatter(logging.Formatter):
 class QueueHandler(logging.Handler):
     """Handler that formats a line and leaves the writing to a `LogWriter`.
 
-    The line behind a gap is preceded by the number of lines that were dropped.  A critical line is
+    The first line after a gap is preceded by the number of dropped lines.  A critical line is
     written before the call returns, or after a second of trying.
     """
 
@@ -62,7 +62,7 @@ class QueueHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             line = self._encode(record)
-            # Room for the line itself and for the one about the gap before it.
+            # Ask for room for the line itself and for the line about the gap.
             dropped = self._writer.take_dropped(len(line) + GAP_BYTES)
             if dropped > 0:
                 self._writer.offer(self._encode(_gap(dropped)))
@@ -77,7 +77,7 @@ class QueueHandler(logging.Handler):
         self._writer.flush()
 
     def tell(self, text: str) -> None:
-        """Write a line for the person at the terminal: without time and level, in neither form."""
+        """Write a plain line for the person at the terminal, without time and level."""
         self._writer.offer(self._bytes(text))
         self._writer.flush()
 
@@ -89,7 +89,7 @@ class QueueHandler(logging.Handler):
 
 
 def install_lines(form: str, level: str) -> QueueHandler:
-    """Send the lines of the whole process to the standard error output, or nowhere if it is closed.
+    """Send the log of the whole process to the standard error output; drop it if that is closed.
 
     Descriptor 2 of a process that began without it may be a file of the broker's data.
     """

@@ -1,7 +1,7 @@
-"""Thread that writes log lines, so that a reader who stops reading stops nobody.
+"""Thread that writes log lines, so that a slow reader of the output does not stop the loop.
 
-A pipe behind the standard error output takes 64 KiB; a write to a full one waits for its reader.
-The loop therefore puts lines into a bounded queue and goes on.  When the queue is full, lines are
+A pipe behind the standard error output holds 64 KiB; a write to a full one waits for its reader.
+The loop therefore puts lines into a bounded queue and continues.  When the queue is full, lines are
 dropped and counted.
 """
 
@@ -20,14 +20,14 @@ QUEUE_BYTES_MAX: Final = 1 << 20
 # Seconds that `flush` waits for the thread: a critical line is worth a pause, a full pipe no hang.
 FLUSH_SECONDS_MAX: Final = 1.0
 
-# Bytes of one write: lines reach a pipe whole if they are not longer (PIPE_BUF of Linux).
+# Bytes of one write: a pipe takes lines of at most this size (PIPE_BUF of Linux) as a whole.
 _WRITE_BYTES_MAX: Final = 4_096
 
 
 class LogWriter:
     """Bounded queue of lines, and the daemon thread that writes them to a descriptor.
 
-    Any thread may call it.  A descriptor that is closed or broken loses the lines quietly.
+    Any thread may call it.  If the descriptor is closed or broken, the lines are lost quietly.
     """
 
     def __init__(self, descriptor: int, bytes_max: int = QUEUE_BYTES_MAX) -> None:
@@ -41,7 +41,7 @@ class LogWriter:
         self._thread: threading.Thread | None = None
 
     def offer(self, line: bytes) -> bool:
-        """Take one line, with its line end, to be written later; false if it was dropped."""
+        """Queue one line, with its line end, to be written later; False if it was dropped."""
         with self._changed:
             if self._bytes + len(line) > self._bytes_max:
                 self._dropped += 1
@@ -55,7 +55,7 @@ class LogWriter:
         return True
 
     def take_dropped(self, room: int) -> int:
-        """Number of lines dropped since the last call, or 0 while no `room` bytes are free."""
+        """Return the number of lines dropped since the last call; 0 if less than `room` is free."""
         with self._changed:
             if self._bytes + room > self._bytes_max:
                 return 0
@@ -64,7 +64,7 @@ class LogWriter:
             return dropped
 
     def flush(self, seconds_max: float = FLUSH_SECONDS_MAX) -> bool:
-        """Wait until all lines are written, at most so many seconds; true if they are."""
+        """Wait until all lines are written, at most `seconds_max`; return True if they are."""
         with self._changed:
             return self._changed.wait_for(lambda: self._bytes == 0, seconds_max)
 
@@ -79,7 +79,7 @@ class LogWriter:
                     line = self._lines.popleft()
                     lines.append(line)
                     size += len(line)
-            # Nobody reads: the lines are lost, and a log is no reason to stop.
+            # If there is no reader, the lines are lost: that is no reason to stop the broker.
             with suppress(OSError, ValueError):
                 self._write(b"".join(lines))
             with self._changed:
@@ -91,5 +91,5 @@ class LogWriter:
             try:
                 data = data[os.write(self._descriptor, data) :]
             except BlockingIOError:
-                # Another program has made the shared terminal non-blocking.
+                # Another program may have made the shared terminal non-blocking.
                 select.select([], [self._descriptor], [])

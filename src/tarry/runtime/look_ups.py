@@ -1,7 +1,7 @@
-"""Look-ups of names beside the loop: the system's resolver may take many seconds.
+"""Look-ups of names beside the loop, because the system's resolver may take many seconds.
 
-Two threads, begun before the first turn, ask it; the loop hears of the end by its `Wake`, outside a
-turn.  Numbers need no look-up and never come here.
+Two threads, started before the first turn, ask the resolver; `Wake` reports the end to the loop,
+outside a turn.  Numeric addresses need no look-up and never come here.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from tarry.base.doors import Event
 from tarry.runtime.refusal import reason_of
 from tarry.runtime.wake import Wake
 
-# One that waits for a silent name server does not hold up the others.
+# Two threads: a look-up that waits for a silent name server does not hold up another one.
 _THREADS: Final = 2
 
 # Family and address, as `socket` takes them.
 SocketAddress = tuple[socket.AddressFamily, Any]
 
-# Gets the addresses, or none and the reason.
+# Callback of a look-up: gets the addresses, or none and the reason.
 Found = Callable[[list[SocketAddress], str], None]
 
 
 def numeric_addresses(host: str, port: int) -> list[SocketAddress]:
-    """Return the address of a host that is a number; empty if it is a name."""
+    """Return the address of a numeric host; empty if the host is a name."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):
@@ -37,7 +37,7 @@ def numeric_addresses(host: str, port: int) -> list[SocketAddress]:
 
 
 class LookUps:
-    """Names that are being looked up; each name once, whoever else asks for it meanwhile."""
+    """Names under look-up; a name that is asked for again meanwhile is looked up once."""
 
     def __init__(self, wake: Wake) -> None:
         self._wake = wake
@@ -55,8 +55,8 @@ class LookUps:
             self._threads.append(thread)
 
     def look_up(self, host: str, port: int, found: Found) -> None:
-        """Have `found` called between two turns, with what the name stands for or why it cannot
-        be told."""
+        """Call `found` between two turns, with the addresses of the name or the reason why there
+        are none."""
         name = (host, port)
         others = self._waiting.get(name)
         if others is not None:
@@ -70,7 +70,7 @@ class LookUps:
             self._wake.wake()
 
     def close(self) -> None:
-        """Let the threads end; one that waits for the system is left to the process's end."""
+        """Make the threads end; the process's end stops one that still waits for the system."""
         for _ in self._threads:
             self._asked.put(None)
 

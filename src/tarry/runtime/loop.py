@@ -1,8 +1,8 @@
 """The loop: poll, then a turn, until the broker has stopped.
 
-Everything that a broker needs of the machine is opened here in the order in which it can be
-refused with the least done: descriptors, directory, ports, recovery.  After that one thread does
-all the work, and what it waits for is a ready descriptor or the broker's next due time.
+The loop opens all that a broker needs of the machine, first what is refused most cheaply:
+descriptors, directory, ports, recovery.  After that one thread does all the work; it waits only for
+a ready descriptor or the broker's next due time.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ from tarry.runtime.wake import Wake
 
 logger = logging.getLogger("tarry.runtime")
 
-# A broker that has not stopped so long after it was asked to is left as it is.  The broker's own
+# Longest time from a stop request to the end; then the broker is left as it is.  The broker's own
 # limits are shorter: handing over what it leads, waiting for peers, waiting for the disk.
 STOP_MS_MAX: Final = 30_000
 
-# Peers have so long to take what was sent to them.
+# Time that peers have to take the bytes that were sent to them.
 DRAIN_MS_MAX: Final = 5_000
 
-# File workers that still wait for the device then are left to the process's end.
+# Time that file workers have to end; the process's end stops one that still waits for the device.
 WORKERS_END_S_MAX: Final = 1.0
 
 
 class Turning(Protocol):
-    """Turning object: what the loop knows of a broker."""
+    """Broker as the loop sees it."""
 
     @property
     def is_stopped(self) -> bool: ...
 
     @property
     def is_ready(self) -> bool:
-        """True once clients may come."""
+        """True once clients may connect."""
 
     @property
     def logs_opened(self) -> int:
-        """Logs that were opened or made so far."""
+        """Number of logs that were opened or made so far."""
 
     @property
     def stop_reason(self) -> str:
-        """Reason of a stop that the broker chose itself; "" after a clean stop."""
+        """Reason of a stop that the broker chose itself; "" after a requested stop."""
 
     def turn(self, events: list[Event], now_ms: int, now_wall_ms: int) -> None: ...
 
@@ -73,14 +73,14 @@ Started = TypeVar("Started", bound=Turning)
 
 StartBroker = Callable[[Disk, Transport, Random, Settings, int, int], Started]
 
-# What comes before the start of a broker that is not alone; None: it was asked to stop meanwhile.
+# Preparation of a broker that joins a cluster; None if a stop was requested meanwhile.
 Prepare = Callable[["Machine", Settings, Signals], StartBroker[Turning] | None]
 
 
 class Machine:
-    """The doors' implementations of one broker, opened and closed together.
+    """Implementations of the doors for one broker, opened and closed together.
 
-    `is_temporary`: nobody needs the files after the process, which may go on without the broker.
+    `is_temporary`: the files are not needed after the process, which may outlive the broker.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Machine:
     ) -> None:
         self.clock = Clock() if broker_clock is None else broker_clock
         self.directory = HeldDirectory(settings.log_directory, is_temporary=is_temporary)
-        # Clients far away are told it too (DescribeLogDirs): not as seen from where we started.
+        # Remote clients get the path too (DescribeLogDirs), so it must not be relative.
         settings.log_directory = os.path.abspath(self.directory.path)
         self.reactor = Reactor(make_poller())
         self.wake = Wake()
@@ -105,11 +105,11 @@ class Machine:
         self.disk = make_disk(self.directory.path, self.flusher)
         self.look_ups = LookUps(self.wake)
         self.transport = OsTransport(self.reactor, settings, connections_max, self.look_ups)
-        # Links that were made beside the doors.
+        # Closers of links that were made beside the doors.
         self.closers: list[Callable[[], None]] = []
 
     def close(self) -> None:
-        """Sockets first, so that nobody waits for the files."""
+        """Close everything: sockets first, so that peers do not wait for the files."""
         self.transport.abandon_all()
         for close in self.closers:
             close()
@@ -122,9 +122,9 @@ class Machine:
         self.directory.close()
 
     def disown(self) -> None:
-        """Close the copies of all descriptors that the child of a fork has.
+        """Close the copies of all descriptors in the child of a fork.
 
-        The poller's interest is shared with the parent, so it is closed as it is.
+        Parent and child share the poller's registrations, so close the poller without removing any.
         """
         self.transport.disown()
         self.reactor.close()
@@ -143,13 +143,13 @@ def run(
     *,
     stop_ms_max: int = STOP_MS_MAX,
 ) -> str:
-    """Serve until asked to stop; "" after a clean stop, else why it ended.
+    """Serve until a stop is requested; return "" after a clean stop, else the reason of the end.
 
     A broker that takes longer than `stop_ms_max` to stop is left as it is.
 
-    `announce` is called when connections come in, `on_hang_up` between two turns after a SIGHUP.
-    `prepare` returns what starts the broker, in place of `start_broker`.  `StartRefused` says why
-    there was no start.
+    `announce` is called when connections are accepted, `on_hang_up` between two turns after a
+    SIGHUP.  `prepare` returns the function that starts the broker, in place of `start_broker`.
+    `StartRefused` says why the broker cannot start.
     """
     keep_freed_memory()
     machine = Machine(settings, connections_max(raise_descriptor_limit()))
@@ -181,13 +181,13 @@ def run(
 
 
 def _wait_until_ready(machine: Machine, broker: Turning, signals: Signals) -> None:
-    """Give the broker turns, its port closed, until clients may come or it is to stop."""
+    """Give the broker turns, with its port closed, until clients may connect or it must stop."""
     while not broker.is_ready and not broker.is_stopped and not signals.is_stop_requested:
         take_turn(machine, broker)
 
 
 def start_on(machine: Machine, settings: Settings, start_broker: StartBroker[Started]) -> Started:
-    """Start a broker on the doors of this machine; `StartRefused` says why it does not."""
+    """Start a broker on the doors of this machine; `StartRefused` says why it cannot."""
     try:
         return start_broker(
             machine.disk,
@@ -202,7 +202,7 @@ def start_on(machine: Machine, settings: Settings, start_broker: StartBroker[Sta
 
 
 def take_turn(machine: Machine, broker: Turning, wait_ms_max: int = POLL_MS_MAX) -> None:
-    """Wait until something happens or is due, at most so long, and give the broker a turn."""
+    """Wait for an event or the next due time, at most `wait_ms_max`, and give the broker a turn."""
     reactor = machine.reactor
     transport = machine.transport
     broker_clock = machine.clock
@@ -245,7 +245,7 @@ def _serve(
 
 
 def _drain(machine: Machine) -> None:
-    """Let peers take what was sent to them; events have no meaning any more."""
+    """Let peers take the bytes that were sent to them; ignore all events."""
     transport = machine.transport
     transport.close_all()
     deadline_ms = clock.now_ms() + DRAIN_MS_MAX

@@ -1,8 +1,8 @@
 """Outbox of a connection: bytes that the peer has not taken yet, and how the kernel gets them.
 
-Bytes go by one gathered `sendmsg`; a region of a file up to 16 KiB is read and gathered with
-them; a larger one goes by `sendfile`, with no copy.  A send takes what the kernel takes and never
-waits.
+Bytes are sent by one gathered `sendmsg`; a region of a file up to 16 KiB is read and gathered with
+them; a larger one is sent by `sendfile`, without a copy.  A send passes what the kernel accepts and
+never waits.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Final
 from tarry.base.doors import Chunk, FileRegion
 from tarry.runtime.files import OsLogFile
 
-# Up to here reading and gathering costs less than two more system calls.
+# Region size up to which reading and gathering cost less than two more system calls.
 REGION_READ_MAX: Final = 16 * 1024
 
-# One connection's share of a turn: some fillings of the kernel's send buffer.
+# Bytes that one connection may send in a turn: some fillings of the kernel's send buffer.
 SEND_BYTES_MAX: Final = 1024 * 1024
 
-# Where there is no sendfile, a region is read in pieces.
+# Bytes of a region that are read at once if there is no sendfile.
 _PIECE_BYTES: Final = 256 * 1024
 _GATHER_MAX: Final = os.sysconf("SC_IOV_MAX")
-# Header and region leave in one packet where the system can be asked for it.
+# Flag by which header and region leave in one packet; 0 if the system lacks it.
 _MORE: Final[int] = getattr(socket, "MSG_MORE", 0)
 _NO_SENDFILE: Final = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 class Outbox:
-    """Chunks in order; of the first one `_taken` bytes have left."""
+    """Chunks in order; `_taken` bytes of the first one have been sent."""
 
     __slots__ = ("_chunks", "_has_sendfile", "_taken", "size")
 
@@ -41,12 +41,12 @@ class Outbox:
         self.size = 0
 
     def add(self, chunks: list[Chunk]) -> None:
-        """Take chunks behind those that are there."""
+        """Append chunks."""
         self._chunks.extend(chunks)
         self.size += sum(map(len, chunks))
 
     def send(self, peer: socket.socket) -> None:
-        """Hand over what the kernel takes; OSError if the peer is gone or a file fails."""
+        """Pass on what the kernel accepts; OSError if the peer is gone or a file fails."""
         sent = 0
         try:
             while self.size and sent < SEND_BYTES_MAX:
@@ -63,13 +63,15 @@ class Outbox:
             pass
 
     def clear(self) -> None:
-        """Let go of everything, regions and their files too."""
+        """Drop all chunks, with the regions' files."""
         self._chunks = []
         self._taken = 0
         self.size = 0
 
     def _send_gathered(self, peer: socket.socket) -> tuple[int, bool]:
-        """Send all up to the next large region; how many bytes, and if the kernel is full."""
+        """Send chunks up to the next large region; return the bytes sent, and True if the kernel is
+        full.
+        """
         gathered: list[bytes | memoryview] = []
         size = 0
         flags = 0
@@ -115,7 +117,7 @@ class Outbox:
         return taken, taken < size
 
     def _take(self, taken: int) -> None:
-        """`taken` more bytes have left."""
+        """Note that `taken` more bytes were sent."""
         self.size -= taken
         if not self.size:
             self.clear()
@@ -125,7 +127,7 @@ class Outbox:
         while taken >= len(self._chunks[first]):
             taken -= len(self._chunks[first])
             first += 1
-        # Sent chunks are let go, so that their memory and files are.
+        # Drop sent chunks, so that their memory and files are freed.
         del self._chunks[:first]
         self._taken = taken
 

@@ -1,8 +1,8 @@
-"""Peer at one connection's socket: reads into events, sends what is left, ends gracefully.
+"""Peer: one connection's socket, which is read into events, written to, and ended gracefully.
 
-Hot: one `recv` a readable turn.  Its size follows the peer: 64 KiB is cheap
-to allocate and enough for requests; when a peer fills it, the next is larger, so that a large
-frame comes in few pieces.
+Hot: one `recv` in a turn in which the socket is readable.  Its size follows the peer: 64 KiB are
+cheap to allocate and enough for requests; if a peer fills them, the next `recv` is larger, so that
+a large frame comes in few pieces.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tarry.runtime.refusal import reason_of
 RECEIVE_BYTES_MIN: Final = 64 * 1024
 RECEIVE_BYTES_MAX: Final = 256 * 1024
 
-# What an ended peer still sends is thrown away, at most so much a turn.
+# Bytes that an ended peer still sends; at most so many are discarded in a turn.
 _DISCARD_BYTES: Final = 64 * 1024
 
 
 class Peer:
-    """A source of the reactor.  `lost(peer, error)` and `gone(peer)` tell its owner the end."""
+    """Source of the reactor.  `lost(peer, error)` and `gone(peer)` report its end to the owner."""
 
     __slots__ = (
         "_gone",
@@ -62,7 +62,7 @@ class Peer:
         self.descriptor = peer.fileno()
         self.host = host
         self.outbox = Outbox()
-        # While ending: when it is closed whatever is left.
+        # While ending: time at which it is closed even if bytes are left.
         self.deadline_ms = 0
         self._reactor = reactor
         self._lost = lost
@@ -74,11 +74,11 @@ class Peer:
         self._is_shut = False
 
     def accept(self) -> None:
-        """Accept the connection: it is connected."""
+        """Register an accepted connection."""
         self._reactor.add(self.descriptor, READABLE, self)
 
     def connect(self) -> None:
-        """Its connection is under way."""
+        """Register an outgoing connection that is under way."""
         self.is_connecting = True
         self._mask = WRITABLE
         self._reactor.add(self.descriptor, WRITABLE, self)
@@ -108,7 +108,7 @@ class Peer:
             elif size < RECEIVE_BYTES_MIN:
                 self._receive_bytes = RECEIVE_BYTES_MIN
         elif mask & BROKEN:
-            # Reported though nothing is asked for: reading is paused and the peer is gone.
+            # Reported unasked while reading is paused: the peer is gone.
             error_number = self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             self._lost(self, os.strerror(error_number) if error_number else "")
             return
@@ -116,7 +116,7 @@ class Peer:
             self._send_rest(events)
 
     def send(self) -> bool:
-        """Hand what is in the outbox to the kernel; False if the connection is lost."""
+        """Pass the outbox to the kernel; return False if the connection is lost."""
         try:
             self.outbox.send(self.socket)
         except (OSError, StorageError) as error:
@@ -127,7 +127,7 @@ class Peer:
         return True
 
     def send_bytes(self, data: bytes) -> None:
-        """Send one chunk with an empty outbox: the common answer saves 1.4 µs of 2.2."""
+        """Send one chunk if the outbox is empty: the common answer, which saves 1.4 µs of 2.2."""
         try:
             taken = self.socket.send(data)
         except BlockingIOError:
@@ -146,10 +146,10 @@ class Peer:
         self._change(self._mask | READABLE)
 
     def end(self, deadline_ms: int) -> None:
-        """Close when what was sent has left.
+        """Close after sent bytes have left.
 
-        Closing at once would reset the connection if the peer's bytes lie unread, and a reset
-        takes away answers that the peer has not read: so first our end, then the peer's.
+        A close at once would reset the connection if bytes of the peer lie unread, and a reset
+        discards answers that the peer has not read.  So first this side ends, then the peer's.
         """
         self._is_ending = True
         self.deadline_ms = deadline_ms
@@ -158,7 +158,7 @@ class Peer:
         self._shut_if_sent()
 
     def close(self) -> bool:
-        """Close at once; return false if it was closed before."""
+        """Close at once; return False if it was closed before."""
         if self.socket.fileno() < 0:
             return False
         self._reactor.remove(self.descriptor)
@@ -184,7 +184,7 @@ class Peer:
         try:
             host, port = self.socket.getpeername()[:2]
         except OSError as error:
-            # The other side has reset the connection since it was made.
+            # The peer has reset the connection since it was made.
             self._lost(self, os.strerror(error.errno or errno.ENOTCONN))
             return
         self.is_connecting = False

@@ -1,6 +1,6 @@
-"""Pollers: which descriptors are ready.  epoll where there is one, else `selectors`.
+"""Pollers, which report ready descriptors: epoll if the system has it, else `selectors`.
 
-One contract, level-triggered.  epoll costs 0.67 µs a poll, `selectors` 1.58
+Both have one contract, level-triggered.  epoll costs 0.67 µs a poll, `selectors` 1.58
 (docs/explanation/performance.md).
 """
 
@@ -15,12 +15,12 @@ READABLE: Final = 1
 WRITABLE: Final = 4
 BROKEN: Final = 8 | 16
 
-# Descriptors handled in one turn; with 256 KiB a read they bound a turn's memory at 64 MiB.
+# Descriptors handled in one turn; with reads of 256 KiB they bound a turn's memory at 64 MiB.
 READY_MAX: Final = 256
 
 
 class Poller(Protocol):
-    """Interest by descriptor, as a mask of READABLE and WRITABLE, possibly 0."""
+    """Poller; the interest in a descriptor is a mask of READABLE and WRITABLE, possibly 0."""
 
     def register(self, descriptor: int, mask: int) -> None: ...
 
@@ -29,16 +29,16 @@ class Poller(Protocol):
     def unregister(self, descriptor: int) -> None: ...
 
     def poll(self, timeout_ms: int) -> list[tuple[int, int]]:
-        """Ready descriptors with their masks; BROKEN bits come unasked where the system has them.
+        """Return ready descriptors with their masks; BROKEN comes unasked if the system has it.
 
-        At most READY_MAX; empty after `timeout_ms`.
+        At most READY_MAX are returned; none after `timeout_ms`.
         """
 
     def close(self) -> None: ...
 
 
 class SelectorPoller:
-    """Over `selectors`: kqueue on macOS, poll or select elsewhere."""
+    """Poller over `selectors`: kqueue on macOS, poll or select elsewhere."""
 
     def __init__(self, selector: selectors.BaseSelector | None = None) -> None:
         self._selector = selectors.DefaultSelector() if selector is None else selector
@@ -50,7 +50,7 @@ class SelectorPoller:
             self._selector.register(descriptor, _to_selector(mask))
 
     def modify(self, descriptor: int, mask: int) -> None:
-        # A selector takes no empty interest, so a descriptor without one is not in it.
+        # A selector refuses an empty interest, so a descriptor without one is not registered.
         if not self._masks[descriptor]:
             self.register(descriptor, mask)
         elif mask:
@@ -85,7 +85,7 @@ def _from_selector(events: int) -> int:
 if hasattr(select, "epoll"):
 
     class EpollPoller:
-        """Over `select.epoll`; its methods are the contract's but for the timeout's unit."""
+        """Poller over `select.epoll`, whose methods it uses, except for the time-out's unit."""
 
         def __init__(self) -> None:
             self._epoll = select.epoll()
@@ -99,7 +99,7 @@ if hasattr(select, "epoll"):
 
 
 def make_poller() -> Poller:
-    """Make the best poller that this system has."""
+    """Return the best poller that this system has."""
     if hasattr(select, "epoll"):
         return EpollPoller()
     return SelectorPoller()

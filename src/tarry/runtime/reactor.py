@@ -1,6 +1,4 @@
-"""Reactor: which object a ready descriptor belongs to, and the events that the object makes of
-it.
-"""
+"""Reactor: maps ready descriptors to their sources, which turn them into events."""
 
 from __future__ import annotations
 
@@ -14,11 +12,11 @@ class Source(Protocol):
     """Owner of a registered descriptor."""
 
     def ready(self, mask: int, events: list[Event]) -> None:
-        """Do what can be done without waiting; add what the turn must know to `events`."""
+        """Do what is possible without waiting; add events for the turn to `events`."""
 
 
 class Reactor:
-    """The poller with its sources, and events that are known before the next poll."""
+    """Poller with its sources, and events that are known before the next poll."""
 
     def __init__(self, poller: Poller) -> None:
         self._poller = poller
@@ -33,7 +31,7 @@ class Reactor:
         self._poller.modify(descriptor, mask)
 
     def remove(self, descriptor: int) -> None:
-        """Before the descriptor is closed: its number may come back at once."""
+        """Remove a descriptor before it is closed, because its number may be reused at once."""
         del self._sources[descriptor]
         self._poller.unregister(descriptor)
 
@@ -41,9 +39,7 @@ class Reactor:
         return descriptor in self._sources
 
     def post(self, event: Event) -> None:
-        """Post an event found otherwise; the `wait` that is under way, or the next one, returns
-        it.
-        """
+        """Add an event from elsewhere; the `wait` under way, or the next one, returns it."""
         self._events.append(event)
 
     def wait(self, timeout_ms: int) -> list[Event]:
@@ -53,12 +49,12 @@ class Reactor:
             timeout_ms = 0
         sources = self._sources
         for descriptor, mask in self._poller.poll(timeout_ms):
-            # A source handled before may have removed this one.
+            # A source handled before this one may have removed it.
             source = sources.get(descriptor)
             if source is not None:
                 source.ready(mask, events)
         if self._events:
-            # Ends of connections: behind the bytes that came before them.
+            # Posted events are ends of connections, which follow the bytes before them.
             events += self._events
             self._events = []
         return events

@@ -6,9 +6,9 @@ from tarry.base.errors import TarryError
 
 
 class StartRefused(TarryError):
-    """The machine, not the command line, is in the way; the text says what to do."""
+    """Start refused because of the machine, not the command line; the text says what to do."""
 
 
 def reason_of(error: OSError) -> str:
-    """Return what the system says, without numbers and paths."""
+    """Return the system's text for an error, without numbers and paths."""
     return error.strerror or str(error)

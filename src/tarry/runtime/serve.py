@@ -1,4 +1,4 @@
-"""The loop around Tarry's broker: what `tarry serve` runs."""
+"""Serve: the loop around Tarry's broker, which `tarry serve` runs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def serve(
     announce: Callable[[Settings], None],
     read_again: Callable[[], Settings],
 ) -> str:
-    """Serve until asked to stop; "" after a clean stop, else why it ended.
+    """Serve until a stop is requested; return "" after a clean stop, else the reason of the end.
 
-    `announce` is called when connections come in, `read_again` after a SIGHUP.  `StartRefused`
-    says why there was no start.
+    `announce` is called when connections are accepted, `read_again` after a SIGHUP.
+    `StartRefused` says why the broker cannot start.
     """
 
     def on_hang_up(broker: Turning) -> None:
@@ -36,7 +36,7 @@ def serve(
 
     prepare = None
     if settings.store_address is not None:
-        # Only who needs it pays for its imports.
+        # Imported here, so that a broker without a cluster does not pay for it.
         from tarry.runtime.joining import join
 
         prepare = join

@@ -1,7 +1,7 @@
 """Notices to a service manager: that the broker serves, and that it stops.
 
-systemd names a datagram socket in NOTIFY_SOCKET (sd_notify(3)); without one nothing happens, and
-a message that cannot be sent is no reason to do anything else.
+systemd names a datagram socket in NOTIFY_SOCKET (sd_notify(3)).  Without that variable nothing is
+sent, and a failed send is ignored.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ STOPPING: Final = "STOPPING=1"
 
 
 def notify(state: str) -> None:
-    """Send one state to who started us, if that asked for it."""
+    """Send one state to the service manager, if it has asked for notices."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address[:1] not in ("/", "@"):
         return
     if address[0] == "@":
-        # A name that lies in no directory: Linux writes it with a zero byte.
+        # An abstract socket name, which Linux writes with a zero byte.
         address = f"\0{address[1:]}"
     with (
         contextlib.suppress(OSError),

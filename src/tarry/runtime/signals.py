@@ -1,8 +1,8 @@
-"""SIGTERM and SIGINT ask for a clean stop, a second one ends the process; SIGHUP rereads settings.
+"""Signals: SIGTERM and SIGINT stop the broker, a second one ends the process; SIGHUP rereads.
 
-What was ignored when the process began stays ignored: `nohup` and shells that start a command in
-the background ask for it so.  A terminal that closes sends SIGHUP as well; a broker that was
-started there then stops cleanly, since nobody could end it by Ctrl-C any more.
+A signal that was ignored when the process began stays ignored, as `nohup` and shells that start a
+command in the background ask for.  A terminal that closes sends SIGHUP as well; a broker that was
+started there then stops cleanly, because Ctrl-C could not end it any more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TERMINAL: Final = "/dev/tty"
 
 
 class Signals:
-    """Installed for as long as the loop runs; the main thread's."""
+    """Signal handlers, installed while the loop runs; used by the main thread."""
 
     def __init__(self, wake: Wake) -> None:
         self.is_stop_requested = False
@@ -28,7 +28,7 @@ class Signals:
         self._has_hung_up = False
         self._is_reread_due = False
         self._had_terminal = _has_terminal()
-        # The handlers last, so that no signal is handled that would wake nobody.
+        # Install the handlers last, so that no signal comes before the wake-up works.
         wake.add_collector(self._collect)
         self._descriptor_before = signal.set_wakeup_fd(
             wake.write_descriptor, warn_on_full_buffer=False
@@ -48,7 +48,7 @@ class Signals:
 
     def _stop(self) -> None:
         self.is_stop_requested = True
-        # The system's own action: the second one needs no Python to end us.
+        # The system's default action: a second signal ends the process without Python.
         for one in self._before:
             if one != signal.SIGHUP:
                 signal.signal(one, signal.SIG_DFL)
@@ -65,14 +65,14 @@ class Signals:
             events.append(stop_requested())
 
     def take_reread(self) -> bool:
-        """True once for every time that settings are to be read again."""
+        """Return True if settings must be read again; once for each request."""
         is_due = self._is_reread_due
         self._is_reread_due = False
         return is_due
 
     def restore(self) -> None:
-        """Restore the handlers of before; after a request to stop, the next signal ends the
-        process.
+        """Restore the earlier handlers; after a stop request keep the default, so that the next
+        signal ends the process.
         """
         signal.set_wakeup_fd(self._descriptor_before)
         if not self.is_stop_requested:
@@ -81,7 +81,7 @@ class Signals:
 
 
 def _has_terminal() -> bool:
-    """Return true if this process is controlled by a terminal that is still there."""
+    """Return True if this process has a controlling terminal that still exists."""
     try:
         os.close(os.open(_TERMINAL, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC | os.O_NONBLOCK))
     except OSError:

@@ -1,7 +1,7 @@
 """The door `Transport` over TCP sockets, none of which ever blocks.
 
-Connections have ids that are never used twice.  How many there may be, in all and from one
-address, is kept here: a connection over the limit is closed before the broker hears of it.
+Connection ids are never used twice.  This module limits the number of connections, in all and from
+one address: a connection over the limit is closed before the broker learns of it.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from tarry.runtime.refusal import StartRefused, reason_of
 
 logger = logging.getLogger("tarry.runtime")
 
-# A connection that ends gives its peer so long to take what was sent.
+# Time that the peer of an ending connection has to take sent bytes.
 END_MS_MAX: Final = 1_000
 
-# How often a restless transport is swept.
+# Time between two sweeps of a restless transport.
 SWEEP_MS: Final = 100
 
 
 class OsTransport:
-    """Transport of the operating system: all connections of one broker."""
+    """Transport of the operating system, with all connections of one broker."""
 
     def __init__(
         self,
@@ -48,8 +48,8 @@ class OsTransport:
     ) -> None:
         self._reactor = reactor
         self._look_ups = look_ups
-        # Outgoing connections that wait for the look-up of a name, and the addresses that are left
-        # to be tried while one is being connected.
+        # Outgoing connections that wait for a name's look-up; and for each connecting one the
+        # addresses to try next.
         self._resolving: dict[int, None] = {}
         self._further: dict[int, list[SocketAddress]] = {}
         self._settings = settings
@@ -57,19 +57,19 @@ class OsTransport:
         self._rate = ConnectionRate(settings, clock.now_ms())
         self._acceptors: list[Acceptor] = []
         self._peers: dict[int, Peer] = {}
-        # In order of their deadlines, which all lie the same time ahead.
+        # Ending peers, in the order of their deadlines, which all lie equally far ahead.
         self._ending: deque[Peer] = deque()
         self._last_id = 0
         self._count = 0
         self._count_by_host: dict[str, int] = {}
         self._faults = RepeatedFaults(logger)
-        # Something must be done in time though no descriptor becomes ready.
+        # True if `sweep` has work at a time, even if no descriptor becomes ready.
         self.is_restless = False
 
     # --- Listening.
 
     def bind(self) -> None:
-        """Take the addresses of all listeners; nobody can connect yet."""
+        """Bind the addresses of all listeners; no client can connect yet."""
         try:
             for listener in self._settings.open_listeners:
                 for one in bind_listener(listener, self._settings):
@@ -81,7 +81,7 @@ class OsTransport:
             raise
 
     def listen(self) -> None:
-        """Let connections in."""
+        """Listen, so that connections are accepted."""
         try:
             for acceptor in self._acceptors:
                 acceptor.start(self._settings.socket_listen_backlog_size)
@@ -111,7 +111,7 @@ class OsTransport:
     def _on_found(
         self, connection_id: int, host: str, addresses: list[SocketAddress], error: str
     ) -> None:
-        """Go on with a connection whose peer's name was looked up, unless it was given up."""
+        """Continue a connection whose name was looked up, unless it was given up."""
         if connection_id not in self._resolving:
             return
         del self._resolving[connection_id]
@@ -121,7 +121,7 @@ class OsTransport:
             self._reactor.post(disconnected(connection_id, f"{host}: {error or 'no address'}"))
 
     def _connect_to(self, connection_id: int, host: str, addresses: list[SocketAddress]) -> None:
-        """Begin to connect to the first of these addresses that can be tried."""
+        """Connect to the first of these addresses that can be tried."""
         error = ""
         for place, (family, address) in enumerate(addresses):
             try:
@@ -152,7 +152,7 @@ class OsTransport:
             return 0
         outbox = peer.outbox
         if outbox.size:
-            # Behind what waits for the peer there is nothing to try.
+            # Bytes already wait for the peer, so a send would not succeed.
             outbox.add(chunks)
         elif len(chunks) == 1 and type(chunks[0]) is bytes:
             peer.send_bytes(chunks[0])
@@ -178,22 +178,22 @@ class OsTransport:
         if peer is None:
             return
         if peer.is_connecting:
-            # Nothing was sent, so the other side has nothing to read before the end.
+            # Nothing was sent, so the peer need not read anything before the end.
             self._on_gone(peer)
             return
         self._ending.append(peer)
         self.is_restless = True
         peer.end(clock.now_ms() + END_MS_MAX)
 
-    # --- The loop's.
+    # --- Calls of the loop.
 
     @property
     def count(self) -> int:
-        """Connections whose sockets are open, ending ones too."""
+        """Number of connections with open sockets, ending ones included."""
         return self._count
 
     def sweep(self, now_ms: int) -> None:
-        """Close what has not ended in time; accept again after a pause; sum up what was refused.
+        """Close connections that did not end in time; resume accepting; sum up refusals.
 
         Called at least every SWEEP_MS while `is_restless`.
         """
@@ -223,13 +223,13 @@ class OsTransport:
         self._further.clear()
 
     def disown(self) -> None:
-        """Close this process's copies of all sockets: in the parent of a fork they go on."""
+        """Close this process's copies of all sockets; the parent of the fork keeps its own."""
         for acceptor in self._acceptors:
             acceptor.socket.close()
         for peer in [*self._peers.values(), *self._ending]:
             peer.socket.close()
 
-    # --- What acceptors and peers report.
+    # --- Reports of acceptors and peers.
 
     def on_accept_paused(self) -> None:
         self.is_restless = True
@@ -247,7 +247,7 @@ class OsTransport:
         try:
             tune(one, self._settings)
         except OSError:
-            # It went away while it was accepted.
+            # The peer has gone while it was accepted.
             one.close()
             return
         peer = self._add(self._next_id(), one, counted)
@@ -255,7 +255,7 @@ class OsTransport:
         events.append(connected(peer.id, listener, host_and_port(host, port)))
 
     def _fault_of_one_more(self, host: str) -> str:
-        # Read each time: max.connections may be changed while the broker runs.
+        # Read the setting each time: max.connections may change while the broker runs.
         if self._count >= min(self._connections_max, self._settings.max_connections):
             return (
                 f"refused: {self._count} connections are open, as many as max.connections and "

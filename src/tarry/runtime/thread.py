@@ -1,8 +1,8 @@
-"""Broker in a thread of somebody's process, as tests want it.
+"""Broker in a thread of another program's process, as tests need it.
 
-It leaves the process as it is: no signal handlers, no limits of descriptors, no settings of the
-collector, no levels of loggers.  Its files need not outlive the process, so a flush is over as soon
-as it begins.  Other threads reach the broker by `call`, between two turns.
+It leaves the process unchanged: no signal handlers, no limits of descriptors, no settings of the
+collector, no levels of loggers.  Its files need not outlive the process, so a flush ends as soon as
+it begins.  Other threads reach the broker by `call`, between two turns.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from tarry.broker.lifecycle import start_broker
 from tarry.runtime.clock import Clock
 from tarry.runtime.loop import Machine, StartBroker, start_on, take_turn
 
-# Connections of a broker in a process that may open any number of files.
+# Connections of a broker whose process may open any number of files.
 CONNECTIONS_MAX: Final = 10_000
 
-# A turn takes milliseconds: a thread that has not ended by then hangs.
+# Longest wait for the thread's end; a turn takes milliseconds, so a later end means a hang.
 END_S_MAX: Final = 10.0
 
-# More turns than any work of a broker takes that nobody gives new work to.
+# Turns of `rest` at most: more than any work takes if no new work comes.
 REST_TURNS_MAX: Final = 10_000
 
 Result = TypeVar("Result")
 
-# What the child of a fork has to let go of.
+# Running brokers, which the child of a fork must disown.
 _RUNNING: Final[WeakKeyDictionary[BrokerThread, None]] = WeakKeyDictionary()
 
 
@@ -42,7 +42,7 @@ class BrokerStopped(RuntimeError):
 
 
 class BrokerThread:
-    """Broker that serves until `stop`.  `StartRefused` says why there was no start."""
+    """Broker that serves until `stop`.  `StartRefused` says why it cannot start."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class BrokerThread:
         return not self._end_reason
 
     def call(self, function: Callable[[Broker], Result]) -> Result:
-        """Call a function between two turns, in the broker's thread, and return what it returns."""
+        """Call a function in the broker's thread, between two turns, and return its result."""
         if threading.current_thread() is self._thread:
             return function(self.broker)
         call = _Call(function)
@@ -91,11 +91,11 @@ class BrokerThread:
         return call.result()
 
     def take_turn(self) -> None:
-        """Give the broker a turn now; only in a `call`."""
+        """Give the broker a turn now; call it inside `call` only."""
         take_turn(self._machine, self.broker, 0)
 
     def rest(self) -> None:
-        """Give the broker turns until nothing is left to do or due now; only in a `call`."""
+        """Give the broker turns until no work is left and nothing is due; inside `call` only."""
         broker, clock = self.broker, self._machine.clock
         for _ in range(REST_TURNS_MAX):
             self.take_turn()
@@ -104,19 +104,19 @@ class BrokerThread:
                 return
 
     def stop(self) -> None:
-        """End the broker at once, as a kill would, and close all that it has opened."""
+        """End the broker at once, as a kill would, and close everything that it has opened."""
         self._is_stop_requested = True
         self._wake()
         self._thread.join(END_S_MAX)
 
     def _wake(self) -> None:
-        # The descriptors of one that has ended are closed, and others may have their numbers.
+        # After the end the descriptors are closed, and their numbers may be reused.
         if not self._end_reason:
             with suppress(OSError):
                 self._machine.wake.wake()
 
     def disown(self) -> None:
-        """Let go in the child of a fork: the broker goes on in the parent."""
+        """Give up the broker in the child of a fork; it continues in the parent."""
         self._end_reason = "it belongs to the process from which this one was forked"
         self._machine.disown()
 
@@ -147,7 +147,7 @@ class BrokerThread:
 
 
 class _Call(Generic[Result]):
-    """Function that another thread wants called, and its outcome."""
+    """Function that another thread has passed to `call`, and its outcome."""
 
     def __init__(self, function: Callable[[Broker], Result]) -> None:
         self._function = function
@@ -173,9 +173,7 @@ class _Call(Generic[Result]):
 
 
 def _connections_max() -> int:
-    """Return how many connections this process has descriptors for, beside all else that it
-    opens.
-    """
+    """Return how many connections this process has descriptors for, beside its other files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return CONNECTIONS_MAX if soft == resource.RLIM_INFINITY else min(soft // 2, CONNECTIONS_MAX)
 
@@ -186,6 +184,6 @@ def _let_go() -> None:
     _RUNNING.clear()
 
 
-# There are systems without a fork.
+# Some systems have no fork.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)

@@ -1,4 +1,4 @@
-"""Wakes the loop from a file worker or from a signal: a pipe with a reading end in the poller."""
+"""Wake: wakes the loop from a file worker or a signal, by a pipe whose end the poller watches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Collect = Callable[[list[Event]], None]
 
 
 class Wake:
-    """A source of the reactor; when it wakes, the collectors add what they have."""
+    """Source of the reactor; when it wakes, the collectors add their events."""
 
     def __init__(self) -> None:
         self.read_descriptor, self.write_descriptor = os.pipe()
@@ -24,12 +24,12 @@ class Wake:
         self._collectors.append(collect)
 
     def wake(self) -> None:
-        """Wake the loop, from any thread.  A full pipe wakes as well."""
+        """Wake the loop, from any thread; a full pipe wakes it too."""
         with contextlib.suppress(BlockingIOError):
             os.write(self.write_descriptor, b"\0")
 
     def ready(self, mask: int, events: list[Event]) -> None:
-        # Read first, collect then: what is added later wakes again.
+        # Read before the collectors run: an event that is added later wakes again.
         os.read(self.read_descriptor, 4096)
         for collect in self._collectors:
             collect(events)

@@ -1,9 +1,10 @@
 """Timers over a hierarchical timing wheel, usable in any Python program.
 
-Pure, with the time as an argument: `TimingWheel`, and under the same contract `HeapTimer` and
-`RoundsTimer` to compare with; their entries are `TimerEntry` and `PeriodicEntry`.  With a clock
-of their own: `SystemTimer` for threads, `AsyncioTimer` for an event loop.  The other names are
-what these give to their users, and the contract of the pure ones, for annotations.
+The pure timers have the time as an argument: `TimingWheel`, and `HeapTimer` and `RoundsTimer` under
+the same contract, to compare with.  Their entries are `TimerEntry` and `PeriodicEntry`.  Two timers
+have a clock of their own: `SystemTimer` for threads, `AsyncioTimer` for an event loop.  The other
+names are the objects that these return to their users, and the contract of the pure timers, for
+annotations.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ __all__ = [
     "TimingWheel",
 ]
 
-# Imported when asked for: who wants the wheel alone, as the broker does, pays for no threads and
-# no event loop at its start.
+# Modules are imported on first use: a program that needs only the wheel, such as the broker, does
+# not pay for threads and an event loop at its start.
 _MODULES: Final[dict[str, str]] = {
     "AsyncioTimer": "asyncio_timer",
     "CallEntry": "calls",

@@ -1,19 +1,20 @@
-"""Rounds of expiry: a timing wheel in the hands of one event loop.
+"""Rounds of expiry: a timing wheel that one event loop turns.
 
-What the asyncio face stands on: entries by the loop's own seconds, one wake-up for all of them,
-and rounds in which what is due runs, in parts between which the loop has its turn.  Invariants:
-nothing runs while `loop.time()` is before its `when`; what is due runs by `when`, ties in the
-order in which they were added; what is added during a round runs in a later one, and what is
-cancelled during a round does not run in it, both as with asyncio.
+The asyncio face stands on this module: entries by the loop's own seconds, one wake-up for all of
+them, and rounds in which due entries run, in parts between which the loop has its turn.
+Invariants: no entry runs while `loop.time()` is before its `when`; due entries run by `when`, ties
+in the order in which they were added; an entry added during a round runs in a later one, and an
+entry cancelled during a round does not run in it, both as with asyncio.
 
-A round's part moves at most `MOVES_MAX` entries of the wheel and runs at most `CALLS_MAX`.  So
-that a part does not end within a tick, whose entries lie in the wheel in order of coming, up to
-`TICK_ENTRIES_MAX` more are taken; above that a tick runs in lots of that size, each in order.
+A part of a round moves at most `MOVES_MAX` entries of the wheel and runs at most `CALLS_MAX`.  The
+entries of one tick lie in the wheel in order of coming, and a part should not end within a tick:
+it takes up to `TICK_ENTRIES_MAX` more of them.  A larger tick runs in lots of that size, each in
+order.
 
 A finalizer or signal handler may call in the middle of any change that is made here, and a
-finalizer cancels in whatever thread it happens to run.  Therefore changes are made one at a
-time: while `_is_busy`, what comes only marks its entry and leaves it in `_inbox`, which whoever is
-busy empties afterwards.  Between looking at the mark and setting it no other code can run.
+finalizer cancels in any thread.  Therefore changes are made one at a time: while `_is_busy`, a call
+only marks its entry and leaves it in `_inbox`, which the busy call empties afterwards.  Between the
+look at the mark and its setting no other code can run.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from tarry.timer.wheel import TimingWheel
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-# Of an entry: it waits, in the wheel or for its turn in a round; it does not, because it was not
-# added or has run; it was cancelled.
+# States of an entry: it waits in the wheel or for its turn in a round; it was not added, or has
+# run; it was cancelled.
 WAITING: Final = 0
 IDLE: Final = 1
 CANCELLED: Final = 2
@@ -43,11 +44,11 @@ MOVES_MAX: Final = 1000
 CALLS_MAX: Final = 1000
 TICK_ENTRIES_MAX: Final = 4096
 
-# Farther away is never: a thousand years, which infinity is taken for as well.
+# Times farther away than this, a thousand years, count as never; so does infinity.
 FAR_MS: Final = 1 << 45
 FAR_SECONDS: Final = FAR_MS / 1000.0
 
-# The number of an entry that is not counted as pending.
+# `_number` of an entry that is not counted as pending.
 UNCOUNTED: Final = -1
 
 
@@ -64,15 +65,15 @@ class LoopEntry(TimerEntry):
         self._state = IDLE
 
     def drop(self) -> None:
-        """Told when the timer is closed and the entry will not run."""
+        """React to a close of the timer: the entry will not run."""
 
     def what(self) -> object:
-        """Return what runs, for reports."""
+        """Return the object that runs, for reports."""
         return self
 
 
 class ExpiryRounds:
-    """Adds, cancels, moves and runs entries within `loop`, in its thread."""
+    """Rounds that add, cancel, move and run entries within `loop`, in its thread."""
 
     __slots__ = (
         "_batch",
@@ -97,41 +98,41 @@ class ExpiryRounds:
         self._wheel = TimingWheel(floor_ms(loop.time()), tick_ms, wheel_size)
         self._tick_ms = tick_ms
         self._wake = WakeUp(loop, self._on_wake)
-        # What a round has still to run, from `_batch_next` on; and a heap of what was due when it
-        # was added.
+        # Entries that a round has still to run, from `_batch_next` on; and a heap of entries that
+        # were due when they were added.
         self._batch: list[LoopEntry] = []
         self._batch_next = 0
         self._late: list[tuple[float, int, LoopEntry]] = []
         self._number = 0
-        # Whether a change is being made, and the entries that came meanwhile.
+        # True while a change is made; and the entries that came meanwhile.
         self._is_busy = False
         self._inbox: list[LoopEntry] = []
-        # How many entries have not run and are not cancelled.
+        # Number of entries that have not run and are not cancelled.
         self.pending = 0
         self.is_closed = False
-        # Whether what was pending at the close was dropped.
+        # True if the close dropped the pending entries.
         self.has_dropped = False
 
     def count(self) -> int:
-        """Count what is pending, less what other threads have cancelled until now."""
+        """Count the pending entries, without those that other threads have cancelled until now."""
         if self._inbox and not self._is_busy and not self._is_elsewhere():
             self._settle()
         return self.pending
 
     def add(self, entry: LoopEntry, when: float) -> None:
-        """Let the entry run as soon as the loop's clock has reached `when`."""
+        """Run the entry as soon as the loop's clock has reached `when`."""
         if self.is_closed or not self._is_here():
             self._check_use()
         assert entry._state != WAITING
         if self._is_busy:
-            self._deadline_ms(when)  # refuses here, and not where it is put later
+            self._deadline_ms(when)  # raises here, and not when it is put
             entry._number = 0
             entry._state = WAITING
             self.pending += 1
             self._put_later(entry, when)
             return
         self._is_busy = True
-        # The mark first: what is cancelled from now on is found in the inbox.
+        # Set the mark first: an entry that is cancelled from now on is found in the inbox.
         entry._state = WAITING
         try:
             self._put(entry, when)
@@ -146,11 +147,11 @@ class ExpiryRounds:
             self._settle()
 
     def cancel(self, entry: LoopEntry) -> bool:
-        """Cancel the entry, from any thread; return false if it ran already or was cancelled."""
+        """Cancel the entry, from any thread; return False if it has run or was cancelled."""
         if entry._state != WAITING:
             entry._state = CANCELLED
             return False
-        # The mark is what counts; taking out of the wheel only saves space.
+        # The mark decides; removal from the wheel only saves space.
         entry._state = CANCELLED
         if self._is_busy or self._is_elsewhere():
             self._inbox.append(entry)
@@ -167,9 +168,9 @@ class ExpiryRounds:
         return True
 
     def move(self, entry: LoopEntry, when: float) -> None:
-        """Let a waiting entry run at another time."""
+        """Run a waiting entry at another time."""
         self.check_use()
-        self._deadline_ms(when)  # refuses before anything has changed
+        self._deadline_ms(when)  # raises before anything has changed
         if self._is_busy:
             self._put_later(entry, when)
             return
@@ -180,12 +181,12 @@ class ExpiryRounds:
             self._end_change()
 
     def check_use(self) -> None:
-        """Raise what `add` would raise here: closed, or not the loop's thread."""
+        """Raise the error that `add` would raise here: closed, or not the loop's thread."""
         if self.is_closed or not self._is_here():
             self._check_use()
 
     def close(self, run_pending: bool) -> int:
-        """Run or drop all that waits; how many that were.  Nothing is taken after that."""
+        """Run or drop all waiting entries; return how many.  No entry is taken after that."""
         if self.is_closed:
             return 0
         self._check_thread()
@@ -209,7 +210,7 @@ class ExpiryRounds:
         try:
             ended = 0
             for entry in entries:
-                # What runs may cancel what comes after it.
+                # An entry that runs may cancel a later one.
                 if entry._state == WAITING:
                     ended += 1
                     if run_pending:
@@ -225,7 +226,7 @@ class ExpiryRounds:
         return ended
 
     def _take_all(self) -> list[LoopEntry]:
-        """Take out everything, for the end."""
+        """Take out all entries, for the close."""
         self._is_busy = True
         try:
             self._wake.stop()
@@ -248,10 +249,10 @@ class ExpiryRounds:
             self._settle()
 
     def _settle(self) -> None:
-        """Do what came while a change was being made."""
+        """Make the changes that came while another change was made."""
         self._is_busy = True
         try:
-            # The same list always: another thread may be about to append to it.
+            # Keep the same list: another thread may be about to append to it.
             while self._inbox:
                 entry = self._inbox.pop(0)
                 if entry._number == UNCOUNTED:
@@ -269,14 +270,14 @@ class ExpiryRounds:
         self._wheel.cancel(entry)
 
     def _put_later(self, entry: LoopEntry, when: float) -> None:
-        """Leave the entry to a busy thread, which puts it at its time when it is done."""
+        """Leave the entry to the busy call, which puts it at its time afterwards."""
         entry._when = when
         self._inbox.append(entry)
 
     def _put(self, entry: LoopEntry, when: float) -> None:
-        """Put the entry where it runs at `when`, from wherever it lies."""
+        """Put the entry at `when`, from wherever it lies."""
         deadline_ms = self._deadline_ms(when)
-        # First what the loop may refuse; a wake-up for nothing does no harm.
+        # The loop may refuse a wake-up, so ask for it first; a needless one does no harm.
         if deadline_ms < self._wake.at_ms:
             self._wake.hasten(deadline_ms)
         wheel = self._wheel
@@ -330,14 +331,14 @@ class ExpiryRounds:
             self._end_change()
 
     def _gather(self, now_ms: int) -> None:
-        """Take what is due: what was late when it came, and from the wheel."""
+        """Take the due entries: those that were late when added, and those of the wheel."""
         batch: list[LoopEntry] = []
         late = self._late
         while late and len(batch) < MOVES_MAX:
             _, _, entry = heappop(late)
             batch.append(entry)
         if late:
-            # What is due after the last of these has its turn after those that are left.
+            # Entries due after the last one of `batch` must not come before those left in `late`.
             now_ms = min(now_ms, self._deadline_ms(batch[-1]._when))
         wheel = self._wheel
         due = wheel.advance(now_ms, MOVES_MAX)
@@ -355,11 +356,11 @@ class ExpiryRounds:
     def _run_part(self) -> None:
         """Run the next entries of the batch; the rest stays for the loop's next turn."""
         end = min(len(self._batch), self._batch_next + CALLS_MAX)
-        # `close` from within an entry leaves the batch empty.
+        # An entry that calls `close` leaves the batch empty.
         while self._batch_next < end and not self.is_closed:
             entry = self._batch[self._batch_next]
             self._batch_next += 1
-            # One that was moved while it waited here lies in the wheel again.
+            # An entry that was moved while it waited here lies in the wheel again.
             if entry._state == WAITING and entry._holder is None:
                 self._run(entry)
         if self._batch_next >= len(self._batch):
@@ -368,7 +369,7 @@ class ExpiryRounds:
 
     def _run(self, entry: LoopEntry) -> None:
         entry._state = IDLE
-        # It may have been cancelled since the look at its state.
+        # The entry may have been cancelled since the look at its state.
         if entry._number != UNCOUNTED:
             entry._number = UNCOUNTED
             self.pending -= 1
@@ -380,7 +381,7 @@ class ExpiryRounds:
             self.report(entry, error)
 
     def report(self, entry: LoopEntry, error: BaseException) -> None:
-        """Hand an error to the loop's exception handler, as asyncio does."""
+        """Pass an error to the loop's exception handler, as asyncio does."""
         self.loop.call_exception_handler(
             {
                 "message": f"Exception in callback {entry.what()!r} of a timer",
@@ -395,14 +396,14 @@ class ExpiryRounds:
         return self._wheel.next_due_ms()
 
     def _check_use(self) -> None:
-        """Refuse what comes after the end or from elsewhere."""
+        """Refuse a call after the close or from elsewhere."""
         if self.is_closed:
             raise TimerShutDown("the timer is closed and takes nothing any more; make a new one")
         if self.loop.is_closed():
             raise RuntimeError("the timer's event loop is closed; make a timer on the new loop")
         self._check_thread()
-        # A loop that does not run yet may be prepared, but not from within another: whoever waits
-        # there would wait for ever.
+        # A loop that does not run yet may be prepared, but not from within another one: a task that
+        # waits there would wait for ever.
         here = _get_running_loop()
         if here is not None and here is not self.loop:
             raise RuntimeError(
@@ -411,7 +412,7 @@ class ExpiryRounds:
             )
 
     def _check_thread(self) -> None:
-        """Refuse a foreign thread while the loop runs."""
+        """Refuse another thread while the loop runs."""
         if self._is_elsewhere():
             raise RuntimeError(
                 "the timer was used outside the thread that runs its event loop; hand the call "
@@ -425,8 +426,8 @@ class ExpiryRounds:
     def _is_here(self) -> bool:
         """Return true if the loop runs in this thread.
 
-        asyncio's own loop keeps the thread that runs it; to ask asyncio for the running loop takes
-        a system call on Python 3.11, and more time than all the rest of a cancel.
+        asyncio's own loop keeps the id of its thread.  To ask asyncio for the running loop takes a
+        system call on Python 3.11, and more time than the rest of a cancel.
         """
         if self._has_thread:
             return bool(self.loop._thread_id == get_ident())  # type: ignore[attr-defined]
@@ -434,7 +435,7 @@ class ExpiryRounds:
 
 
 def _put_in_order(entries: list[LoopEntry]) -> None:
-    """Sort entries by `when`, ties by the order in which they were added.  Most lists are sorted
+    """Sort entries by `when`, ties by the order in which they were added; most lists are sorted
     already.
     """
     when = -inf

@@ -2,10 +2,10 @@
 the loop one entry.
 
 `AsyncioTimer` has the names, signatures and units of `loop.call_later`, `asyncio.sleep`,
-`asyncio.timeout` and their kin, so that one writes `timer.` where `loop.` or `asyncio.` stood.
-Below lies a hierarchical timing wheel: adding and cancelling costs the same however much is
-pending, and a cancelled call is gone at once, where asyncio keeps it in its heap.  What that
-costs is exactness: times round up to the tick (1 ms).  Nothing is early by `loop.time()`.
+`asyncio.timeout` and their kin, so a program writes `timer.` in place of `loop.` or `asyncio.`.  It
+stands on a hierarchical timing wheel: adding and cancelling cost the same however many entries are
+pending, and a cancelled call is removed at once, while asyncio keeps it in its heap.  The price is
+exactness: times round up to the tick (1 ms).  No call is early by `loop.time()`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-# Hot: a time-out of a request is one of these, made and cancelled.
+# Hot: each time-out of a request makes one and cancels it.
 class TimerHandle(LoopEntry):
-    """A pending call, as `call_later` and `call_at` return it; like `asyncio.TimerHandle`."""
+    """Pending call, as `call_later` and `call_at` return it; like `asyncio.TimerHandle`."""
 
     __slots__ = ("_args", "_callback", "_context", "_rounds")
 
@@ -50,17 +50,17 @@ class TimerHandle(LoopEntry):
         self._context: Context | None = context
 
     def cancel(self) -> None:
-        """Cancel the call.  Lets go of callback, arguments and context.
+        """Cancel the call, and drop callback, arguments and context.
 
-        It may come from another thread and in the middle of anything, as a finalizer's does.
+        Another thread may call it, and a finalizer in the middle of any other call.
         """
         if self._state != CANCELLED:
-            # First what the loop's thread looks at last.
+            # The loop's thread looks at the callback last, so drop it first.
             self._let_go()
             self._rounds.cancel(self)
 
     def cancelled(self) -> bool:
-        """Return true if `cancel` was called, or the timer was closed before the call was made."""
+        """Return True if `cancel` was called, or the timer was closed before the call was made."""
         return self._state == CANCELLED
 
     def when(self) -> float:
@@ -68,11 +68,11 @@ class TimerHandle(LoopEntry):
         return self._when
 
     def get_context(self) -> Context | None:
-        """Return the context in which the call is made; None when it was made or cancelled."""
+        """Return the context of the call; None once the call was made or cancelled."""
         return self._context
 
     def expire(self) -> None:
-        # `cancel` may come between any two of these; it lets go of the callback first.
+        # `cancel` may come between any two of these lines; it drops the callback first.
         args = self._args
         context = self._context
         callback = self._callback
@@ -105,7 +105,7 @@ class TimerHandle(LoopEntry):
 
 
 class PeriodicHandle(TimerHandle):
-    """A call that is made again and again; `when()` tells the next, `missed_total` what was not."""
+    """Call that is made again and again; `when()` is the next one, `missed_total` counts misses."""
 
     __slots__ = ("_beats", "_on_missed")
 
@@ -124,7 +124,7 @@ class PeriodicHandle(TimerHandle):
 
     @property
     def missed_total(self) -> int:
-        """Count the beats that passed unrun because the loop was busy."""
+        """Number of beats that did not run because the loop was busy."""
         return self._beats.missed_total
 
     def expire(self) -> None:
@@ -139,7 +139,7 @@ class PeriodicHandle(TimerHandle):
         try:
             if missed > 0:
                 self._tell_missed(context, missed)
-            # Who is told may have cancelled the beats.
+            # `on_missed` may have cancelled the beats.
             if self._callback is not None:
                 context.run(callback, *args)
         finally:
@@ -148,7 +148,7 @@ class PeriodicHandle(TimerHandle):
                 rounds.add(self, self._beats.deadline_ms / 1e9)
 
     def _tell_missed(self, context: Context, missed: int) -> None:
-        """Tell of missed beats; an error of the listener does not cost the beat."""
+        """Report missed beats; an error of `on_missed` does not stop the beat."""
         on_missed = self._on_missed
         if on_missed is None:
             return
@@ -159,22 +159,23 @@ class PeriodicHandle(TimerHandle):
 
 
 class AsyncioTimer:
-    """A timer of one event loop; to be used in that loop's thread only.
+    """Timer of one event loop, to be used in that loop's thread only.
 
     loop: the running one, if none is given; asyncio's or another with its interface, as uvloop's.
     tick_ms, wheel_size: the shape of the wheel; times round up to the tick.  Delays and times are
-    in seconds on the clock `loop.time()`.  What is due already is called in the loop's next turn,
-    infinity never comes, NaN is a ValueError and what is no number a TypeError.
+    in seconds on the clock `loop.time()`.  A call that is due already is made in the loop's next
+    turn.  Infinity never comes, NaN is a ValueError and an object that is no number a TypeError.
 
     Due calls are made in order of their times, ties in the order of adding.  When many are due
     together they are made in parts of at most a thousand, between which the loop has its turn.
-    An error in a call reaches the loop's exception handler, with the handle, and the others go on.
+    An error in a call reaches the loop's exception handler, with the handle; the others go on.
 
-    After `close` whatever adds raises TimerShutDown, and RuntimeError in another thread while the
-    loop runs, or when the loop is closed.  As a context manager the timer closes at the end.
+    After `close` every call that adds raises TimerShutDown.  It raises RuntimeError in another
+    thread while the loop runs, or if the loop is closed.  As a context manager the timer closes at
+    the end.
 
     A handle may be cancelled in any thread.  Finalizers and signal handlers that run in the loop's
-    thread may use the timer whatever it is doing, but for `close`, which may raise RuntimeError.
+    thread may use the timer whatever it is doing, except `close`, which may raise RuntimeError.
     """
 
     __slots__ = ("_rounds",)
@@ -189,14 +190,14 @@ class AsyncioTimer:
         self._rounds = ExpiryRounds(loop, tick_ms, wheel_size)
 
     def __len__(self) -> int:
-        """Count what is pending: calls, beats, sleepers and time-outs."""
+        """Return the number of pending calls, beats, sleepers and time-outs."""
         return self._rounds.count()
 
     def __enter__(self) -> AsyncioTimer:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Close; what is pending is dropped."""
+        """Close the timer; drop what is pending."""
         self._rounds.close(False)
 
     def __repr__(self) -> str:
@@ -205,11 +206,11 @@ class AsyncioTimer:
 
     @property
     def loop(self) -> AbstractEventLoop:
-        """The loop that the timer belongs to."""
+        """Event loop that the timer belongs to."""
         return self._rounds.loop
 
     def is_closed(self) -> bool:
-        """Return true if `close` was called."""
+        """Return True if `close` was called."""
         return self._rounds.is_closed
 
     def call_later(
@@ -256,7 +257,7 @@ class AsyncioTimer:
         """Call `callback(*args)` every `period` seconds, first a period from now, until cancelled.
 
         Beats keep to their grid and never drift.  If the loop was busy past one or more of them,
-        one runs and `on_missed(beats)` is told before how many did not.  With `fixed_delay` the
+        one runs, after `on_missed(beats)` with the number of the others.  With `fixed_delay` the
         period counts from the end of the call before.  An error does not end the beats.  A period
         below a nanosecond or without end is a ValueError, a coroutine function a TypeError.
         """
@@ -271,7 +272,7 @@ class AsyncioTimer:
                 f"a period of {period!r} seconds; it must be at least a nanosecond, and finite"
             )
         rounds = self._rounds
-        # PeriodicEntry counts in whatever its owner's clock counts: here nanoseconds, because a
+        # PeriodicEntry counts in the unit of its owner's clock: here nanoseconds, because a
         # sixtieth of a second is no whole number of milliseconds.
         period_ns = round(nanoseconds)
         beats = PeriodicEntry(_now_ns(rounds) + period_ns, period_ns, fixed_delay)
@@ -288,7 +289,7 @@ class AsyncioTimer:
         return asyncio_waits.sleep(self._rounds, _seconds(delay), result)
 
     def timeout(self, delay: SupportsFloat | None) -> Timeout:
-        """`async with timer.timeout(delay)`: TimeoutError if the block takes longer.
+        """Return a time-out for `async with`: TimeoutError if the block takes longer than `delay`.
 
         Like `asyncio.timeout`: None is no time-out, `reschedule(when)`, `when()`, `expired()`.
         """
@@ -296,7 +297,7 @@ class AsyncioTimer:
         return Timeout(self._rounds, when)
 
     def timeout_at(self, when: SupportsFloat | None) -> Timeout:
-        """`timeout` with a time of the clock `loop.time()`; like `asyncio.timeout_at`."""
+        """Return a time-out at a time of the clock `loop.time()`; like `asyncio.timeout_at`."""
         return Timeout(self._rounds, None if when is None else _seconds(when))
 
     def wait_for(
@@ -305,15 +306,15 @@ class AsyncioTimer:
         """Wait for the result of `awaitable`, which is cancelled after `timeout` seconds.
 
         Like `asyncio.wait_for` of Python 3.12 and later: TimeoutError if it took longer, and then
-        it has ended; None waits without end.
+        the awaitable has ended; None waits without end.
         """
         seconds = None if timeout is None else _seconds(timeout)
         return asyncio_waits.wait_for(self._rounds, awaitable, seconds)
 
     def close(self, run_pending: bool = False) -> int:
-        """Run or drop all that is pending, at once; returns how many that were.
+        """Run or drop everything that is pending, at once; return how many that were.
 
-        Dropped calls are cancelled, dropped time-outs never come, and whoever sleeps gets
+        Dropped calls are cancelled, dropped time-outs never come, and a sleeping task gets
         TimerShutDown.  With `run_pending` calls are made now, in order, each beat of a period once
         more, sleepers wake and time-outs come.  The loop itself stays as it is; if it is closed
         already, nothing can run and `run_pending` is refused.
@@ -326,10 +327,10 @@ def _now_ns(rounds: ExpiryRounds) -> int:
 
 
 def _seconds(number: SupportsFloat) -> float:
-    """Return a delay or a time as float, in seconds; infinity if it is too large for one."""
+    """Return a delay or a time as a float of seconds; infinity if it is too large for one."""
     if isinstance(number, float):
         return number
-    # The look for a protocol takes 3 us, and almost every other number is an int.
+    # The isinstance check of a protocol takes 3 us, and almost every other number is an int.
     if not isinstance(number, int) and not isinstance(number, SupportsFloat):
         raise TypeError(f"a delay or time is a number of seconds, not {number!r}")
     try:

@@ -1,8 +1,8 @@
 """Waiters of tasks on an AsyncioTimer: the end of a sleep, and the deadline of a block.
 
-A time-out behaves as `asyncio.timeout` does (of Python 3.13 where versions differ): it cancels
+A time-out behaves as `asyncio.timeout` does (as of Python 3.13 where versions differ).  It cancels
 its own task, and the end of the block turns that cancellation, and only that, into TimeoutError;
-a cancellation by anybody else goes through.
+any other cancellation passes through.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FINISHED: Final = "finished"
 
 
 class Sleeper(LoopEntry):
-    """Wakes whoever waits for `future`."""
+    """Entry that wakes the task which waits for `future`."""
 
     __slots__ = ("_result", "future")
 
@@ -51,7 +51,7 @@ class Sleeper(LoopEntry):
 
 
 class Timeout(LoopEntry):
-    """An asynchronous context manager that cancels its task when the block takes too long."""
+    """Asynchronous context manager that cancels its task when the block takes too long."""
 
     __slots__ = ("_block_until", "_cancelling", "_phase", "_rounds", "_soon", "_task")
 
@@ -69,11 +69,11 @@ class Timeout(LoopEntry):
         return self._block_until
 
     def expired(self) -> bool:
-        """Return true if the deadline came while the block ran."""
+        """Return True if the deadline came while the block ran."""
         return self._phase == EXPIRING or self._phase == EXPIRED  # noqa: PLR1714, it is compiled
 
     def reschedule(self, when: float | None) -> None:
-        """Move the deadline of the running block; None takes it away."""
+        """Move the deadline of the running block; None removes it."""
         if self._phase == CREATED:
             raise RuntimeError("the time-out has not been entered; reschedule() belongs inside")
         if self._phase != ACTIVE:
@@ -95,7 +95,7 @@ class Timeout(LoopEntry):
     def _enter(self) -> None:
         if self._phase != CREATED:
             raise RuntimeError("the time-out has been entered already; make one for each block")
-        # Nothing is running in a loop that is not the timer's, or outside any.
+        # There is no current task in another loop than the timer's, or outside any loop.
         rounds = self._rounds
         task = current_task(rounds.loop)
         if task is None:
@@ -119,7 +119,7 @@ class Timeout(LoopEntry):
             return
         self._phase = EXPIRED
         if task.uncancel() > self._cancelling or error is None:
-            return  # somebody else cancelled as well, or the block ended all the same
+            return  # another cancellation came too, or the block ended all the same
         if isinstance(error, CancelledError):
             raise _timeout_by(error)
         _mark_cause(error)
@@ -128,7 +128,7 @@ class Timeout(LoopEntry):
                 _mark_cause(part)
 
     def expire(self) -> None:
-        """Expire the block: its deadline has come."""
+        """Expire the block at its deadline: cancel its task."""
         assert self._phase == ACTIVE
         assert self._task is not None
         self._soon = None
@@ -136,8 +136,8 @@ class Timeout(LoopEntry):
         self._phase = EXPIRING
 
     def _expire_soon(self) -> None:
-        """Expire the block for a deadline that had passed when it was set; a close may have dropped
-        it.
+        """Expire the block for a deadline that had passed when it was set; do nothing if a close
+        has dropped it.
         """
         if not self._rounds.has_dropped:
             self.expire()
@@ -145,8 +145,8 @@ class Timeout(LoopEntry):
     def _arm(self, when: float | None) -> None:
         """Set the deadline of the task's block.
 
-        One that has passed already goes by `call_soon`, as asyncio's does, and so meets the task
-        before its next step; the wheel's would come after that.
+        A deadline that has passed already goes by `call_soon`, as asyncio's does, and so reaches
+        the task before its next step; by the wheel it would come after that.
         """
         rounds = self._rounds
         if when is None or when <= rounds.loop.time():
@@ -177,14 +177,14 @@ class Timeout(LoopEntry):
 
 
 def _timeout_by(cancelled: CancelledError) -> TimeoutError:
-    # `raise ... from ...` would not do: the compiled form drops the cause.
+    # `raise ... from ...` does not work: the compiled form drops the cause.
     timeout = TimeoutError()
     timeout.__cause__ = timeout.__context__ = cancelled
     return timeout
 
 
 def _mark_cause(error: BaseException) -> None:
-    """Show in the chain of contexts that a cancellation there came from a time-out."""
+    """Replace a cancellation in the chain of contexts by the time-out that caused it."""
     while error.__context__ is not None:
         context = error.__context__
         if isinstance(context, CancelledError):

@@ -1,6 +1,6 @@
 """Coroutines that wait on an AsyncioTimer as `asyncio.sleep` and `asyncio.wait_for` do.
 
-Interpreted in either form: a coroutine gains nothing by being compiled.
+They are never compiled: a coroutine gains nothing by it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 async def sleep(rounds: ExpiryRounds, delay: float, result: Any) -> Any:
-    """`asyncio.sleep` on this timer."""
+    """Wait on this timer as `asyncio.sleep` does."""
     if delay <= 0:
         rounds.check_use()
         return await asyncio.sleep(0, result)
@@ -31,7 +31,7 @@ async def sleep(rounds: ExpiryRounds, delay: float, result: Any) -> Any:
 
 
 async def wait_for(rounds: ExpiryRounds, awaitable: Awaitable[T], delay: float | None) -> T:
-    """`asyncio.wait_for` on this timer, as of Python 3.12."""
+    """Wait on this timer as `asyncio.wait_for` of Python 3.12 does."""
     if delay is not None and delay <= 0:
         rounds.check_use()
         return await _result_now(asyncio.ensure_future(awaitable))
@@ -41,7 +41,7 @@ async def wait_for(rounds: ExpiryRounds, awaitable: Awaitable[T], delay: float |
 
 
 async def _result_now(future: asyncio.Future[T]) -> T:
-    """Return the result if it is there without any waiting; else cancel and await the work."""
+    """Return the result if there is one without waiting; else cancel the work and await its end."""
     if future.done():
         return future.result()
     future.cancel()

@@ -1,11 +1,11 @@
 """Wake-up: the one `loop.call_at` that an event loop holds for a whole timer.
 
-Invariants: while something is wanted, exactly one live handle of ours lies in the loop, and it
-comes no later than what is wanted; so a wake-up that finds nothing to do is possible, a missed
-one is not.  asyncio leaves a cancelled handle in its heap until its time comes.  Therefore the
-wake-up is never moved to a later time, which would happen with every cancelled call, and once a
-few cancelled handles lie in the heap it is set near instead of far: what is replaced then is gone
-soon, and what is wanted next seldom comes before it.
+Invariants: while a time is wanted, exactly one live handle of the timer lies in the loop, and it
+comes no later than that time.  So a wake-up without work is possible, a missed one is not.
+asyncio leaves a cancelled handle in its heap until its time comes.  Therefore the wake-up is never
+moved to a later time, which would happen with every cancelled call.  Once a few cancelled handles
+lie in the heap, the wake-up is set near instead of far: a near handle that is replaced leaves the
+heap soon, and the next wanted time seldom comes before it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Handle
     from collections.abc import Callable
 
-# No time at all, and a time before which nothing is wanted.
+# Values of `at_ms`: no time is wanted; and a time before which no time can be wanted.
 NEVER_MS: Final = 1 << 60
 ALREADY_MS: Final = -(1 << 60)
 
 # Cancelled handles that may lie in the loop's heap before wake-ups are set near.
 STALE_MAX: Final = 4
 
-# How far a near wake-up is set at most: a day, which is what asyncio sleeps at a stretch.
+# Farthest time of a near wake-up: a day, which is what asyncio sleeps at a stretch.
 REACH_MS_MAX: Final = 86_400_000
 
 
 class WakeUp:
-    """Calls `callback` from the loop at or before the earliest time it was asked for."""
+    """Wake-up that calls `callback` from the loop at or before the earliest wanted time."""
 
     __slots__ = (
         "_callback",
@@ -44,23 +44,23 @@ class WakeUp:
     def __init__(self, loop: AbstractEventLoop, callback: Callable[[], None]) -> None:
         self._loop = loop
         self._callback = callback
-        # Not a copy of whatever context happens to be current when the wake-up is set.
+        # An empty context, not a copy of the one that is current when the wake-up is set.
         self._context = Context()
         self._handle: Handle | None = None
         self._reach_ms = 1
         self._stale: list[int] = []
-        # The callback comes no later; whoever wants it earlier says so by `hasten`.
+        # Time by which the callback comes; a caller that wants it earlier calls `hasten`.
         self.at_ms = NEVER_MS
 
     def hasten(self, at_ms: int) -> None:
-        """Come at `at_ms`, which is before `self.at_ms`."""
+        """Move the wake-up to `at_ms`, which is before `self.at_ms`."""
         handle = self._handle
         if handle is not None:
             if self.at_ms <= floor_ms(self._loop.time()):
-                return  # it comes in the loop's next turn, if not in this one
+                return  # it comes in the loop's next turn, or in this one
             self._stale.append(self.at_ms)
-            # Halved each time and doubled by each wake-up in between, the reach comes to lie
-            # about where wake-ups are wanted.
+            # The reach is halved here and doubled by each wake-up, so it settles near the times
+            # that are wanted.
             is_near = len(self._stale) > STALE_MAX
             self._reach_ms = max(1, self._reach_ms // 2) if is_near else 1
         self._set(at_ms)
@@ -74,14 +74,14 @@ class WakeUp:
         self._reach_ms = min(2 * self._reach_ms, REACH_MS_MAX)
 
     def end_round(self, at_ms: int | None) -> None:
-        """Come next at `at_ms`; None: not before it is wanted."""
+        """End a round; wake up next at `at_ms`, or when a time is wanted if that is None."""
         if at_ms is None:
             self.at_ms = NEVER_MS
         else:
             self._set(at_ms)
 
     def stop(self) -> None:
-        """Never come again."""
+        """Stop all wake-ups, for good."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -101,7 +101,7 @@ def floor_ms(seconds: float) -> int:
     """Return the last whole millisecond that is not after `seconds`, exactly.
 
     A product alone is not exact: 1.001 * 1000 may come out below 1001, and a loop whose clock
-    stands at 1.001 would then wake again and again for what is due at 1001 ms.
+    stands at 1.001 would then wake again and again for an entry that is due at 1001 ms.
     """
     time_ms = int(seconds * 1000.0)
     if time_ms / 1000.0 > seconds:
@@ -112,8 +112,8 @@ def floor_ms(seconds: float) -> int:
 
 
 def ceil_ms(seconds: float) -> int:
-    """Return the first whole millisecond that is not before `seconds`, exactly; so nothing is
-    early.
+    """Return the first whole millisecond that is not before `seconds`, exactly, so that no entry
+    is early.
     """
     time_ms = int(seconds * 1000.0)
     if time_ms / 1000.0 < seconds:

@@ -1,9 +1,9 @@
-"""Buckets of the timing wheel: stretches of entries with holes, so that no step is a long one.
+"""Buckets of the timing wheel: stretches of entries with holes, so that no step takes long.
 
-Invariants: an entry lies where its `_holder` and `_place` say; nothing else in a list counts, so a
-list may hold an entry that has left meanwhile.  That is what makes a wheel safe against
-finalizers: Python collects garbage in the middle of an allocation, and a `__del__` that runs then
-may cancel and add.  Therefore space is allocated first and looked at again after.
+Invariant: an entry lies where its `_holder` and `_place` say, and nowhere else, so a list may still
+hold an entry that has left.  This makes a wheel safe against finalizers: Python collects garbage in
+the middle of an allocation, and a `__del__` that runs then may cancel and add.  Therefore the code
+allocates first and looks at the entries again afterwards.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Final
 
 from tarry.timer.entry import Holder, TimerEntry, deadline_of
 
-# What one sweep of holes or one step of `advance` may have to look at; 4 to 8 KiB of list.
+# Entries that one sweep of holes or one step of `advance` looks at; 4 to 8 KiB of list.
 CHUNK_ENTRIES_MAX: Final = 1024
 
-# Chunks of a bucket below which nobody looks for emptied ones.
+# Chunks of a bucket below which emptied chunks are not looked for.
 CHUNKS_MIN: Final = 16
 
 
 class Chunk(Holder):
     """A stretch of a bucket: its entries in the order in which they came.
 
-    A cancelled entry leaves a hole, which costs no look at any other entry: of a million pending
-    the oldest is cancelled in 31 ns, where filling the hole with the last one took 75 and a
-    linked list 126.  Holes are swept out once they are three quarters.  A bucket is made of
-    chunks so that neither sweeping nor taking the first few of ten million touches the rest.
+    A cancelled entry leaves a hole, which costs no look at any other entry.  Of a million pending
+    entries the oldest is cancelled in 31 ns; filling the hole with the last one took 75, a linked
+    list 126.  Holes are swept out once they are three quarters.  A bucket is made of chunks so
+    that neither a sweep nor taking the first few of ten million touches the rest.
     """
 
     __slots__ = ("bucket",)
@@ -38,7 +38,7 @@ class Chunk(Holder):
         return len(self.entries) == self.holes
 
     def sweep(self) -> None:
-        """Drop the holes; those at the front, the most of time-outs, without a look at the rest."""
+        """Drop the holes at the front, where time-outs leave most; compact if many remain."""
         entries = self.entries
         front = 0
         while front < len(entries) and entries[front] is None:
@@ -54,7 +54,7 @@ class Chunk(Holder):
         return [entry for entry in self.entries if entry is not None and entry._holder is self]
 
     def take(self, count_max: int) -> list[TimerEntry | None]:
-        """Take entries from the front, holes among them; they still name this chunk as theirs."""
+        """Take entries from the front, with their holes; they still have this chunk as holder."""
         while True:
             rest: list[TimerEntry | None] = []
             entries = self.entries
@@ -81,18 +81,18 @@ class Chunk(Holder):
         return first
 
     def clear(self) -> None:
-        """Give back the space of an empty chunk."""
+        """Release the space of an empty chunk."""
         rest: list[TimerEntry | None] = []
         if self.is_empty():
             self._hold(rest)
 
     def _compact(self) -> None:
-        """Move what is left together."""
+        """Close the gaps: keep only the entries that are left."""
         entries = self.entries
         length = len(entries)
         held: list[TimerEntry | None] = list(self.live())
         if self.entries is not entries or len(entries) != length:
-            return  # a finalizer came between; what it left over the next sweep finds
+            return  # a finalizer came between; the next sweep finds the rest
         place = 0
         while place < len(held):
             entry = held[place]
@@ -108,7 +108,7 @@ class Chunk(Holder):
 
 
 class Bucket:
-    """The entries of one tick of one level: full chunks, and the tail that new ones go to."""
+    """Bucket: the entries of one tick of one level, in full chunks and the tail for new ones."""
 
     __slots__ = (
         "chunks",
@@ -130,7 +130,7 @@ class Bucket:
         self.is_sorted = False
 
     def append(self, entry: TimerEntry) -> None:
-        """Put the entry behind the others."""
+        """Append the entry behind the others."""
         chunk = self.tail
         entries = chunk.entries
         count = len(entries)
@@ -143,7 +143,7 @@ class Bucket:
         entries.append(entry)
 
     def is_empty(self) -> bool:
-        """Return true if nothing is left; drops the chunks at the front that cancelling emptied."""
+        """Return True if no entry is left; drop the chunks at the front that cancelling emptied."""
         chunks = self.chunks
         if chunks:
             front = 0
@@ -169,7 +169,7 @@ class Bucket:
         return entries
 
     def sort(self) -> None:
-        """Bring all of it into the order of exact deadlines, in one step."""
+        """Sort the whole bucket by exact deadlines, in one step."""
         entries = in_order([*self.pending()])
         self.chunks = []
         self.tail = Chunk(self.tail.owner, self)
@@ -179,13 +179,13 @@ class Bucket:
         self.is_sorted = True
 
     def clear(self) -> None:
-        """Make an empty bucket ready for its next turn."""
+        """Prepare an empty bucket for its next turn."""
         self.is_queued = False
         self.chunks_max = CHUNKS_MIN
         self.tail.clear()
 
     def _grow(self) -> Chunk:
-        """Begin a new tail.  Chunks that cancelling emptied go when the others have doubled."""
+        """Begin a new tail; drop emptied chunks whenever the number of the others has doubled."""
         full = self.tail
         fresh = Chunk(full.owner, self)
         chunks = self.chunks
@@ -203,7 +203,7 @@ class Bucket:
 
 
 def in_order(entries: list[TimerEntry | None]) -> list[TimerEntry | None]:
-    """Return the entries by exact deadline, ties in the order of the bucket, without the holes."""
+    """Return the entries by exact deadline, ties in the order of the bucket, without holes."""
     live = [entry for entry in entries if entry is not None]
     live.sort(key=deadline_of)
     return [*live]

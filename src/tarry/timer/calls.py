@@ -1,4 +1,4 @@
-"""Entries that call a function with its arguments: what `call_later` and `call_every` make."""
+"""Entries that call a function with its arguments; `call_later` and `call_every` make them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tarry.timer.periodic import PeriodicEntry
 
 
 class CallEntry(TimerEntry):
-    """Calls a function once.  What it holds on to, it holds as long as the entry is kept."""
+    """Entry that calls a function once; function and arguments live as long as the entry."""
 
     __slots__ = ("args", "function")
 
@@ -30,7 +30,7 @@ class CallEntry(TimerEntry):
 
 
 class CallEveryEntry(PeriodicEntry):
-    """Calls a function at every beat, and another one with the number of missed beats."""
+    """Entry that calls a function at every beat, and `told` with the number of missed beats."""
 
     __slots__ = ("args", "function", "told")
 

@@ -1,8 +1,9 @@
-"""Collections of garbage by thread: finalizers run in the middle of whatever a thread was doing.
+"""Collections of garbage by thread: finalizers run in the middle of a thread's other work.
 
-A finalizer (`__del__`, a callback of `weakref`) that calls what it interrupted would wait for a
-lock that its own thread holds, for ever.  Python tells when a collection begins and ends; asking
-costs nothing until a lock is found taken, and a collection is made longer by half a microsecond.
+A finalizer (`__del__`, a callback of `weakref`) that calls the object that it interrupted would
+wait for ever for a lock that its own thread holds.  Python reports when a collection begins and
+ends.  The check costs nothing until a lock is found taken; a collection takes half a microsecond
+longer.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 
 class Collector:
-    """Listens to the garbage collector from the first timer on."""
+    """Listener to the garbage collector, from the first timer on."""
 
     __slots__ = ("_ident", "_is_listening")
 
@@ -22,13 +23,13 @@ class Collector:
         self._is_listening = False
 
     def listen(self) -> None:
-        """Listen to collections; once is enough."""
+        """Listen to collections; a second call does nothing."""
         if not self._is_listening:
             self._is_listening = True
             gc.callbacks.append(self._note)
 
     def is_here(self) -> bool:
-        """Return true if this thread is in the middle of a collection, that is in a finalizer."""
+        """Return True if this thread is in the middle of a collection, that is in a finalizer."""
         return self._ident == threading.get_ident()
 
     def _note(self, phase: str, info: dict[str, int]) -> None:

@@ -1,8 +1,8 @@
-"""Entries of a timer, which have a deadline, and the mark that tells where an entry lies.
+"""Entries of a timer, which have a deadline, and `Holder`, which says where an entry lies.
 
-Invariant: an entry lies in one timer at most, and only that timer moves it.  `Holder` is the
-timers' own: part of one timer's inside that an entry lies in, which makes cancelling a matter of
-one look and lets a timer recognise what belongs to another.
+Invariant: an entry lies in one timer at most, and only that timer moves it.  `Holder` is internal
+to the timers: the list of one timer that an entry lies in.  It makes cancelling a single step, and
+by it a timer recognises the entries of another.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import Any, Final, SupportsIndex
 
 from mypy_extensions import mypyc_attr
 
-# As `inspect` has them, whose import takes longer than that of all the rest of a client's timers.
+# Flags as in `inspect`, whose import takes longer than the rest of a client's timers together.
 CO_COROUTINE: Final = 0x80
 CO_ASYNC_GENERATOR: Final = 0x200
 
-# What makes an object one that can be called, and what a function of Python has.
+# Attribute of an object that can be called, and attribute of a Python function.
 CALL: Final = "__call__"
 CODE: Final = "__code__"
 
 
 @mypyc_attr(native_class=False)
 class TimerShutDown(RuntimeError):
-    """The timer was shut down or closed, and takes nothing any more."""
+    """The timer was shut down or closed, and takes no more entries."""
 
 
 class Holder:
-    """A list that entries of one timer lie in, at `entry._place - taken`; None is a hole.
+    """List in which entries of one timer lie, each at `entry._place - taken`; None is a hole.
 
-    `taken` counts what has left at the front, so that the places of the others stay right.
+    `taken` counts the entries taken from the front, so that the places of the others stay valid.
     """
 
     __slots__ = ("entries", "holes", "owner", "taken")
@@ -47,14 +47,14 @@ class Holder:
 class TimerEntry:
     """Entry that is due at `deadline_ms`, an int on the clock of its timer.
 
-    To be subclassed: what is to be done at the deadline is `expire`.  The deadline of a pending
-    entry is moved by its timer's `reschedule`, not by assigning to it.
+    A subclass defines `expire`, the work at the deadline.  The deadline of a pending entry is moved
+    by its timer's `reschedule`, not by assigning to it.
     """
 
     __slots__ = ("_holder", "_place", "deadline_ms")
 
     def __init__(self, deadline_ms: SupportsIndex) -> None:
-        # The common case without a call: making an entry costs more than adding it.
+        # Avoid a call in the common case: making an entry costs more than adding it.
         self.deadline_ms: int = deadline_ms if isinstance(deadline_ms, int) else ms_of(deadline_ms)
         self._holder: Holder | None = None
         self._place = 0
@@ -65,18 +65,17 @@ class TimerEntry:
         return self._holder is not None
 
     def expire(self) -> None:
-        """Do what is to be done at the deadline; called by whoever advances the timer."""
+        """Do the work that is due at the deadline; the caller of `advance` calls this."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._described()}>"
 
     def _described(self) -> str:
-        """Return what `repr` says besides the class."""
+        """Return the text of `repr` behind the class."""
         return f"due at {self.deadline_ms} ms, {'' if self.is_pending else 'not '}pending"
 
     def __reduce__(self) -> str:
-        # A copy would say that it lies where the original does, and a pickle would take the
-        # whole timer along.
+        # A copy would claim the place of the original, and a pickle would include the whole timer.
         raise TypeError(
             "an entry belongs to its timer and is not copied or pickled; make a new one with the "
             "same deadline"
@@ -84,10 +83,10 @@ class TimerEntry:
 
 
 def ms_of(time_ms: SupportsIndex) -> int:
-    """Return the time as an int; refuses what is none.
+    """Return the time as an int; refuse anything else.
 
-    Parameters are declared by a protocol because the compiled form refuses an int's own before
-    any of our code runs, and in words that help nobody.
+    Parameters are declared with a protocol, because compiled code checks a parameter of type int
+    before any of this code runs, and its error text helps nobody.
     """
     if isinstance(time_ms, int):
         return time_ms
@@ -102,8 +101,8 @@ def ms_of(time_ms: SupportsIndex) -> int:
 def round_up(time_ms: int, tick_ms: int) -> int:
     """Return the first multiple of the tick that is not before the time.
 
-    Without a product: compiled, ints from 2^31 on are multiplied by a function that looks for
-    signals, and a Ctrl-C in it is taken for want of memory and ends the process.
+    Without a product: compiled code multiplies ints from 2^31 on by a function that checks for
+    signals, and a Ctrl-C in it is taken for a lack of memory and ends the process.
     """
     if tick_ms == 1:
         return time_ms
@@ -116,7 +115,7 @@ def deadline_of(entry: TimerEntry) -> int:
 
 
 def check_callable(function: object) -> None:
-    """Refuse at once what could only fail later, where nobody sees who asked for it."""
+    """Refuse an object that cannot be called, before it fails later and out of sight."""
     if not callable(function):
         raise TypeError(
             f"{function!r} cannot be called; give the function itself and its arguments after it, "
@@ -125,13 +124,13 @@ def check_callable(function: object) -> None:
 
 
 def check_plain(function: object) -> None:
-    """Refuse, besides what cannot be called, what would only make a coroutine in a thread."""
+    """Refuse a coroutine function, or an object that cannot be called at all."""
     kind = type(function)
     if kind is BuiltinFunctionType:
         return
     code: Any = None
     if kind is FunctionType or kind is MethodType:
-        # To ask what has no code for it takes longer than all the rest of a call_later.
+        # Asking an object without code for its code takes longer than the rest of a call_later.
         code = getattr(function, CODE, None)
     else:
         check_callable(function)
@@ -144,7 +143,7 @@ def check_plain(function: object) -> None:
 
 
 def _code_behind(function: object) -> Any:
-    """Return the code of a partial's function, or of an object that can be called."""
+    """Return the code of a partial's function, or of a callable object; None if it has none."""
     while isinstance(function, partial):
         function = function.func
     code = getattr(function, CODE, None)
@@ -154,7 +153,7 @@ def _code_behind(function: object) -> Any:
 
 
 def why_not_added(entry: TimerEntry, timer: object) -> ValueError:
-    """Make the error for adding an entry that is pending already."""
+    """Return the error for adding an entry that is pending already."""
     holder = entry._holder
     if holder is not None and holder.owner is timer:
         return ValueError("the entry is pending already; reschedule() moves it")
@@ -162,5 +161,5 @@ def why_not_added(entry: TimerEntry, timer: object) -> ValueError:
 
 
 def why_not_moved() -> ValueError:
-    """Make the error for cancelling or moving an entry of another timer."""
+    """Return the error for cancelling or moving an entry of another timer."""
     return ValueError("the entry is pending in another timer; only that one cancels or moves it")

@@ -1,10 +1,10 @@
 """Binary heap under the contract of the timing wheel: to compare with, and its oracle.
 
-So wait `java.util.Timer`, `ScheduledThreadPoolExecutor` and asyncio: an add and an expiry cost
-O(log n), and cancelling is lazy, for what lies in the middle of a heap cannot be taken out
-cheaply.  The heap holds keys, not entries: the deadline and below it a number that counts the
-adds, so that ties come in the order of adding.  A cancelled entry is forgotten at once; only its
-key stays behind, until it comes to the top or more than half of all keys are stale and one
+`java.util.Timer`, `ScheduledThreadPoolExecutor` and asyncio wait this way.  An add and an expiry
+cost O(log n).  Cancelling is lazy, because an element in the middle of a heap cannot be removed
+cheaply.  The heap holds keys, not entries.  A key is the deadline and, in its lower bits, a number
+that counts the adds, so ties come in the order of adding.  A cancelled entry is dropped at once;
+its key stays until it reaches the top, or until more than half of all keys are stale and a
 cleaning, paid for by as many cancels, drops them.  Invariant: every entry has one key.
 """
 
@@ -16,14 +16,14 @@ from typing import Final, SupportsIndex
 from tarry.timer.entry import Holder, TimerEntry, ms_of, round_up, why_not_added, why_not_moved
 from tarry.timer.pure import add_each
 
-# Below the deadline in a key; no program adds 2^64 times.
+# Bits of the number below the deadline in a key; no program adds 2^64 times.
 NUMBER_BITS: Final = 64
 NUMBER_MASK: Final = (1 << NUMBER_BITS) - 1
 
-# Stale keys that nobody cleans away, as in asyncio: a heap of a few is not worth the look.
+# Stale keys that are never cleaned away, as in asyncio: a heap of a few is not worth the look.
 STALE_KEYS_MIN: Final = 100
 
-# "No limit": more moves than memory has entries.
+# Number of moves that means no limit: more than memory has entries.
 MOVES_UNLIMITED: Final = 1 << 60
 
 
@@ -58,13 +58,13 @@ class HeapTimer:
 
     @property
     def current_ms(self) -> int:
-        """The timer's time, a multiple of the tick; with a limit that of the last entry given."""
+        """Time of the timer, a multiple of the tick; with a limit that of the last entry given."""
         return self._current_ms
 
     def add(self, entry: TimerEntry) -> bool:
-        """Take the entry in; False: it is due already and the caller runs it now.
+        """Take the entry; return False if it is due already, and the caller runs it now.
 
-        ValueError: it is pending already, here or in another timer.
+        ValueError if it is pending already, here or in another timer.
         """
         if entry._holder is not None:
             raise why_not_added(entry, self)
@@ -80,14 +80,14 @@ class HeapTimer:
         return True
 
     def add_all(self, entries: list[TimerEntry]) -> list[TimerEntry]:
-        """Take the entries in; return those that are due already, which the caller runs now.
+        """Take the entries; return those that are due already, which the caller runs now.
 
-        ValueError: one of them is pending already or stands twice in the list; none is added.
+        ValueError if one of them is pending already or is twice in the list; none is added then.
         """
         return add_each(self, entries)
 
     def cancel(self, entry: TimerEntry) -> bool:
-        """Take the entry out; False: it was not pending.  ValueError: another timer has it."""
+        """Take the entry out; return False if not pending.  ValueError: another timer has it."""
         holder = entry._holder
         if holder is None:
             return False
@@ -101,7 +101,7 @@ class HeapTimer:
         return True
 
     def reschedule(self, entry: TimerEntry, deadline_ms: SupportsIndex) -> bool:
-        """Move the deadline of an entry, pending or not; False: it is due, as with `add`.
+        """Move the deadline of an entry, pending or not; return False if it is due, as with `add`.
 
         Among ties a moved entry is the last.
         """
@@ -111,10 +111,10 @@ class HeapTimer:
         return self.add(entry)
 
     def advance(self, now_ms: SupportsIndex, limit: int | None = None) -> list[TimerEntry]:
-        """Take out the entries that are due by now, in order of exact deadline, then of adding.
+        """Take out the entries that are due by `now_ms`, by exact deadline, then by adding.
 
-        With a limit at most so many come; cleaning is not counted.  What is left keeps
-        `next_due_ms() <= now_ms` and comes with the next calls.
+        At most `limit` entries are returned; cleaning is not counted.  If some are left,
+        `next_due_ms() <= now_ms` holds, and the next calls return them.
         """
         now_ms = ms_of(now_ms)
         until_ms = now_ms - now_ms % self._tick_ms
@@ -140,7 +140,7 @@ class HeapTimer:
         return None if key is None else round_up(key >> NUMBER_BITS, self._tick_ms)
 
     def _first_key(self) -> int | None:
-        """Return the key of the entry that is due first; stale keys above it go."""
+        """Return the key of the entry that is due first; drop stale keys above it."""
         heap = self._heap
         while heap:
             key = heap[0]
@@ -150,14 +150,14 @@ class HeapTimer:
         return None
 
     def _clean(self) -> None:
-        """Drop the stale keys; the order stays, for no two keys are equal."""
+        """Drop the stale keys; the order stays, because no two keys are equal."""
         while True:
             heap = self._heap
             length = len(heap)
             kept = [key for key in heap if key & NUMBER_MASK in self._entries]
-            # A copy has the space of what is left, the original that of all there ever was.
+            # A copy has the space of the entries left, the original that of all there ever were.
             entries = dict(self._entries)
-            # A finalizer that came between may have cancelled or added.
+            # A finalizer may have cancelled or added meanwhile.
             if len(heap) == length and self._heap is heap and len(entries) == len(self._entries):
                 break
         heapify(kept)

@@ -1,13 +1,13 @@
-"""Periodic entry: something that is due again and again, on any timer of the contract.
+"""Periodic entry: it is due again and again, on any timer of the contract.
 
-Invariants: beats of one entry never overlap, because the owner adds the entry again only after
-its beat; nothing drifts, because a fixed rate keeps to the grid `first_deadline_ms + n *
-period_ms` whatever a beat takes; and there is no burst after a pause, because of several beats
-that are due one runs and the others are told as missed.  Rate and delay are meant as in the JDK's
+Invariants: beats of one entry never overlap, because the owner adds the entry again only after its
+beat; beats do not drift, because a fixed rate keeps to the grid `first_deadline_ms + n *
+period_ms` however long a beat takes; there is no burst after a pause, because of several due beats
+one runs and the others are reported as missed.  Rate and delay mean the same as in the JDK's
 `ScheduledExecutorService`, which however makes up for missed beats in a burst.
 
-The entry knows no timer and no clock.  Its owner does three steps for one beat, and may have them
-done by `run_beat`; on a pure timer that is
+The entry has no timer and no clock.  Its owner does three steps for one beat, or calls `run_beat`
+for them; on a pure timer that is
 
     for entry in timer.advance(now_ms):
         entry.run_beat(now_ms)
@@ -29,8 +29,8 @@ class PeriodicEntry(TimerEntry):
 
     `first_deadline_ms` and `period_ms` are ints on the clock of the timer; a period is at least
     1 ms.  With a fixed rate (the default) a beat is due every `period_ms` from the first deadline
-    on; with `fixed_delay` it is due `period_ms` after the end of the one before, and none is ever
-    missed.  `missed_total` counts what was told to `on_missed`.
+    on.  With `fixed_delay` it is due `period_ms` after the end of the one before, and none is ever
+    missed.  `missed_total` counts the beats that were reported to `on_missed`.
     """
 
     __slots__ = ("fixed_delay", "is_stopped", "missed_total", "period_ms")
@@ -51,29 +51,28 @@ class PeriodicEntry(TimerEntry):
         return f"{super()._described()}, every {self.period_ms} ms"
 
     def expire(self) -> None:
-        """Refuse with a RuntimeError that names the way: a beat needs the time, and the entry its
-        timer.
+        """Refuse with a RuntimeError that names `run_beat`, because a beat needs the present time,
+        and the entry must be added to its timer again.
         """
         raise RuntimeError(
             "a periodic entry runs by run_beat(now_ms), and is then added to its timer again"
         )
 
     def beat(self) -> None:
-        """Do what is to be done at every deadline; to be overridden."""
+        """Do the work of every deadline; to be overridden."""
 
     def on_missed(self, beats: int) -> None:
-        """Told before the beat: so many whole beats after the due one have passed unrun."""
+        """React, before the beat, to `beats` whole beats after the due one that did not run."""
 
     def stop(self) -> None:
-        """Stop the beats: none comes after this one.  The owner must not add the entry again."""
+        """Stop the beats: none follows this one.  The owner must not add the entry again."""
         self.is_stopped = True
 
     def begin_beat(self, now_ms: SupportsIndex) -> int:
-        """Begin a beat and count those that were missed; a fixed rate moves the deadline to the
-        next.
+        """Begin a beat; return how many were missed; at a fixed rate move the deadline to the next.
 
-        That is the first point of the grid after `now_ms`.  A beat that runs before its deadline
-        counts as the one that was due then.
+        The next deadline is the first point of the grid after `now_ms`.  A beat that runs before
+        its deadline counts as the one of that deadline.
         """
         if self.is_pending:
             raise ValueError("the entry is pending still; a beat begins when its timer gave it out")
@@ -87,15 +86,14 @@ class PeriodicEntry(TimerEntry):
         return missed
 
     def end_beat(self, now_ms: SupportsIndex) -> None:
-        """End a beat; for a fixed delay the deadline moves to a period after `now_ms`."""
+        """End a beat; with a fixed delay move the deadline to a period after `now_ms`."""
         if self.fixed_delay:
             self.deadline_ms = ms_of(now_ms) + self.period_ms
 
     def run_beat(self, now_ms: SupportsIndex) -> None:
         """Run one beat that takes no time, for an owner whose clock is an argument.
 
-        An error in `on_missed` or `beat` comes through; the entry is ready to be added again all
-        the same.
+        An error in `on_missed` or `beat` is raised; the entry may be added again all the same.
         """
         missed = self.begin_beat(now_ms)
         try:

@@ -1,4 +1,4 @@
-"""Contract of the pure timers: whatever has these methods can stand behind a face."""
+"""Contract of the pure timers: an object with these methods can stand behind a face."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ class PureTimer(Protocol):
 
     @property
     def current_ms(self) -> int:
-        """The timer's time."""
+        """Time of the timer, in ms."""
 
     def add(self, entry: TimerEntry) -> bool:
-        """Take the entry in; False: it is due already and the caller runs it now."""
+        """Take the entry; return False if it is due already, and the caller runs it now."""
 
     def add_all(self, entries: list[TimerEntry]) -> list[TimerEntry]:
-        """Take the entries in; return those that are due already, which the caller runs now."""
+        """Take the entries; return those that are due already, which the caller runs now."""
 
     def cancel(self, entry: TimerEntry) -> bool:
-        """Take the entry out; False: it was not pending."""
+        """Take the entry out; return False if it was not pending."""
 
     def reschedule(self, entry: TimerEntry, deadline_ms: int) -> bool:
-        """Move the deadline of an entry, pending or not; False: it is due, as with `add`."""
+        """Move the deadline of an entry, pending or not; return False if due, as with `add`."""
 
     def advance(self, now_ms: int, limit: int | None = None) -> list[TimerEntry]:
-        """Take out the entries that are due by now, in order of deadline, with at most so many
+        """Take out the entries that are due by `now_ms`, in order of deadline, with at most `limit`
         moves.
         """
 
     def next_due_ms(self) -> int | None:
-        """Return when `advance` has something to do next; None if nothing is pending."""
+        """Return when `advance` has work next, in ms; None if no entry is pending."""
 
     def __len__(self) -> int:
         """Count the pending entries."""

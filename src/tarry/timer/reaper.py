@@ -1,8 +1,8 @@
-"""Reaper: the thread that turns a timer, and sleeps until there is something to do.
+"""Reaper: the thread that turns a timer, and sleeps until a deadline.
 
-Invariants: it is woken only for what is due before it would wake by itself, and no waking is
-lost: `wake_ms` and the alarm change together, under the lock of the timer.  A long way to catch
-up is gone in parts, each under one hold of the lock.  No error ends it.
+Invariants: it is woken only for a deadline before the time at which it would wake by itself, and no
+waking is lost: `wake_ms` and the alarm change together, under the lock of the timer.  After a long
+pause it catches up in parts, each under one hold of the lock.  No error ends it.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from tarry.timer.entry import TimerEntry
 from tarry.timer.pure import PureTimer
 from tarry.timer.task_runner import TaskRunner, TimerOwner
 
-# What is moved under one hold of the lock: well below a millisecond.
+# Moves of entries under one hold of the lock: well below a millisecond.
 PART_MOVES_MAX: Final = 1000
 
-# On a long way to catch up the reaper steps back so often and so long, that whoever waits for the
-# lock or for the interpreter gets it: neither is handed over in order, and the reaper would take
-# both again.  A busy thread gives the interpreter back after 5 ms, so the two have half of it each.
+# While the reaper catches up, it pauses after so long and for so long, so that other threads get
+# the lock and the interpreter.  Neither is handed over in order: without a pause the reaper would
+# take both again.  A busy thread gives the interpreter back after 5 ms, so the two have half each.
 STRETCH_NS_MAX: Final = 5_000_000
 STRETCH_PAUSE_S: Final = 0.00005
 
-# `wake_ms` beside a time: nothing to wake for, and awake already.
+# Values of `wake_ms` beside a time: there is no deadline; and the reaper is awake.
 WAKE_NEVER: Final = 1 << 60
 WAKE_NOW: Final = -(1 << 60)
 
-# A longer wait than this some platforms refuse; the reaper looks once a day, then.
+# Longest sleep, a day, since some platforms refuse a longer one.
 SLEEP_MS_MAX: Final = 86_400_000
 
-# After an error of the timer or the clock itself, lest it fill the log.
+# Pause after an error of the timer or the clock itself, so that it does not fill the log.
 ERROR_PAUSE_S: Final = 0.1
 
-# What the end of a program waits for the reaper, which an executor of the user's may hold up.
+# Longest wait for the reaper at the end of a program; an executor of the user's may hold it up.
 LEAVE_S_MAX: Final = 1.0
 
 
 class Stretch:
-    """A long piece of work in parts, from which its thread steps back between them."""
+    """Long piece of work in parts, between which its thread pauses."""
 
     __slots__ = ("start_ns",)
 
@@ -50,7 +50,7 @@ class Stretch:
         self.start_ns = time.monotonic_ns()
 
     def maybe_pause(self) -> None:
-        """Step back if others have waited for long; not after every part."""
+        """Pause if the work has gone on for long; do nothing after most parts."""
         if time.monotonic_ns() - self.start_ns > STRETCH_NS_MAX:
             time.sleep(STRETCH_PAUSE_S)
             self.start_ns = time.monotonic_ns()
@@ -65,10 +65,10 @@ class Turns:
         self.lock = lock
         self.is_done = False
         self.holder_ident = 0
-        self.is_free = threading.Event()  # nobody is at it
+        self.is_free = threading.Event()  # set while no thread has the turn
 
     def take(self, wait: bool) -> bool:
-        """Take the turn; return false if another thread has it, after a wait for it if told so."""
+        """Take the turn; return False if another thread has it, or had it and `wait` is set."""
         ident = threading.get_ident()
         while True:
             with self.lock:
@@ -83,14 +83,14 @@ class Turns:
             self.is_free.wait()
 
     def give_back(self) -> None:
-        """Give the turn back, be the work done or interrupted."""
+        """Give the turn back, whether the work is done or was interrupted."""
         with self.lock:
             self.holder_ident = 0
             self.is_free.set()
 
 
 class Reaper:
-    """Turns a timer under its lock.  Without `start` it is only asked for parts of what is due."""
+    """Reaper: turns a timer under its lock; without `start` it only takes due parts on request."""
 
     __slots__ = (
         "alarm",
@@ -109,8 +109,8 @@ class Reaper:
         self.timer = timer
         self.lock = lock
         self.runner = runner
-        # Until when it sleeps.  Whoever sets this to WAKE_NOW opens the alarm, so that is never
-        # opened twice.
+        # Time until which it sleeps.  The thread that sets WAKE_NOW opens the alarm, so the alarm
+        # is never opened twice.
         self.wake_ms = WAKE_NEVER
         self.alarm = threading.Lock()
         self.alarm.acquire()
@@ -119,7 +119,7 @@ class Reaper:
         self.thread: threading.Thread | None = None
 
     def start(self, name: str) -> None:
-        """Begin the thread; a program that ends does not wait for it."""
+        """Start the thread; a program that ends does not wait for it."""
         self.wake_ms = WAKE_NOW
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.thread.start()
@@ -129,11 +129,11 @@ class Reaper:
         _EXIT.reapers[self] = None
 
     def rouse(self) -> None:
-        """Wake it if there is something to do before it wakes by itself.  The lock is held."""
+        """Wake the thread if there is work before it would wake by itself.  The lock is held."""
         if self.thread is None or self.wake_ms == WAKE_NOW:
             return
         if not self.ends:
-            # A deadline within the tick of the next one is earlier, but not due earlier.
+            # An earlier deadline within the tick of the next one is not due earlier.
             next_ms = self.timer.next_due_ms()
             if next_ms is None or next_ms >= self.wake_ms:
                 return
@@ -141,14 +141,14 @@ class Reaper:
         self.alarm.release()
 
     def end(self) -> None:
-        """Have the thread end.  The lock is held."""
+        """Make the thread end.  The lock is held."""
         self.ends = True
         self.rouse()
 
     def leave(self) -> None:
-        """Leave at the end of the program: no thread may die while it holds the lock.
+        """End the thread with the program, since no thread may die while it holds the lock.
 
-        The timer is not shut down by that: what else runs at the end may still do it.
+        This does not shut the timer down: other code that runs at the end may still do that.
         """
         with self.lock:
             self.end()
@@ -156,17 +156,17 @@ class Reaper:
             self.thread.join(LEAVE_S_MAX)
 
     def forget(self) -> None:
-        """Forget what ended with the timer: the program's end need not end it."""
+        """Forget this reaper at the program's end, because it has ended with its timer."""
         _EXIT.reapers.pop(self, None)
 
     def wait(self) -> None:
-        """Wait until the thread has ended, unless it is this one."""
+        """Wait until the thread has ended, unless it is the calling one."""
         thread = self.thread
         if thread is not None and thread.ident != threading.get_ident():
             thread.join()
 
     def take_due(self, now_ms: int) -> list[TimerEntry] | None:
-        """Take a part of the due entries, which may be empty; None if nothing is left."""
+        """Take a part of the due entries, which may be empty; None if no due entry is left."""
         with self.lock:
             next_ms = self.timer.next_due_ms()
             if next_ms is None or next_ms > now_ms:
@@ -185,7 +185,7 @@ class Reaper:
                 time.sleep(ERROR_PAUSE_S)
 
     def _reap(self) -> bool:
-        """Hand over a part of what is due, or sleep; False: this is the end."""
+        """Hand over a part of the due entries, or sleep; return False if the thread must end."""
         now_ms = self.owner.now_ms()
         wake_ms = WAKE_NOW
         due: list[TimerEntry] = []
@@ -201,7 +201,8 @@ class Reaper:
                     wake_ms = WAKE_NEVER if next_ms is None else next_ms
                     self.wake_ms = wake_ms
         finally:
-            # Even if the timer failed after it gave them out: it has them no more.
+            # Hand over even if the timer failed afterwards: it does not have these entries any
+            # more.
             if due:
                 self.runner.hand_over(due)
         if is_behind:
@@ -211,7 +212,7 @@ class Reaper:
         return True
 
     def _sleep_until(self, wake_ms: int) -> None:
-        """Wait for the time or the alarm, whatever comes first."""
+        """Wait for the time or the alarm, whichever comes first."""
         if wake_ms == WAKE_NEVER:
             self.alarm.acquire()
             return
@@ -222,15 +223,15 @@ class Reaper:
             self._wake_up()
 
     def _wake_up(self) -> None:
-        """Wake up without having been woken; the alarm may have been opened since.  Lock held."""
+        """Note a waking without the alarm; close the alarm if it was opened since.  Lock held."""
         self.alarm.acquire(False)
         self.wake_ms = WAKE_NOW
 
 
 class _Exit:
-    """The reapers that are to end with the program, in the order of their starts.
+    """Reapers that must end with the program, in the order of their starts.
 
-    One function is registered for all of them: `atexit` keeps the place of one that is taken back.
+    One function is registered for all of them, since `atexit` keeps the place of a removed one.
     """
 
     __slots__ = ("is_registered", "reapers")

@@ -1,14 +1,14 @@
 """Wheel with rounds under the contract of the hierarchical wheel: to compare with.
 
-So waits Netty's `HashedWheelTimer`: an entry lies in bucket `tick % wheel_size` however far its
-deadline is, and waits there for as many rounds of the wheel as are between.  Adding and
-cancelling is O(1) as with levels; but who empties a bucket looks at everything in it, also at
-what waits for a later round, so much pending far away makes every round dear.  The rounds are
-not counted down: they follow from the deadline.  Each bucket knows a tick before which it has
-nothing to give, so a jump skips rounds, and costs by the entries, not by the ticks passed.
+Netty's `HashedWheelTimer` waits this way.  An entry lies in bucket `tick % wheel_size` however far
+its deadline is, and waits there for as many rounds of the wheel as are between.  Adding and
+cancelling are O(1) as with levels.  But emptying a bucket looks at every entry in it, also at those
+of later rounds, so many entries far away make every round expensive.  The rounds are not counted
+down: they follow from the deadline.  Each bucket has a tick before which none of its entries is
+due, so a jump skips rounds, and its cost depends on the entries, not on the ticks passed.
 
-Invariants: no bucket's `first_tick` is later than what it holds; what a limit left over of a tick
-lies in `_due` alone, and is given before anything else.
+Invariants: no bucket's `first_tick` is later than its earliest entry; the entries of a tick that a
+limit left over lie in `_due` alone, and are returned before any others.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from tarry.timer.entry import (
 )
 from tarry.timer.pure import add_each
 
-# "No limit": more moves than memory has entries.
+# Number of moves that means no limit: more than memory has entries.
 MOVES_UNLIMITED: Final = 1 << 60
 
 
 class _Bucket(Holder):
-    """The entries of every `wheel_size`-th tick in the order in which they came.
+    """Entries of every `wheel_size`-th tick in the order in which they came.
 
-    Who leaves leaves a hole; holes are swept out once they are three quarters, as in the wheel.
-    Only at the end may entries leave without one, so `taken` stays 0.
+    An entry that leaves leaves a hole; holes are swept out once they are three quarters, as in the
+    wheel.  Only the last entry may leave without one, so `taken` stays 0.
     """
 
     __slots__ = ("first_tick",)
@@ -83,7 +83,7 @@ class RoundsTimer:
         self._wheel_size = wheel_size
         self._current_tick = now_ms // tick_ms
         self._buckets: list[_Bucket] = [_Bucket(self) for _ in range(wheel_size)]
-        # What is due and was left over by a limit, the next one last.
+        # Due entries that a limit left over, the next one last.
         self._due = _Bucket(self)
         self._pending = 0
 
@@ -95,13 +95,13 @@ class RoundsTimer:
 
     @property
     def current_ms(self) -> int:
-        """The timer's time, a multiple of the tick; with a limit that of the last entry given."""
+        """Time of the timer, a multiple of the tick; with a limit that of the last entry given."""
         return self._ms_of(self._current_tick)
 
     def add(self, entry: TimerEntry) -> bool:
-        """Take the entry in; False: it is due already and the caller runs it now.
+        """Take the entry; return False if it is due already, and the caller runs it now.
 
-        ValueError: it is pending already, here or in another timer.
+        ValueError if it is pending already, here or in another timer.
         """
         if entry._holder is not None:
             raise why_not_added(entry, self)
@@ -122,14 +122,14 @@ class RoundsTimer:
         return True
 
     def add_all(self, entries: list[TimerEntry]) -> list[TimerEntry]:
-        """Take the entries in; return those that are due already, which the caller runs now.
+        """Take the entries; return those that are due already, which the caller runs now.
 
-        ValueError: one of them is pending already or stands twice in the list; none is added.
+        ValueError if one of them is pending already or is twice in the list; none is added then.
         """
         return add_each(self, entries)
 
     def cancel(self, entry: TimerEntry) -> bool:
-        """Take the entry out; False: it was not pending.  ValueError: another timer has it."""
+        """Take the entry out; return False if not pending.  ValueError: another timer has it."""
         holder = entry._holder
         if holder is None:
             return False
@@ -149,7 +149,7 @@ class RoundsTimer:
         return True
 
     def reschedule(self, entry: TimerEntry, deadline_ms: SupportsIndex) -> bool:
-        """Move the deadline of an entry, pending or not; False: it is due, as with `add`.
+        """Move the deadline of an entry, pending or not; return False if due, as with `add`.
 
         Among ties a moved entry is the last.
         """
@@ -159,10 +159,10 @@ class RoundsTimer:
         return self.add(entry)
 
     def advance(self, now_ms: SupportsIndex, limit: int | None = None) -> list[TimerEntry]:
-        """Take out the entries that are due by now, in order of exact deadline, then of adding.
+        """Take out the entries that are due by `now_ms`, by exact deadline, then by adding.
 
-        With a limit at most so many come; looks at entries that wait for a later round are not
-        counted.  What is left keeps `next_due_ms() <= now_ms` and comes with the next calls.
+        At most `limit` entries are returned; looks at entries of a later round are not counted.  If
+        some are left, `next_due_ms() <= now_ms` holds, and the next calls return them.
         """
         now_ms = ms_of(now_ms)
         now_tick = now_ms // self._tick_ms
@@ -192,8 +192,8 @@ class RoundsTimer:
                 moves -= 1
 
     def next_due_ms(self) -> int | None:
-        """Return when `advance` has something to do next, be it only a look; None if nothing is
-        pending.
+        """Return when `advance` has work next, even if it only looks at entries; None if no entry
+        is pending.
         """
         if not self._due.is_empty():
             return self._ms_of(self._current_tick)
@@ -201,7 +201,8 @@ class RoundsTimer:
         return None if bucket is None else self._ms_of(bucket.first_tick)
 
     def _ms_of(self, tick: int) -> int:
-        # Compiled, the product of large ints is dear, and Ctrl-C in the middle of it is fatal.
+        # In compiled code the product of large ints is slow, and Ctrl-C in the middle of it is
+        # fatal.
         return tick if self._tick_ms == 1 else tick * self._tick_ms
 
     def _tick_of(self, deadline_ms: int) -> int:
@@ -209,10 +210,10 @@ class RoundsTimer:
         return -(-deadline_ms // self._tick_ms)
 
     def _first_bucket(self, last_tick: int | None) -> _Bucket | None:
-        """Return the bucket that may give something first; None if there is none up to this tick.
+        """Return the bucket that may have the first due entry; None if none up to this tick.
 
-        Goes round once at most, and ends early at what is due in this round: the buckets before
-        it have something for later rounds only.
+        The search goes round once at most.  It ends early at a bucket with entries of this round,
+        because the buckets before it have entries of later rounds only.
         """
         if self._pending == 0:
             return None
@@ -234,11 +235,11 @@ class RoundsTimer:
         return first
 
     def _gather(self, bucket: _Bucket) -> None:
-        """Move the time to the first tick of the bucket, and what is due then out of it."""
+        """Move the time to the bucket's first tick, and the entries due then to `_due`."""
         tick = max(self._current_tick, bucket.first_tick)
         self._current_tick = tick
         until_ms = self._ms_of(tick)
-        first_ms = until_ms  # of those that stay, all of them later than this
+        first_ms = until_ms  # of the entries that stay, all of them later than this
         due: list[TimerEntry] = []
         entries = bucket.entries
         for place, entry in enumerate(entries):

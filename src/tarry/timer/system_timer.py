@@ -1,21 +1,20 @@
-"""Thread-safe timer: a pure timer, a thread that turns it, an executor that runs what is due.
+"""Thread-safe timer: a pure timer, a thread that turns it, an executor that runs due entries.
 
-The reaper thread sleeps until the next bucket and is woken only for a deadline that is earlier;
-an idle timer costs no CPU.  Invariants: an entry whose `cancel` answered True never runs, one
-whose `cancel` answered False has run or will run exactly once (unless a shutdown dropped it, or
-the executor refused it and `on_error` was told); nothing runs before its deadline, but for a
-shutdown that runs what is pending; no lock is held while tasks, the executor's `submit`,
-`on_error`, a `clock` of yours or logging run.  A clock that jumped and a process that was stopped
-are caught up in parts of PART_MOVES_MAX moves, between which others get the lock.  `reaper` is
-the thread that turns the timer, `task_runner` what gets tasks to the executor and back.  The
-shape is Kafka's `SystemTimer`, with the reaper of its purgatory.
+The reaper thread sleeps until the next bucket and is woken only for an earlier deadline; an idle
+timer costs no CPU.  Invariants: an entry whose `cancel` returned True never runs; an entry whose
+`cancel` returned False has run or will run exactly once (unless a shutdown dropped it, or the
+executor refused it, which `on_error` gets); no entry runs before its deadline, except in a
+shutdown that runs the pending ones; no lock is held while tasks, the executor's `submit`,
+`on_error`, a `clock` of yours or logging run.  After a jump of the clock, or a stop of the process,
+it catches up in parts of PART_MOVES_MAX moves, between which other threads get the lock.  `reaper`
+is the thread that turns the timer, `task_runner` brings tasks to the executor and back.  The shape
+is Kafka's `SystemTimer`, with the reaper of its purgatory.
 
-What it does not do: a lock that is not reentrant guards the timer, so a signal handler may not
-call it; it sets a flag that a task looks at.  A finalizer (`__del__`, a callback of `weakref`)
-may run in the middle of any call, and may `cancel`; what else it asks for is refused if the lock
-is taken.  A fork takes no threads along: make the timer after the fork.  A program that ends does
-not wait for what is pending; it does wait for tasks that run, as it does for every
-`ThreadPoolExecutor`.
+Limits: a lock that is not reentrant guards the timer, so a signal handler must not call it; it can
+set a flag that a task reads.  A finalizer (`__del__`, a callback of `weakref`) may run in the
+middle of any call, and may `cancel`; its other calls are refused if the lock is taken.  A fork
+takes no threads along: make the timer after the fork.  A program that ends does not wait for
+pending entries; it does wait for running tasks, as for every `ThreadPoolExecutor`.
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ from tarry.timer.reaper import PART_MOVES_MAX, SLEEP_MS_MAX, Reaper, Stretch, Tu
 from tarry.timer.task_runner import Flight, TaskRunner, TimerOwner, why_beat_not_added
 from tarry.timer.wheel import TimingWheel
 
-# Later than every deadline that is meant: a million years on.
+# Time later than every meaningful deadline: a million years on.
 END_OF_TIME_MS: Final = 1 << 55
 
 NS_PER_MS: Final = 1_000_000
 
 
 class SystemTimer(TimerOwner):
-    """A timer for threads; every method may be called from any of them, and from within a task.
+    """Timer for threads; every method may be called from any thread, and from within a task.
 
     `timer`: a pure timer whose time is on this one's clock, by default a `TimingWheel` of 1 ms
-    ticks.  `executor`: who runs what is due; by default a thread of its own, one task after
-    another.  An executor of yours stays yours to shut down, and one whose `submit` waits holds up
-    the reaper.  `on_error(entry, error)` is told what tasks raise and what executors refuse
-    (`entry` is None for an error of the timer or the clock); by default it is logged as
-    `tarry.timer`.  `clock`: milliseconds as an int, by default those of `time.monotonic`; the
+    ticks.  `executor`: runs due entries; by default a thread of the timer's own, one task after
+    another.  The timer does not shut down an executor of yours, and one whose `submit` waits delays
+    the reaper.  `on_error(entry, error)` gets the errors that tasks raise and the refusals of
+    executors (`entry` is None for an error of the timer or the clock); by default they are logged
+    as `tarry.timer`.  `clock`: milliseconds as an int, by default those of `time.monotonic`; the
     reaper sleeps in real time, so after moving a clock by hand call `advance`.  With
     `reaper=False` no thread turns the timer; `advance` does.
     """
@@ -81,7 +80,7 @@ class SystemTimer(TimerOwner):
     ) -> None:
         self.name = name
         self._clock = clock
-        # The same timer twice: calls of a wheel that is known as one are not looked up by name.
+        # The timer if it is a wheel: compiled code calls methods of a known class faster.
         self._wheel: TimingWheel | None = None
         if timer is None:
             self._wheel = TimingWheel(self.now_ms())
@@ -97,9 +96,9 @@ class SystemTimer(TimerOwner):
         self._runner = TaskRunner(name, self, executor, on_error)
         self._lock = Lock()
         self._is_shut_down = False
-        # To be cancelled, by finalizers that found the lock taken.
+        # Entries to be cancelled, left by finalizers that found the lock taken.
         self._late: list[TimerEntry] = []
-        # Beats under way whose entries were cancelled: at most one a thread, so a list will do.
+        # Flights of cancelled entries whose beats are under way: at most one a thread.
         self._grounded: list[Flight] = []
         self._draining = Turns(self._lock)
         self._reaper = Reaper(self, self._timer, self._lock, self._runner)
@@ -119,11 +118,11 @@ class SystemTimer(TimerOwner):
 
     @property
     def size(self) -> int:
-        """Count the pending entries, without beats and tasks that run."""
+        """Number of pending entries, without beats and tasks that run."""
         return len(self)
 
     def now_ms(self) -> int:
-        """Read the timer's clock, which deadlines are on; rounded down."""
+        """Read the timer's clock in ms, rounded down; deadlines are on this clock."""
         clock = self._clock
         if clock is None:
             return time.monotonic_ns() // NS_PER_MS
@@ -132,15 +131,15 @@ class SystemTimer(TimerOwner):
     def seconds_until(self, time_ms: int) -> float:
         """Return the seconds until a time on the timer's clock, a day at most."""
         if self._clock is None:
-            # The smaller one first: no float holds the time of every deadline.
+            # Take the minimum before the division: no float holds the time of every deadline.
             left_ns = time_ms * NS_PER_MS - time.monotonic_ns()
             return min(left_ns, SLEEP_MS_MAX * NS_PER_MS) / 1e9
         return min(time_ms - self.now_ms(), SLEEP_MS_MAX) / 1e3
 
     def add(self, entry: TimerEntry) -> bool:
-        """Take the entry in; False: it is due already and was handed to the executor.
+        """Take the entry; return False if it is due already and was handed to the executor.
 
-        ValueError: it is pending, here or in another timer.
+        ValueError if it is pending, here or in another timer.
         """
         if self._lock.locked():
             self._check_caller()
@@ -156,7 +155,7 @@ class SystemTimer(TimerOwner):
             wheel = self._wheel
             taken = self._timer.add(entry) if wheel is None else wheel.add(entry)
             if taken:
-                # The reaper may have gone to sleep since the look before the lock.
+                # The reaper may have gone to sleep since the check of `wake_ms` without the lock.
                 if entry.deadline_ms < self._reaper.wake_ms:
                     self._reaper.rouse()
                 return True
@@ -165,10 +164,10 @@ class SystemTimer(TimerOwner):
         return False
 
     def cancel(self, entry: TimerEntry) -> bool:
-        """Take the entry out; False: it was not pending, or it is too late.
+        """Remove the entry; return False if it was not pending, or if it is too late.
 
-        True for a periodic entry whose beat is under way: that one ends, and none comes after;
-        what is told of missed beats may cancel the one that is to follow.
+        True for a periodic entry whose beat is under way: that beat ends, and none follows.
+        `on_missed` may cancel the beat that is to follow it.
         """
         if self._lock.locked() and COLLECTOR.is_here():
             return self._cancel_late(entry)
@@ -185,15 +184,16 @@ class SystemTimer(TimerOwner):
             return self._timer.cancel(entry) if wheel is None else wheel.cancel(entry)
 
     def reschedule(self, entry: TimerEntry, deadline_ms: SupportsIndex) -> bool:
-        """Move the deadline of an entry; False: it is due already and was handed to the executor.
+        """Move the deadline of an entry; return False if it is due and was handed to the executor.
 
-        An entry that is not pending is added; if it is due and waits for the executor it runs for
-        that, and again at the new deadline.  A beat under way has its next one then.
+        An entry that is not pending is added.  If it is due and waits for the executor, it runs for
+        that deadline, and again at the new one.  A beat under way has its next one then.
         """
         deadline_ms = ms_of(deadline_ms)
         if self._lock.locked():
             self._check_caller()
-        # As in `add`: what the reaper need not be woken for is not due, so nobody asks the clock.
+        # As in `add`: a deadline that need not wake the reaper is not due, so the clock is not
+        # read.
         is_early = deadline_ms < self._reaper.wake_ms
         now_ms = self.now_ms() if is_early else deadline_ms - 1
         with self._lock:
@@ -237,8 +237,8 @@ class SystemTimer(TimerOwner):
     ) -> CallEveryEntry:
         """Call the function again and again, first a period from now, until the entry is cancelled.
 
-        Calls never overlap.  `on_missed(beats)` is told how many beats passed unrun; how rate and
-        delay are meant stands with `PeriodicEntry`.
+        Calls never overlap.  `on_missed(beats)` gets the number of beats that did not run;
+        `PeriodicEntry` explains rate and delay.
         """
         entry = CallEveryEntry(period_ms, fixed_delay, function, args, on_missed)
         entry.deadline_ms = self._start_ms(entry.period_ms) + entry.period_ms
@@ -246,13 +246,13 @@ class SystemTimer(TimerOwner):
         return entry
 
     def next_due_ms(self) -> int | None:
-        """Return when there is something to do next, be it only inside the timer; None: never."""
+        """Return when the timer has work next, even if only inside it; None if it has none."""
         self._check_caller()
         with self._lock:
             return self._timer.next_due_ms()
 
     def advance(self) -> int:
-        """Hand over what is due by now, as the reaper does; how many that were."""
+        """Hand over the entries that are due by now, as the reaper does; return how many."""
         self._check_caller()
         now_ms = self.now_ms()
         count = 0
@@ -267,12 +267,13 @@ class SystemTimer(TimerOwner):
             stretch.maybe_pause()
 
     def shutdown(self, run_pending: bool = False, wait: bool = True) -> int:
-        """End it: how many entries were pending, and are dropped or, if told so, run now.
+        """End the timer; return how many entries were pending, which are dropped, or run now.
 
-        They run before their deadlines then, in that order, periodic ones for one last beat.
-        With `wait` this returns when the timer's threads have ended, that is after the tasks; a
-        task that calls it waits for nothing.  An executor of yours is not waited for.  Once more
-        is no error and answers 0; after one that was interrupted it goes on with the rest.
+        With `run_pending` they run before their deadlines, in that order, periodic ones for one
+        last beat.  With `wait` this returns when the timer's threads have ended, that is after the
+        tasks; a task that calls it waits for nothing, and an executor of yours is not waited for.
+        A second call is no error and returns 0; after an interrupted one it continues with the
+        rest.
         """
         self._check_caller()
         with self._lock:
@@ -299,16 +300,15 @@ class SystemTimer(TimerOwner):
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Shut down; what is pending is dropped."""
+        """Shut down; drop the pending entries."""
         self.shutdown()
 
     # -- from within a finalizer ---------------------------------------------------------------
 
     def _cancel_late(self, entry: TimerEntry) -> bool:
-        """Cancel as soon as whoever holds the lock, maybe this very thread, lets go of it.
+        """Cancel as soon as the lock is released, which this very thread may hold.
 
-        What lies in the timer now is dropped by the next call, or when it is taken out: so the
-        answer holds.
+        The next call of the timer drops the entry, or its expiry does, so the answer holds.
         """
         holder = entry._holder
         if holder is None or self._is_shut_down:
@@ -321,7 +321,7 @@ class SystemTimer(TimerOwner):
         return True
 
     def _without_late(self, due: list[TimerEntry]) -> list[TimerEntry]:
-        """Cancel what finalizers asked for; what is due without those.  The lock is held."""
+        """Carry out the cancels of finalizers; return `due` without those.  The lock is held."""
         while self._late:
             entry = self._late.pop(0)
             holder = entry._holder
@@ -334,7 +334,7 @@ class SystemTimer(TimerOwner):
         return due
 
     def _check_caller(self) -> None:
-        """Refuse a finalizer that would wait for a call that it interrupted itself."""
+        """Refuse a finalizer that may have interrupted the very call that it would wait for."""
         if self._lock.locked() and COLLECTOR.is_here():
             raise RuntimeError(
                 f"a finalizer may only cancel; the timer {self.name!r} may be in the middle of a"
@@ -344,13 +344,13 @@ class SystemTimer(TimerOwner):
     # -- adding ------------------------------------------------------------------------------
 
     def _start_ms(self, delay_ms: int) -> int:
-        """Return the start of a delay: rounded up, lest the deadline come a fraction early."""
+        """Return the start of a delay, rounded up so that the deadline is not a fraction early."""
         if self._clock is None and delay_ms > 0:
             return -(-time.monotonic_ns() // NS_PER_MS)
         return self.now_ms()
 
     def _add_early(self, entry: TimerEntry) -> bool:
-        """Add what the reaper would have to be woken for, unless it is due this moment."""
+        """Add an entry that must wake the reaper, unless it is due at this moment."""
         now_ms = self.now_ms()
         with self._lock:
             if self._late:
@@ -374,13 +374,13 @@ class SystemTimer(TimerOwner):
         )
 
     def is_closed(self) -> bool:
-        """Return true if the timer was shut down."""
+        """Return True if the timer was shut down."""
         return self._is_shut_down
 
     # -- beats ------------------------------------------------------------------------------
 
     def depart(self, due: list[TimerEntry]) -> list[TimerEntry]:
-        """Return what of the taken entries is to be handed over; notes the beats on their way."""
+        """Return the taken entries that must be handed over; note the flights of periodic ones."""
         due = self._without_late(due)
         for entry in due:
             if isinstance(entry, PeriodicEntry):
@@ -388,7 +388,7 @@ class SystemTimer(TimerOwner):
         return due
 
     def begin_beat(self, entry: PeriodicEntry) -> Flight | None:
-        """Begin a beat; None if it was cancelled on its way, or runs already after a departure."""
+        """Begin a beat; None if it was cancelled before, or already runs after a departure."""
         now_ms = self._time_of_beat(entry)
         with self._lock:
             self._without_late([])
@@ -404,7 +404,7 @@ class SystemTimer(TimerOwner):
             return flight
 
     def end_beat(self, entry: PeriodicEntry, flight: Flight) -> None:
-        """Add the entry again, unless it was cancelled during its beat."""
+        """End a beat: add the entry again, unless it was cancelled during the beat."""
         now_ms = self._time_of_beat(entry)
         with self._lock:
             self._without_late([])
@@ -426,7 +426,7 @@ class SystemTimer(TimerOwner):
         self._runner.hand_over(due)
 
     def _time_of_beat(self, entry: PeriodicEntry) -> int:
-        """Now; after an error of the clock, which is told, the last time that is known."""
+        """Return the present time; after an error of the clock report it and use the last known."""
         try:
             return self.now_ms()
         except BaseException as error:
@@ -437,7 +437,7 @@ class SystemTimer(TimerOwner):
             return max(self._timer.current_ms, entry.deadline_ms)
 
     def _ground(self, entry: TimerEntry, flight: Holder) -> None:
-        """Cancel what is on its way or in its beat.  The lock is held."""
+        """Cancel an entry that is in flight or in its beat.  The lock is held."""
         assert isinstance(flight, Flight)
         entry._holder = None
         if flight.has_begun:
@@ -445,9 +445,9 @@ class SystemTimer(TimerOwner):
             self._grounded.append(flight)
 
     def _is_beat_awaited(self, entry: TimerEntry) -> bool:
-        """Return true if the entry comes back from a beat that it was cancelled in.  Lock held.
+        """Return True if the entry is added during a beat that it was cancelled in.  Lock held.
 
-        It is added when that has ended, lest it beat twice at a time.
+        It is added when that beat has ended, so that two beats never overlap.
         """
         holder = entry._holder
         if holder is not None and holder.owner is self:
@@ -455,9 +455,9 @@ class SystemTimer(TimerOwner):
         return bool(self._grounded) and self._has_beat_moved(entry, entry.deadline_ms)
 
     def _has_beat_moved(self, entry: TimerEntry, deadline_ms: int) -> bool:
-        """Return true if the entry is on its way or in its beat, so that the next one is moved.
+        """Return True if the entry is in flight or in its beat, so that its next beat is moved.
 
-        ValueError: the timer does not reach the deadline; everything stays.
+        ValueError if the timer does not reach the deadline; nothing has changed then.
         """
         holder = entry._holder
         flight: Holder | None = holder
@@ -478,7 +478,7 @@ class SystemTimer(TimerOwner):
     # -- the end -----------------------------------------------------------------------------
 
     def _drain(self, run_pending: bool) -> int:
-        """Take everything out, part by part, and hand it over if it is to run."""
+        """Take all entries out, part by part, and hand them over if they are to run."""
         count = 0
         stretch = Stretch()
         while True:
@@ -491,7 +491,7 @@ class SystemTimer(TimerOwner):
             stretch.maybe_pause()
 
     def _take_pending(self, run_pending: bool) -> list[TimerEntry] | None:
-        """Take a part of the pending entries, which may be empty; None if nothing is left."""
+        """Take a part of the pending entries, which may be empty; None if none is left."""
         with self._lock:
             next_ms = self._timer.next_due_ms()
             if next_ms is None:

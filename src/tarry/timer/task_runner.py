@@ -1,12 +1,12 @@
-"""Task runner: it takes what is due to an executor, and its errors to whoever is to be told.
+"""Task runner: it brings due entries to an executor, and their errors to `on_error`.
 
-Invariants: what was handed over runs exactly once, or the executor's refusal is told, never
-both; nothing that goes wrong in a task, in the executor or in `on_error` comes back to the
-caller.  No lock of the timer is held here.  When a periodic entry goes back into its timer is the
-timer's to say.
+Invariants: an entry that was handed over runs exactly once, or the executor's refusal is reported,
+never both; no error of a task, of the executor or of `on_error` reaches the caller.  No lock of the
+timer is held here.  The timer decides when a periodic entry is added again.
 
 An executor may take a task and fail after that: `ThreadPoolExecutor` does if it cannot start a
-thread.  So whoever pops an entry from its list, be it to run or to refuse it, is the one.
+thread.  Therefore the thread that pops an entry from its list, to run it or to refuse it, is the
+only one that handles the entry.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Flight(Holder):
 
     def __init__(self, owner: object) -> None:
         super().__init__(owner)
-        self.entry: TimerEntry | None = None  # set if it is cancelled during its beat
+        self.entry: TimerEntry | None = None  # set if the entry is cancelled during its beat
         self.has_begun = False
         self.missed = 0
-        self.next_ms: int | None = None  # set if the entry is rescheduled meanwhile
+        self.next_ms: int | None = None  # set if the entry is rescheduled during its beat
 
 
 class TimerOwner:
-    """The thread-safe timer, as its runner and its reaper see it."""
+    """Owner: the thread-safe timer, as its runner and its reaper see it."""
 
     __slots__ = ()
 
@@ -47,30 +47,28 @@ class TimerOwner:
         raise NotImplementedError
 
     def seconds_until(self, time_ms: int) -> float:
-        """Return the seconds until the clock gets there; negative if it has passed."""
+        """Return the seconds until that time on the clock; negative if it has passed."""
         raise NotImplementedError
 
     def depart(self, due: list[TimerEntry]) -> list[TimerEntry]:
-        """Return what is to be handed over of what was just taken out of the timer.  The lock is
-        held.
-        """
+        """Return the entries to hand over, of those just taken out of the timer.  Lock held."""
         raise NotImplementedError
 
     def begin_beat(self, entry: PeriodicEntry) -> Flight | None:
-        """Begin a beat; None if there is to be none."""
+        """Begin a beat; None if there must not be one."""
         raise NotImplementedError
 
     def end_beat(self, entry: PeriodicEntry, flight: Flight) -> None:
-        """End the beat; the entry may go back."""
+        """End the beat; the timer may add the entry again."""
         raise NotImplementedError
 
     def is_closed(self) -> bool:
-        """Return true if the timer was shut down."""
+        """Return True if the timer was shut down."""
         raise NotImplementedError
 
 
 class TaskRunner:
-    """Runs entries in an executor, by default in a thread of its own, one after another."""
+    """Runner of entries in an executor, by default in a thread of its own, one after another."""
 
     __slots__ = ("executor", "name", "on_error", "owner", "owns_executor", "task_idents")
 
@@ -88,12 +86,13 @@ class TaskRunner:
             ThreadPoolExecutor(1, f"{name}-worker") if executor is None else executor
         )
         self.on_error = on_error
-        self.task_idents: set[int] = set()  # threads that run something of this timer
+        self.task_idents: set[int] = set()  # threads that run a task of this timer
 
     def hand_over(self, entries: list[TimerEntry]) -> None:
-        """Give entries to the executor; one's own takes them all as one task of its queue.
+        """Give entries to the executor; the timer's own takes them all as one task of its queue.
 
-        The list is emptied on the way: what has run is not kept alive by what waits behind it.
+        The list is emptied on the way, so that an entry that has run is not kept alive by later
+        ones.
         """
         entries.reverse()
         if not self.owns_executor:
@@ -104,17 +103,17 @@ class TaskRunner:
             self.executor.submit(self.run_all, entries)
         except BaseException as error:
             if self.owner.is_closed():
-                # Taken out while another thread shut down: whoever took them runs them.
+                # Another thread shuts down meanwhile: run the entries here.
                 self.run_all(entries)
             elif not is_the_end(error):
                 self._refuse_all(entries, error)
 
     def is_in_task(self) -> bool:
-        """Return true if this thread is in the middle of a task of this timer."""
+        """Return True if this thread is in the middle of a task of this timer."""
         return threading.get_ident() in self.task_idents
 
     def run(self, entry: TimerEntry) -> None:
-        """Run one entry, here; lets no error through."""
+        """Run one entry here; report its error."""
         try:
             if isinstance(entry, PeriodicEntry):
                 self._run_beat(entry)
@@ -124,7 +123,7 @@ class TaskRunner:
             self.report(entry, error)
 
     def refuse(self, entry: TimerEntry, error: BaseException) -> None:
-        """Refuse an entry that the executor did not take, or died over; a periodic one goes on."""
+        """Report an entry that the executor refused or failed with; a periodic one continues."""
         self.report(entry, error)
         if not isinstance(entry, PeriodicEntry):
             return
@@ -136,7 +135,7 @@ class TaskRunner:
             self.report(entry, second)
 
     def report(self, entry: TimerEntry | None, error: BaseException) -> None:
-        """Tell `on_error`, or the log; an error of `on_error` is logged beside the first one."""
+        """Report an error to `on_error`, or to the log; an error of `on_error` is logged too."""
         on_error = self.on_error
         try:
             if on_error is not None:
@@ -150,7 +149,7 @@ class TaskRunner:
             LOG.error(what, self.name, exc_info=error)
 
     def shutdown(self, wait: bool) -> None:
-        """End one's own executor; what it was given runs still."""
+        """Shut down the timer's own executor; tasks that it has already still run."""
         if self.owns_executor:
             self.executor.shutdown(wait)
 
@@ -162,7 +161,7 @@ class TaskRunner:
             job.refuse(error)
 
     def run_all(self, entries: list[TimerEntry]) -> None:
-        """Run what is left of the list, from its end."""
+        """Run the entries that are left in the list, from its end."""
         ident = threading.get_ident()
         is_outermost = ident not in self.task_idents
         self.task_idents.add(ident)
@@ -175,7 +174,7 @@ class TaskRunner:
             self.task_idents.discard(ident)
 
     def _refuse_all(self, entries: list[TimerEntry], error: BaseException) -> None:
-        """Refuse what is left of the list, from its end."""
+        """Refuse the entries that are left in the list, from its end."""
         while True:
             entry = claim(entries)
             if entry is None:
@@ -200,7 +199,7 @@ class TaskRunner:
 
 
 def why_beat_not_added() -> ValueError:
-    """Make the error for adding an entry that is on its way or in its beat."""
+    """Return the error for adding an entry that is in flight or in its beat."""
     return ValueError(
         "the entry is pending already, its beat is due or under way; reschedule() moves the next"
         " one"
@@ -208,7 +207,7 @@ def why_beat_not_added() -> ValueError:
 
 
 def is_cancelled(entry: TimerEntry, flight: Flight) -> bool:
-    """Return true if the entry was cancelled since it was in this flight, and not added anew."""
+    """Return True if the entry was cancelled since this flight, and not added again."""
     return entry._holder is not flight
 
 
@@ -221,12 +220,12 @@ def claim(entries: list[TimerEntry]) -> TimerEntry | None:
 
 
 def is_the_end(error: BaseException) -> bool:
-    """Return true if a pool that nobody shut down refuses because the program ends: no error."""
+    """Return True if a pool refuses because the program ends; this is no error."""
     return "cannot schedule new futures" in str(error)
 
 
 class _Job:
-    """Job of one entry in an executor of the user's, which may die before or while it runs."""
+    """Job of one entry in an executor of the user's, which may fail before or while it runs."""
 
     __slots__ = ("entries", "entry", "runner")
 
@@ -239,7 +238,7 @@ class _Job:
         self.runner.run_all(self.entries)
 
     def refuse(self, error: BaseException) -> None:
-        """Tell the error; what has not run by now never will."""
+        """Report the error; an entry that has not run by now never will."""
         entry = claim(self.entries)
         if entry is None:
             self.runner.report(self.entry, error)
@@ -247,7 +246,7 @@ class _Job:
             self.runner.refuse(entry, error)
 
     def done(self, future: Future[None]) -> None:
-        """`run` lets no error through: one that the future holds is the executor's."""
+        """Refuse if `future` has an error: `run` raises none, so the executor did."""
         try:
             future.result()
         except BaseException as error:

@@ -1,6 +1,6 @@
-"""Views of a timing wheel: copies of what lies where, for pictures, tests and curiosity.
+"""Views of a timing wheel: copies of its content, for pictures and tests.
 
-`look_at` copies levels, buckets and the queue of buckets; nothing of the wheel changes, and the
+`look_at` copies levels, buckets and the queue of buckets.  The wheel does not change, and the
 copy does not follow it.  It costs a step for every bucket and entry, so it is not for every turn.
 """
 
@@ -16,9 +16,9 @@ from tarry.timer.wheel import LEVEL_BITS, LEVEL_MASK, TimingWheel
 class BucketView:
     """A bucket at one moment, in slot `slot` of level `level`.
 
-    It is for deadlines from `first_ms` to `last_ms`, both included.  `expiration_ms` is when
-    `advance` meets it, and `entries` are in the order in which they came.  `is_queued` says
-    whether the bucket is in the queue, where one that cancelling emptied stays until it is met.
+    It is for deadlines from `first_ms` to `last_ms`, both included.  `advance` meets it at
+    `expiration_ms`.  `entries` are in the order in which they came.  `is_queued` says whether the
+    bucket is in the queue; a bucket that cancelling emptied stays there until `advance` meets it.
     """
 
     level: int
@@ -46,13 +46,13 @@ class LevelView:
 
     @property
     def current_slot(self) -> int:
-        """The slot that the level's time stands at."""
+        """Slot of the level's present time."""
         return self.start_ms // self.tick_ms % len(self.buckets)
 
 
 @dataclass(frozen=True)
 class WheelView:
-    """View of a wheel at one moment: what lay where.
+    """View of a wheel at one moment: its levels and its queue.
 
     `levels` are from the lowest up, `queue` is in the order in which its buckets expire.
     """
@@ -86,16 +86,16 @@ def pending_in(wheel: TimingWheel) -> list[TimerEntry]:
 
 
 def look_at(wheel: TimingWheel) -> WheelView:
-    """Copy what lies where in the wheel at this moment."""
+    """Copy the levels, buckets and queue of the wheel at this moment."""
     size = wheel._wheel_size
-    # What a limit has left of a due tick may lie in parts already; to the eye it has not moved.
+    # A limit may have left entries of a due tick in parts; the view shows them in their bucket.
     divided = tuple(entry for part in wheel._parts for entry in part.pending())
     levels: list[LevelView] = []
     for level in wheel._levels:
         first_tick = level.start_ms // level.tick_ms
         buckets: list[BucketView] = []
         for slot, bucket in enumerate(level.buckets):
-            # An empty bucket stands for the first time ahead that would be put into it.
+            # An empty bucket gets the time of the next entries that would be put into it.
             ahead_ms = (first_tick + (slot - first_tick) % size) * level.tick_ms
             is_divided = bool(divided) and not levels and slot == first_tick % size
             is_queued = bucket.is_queued or is_divided

@@ -1,13 +1,13 @@
-"""Hierarchical timing wheel: add, cancel and reschedule in O(1), however much is pending.
+"""Hierarchical timing wheel: add, cancel and reschedule in O(1), however many are pending.
 
 A level has `wheel_size` buckets of one tick each; the tick of the next level is the whole
 interval of this one.  An entry lies on the lowest level whose interval reaches its deadline,
 and falls down the levels as time comes near.  Invariants: the ranges of the buckets of a level
-never overlap, a bucket holds nothing that was due before its expiration, and a bucket is in
-the queue at most once.  Deadlines round up to the tick, so nothing is ever early.  The queue
-of buckets makes a jump cost by the buckets and entries met, not by the ticks passed.
+never overlap, a bucket holds no entry that was due before its expiration, and a bucket is in
+the queue at most once.  Deadlines round up to the tick, so no entry is ever early.  With the queue
+of buckets the cost of a jump depends on the buckets and entries met, not on the ticks passed.
 
-Who owns the wheel runs the entries that `advance` returns; the wheel itself calls nobody.
+The owner of the wheel runs the entries that `advance` returns; the wheel itself calls no code.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from typing import Final, SupportsIndex
 from tarry.timer.bucket import Bucket, Chunk, in_order
 from tarry.timer.entry import TimerEntry, ms_of, round_up, why_not_added, why_not_moved
 
-# A place in the queue of buckets is one int, the expiration and below it the level; 64 levels
-# of at least two buckets reach farther than any 64-bit time.
+# An element of the queue is one int: a bucket's expiration, and in the lower bits its level.  64
+# levels of at least two buckets reach farther than any 64-bit time.
 LEVEL_BITS: Final = 6
 LEVELS_MAX: Final = 64
 LEVEL_MASK: Final = 63
 
-# Moves of one part of an `advance` without a limit: a million entries come a fifth cheaper in
+# Moves of one part of an `advance` without a limit: a million entries take a fifth less time in
 # parts than in one go (bench/timer.py).
 PART_MOVES: Final = 1024
 
-# A full tick longer than 1 ms is divided into as many parts at most when it is due, to bring its
-# entries into the order of their exact deadlines step by step.
+# Parts of a due tick longer than 1 ms: its entries are divided into at most so many, to sort them
+# by their exact deadlines step by step.
 PARTS_MAX: Final = 1000
 
-# Buckets emptied by cancelling that one call takes out of the queue.
+# Buckets emptied by cancelling that one call removes from the queue.
 EMPTY_BUCKETS_MAX: Final = 256
 
 
@@ -54,7 +54,7 @@ class _Level:
 
 
 class TimingWheel:
-    """Hierarchical timing wheel: what is added comes back from `advance` once it is due.
+    """Hierarchical timing wheel: `advance` returns each entry once it is due.
 
     `now_ms` is any clock in ints of milliseconds; when it goes back it is not followed.
     Deadlines round up to a multiple of `tick_ms`; a level has `wheel_size` buckets.  After
@@ -84,7 +84,8 @@ class TimingWheel:
             raise ValueError(f"a tick of {tick_ms} ms; it must be at least 1")
         if wheel_size < 2:
             raise ValueError(f"a wheel of {wheel_size} buckets; it must have at least 2")
-        # The time that the owner reported last; `current_ms` is how far entries were given out.
+        # Time that the owner reported last; `current_ms` is the time up to which entries were
+        # returned.
         self.now_ms = now_ms
         self._tick_ms = tick_ms
         self._wheel_size = wheel_size
@@ -92,7 +93,7 @@ class TimingWheel:
         self._levels: list[_Level] = [self._lowest]
         self._queue: list[int] = []
         self._pending = 0
-        # The tick that is due, divided by exact deadlines, and its first part that is not empty.
+        # Parts of the due tick by exact deadlines, and the first of them that is not empty.
         self._parts: list[Bucket] = []
         self._part = 0
 
@@ -104,7 +105,7 @@ class TimingWheel:
 
     @property
     def current_ms(self) -> int:
-        """The wheel's time, a multiple of the tick; with a limit that of the last entry given."""
+        """Time of the wheel, a multiple of the tick; with a limit that of the last entry given."""
         return self._lowest.start_ms
 
     def set_time(self, now_ms: int) -> None:
@@ -112,9 +113,9 @@ class TimingWheel:
         self.now_ms = max(self.now_ms, now_ms)
 
     def add(self, entry: TimerEntry) -> bool:
-        """Take the entry in; False: it is due already and the caller runs it now.
+        """Take the entry; return False if it is due already, and the caller runs it now.
 
-        ValueError: it is pending already, here or in another timer.
+        ValueError if it is pending already, here or in another timer.
         """
         if entry._holder is not None:
             raise why_not_added(entry, self)
@@ -126,11 +127,11 @@ class TimingWheel:
         return True
 
     def add_all(self, entries: list[TimerEntry]) -> list[TimerEntry]:
-        """Take the entries in; return those that are due already, which the caller runs now.
+        """Take the entries; return those that are due already, which the caller runs now.
 
-        ValueError: one of them is pending already or stands twice in the list; none is added.
+        ValueError if one of them is pending already or is twice in the list; none is added then.
         """
-        # The loop of `add_each` again: through a protocol, compiled code finds `add` by its name.
+        # Repeats the loop of `add_each`: compiled code calls `add` slowly through a protocol.
         due: list[TimerEntry] = []
         count = 0
         try:
@@ -145,7 +146,7 @@ class TimingWheel:
         return due
 
     def cancel(self, entry: TimerEntry) -> bool:
-        """Take the entry out; False: it was not pending.  ValueError: another timer has it."""
+        """Take the entry out; return False if not pending.  ValueError: another timer has it."""
         holder = entry._holder
         if holder is None:
             return False
@@ -154,7 +155,7 @@ class TimingWheel:
         entries = holder.entries
         index = entry._place - holder.taken
         if not 0 <= index < len(entries) or entries[index] is not entry:
-            pass  # `advance` has it in its hand, and leaves it out then
+            pass  # `advance` has just taken it, and will skip it
         elif index == len(entries) - 1:
             entries.pop()
         else:
@@ -169,9 +170,10 @@ class TimingWheel:
         return True
 
     def reschedule(self, entry: TimerEntry, deadline_ms: SupportsIndex) -> bool:
-        """Move the deadline of an entry, pending or not; False: it is due, as with `add`.
+        """Move the deadline of an entry, pending or not; return False if due, as with `add`.
 
-        ValueError: another timer has it, or the deadline is beyond all levels; it stays then.
+        ValueError if another timer has it, or if the deadline is beyond all levels; nothing changes
+        then.
         """
         if not isinstance(deadline_ms, int):
             deadline_ms = ms_of(deadline_ms)
@@ -189,16 +191,16 @@ class TimingWheel:
         if stays and first_ms > self._lowest.start_ms:
             entry.deadline_ms = deadline_ms  # the common case of a heartbeat
             return True
-        self._reach(due_ms)  # refuses before the entry has left its place
+        self._reach(due_ms)  # raises before the entry has left its place
         self.cancel(entry)
         entry.deadline_ms = deadline_ms
         return self.add(entry)
 
     def advance(self, now_ms: SupportsIndex, limit: int | None = None) -> list[TimerEntry]:
-        """Take out the entries that are due by now, in order of deadline.
+        """Take out the entries that are due by `now_ms`, in order of deadline.
 
-        With a limit at most so many entries are moved, a fall to a lower level counted; what is
-        left keeps `next_due_ms() <= now_ms` and comes with the next calls.
+        With a limit at most so many entries are moved; a fall to a lower level counts too.  If some
+        are left, `next_due_ms() <= now_ms` holds, and the next calls return them.
         """
         now_ms = ms_of(now_ms)
         self.set_time(now_ms)
@@ -212,14 +214,14 @@ class TimingWheel:
             due.extend(self._advance_part(now_ms, PART_MOVES))
 
     def next_due_ms(self) -> int | None:
-        """Return when `advance` has something to do next, be it only a fall; None if nothing is
-        pending.
+        """Return when `advance` has work next, even if entries only fall a level; None if no entry
+        is pending.
         """
         bucket = self._first_bucket()
         return None if bucket is None else bucket.expiration_ms
 
     def _advance_part(self, now_ms: int, moves: int) -> list[TimerEntry]:
-        """Take out what is due by now, with so many moves at most."""
+        """Take out entries that are due by now, with at most `moves` moves."""
         due: list[TimerEntry] = []
         while True:
             bucket = self._first_bucket()
@@ -254,7 +256,7 @@ class TimingWheel:
         return due
 
     def _link(self, entry: TimerEntry, due_ms: int) -> None:
-        """Put the entry into its bucket; the bucket into the queue if it is not there yet."""
+        """Put the entry into its bucket, and the bucket into the queue if it is not there yet."""
         level = self._lowest
         while due_ms >= level.end_ms:
             overflow = level.overflow
@@ -263,15 +265,15 @@ class TimingWheel:
         bucket = level.buckets[due_ms // tick_ms % self._wheel_size]
         if not bucket.is_queued:
             bucket.is_queued = True
-            # No product, for the reason that stands with `round_up`.
+            # No product, for the reason given at `round_up`.
             bucket.expiration_ms = due_ms - due_ms % tick_ms
-            # The higher level comes first, so that what falls to a bucket that expires at the
-            # same time is there before that one is emptied.
+            # A higher level comes first at equal times, so that its entries fall into a bucket of a
+            # lower one before that bucket is emptied.
             heappush(self._queue, bucket.expiration_ms << LEVEL_BITS | LEVEL_MASK - level.number)
         bucket.append(entry)
 
     def _divide(self, entry: TimerEntry) -> None:
-        """Put an entry of a tick that is due into its part of the tick, by its exact deadline."""
+        """Put an entry of the due tick into its part of the tick, by its exact deadline."""
         tick_ms = self._tick_ms
         parts = self._parts
         if not parts:
@@ -287,7 +289,7 @@ class TimingWheel:
         self._part = min(self._part, number)
 
     def _reach(self, due_ms: int) -> None:
-        """Make the levels that a deadline needs."""
+        """Make the levels that this deadline needs."""
         while due_ms >= self._levels[-1].end_ms:
             self._make_overflow(self._levels[-1])
 
@@ -303,10 +305,9 @@ class TimingWheel:
         return overflow
 
     def _first_bucket(self) -> Bucket | None:
-        """Return the bucket that expires first; those emptied by `cancel` leave the queue on the
-        way.
+        """Return the bucket that expires first; remove buckets emptied by `cancel` from the queue.
 
-        Of very many of these some are left, and then an empty bucket is the answer.
+        If there are more than EMPTY_BUCKETS_MAX of these, the answer is an empty bucket.
         """
         part = self._first_part()
         queue = self._queue
@@ -340,7 +341,7 @@ class TimingWheel:
         return None
 
     def _move_to(self, now_ms: int) -> None:
-        """Move the time of every level on; a level that stays keeps those above it in place."""
+        """Move the time of every level on; if one does not move, those above do not either."""
         level: _Level | None = self._lowest
         while level is not None:
             start_ms = now_ms - now_ms % level.tick_ms

@@ -2,12 +2,12 @@
 
 * gzip: plain members.  zstd: plain frames.
 * snappy: written in the xerial framing (a magic, two ints, then length and block), read in that
-  or raw.  The framing of snappy's own specification is not Kafka's.
+  one or raw.  The framing of snappy's own specification is not Kafka's.
 * LZ4: one frame with independent blocks of 64 KB and no content checksum; Java refuses linked
   blocks and reads only the first of several frames.
 
-`decompress` never holds more than `size_max` bytes and what the input can unfold to at most: the
-output buffer grows by steps, and what does not fit in the last one is a bomb.
+`decompress` never holds more than `size_max` bytes, nor more than the input can become.  The
+output buffer grows by steps; content that does not fit in the last one is a bomb.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 # Kafka's default level of each codec that has levels.
 LEVEL_DEFAULT: Final = {GZIP: -1, LZ4: 9, ZSTD: 3}
 
-# A zstd level above it takes 30 to 120 ms for the first byte: more than a broker's turn has.
+# Highest zstd level of a broker: above it the first byte takes 30 to 120 ms, too long for a turn.
 ZSTD_LEVEL_MAX: Final = 9
 
-# What a client may choose, which compresses in its own time.
+# Highest zstd level of a client, which compresses in its own time.
 ZSTD_LEVEL_HIGHEST: Final = 22
 
-# LZ4's levels of high compression; below them there is one fast form.
+# LZ4's levels of high compression; the level below them is the one fast form.
 _LZ4_FAST: Final = 1
 _LZ4_HIGH_MIN: Final = 3
 _LZ4_HIGH_MAX: Final = 12
 
-# Microseconds that compressing a KiB takes at most, by codec: up to this level, so many.
+# Microseconds to compress a KiB at most, by codec, as pairs: up to this level, so many.
 _COSTS: Final = {
     NONE: ((22, 1),),
     GZIP: ((6, 40), (9, 90)),
@@ -49,14 +49,15 @@ _COSTS: Final = {
     ZSTD: ((3, 8), (6, 16), (ZSTD_LEVEL_MAX, 45)),
 }
 
-# What one byte of input can become at most: deflate's longest match costs two bits for 258 bytes;
-# an LZ4 length byte stands for 255.  A zstd block of 4 bytes can repeat one byte 128 KB long.
+# Bytes that one byte of input can become at most: deflate's longest match takes two bits for 258
+# bytes; an LZ4 length byte stands for 255.  A zstd block of 4 bytes can repeat one byte 128 KB
+# long.
 _RATIO_MAX: Final = {GZIP: 1032, LZ4: 255, ZSTD: 128 * 1024 // 4}
 
 _OUTPUT_BYTES_FIRST: Final = 64 * 1024
 _OUTPUT_GROWTH: Final = 4
 
-# Begin of each member, with the only method there is.
+# First bytes of each gzip member, with the only compression method there is.
 _GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
@@ -67,14 +68,14 @@ Data = bytes | memoryview
 
 
 def _cramjam() -> ModuleType:
-    # Imported at first use: a broker that opens no compressed batch does not pay for it.
+    # Imported on first use, so that a broker that opens no compressed batch does not pay for it.
     import cramjam
 
     return cramjam
 
 
 class Compressor(Protocol):
-    """Methods that the library's compressors have in common."""
+    """Methods that the compressors of the library have in common."""
 
     def compress(self, data: Data) -> int: ...
 
@@ -84,9 +85,9 @@ class Compressor(Protocol):
 def compress(
     codec: int, data: Data, level: int | None = None, zstd_level_max: int = ZSTD_LEVEL_MAX
 ) -> bytes:
-    """Compress `data`; codec `NONE` gives it back as bytes.
+    """Compress `data`; with the codec NONE return it as bytes.
 
-    `level` is one of Kafka's, its default if none is given; NONE and SNAPPY have no levels.
+    `level` is one of Kafka's, None for its default; NONE and SNAPPY have no levels.
     """
     if codec == NONE:
         return bytes(data)
@@ -100,7 +101,7 @@ def compress(
 def make_compressor(
     codec: int, level: int | None = None, zstd_level_max: int = ZSTD_LEVEL_MAX
 ) -> Compressor:
-    """Make the library's compressor of gzip, LZ4 or zstd, which takes content in parts."""
+    """Return the library's compressor for gzip, LZ4 or zstd, which takes content in parts."""
     made: Compressor
     if codec == GZIP:
         library = _cramjam().gzip
@@ -118,7 +119,7 @@ def make_compressor(
 
 
 def cost_per_kib(codec: int, level: int | None = None) -> int:
-    """About how many microseconds it takes at most to compress a KiB."""
+    """Return about how many microseconds it takes at most to compress a KiB."""
     if codec == LZ4:
         level = _lz4_level(level)
     elif level is None:
@@ -131,14 +132,14 @@ def cost_per_kib(codec: int, level: int | None = None) -> int:
 
 
 def _lz4_level(level: int | None) -> int:
-    # Kafka's default of 9 means the fast compressor; any other level the one of high compression.
+    # Kafka's default of 9 means the fast compressor; any other level means high compression.
     if level is None or level == LEVEL_DEFAULT[LZ4]:
         return _LZ4_FAST
     return min(max(level, _LZ4_HIGH_MIN), _LZ4_HIGH_MAX)
 
 
 def decompress(codec: int, data: Data, size_max: int) -> bytes:
-    """Decompress `data`; `CorruptData` if it is not compressed so or larger than `size_max`."""
+    """Decompress `data`; `CorruptData` if it is invalid for the codec or exceeds `size_max`."""
     if codec == NONE:
         if len(data) > size_max:
             raise CorruptData(f"{len(data)} bytes, allowed are {size_max}")
@@ -155,7 +156,7 @@ def decompress(codec: int, data: Data, size_max: int) -> bytes:
 
 
 def _decompress_gzip(data: Data, size_max: int) -> bytes:
-    """Open all members at once, unless there may be so many that each must be counted."""
+    """Open all members at once, or count them one by one if there may be too many."""
     if bytes(data).count(_GZIP_MAGIC) <= PARTS_MIN:
         return _decompress_growing(_cramjam().gzip, GZIP, data, size_max)
     members = GzipMembers(data, size_max)
@@ -165,7 +166,7 @@ def _decompress_gzip(data: Data, size_max: int) -> bytes:
 
 
 def _decompress_growing(module: ModuleType, codec: int, data: Data, size_max: int) -> bytes:
-    """Try with buffers of growing size: the library stops when one is full."""
+    """Try buffers of growing size: the library stops when one is full."""
     if len(data) == 0:
         raise CorruptData(f"{NAMES[codec]}: no bytes")
     error_type = _cramjam().DecompressionError
@@ -176,8 +177,8 @@ def _decompress_growing(module: ModuleType, codec: int, data: Data, size_max: in
         try:
             size: int = module.decompress_into(data, output)
         except error_type as error:
-            # The library's text alone says whether the buffer was full or the data bad, and texts
-            # change: both try on until the limit.
+            # Only the library's text distinguishes a full buffer from bad data, and texts change:
+            # in both cases try on until the limit.
             if room >= limit:
                 raise CorruptData(
                     f"{NAMES[codec]}: not to be opened in {limit} bytes: {error}"
@@ -209,7 +210,7 @@ def _decompress_snappy(data: memoryview, size_max: int) -> bytes:
     while position < len(data):
         count += 1
         check_parts(count, position + size_max - room)
-        # Streams may follow one another, each with its header.
+        # Several streams may follow one another, each with its header.
         if bytes(data[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
             position += len(_XERIAL_HEADER)
             continue
@@ -225,9 +226,7 @@ def _decompress_snappy(data: memoryview, size_max: int) -> bytes:
 
 
 def _decompress_snappy_block(block: memoryview, size_max: int) -> bytes:
-    """Decompress one raw block; its first bytes declare the size, which is checked before it is
-    used.
-    """
+    """Decompress one raw block, after checking the size that its first bytes declare."""
     cramjam = _cramjam()
     try:
         size: int = cramjam.snappy.decompress_raw_len(block)

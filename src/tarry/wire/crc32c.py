@@ -1,4 +1,4 @@
-"""CRC32C (Castagnoli), the checksum of record batches and of our own files.
+"""CRC32C (Castagnoli), the checksum of record batches and of Tarry's own files.
 
 The package `crc32c` takes 35 ns for 100 bytes and runs at 33 GB/s but is LGPL, so it is an extra;
 `anycrc` is always there (220 ns a call).  Both take bytes and memoryviews without a copy.
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, PathFinder
 
-# A second argument, the checksum so far, may follow.
+# Function of data and, optionally, the checksum so far.
 Checksum = Callable[..., int]
 
 
 def _from_extension() -> Checksum | None:
-    """Return the extra's compiled function, or None.
+    """Return the extra's compiled function; None if it is not installed.
 
-    Without the package's own `__init__`: that reads its version from the metadata, which imports
+    The package's own `__init__` is not run: it reads its version from the metadata, which imports
     an e-mail parser and costs a broker a fifth of the time to its first answer.
     """
     package = PathFinder.find_spec("crc32c")
@@ -38,7 +38,7 @@ def _from_anycrc() -> Checksum:
     return function
 
 
-# crc32c(data, crc=0): the checksum of `data`, or of what had the checksum `crc` and then `data`.
+# Compute the checksum of `data`, or of the bytes with the checksum `crc` followed by `data`.
 crc32c = _from_extension() or _from_anycrc()
 
 __all__ = ["crc32c"]

@@ -1,7 +1,7 @@
-"""Opening of gzip in steps: members that follow one another, each byte handed to zlib about once.
+"""Opening of gzip in steps: members that follow one another, each byte passed to zlib about once.
 
-Input goes in by small pieces, so that what is left of one behind the end of a member, which zlib
-copies, is small whatever follows.  A step costs by what goes in and comes out.
+Input goes in by small pieces.  zlib copies the rest of a piece behind the end of a member, and that
+rest is then small.  A step costs by the bytes that go in and come out.
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ from typing import Final
 
 from tarry.base.errors import CorruptData
 
-# One step: 2 ms.
+# Bytes of one step, in and out: 2 ms.
 OPENED_BYTES: Final = 512 * 1024
 
-# Bytes that zlib is given at a time.
+# Bytes that zlib gets at a time.
 PIECE_BYTES: Final = 4 * 1024
 
-# Pieces of a compressed content (members of gzip, blocks of snappy) that a batch may have whatever
-# its size, and one more for so many bytes of input and output: each takes 1 to 8 µs.  Kafka's
-# clients write one member, and blocks of 32 KB.
+# Parts of a compressed content (members of gzip, blocks of snappy) that any batch may have, and
+# bytes of input and output for each further one: each part takes 1 to 8 µs.  Kafka's clients write
+# one member, and blocks of 32 KB.
 PARTS_MIN: Final = 4_096
 PART_BYTES: Final = 1_024
 
-# gzip members with their header, as zlib counts window sizes.
+# Value of zlib's window bits for gzip members with their header.
 _WINDOW: Final = 31
 
 
 def check_parts(count: int, size: int) -> None:
-    """Refuse more parts than `size` bytes of input and output are good for."""
+    """Refuse more parts than `size` bytes of input and output may have."""
     if count > PARTS_MIN + size // PART_BYTES:
         raise CorruptData(f"{count} parts in {size} bytes: clients compress 32 KB at a time")
 
 
 class GzipMembers:
-    """Opens `data`; `content` is whole when `step` has said True.
+    """Decompressor of gzip members; `content` is complete when `step` has returned True.
 
-    `cost_bytes` is what went in and came out in the last step, `fed_bytes` all that zlib was given.
+    `cost_bytes` counts the bytes in and out of the last step, `fed_bytes` all that zlib was given.
     """
 
     def __init__(self, data: bytes | memoryview, size_max: int) -> None:
@@ -52,7 +52,7 @@ class GzipMembers:
         self._member = zlib.decompressobj(_WINDOW)
 
     def step(self) -> bool:
-        """Open a part of it; `CorruptData` if it is no gzip or too large."""
+        """Decompress one part; `CorruptData` if the data is no gzip or too large."""
         left = OPENED_BYTES
         while left > 0:
             piece = self._data[self._position : self._position + PIECE_BYTES]
@@ -83,7 +83,7 @@ class GzipMembers:
             self._parts.append(part)
 
     def _end_member(self) -> bool:
-        """Go on with the member that follows; True if there is none."""
+        """Begin the next member; return True if there is none."""
         self._members += 1
         check_parts(self._members, self._position + self._size)
         if self._position == len(self._data):

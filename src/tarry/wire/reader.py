@@ -1,12 +1,12 @@
 """Reader: big-endian fields of one frame, each read checked against the frame's end.
 
 Invariant: start <= position <= end <= len(data).  Nothing is allocated for a length or a count
-before it was compared with the bytes that are left, so memory follows what arrived, never what
-was claimed.  Every flaw raises `MalformedData`, and nothing else does.
+before it was compared with the bytes that are left, so memory follows the bytes that arrived, never
+a claim.  Every flaw raises `MalformedData`, and no other error is raised.
 
-A `Window` is a part of a frame without a copy.  Hot: methods of a compiled class; integers come
-back as 64-bit ones, so that compiled callers compute with them unboxed.  A produce request of one
-partition, header and Reader included: 0.44 us compiled, 6.3 us interpreted (bench/messages.py).
+A `Window` is a part of a frame without a copy.  Hot: methods of a compiled class; integers are
+returned as 64-bit ones, so that compiled callers compute with them unboxed.  A produce request of
+one partition, header and Reader included: 0.44 us compiled, 6.3 us interpreted (bench/messages.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["MalformedData", "Reader", "Window", "window_of"]
 
 
 class Window:
-    """The bytes from `start` to `end` of a frame; keeps the whole frame alive."""
+    """Bytes from `start` to `end` of a frame, which the window keeps alive."""
 
     def __init__(self, data: bytes, start: int64, end: int64) -> None:
         assert start >= 0
@@ -61,7 +61,7 @@ def window_of(data: bytes) -> Window:
 
 
 class Reader:
-    """Reads fields of `data` from `position` on, up to `end` (-1: the end of `data`)."""
+    """Reader of the fields of `data` from `position` up to `end` (-1: the end of `data`)."""
 
     def __init__(self, data: bytes, position: int64 = 0, end: int64 = -1) -> None:
         size: int64 = len(data)
@@ -73,29 +73,29 @@ class Reader:
         self.data = data
         self.position = position
         self.end = end
-        # Elements of arrays that this frame may still hold: an element of two bytes can become an
-        # object of a hundred, so the bytes that are left do not bound the memory alone.
+        # Array elements that this frame may still have.  An element of two bytes can become an
+        # object of a hundred, so the bytes that are left are no sufficient bound of memory.
         self.elements_max: int64 = FRAME_ELEMENTS_MAX
         self.elements_left: int64 = FRAME_ELEMENTS_MAX
         self.arrays_left: int64 = FRAME_ELEMENTS_MAX
         self.tagged_fields_left: int64 = FRAME_ELEMENTS_MAX
 
     def expect_request(self) -> None:
-        """Bound what follows as a request: anybody may send one, and it is decoded in one turn."""
+        """Set the limits of a request: any peer may send one, and one turn decodes it."""
         self.elements_max = REQUEST_ELEMENTS_MAX
         self.elements_left = REQUEST_ELEMENTS_MAX
         self.arrays_left = REQUEST_ARRAYS_MAX
         self.tagged_fields_left = REQUEST_TAGGED_FIELDS_MAX
 
     def elements_read(self) -> int64:
-        """Return how many elements were claimed so far."""
+        """Return the number of array elements claimed so far."""
         return self.elements_max - self.elements_left
 
     def remaining(self) -> int64:
         return self.end - self.position
 
     def _take(self, size: int64) -> int64:
-        """Step over `size` bytes; return where they begin."""
+        """Step over `size` bytes; return the position where they begin."""
         position = self.position
         if size > self.end - position:
             raise self._beyond(size)
@@ -103,7 +103,7 @@ class Reader:
         return position
 
     def _beyond(self, size: int64) -> MalformedData:
-        # Apart from `_take`, so that the C compiler can inline that into every read.
+        # A function of its own, so that the C compiler can inline `_take` into every read.
         return MalformedData(f"{size} bytes wanted at {self.position}, frame ends at {self.end}")
 
     # --- Numbers
@@ -112,8 +112,8 @@ class Reader:
         value: int64 = self.data[self._take(1)]
         return value - 256 if value >= 128 else value
 
-    # By way of an `int`, which compiled code converts for next to nothing: interpreted, to call
-    # `int64` takes as long as all the rest.
+    # The `int` in between costs compiled code next to nothing; in interpreted code a call of
+    # `int64` takes as long as the rest of the method.
 
     def i16(self) -> int64:
         value: int = read_i16_be(self.data, self._take(2))
@@ -237,7 +237,7 @@ class Reader:
         start = self._take(size)
         return self.data[start : start + size]
 
-    # --- Arrays: the count only, -1 for null; the elements are the caller's
+    # --- Arrays: only the count, -1 for null; the caller reads the elements
 
     def array_length(self, element_size_min: int64) -> int64:
         count = self.i32()
@@ -298,7 +298,7 @@ class Reader:
         return self.position + size
 
     def expect_position(self, position: int64) -> None:
-        """Refuse a tagged field that was not read to its end."""
+        """Refuse a tagged field whose content does not end where its size says."""
         if self.position != position:
             raise MalformedData(f"tagged field ends at {position}, content at {self.position}")
 

@@ -1,7 +1,7 @@
-"""Compression and its reverse in steps, for batches too large for one step of a turn.
+"""Compression and decompression in steps, for batches too large for one step of a turn.
 
-What comes out is the same as that of `compression` in framing and content.  gzip is opened a part
-at a time as well; the other codecs open 16 MB in less than 20 ms and are opened at once.
+The results equal those of `compression` in framing and content.  gzip is decompressed in parts as
+well; the other codecs take less than 20 ms for 16 MB and are decompressed at once.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Final
 from tarry.wire.compression import GZIP, NONE, SNAPPY, compress, decompress, make_compressor
 from tarry.wire.gzip_members import GzipMembers
 
-# One step of compression: 2 to 7 ms of gzip, the slowest.
+# Bytes of one step of compression: 2 to 7 ms with gzip, the slowest.
 STEP_BYTES: Final = 128 * 1024
-# What snappy's framing begins with, and the content of each of its blocks.
+# Size of the header of snappy's xerial framing.
 _XERIAL_HEADER_BYTES: Final = 16
 
 
 class StepwiseCompressor:
-    """Takes content in parts; `finish` gives the compressed form of all of it."""
+    """Compressor that takes content in parts; `finish` returns the compressed form of all."""
 
     def __init__(self, codec: int, level: int | None = None) -> None:
         self.codec = codec
@@ -26,7 +26,7 @@ class StepwiseCompressor:
         self._compressor = None if codec in (NONE, SNAPPY) else make_compressor(codec, level)
 
     def add(self, data: bytes) -> None:
-        """Add the next part of the content, best not larger than `STEP_BYTES`."""
+        """Add the next part of the content, which should not exceed `STEP_BYTES`."""
         if self._compressor is not None:
             self._compressor.compress(data)
         elif self.codec == SNAPPY:
@@ -42,19 +42,19 @@ class StepwiseCompressor:
 
 
 class StepwiseDecompressor:
-    """Opens `data`; `content` is whole when `step` has said True."""
+    """Decompressor of `data`; `content` is complete when `step` has returned True."""
 
     def __init__(self, codec: int, data: bytes | memoryview, size_max: int) -> None:
         self.codec = codec
         self.content = b""
-        # Cost of the last step: bytes that went in and came out.
+        # Cost of the last step: its bytes of input and output.
         self.cost_bytes = 0
         self._data = data
         self._size_max = size_max
         self._gzip = GzipMembers(data, size_max) if codec == GZIP else None
 
     def step(self) -> bool:
-        """Open a part of it; `CorruptData` if it is not what the codec says or too large."""
+        """Decompress one part; `CorruptData` if it is invalid for the codec or too large."""
         gzip = self._gzip
         if gzip is None:
             self.content = decompress(self.codec, self._data, self._size_max)

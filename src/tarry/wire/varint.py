@@ -1,9 +1,9 @@
 """Variable-length integers as functions on bytes: seven bits a byte, least significant first.
 
-An unsigned varint has at most 5 bytes (32 bits), a varlong at most 10 (64 bits); what is longer or
-does not fit is refused.  A number written with more bytes than it needs, but within that limit,
-is accepted: Java's reader accepts it too.  Signed forms are zigzag.  Readers return the value and
-the position after it; the bounds are the caller's `end`, never the length of `data` alone.
+An unsigned varint has at most 5 bytes (32 bits), a varlong at most 10 (64 bits); a longer one, or a
+number that does not fit, is refused.  A number that is written with more bytes than it needs,
+within that limit, is accepted, as by Java's reader.  Signed forms are zigzag.  Readers return the
+value and the position after it; their bound is the caller's `end`, not the length of `data`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VARLONG_BYTES_MAX: Final = 10
 
 
 class MalformedData(ProtocolViolation):
-    """Bytes of a frame that cannot be what they should be: a length beyond the end, bad text."""
+    """Bytes of a frame that are not valid: a length beyond the end, bad text."""
 
 
 def read_unsigned_varint(data: bytes, position: i64, end: i64) -> tuple[i64, i64]:
@@ -91,8 +91,8 @@ def write_varint(buffer: BytesWriter, value: i64) -> None:
 def write_varlong(buffer: BytesWriter, value: i64) -> None:
     """Append a signed 64-bit number."""
     sign: i64 = -1 if value < 0 else 0
-    # The zigzag form is (value << 1) ^ sign, 65 bits wide in thought: its lowest byte is taken
-    # from it, the rest from `value ^ sign`, which is never negative and never overflows.
+    # The zigzag form is (value << 1) ^ sign, which would need 65 bits: only its lowest byte is
+    # taken from it, the rest from `value ^ sign`, which is never negative and never overflows.
     magnitude: i64 = value ^ sign
     byte: i64 = ((magnitude & 0x3F) << 1) | (sign & 1)
     magnitude >>= 6

@@ -1,11 +1,11 @@
 """Writer: big-endian fields into one buffer, with chunks that are not copied between them.
 
-What the writer writes itself goes into one growing buffer; a chunk (a region of a file, a large
-batch) only marks a cut in it.  `chunks()` gives the pieces in order, `size` counts all of them,
-so a frame's length is known before anything is sent.
+The writer's own bytes go into one growing buffer; a chunk (a region of a file, a large batch) only
+marks a cut in it.  `chunks()` returns the pieces in order, `size` counts all of them, so a frame's
+length is known before a byte is sent.
 
 Hot: see reader.py.  A value out of a field's range raises (ValueError, OverflowError or TypeError,
-by form): our own mistake, never the peer's.
+by form): this is a mistake in Tarry, never of a peer.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tarry.base.doors import Chunk
 from tarry.wire.reader import Window
 from tarry.wire.varint import write_unsigned_varint, write_varint, write_varlong
 
-# A window smaller than this is copied: one more piece in a gathered write costs more.
+# Size below which a window is copied: one more piece in a gathered write costs more.
 COPY_BYTES_MAX: Final = 4096
 
 STRING_BYTES_MAX: Final = 0x7FFF
 
 
 class ChunkList:
-    """Pieces that stand for one field of bytes; `size` is their sum."""
+    """Pieces of one field of bytes; `size` is their sum."""
 
     def __init__(self, chunks: list[Chunk], size: int64) -> None:
         self.chunks = chunks
@@ -43,7 +43,7 @@ class ChunkList:
 
 
 class Insertion:
-    """A chunk that stands at `position` of the writer's own bytes."""
+    """Chunk to be inserted at `position` of the writer's own bytes."""
 
     def __init__(self, position: int64, chunk: Chunk) -> None:
         self.position = position
@@ -51,11 +51,12 @@ class Insertion:
 
 
 class Writer:
-    """Appends fields; `finish` gives one bytes object, `chunks` the pieces."""
+    """Writer of fields; `finish` returns one bytes object, `chunks` the pieces."""
 
     def __init__(self) -> None:
         self._buffer = BytesWriter()
-        # None until there is one: most messages have no chunk, and a list costs 40 ns.
+        # Chunks with their positions; None if there is none, as in most messages: a list costs 40
+        # ns.
         self._insertions: list[Insertion] | None = None
         self._inserted_size: int64 = 0
 
@@ -66,12 +67,12 @@ class Writer:
 
     @property
     def own_size(self) -> int64:
-        """Bytes that the writer holds itself, chunks not included."""
+        """Bytes in the writer's own buffer, without chunks."""
         return len(self._buffer)
 
     @property
     def has_chunks(self) -> bool:
-        """Return whether a chunk was added, so that the bytes are no single object."""
+        """True if a chunk was added, so that the bytes are no single object."""
         return self._insertions is not None
 
     def finish(self) -> bytes:
@@ -201,7 +202,7 @@ class Writer:
     # --- Bytes
 
     def raw(self, value: bytes) -> None:
-        """Bytes without a length."""
+        """Write bytes without a length."""
         self._buffer.write(value)
 
     def bytes_(self, value: bytes) -> None:
@@ -259,7 +260,7 @@ class Writer:
                 self.chunk(chunk, chunk_size)
         assert size == value.size
 
-    # --- Arrays: the count only, None is written as null
+    # --- Arrays: only the count; -1 writes null
 
     def array_length(self, count: int64) -> None:
         """Write a count, or -1 for null."""

@@ -1,4 +1,4 @@
-"""The notation of `*.schema` files: what a message holds, and from which version to which.
+"""Notation of `*.schema` files: the fields of a message, and the versions that have them.
 
 One file describes one API:
 
@@ -43,7 +43,7 @@ _STEP: Final = 4
 
 
 class InvalidSchema(Exception):
-    """A line of a schema file that is not in the notation."""
+    """Line of a schema file that violates the notation."""
 
 
 @dataclass(frozen=True, order=True)
@@ -84,7 +84,7 @@ class Field:
 
 @dataclass
 class Struct:
-    """Fields under a name; `versions` are those its fields' own are taken from."""
+    """Fields under a name; `versions` are the versions of the field that names the struct."""
 
     name: str
     versions: Versions
@@ -93,7 +93,7 @@ class Struct:
 
 @dataclass
 class ApiSchema:
-    """Api of the protocol: its request and response are `structs["<name>Request"]` and
+    """Schema of an API; its request and response are `structs["<name>Request"]` and
     `...Response`.
     """
 
@@ -117,7 +117,7 @@ class ApiSchema:
 
 
 def snake_case(name: str) -> str:
-    """`TimeoutMs` → `timeout_ms`."""
+    """Convert a name such as `TimeoutMs` to `timeout_ms`."""
     return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
 
 
@@ -145,7 +145,7 @@ def parse(text: str) -> ApiSchema:
     if not lines:
         raise InvalidSchema("empty")
     api = _parse_head(lines[0])
-    # The structs that take fields, by depth, each with the versions it is seen in.
+    # Structs that take the fields of deeper lines, by depth, each with the versions that have it.
     around: list[tuple[Struct, Versions]] = []
     for line in lines[1:]:
         try:
@@ -156,7 +156,7 @@ def parse(text: str) -> ApiSchema:
         if name not in api.structs:
             raise InvalidSchema(f"{name} is missing")
     for struct in api.structs.values():
-        # Only a message may be empty: a struct without fields was misspelt or left out.
+        # Only a message may be empty: another struct without fields was misspelt or left out.
         if not struct.fields and struct not in (api.request, api.response):
             raise InvalidSchema(f"{struct.name} has no fields")
     return api

@@ -1,4 +1,4 @@
-"""Questions to etcd of a command: one after the other, each waits for its answer."""
+"""Questions of a command to etcd: one after the other, each waits for its answer."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tarry.base.etcd import (
     TransactionEnded,
 )
 
-# A call that has no answer by then is given up, and begun anew if it changes nothing.
+# Longest wait for one answer; the call is then cancelled, and repeated if it changes nothing.
 ANSWER_MS_MAX: Final = 5_000
-# So long a question is asked again and again.
+# Time for which a question is repeated.
 QUESTION_MS_MAX: Final = 15_000
 RETRY_MS: Final = 250
 
@@ -29,11 +29,11 @@ A = TypeVar("A", bound=EtcdAnswer)
 
 
 class QuestionFailed(TarryError):
-    """Failure of etcd to answer, or to take a change; the sentence says what to do."""
+    """Failure of etcd to answer, or to make a change; the sentence says what to do."""
 
 
 class AskedEtcd:
-    """The door `Etcd`, asked as by a command.  `wait` waits so many ms at most for events."""
+    """Door `Etcd` for a command; `wait` waits for events, at most the given number of ms."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class AskedEtcd:
         self._etcd = etcd
         self._wait = wait
         self._now_ms = now_ms
-        # The members, for a sentence.
+        # List of the members, for a sentence.
         self.text = text
 
     def status(self) -> StatusRead:
-        """Return how the member that answers is; `QuestionFailed` if none does."""
+        """Return the state of the member that answers; `QuestionFailed` if none does."""
         return self._ask(self._etcd.begin_status, StatusRead)
 
     def read(self, prefix: bytes) -> RowsRead:
@@ -57,9 +57,9 @@ class AskedEtcd:
         return self._ask(lambda: self._etcd.begin_read(prefix), RowsRead)
 
     def transact(self, compares: list[Compare], operations: list[Operation]) -> bool:
-        """Return whether the transaction is known to be done; `QuestionFailed` if it never will be.
+        """Return True if the transaction is known to be done; `QuestionFailed` if it never will be.
 
-        False: something has changed, or an answer was lost.  Who asks reads anew.
+        False: a compare failed, or an answer was lost.  The caller must read the rows again.
         """
         answer = self._end_of(self._etcd.begin_transaction(compares, operations))
         if isinstance(answer, TransactionEnded):
@@ -99,7 +99,7 @@ class AskedEtcd:
             left_ms = end_ms - self._now_ms()
             if left_ms <= 0 and not is_cancelled:
                 is_cancelled = True
-                # Ends it as an event.
+                # The cancel ends the call as an event.
                 self._etcd.cancel(call_id)
             for event in self._wait(max(left_ms, 0)):
                 if isinstance(event, EtcdEvent) and event.answer.call_id == call_id:

@@ -1,4 +1,4 @@
-"""Calls of etcd's API: requests from the door's types, and the door's types from answers."""
+"""Calls of etcd's API: requests from the door's types, and answers as the door's types."""
 
 from __future__ import annotations
 
@@ -16,29 +16,28 @@ WATCH: Final = "/etcdserverpb.Watch/Watch"
 STATUS: Final = "/etcdserverpb.Maintenance/Status"
 AUTHENTICATE: Final = "/etcdserverpb.Auth/Authenticate"
 
-# Rows that are read in one answer, at first and at most: some 80 bytes each, a topic's up to
-# 100 KB.
+# Rows in one answer, at first and at most: most have some 80 bytes, a topic's up to 100 KB.
 ROWS_PER_PAGE_FIRST: Final = 500
 ROWS_PER_PAGE_MAX: Final = 2_000
 
-# Bytes that an answer should have at most: decoding them takes 5 ms.
+# Bytes that an answer should not exceed: decoding them takes 5 ms.
 PAGE_BYTES: Final = 1024 * 1024
 
-# Rows of one read; 200,000 partitions have 20 MB.
+# Bytes of all rows of one read; 200,000 partitions have 20 MB.
 READ_BYTES_MAX: Final = 512 * 1024 * 1024
 
 NOT_FOUND: Final = 5
 UNAUTHENTICATED: Final = 16
 
-# Statuses by which etcd refuses what was asked for: arguments, permissions, space, its rate.  All
-# others may come when the transaction is on its way to the members (no leader, time-outs).
+# gRPC statuses by which etcd refuses a request: arguments, permissions, space, its rate.  All other
+# statuses may come while the transaction is under way between the members (no leader, time-outs).
 _REFUSALS: Final = frozenset((3, NOT_FOUND, 6, 7, 8, 9, 11, 12, UNAUTHENTICATED))
 
 _TARGETS: Final = {"create": pb.Compare.CREATE, "mod": pb.Compare.MOD}
 
 
 def is_refusal(status: int) -> bool:
-    """Return whether gRPC's status says that nothing was done and nothing will be."""
+    """Return True if this gRPC status means that nothing was done and nothing will be."""
     return status in _REFUSALS
 
 
@@ -52,16 +51,16 @@ def encode_transaction(compares: list[Compare], operations: list[Operation]) -> 
 
 
 def rows_of_next_page(rows: int, size: int) -> int:
-    """Return how many rows to ask for behind a page that was asked for `rows` and had `size`."""
+    """Return how many rows to ask for after a page of `size` bytes that was asked for `rows`."""
     if size > PAGE_BYTES:
         return max(1, rows * PAGE_BYTES // size)
     return min(2 * rows, ROWS_PER_PAGE_MAX)
 
 
 def encode_page(prefix: bytes, begin: bytes, revision: int, rows: int) -> bytes:
-    """Encode the request of the rows below `prefix` from the key `begin` on, one page of them.
+    """Encode the request for one page of rows below `prefix`, from the key `begin` on.
 
-    `revision` 0 stands for the newest.
+    `revision` 0 means the newest.
     """
     request = pb.RangeRequest(
         key=begin, range_end=range_end_of(prefix), limit=rows, revision=revision
@@ -70,9 +69,9 @@ def encode_page(prefix: bytes, begin: bytes, revision: int, rows: int) -> bytes:
 
 
 def encode_tally(prefix: bytes, from_revision: int, at_revision: int) -> bytes:
-    """Encode the request of the keys below `prefix` that were put between two revisions.
+    """Encode the request for the keys below `prefix` that were put between two revisions.
 
-    Its answer counts all keys, the others too.
+    The answer's count includes all other keys below `prefix`.
     """
     request = pb.RangeRequest(
         key=prefix,

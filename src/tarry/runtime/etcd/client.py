@@ -1,4 +1,4 @@
-"""The door `Etcd`: calls over one link to a member of etcd, the next member when it is lost."""
+"""The door `Etcd`: calls over one link to a member of etcd; if it is lost, to the next member."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tarry.runtime.etcd.watching import Watching
 from tarry.runtime.look_ups import Found, SocketAddress, numeric_addresses
 from tarry.runtime.reactor import Reactor
 
-# A member that has lost the others refuses instead of letting calls wait.
+# With this header a member without a leader refuses a call instead of letting it wait.
 _HEADERS: Final = [("hasleader", "true")]
 
 
 class Credentials:
-    """Name and password of a user of etcd, and the token that a member gave for them."""
+    """Name and password of a user of etcd, and the token that a member returned for them."""
 
     def __init__(self, user: str, password: str) -> None:
         self.request = pb.AuthenticateRequest(name=user, password=password).SerializeToString()
@@ -45,19 +45,19 @@ class Credentials:
 
 
 class _EtcdCall:
-    """A call that was not answered yet."""
+    """Call without an answer yet."""
 
     def __init__(self, call_id: int, path: str, request: bytes) -> None:
         self.call_id = call_id
         self.path = path
         self.request = request
-        # 0 until it is sent.
+        # Stream of the call; 0 until it is sent.
         self.stream_id = 0
-        # What had come on the link when it was sent.
+        # Bytes received on the link at the time when the call was sent.
         self.received_bytes = 0
         self.message: bytes | None = None
         self.is_tally = False
-        # Only of a read: what it has so far, and the revision that all pages have in common.
+        # For a read: the rows so far, and the revision that all pages have in common.
         self.prefix = b""
         self.rows: list[Row] = []
         self.rows_size = 0
@@ -66,15 +66,15 @@ class _EtcdCall:
 
     @property
     def changes_nothing(self) -> bool:
-        """True of calls that only ask."""
+        """True for calls that only read."""
         return self.path in (calls.RANGE, calls.STATUS)
 
 
 class EtcdClient:
-    """Etcd as the door says, on the reactor of one broker.
+    """Client of etcd on the reactor of one broker; implements the door `Etcd`.
 
-    `endpoints` are tried in turn.  Without a link the next call makes one; what it waited for
-    fails when the link cannot be had, and whoever called decides when to try again.
+    `endpoints` are tried in turn.  If there is no link, the next call makes one.  If that fails,
+    the calls that wait for it fail, and the caller decides when to try again.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class EtcdClient:
         self._reactor = reactor
         self._endpoints = endpoints
         self._look_up = look_up
-        # Counts links begun: what was looked up for an earlier one comes too late.
+        # Number of links begun, by which the result of an outdated look-up is recognized.
         self._links_begun = 0
         self._is_resolving = False
         self._tls = tls
@@ -97,7 +97,7 @@ class EtcdClient:
         self._next_endpoint = 0
         self._last_call_id = 0
         self._link: SocketLink | None = None
-        # The stream on which the token is asked for; 0: none is needed or it is there.
+        # Stream of the request for a token; 0 if no token is needed, or if there is one.
         self._authenticating = 0
         self._token_message: bytes | None = None
         self._calls: dict[int, _EtcdCall] = {}
@@ -172,7 +172,7 @@ class EtcdClient:
                 link.flush()
 
     def close(self) -> None:
-        """Close the link; calls that wait end without a word."""
+        """Close the link; calls that wait get no event."""
         self._is_resolving = False
         if self._link is not None:
             self._link.close()
@@ -192,7 +192,7 @@ class EtcdClient:
         return call
 
     def _send(self, call: _EtcdCall) -> None:
-        """Send a call on the link, or have a link made, with which it is sent."""
+        """Send a call on the link; without a link make one, which sends the call later."""
         if self._is_resolving:
             return
         if self._link is None or not self._link.grpc.is_open:
@@ -225,7 +225,7 @@ class EtcdClient:
             self._watches_by_stream[call.stream_id] = watching
 
     def _on_refused(self, link: SocketLink, call: _EtcdCall, reason: str) -> None:
-        """Fail a call that the member does not take; with nothing else on it the link is over."""
+        """Fail a call that the member refuses; give up the link if no other call is on it."""
         if self._calls_by_stream or self._watches_by_stream:
             self._fail(call, reason, is_unknown=False)
         else:
@@ -251,9 +251,9 @@ class EtcdClient:
     # --- The link.
 
     def _connect(self) -> None:
-        """Begin a link to the next endpoint; calls that wait are sent when it is there."""
+        """Begin a link to the next endpoint; the calls that wait are sent once it is connected."""
         if self._link is not None:
-            # The member sends no more answers than those to what is under way.
+            # The member answers only the calls that are under way.
             self._link.close()
             self._on_lost(f"{self._link.endpoint.text}: the member is going away")
         endpoint = self._endpoints[self._next_endpoint % len(self._endpoints)]
@@ -270,7 +270,7 @@ class EtcdClient:
     def _on_found(
         self, number: int, endpoint: Endpoint, addresses: list[SocketAddress], error: str
     ) -> None:
-        """Go on with the link whose member's name was looked up, unless it was given up."""
+        """Continue the link whose name was looked up, unless it was given up."""
         if number != self._links_begun or not self._is_resolving:
             return
         self._is_resolving = False
@@ -378,7 +378,7 @@ class EtcdClient:
             is_unknown = not calls.is_refusal(ended.status)
             self._fail(call, f"{link.endpoint.text}: {text}", is_unknown=is_unknown)
             if ended.status == calls.UNAUTHENTICATED and self._link is link:
-                # A token has its time; the next link asks for another one.
+                # A token expires; the next link asks for another one.
                 link.close()
                 self._on_lost(f"{link.endpoint.text}: {text}")
             return
@@ -390,7 +390,7 @@ class EtcdClient:
         self._tell(answer)
 
     def _answer(self, call: _EtcdCall, message: bytes) -> EtcdAnswer | None:
-        """Return what a call's message says; None if the call goes on with another page."""
+        """Return the answer in a call's message; None if another page must follow."""
         call_id = call.call_id
         match call.path:
             case calls.TRANSACTION:

@@ -1,7 +1,7 @@
-"""gRPC over one HTTP/2 connection, without sockets: bytes in, calls' messages and ends out.
+"""gRPC over one HTTP/2 connection, without sockets: bytes in, messages and ends of calls out.
 
 The wire form is gRPC's (PROTOCOL-HTTP2): a message is a flag byte, a length of four bytes and
-protobuf's bytes; a call ends by trailers with `grpc-status`.  HTTP/2 is the package `h2`.
+bytes of protobuf; a call ends with trailers that have `grpc-status`.  The package `h2` does HTTP/2.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ import h2.exceptions
 import h2.settings
 import msgspec
 
-# Statuses of gRPC that say by themselves that nothing was done.
+# Status of gRPC for success.
 OK: Final = 0
 
-# A peer that names a longer message is not etcd, or means ill.
+# Largest message; a peer that announces a longer one is no etcd, or hostile.
 MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024
 
-# What a peer may send before it hears that it was read: all calls of a link together.
+# Bytes that a peer may send before they are acknowledged, on all calls of a link together.
 _WINDOW_BYTES: Final = 4 * 1024 * 1024
 
 _PREFIX: Final = struct.Struct(">BI")
 
 
 class LinkBroken(Exception):
-    """The peer does not speak gRPC as it should; the text says what it did."""
+    """Error of a peer that violates gRPC; the text says how."""
 
 
 class CallMessage(msgspec.Struct, frozen=True):
-    """A message that came on a call."""
+    """Message that was received on a call."""
 
     stream_id: int
     data: bytes
 
 
 class CallEnded(msgspec.Struct, frozen=True):
-    """The end of a call: gRPC's status, 0 if it went well, and its text."""
+    """End of a call: gRPC's status, 0 for success, and its text."""
 
     stream_id: int
     status: int
@@ -51,23 +51,24 @@ class CallEnded(msgspec.Struct, frozen=True):
 
 
 class _Stream:
-    """State of a call under way: bytes to send, and the beginning of a message that came."""
+    """State of a call under way: bytes to send, and the begin of a message received."""
 
     __slots__ = ("inbox", "is_closing", "outbox", "sent_bytes", "status", "text")
 
     def __init__(self) -> None:
         self.outbox = b""
-        # How much of it has left: a peer that gives room byte by byte has nothing copied.
+        # Number of its bytes that were sent: a peer that opens the window byte by byte causes no
+        # copies.
         self.sent_bytes = 0
         self.is_closing = False
         self.inbox = bytearray()
-        # gRPC's status if headers or trailers have named one.
+        # gRPC's status from headers or trailers; -1 if there was none yet.
         self.status = -1
         self.text = ""
 
 
 class GrpcLink:
-    """Calls of one connection.  `take` gives the bytes to send after anything was asked for."""
+    """Calls of one connection; after each method `take` returns the bytes to send."""
 
     def __init__(self, authority: str, scheme: str) -> None:
         config = h2.config.H2Configuration(client_side=True, header_encoding="utf-8")
@@ -84,11 +85,11 @@ class GrpcLink:
         self._authority = authority
         self._scheme = scheme
         self._streams: dict[int, _Stream] = {}
-        # False when the peer takes no more calls.
+        # False once the peer accepts no more calls.
         self.is_open = True
 
     def begin(self, path: str, headers: list[tuple[str, str]]) -> int:
-        """Begin a call and return its stream's id; `LinkBroken` if the peer takes none."""
+        """Begin a call and return its stream's id; `LinkBroken` if the peer accepts no call."""
         connection = self._connection
         fields = [
             (":method", "POST"),
@@ -103,13 +104,13 @@ class GrpcLink:
             stream_id = connection.get_next_available_stream_id()
             connection.send_headers(stream_id, fields)
         except h2.exceptions.H2Error as error:
-            # As many calls as the peer allows are under way, which may be none.
+            # The peer limits the number of calls under way, even to none.
             raise LinkBroken(f"the peer takes no call: {error}") from error
         self._streams[stream_id] = _Stream()
         return stream_id
 
     def send(self, stream_id: int, message: bytes, *, is_last: bool) -> None:
-        """Send a message on a call, as far as the peer's window allows at once."""
+        """Send a message on a call, as many bytes of it as the peer's window allows now."""
         stream = self._streams.get(stream_id)
         if stream is None:
             return
@@ -120,24 +121,24 @@ class GrpcLink:
         self._send_rest(stream_id, stream)
 
     def cancel(self, stream_id: int) -> None:
-        """Let the peer stop a call; nothing more comes of it."""
+        """Ask the peer to stop a call; no event of it follows."""
         if self._streams.pop(stream_id, None) is not None:
             self._reset(stream_id, h2.errors.ErrorCodes.CANCEL)
 
     def take(self) -> bytes:
-        """Take the bytes to send now."""
+        """Return the bytes to send now."""
         data = self._connection.data_to_send()
         assert isinstance(data, bytes)
         return data
 
     def receive(self, data: bytes) -> list[CallMessage | CallEnded]:
-        """Return what these bytes mean; `LinkBroken` if they mean nothing."""
+        """Return the events in received bytes; `LinkBroken` if they are invalid."""
         found: list[CallMessage | CallEnded] = []
         try:
             for event in self._connection.receive_data(data):
                 self._handle(event, found)
         except (h2.exceptions.H2Error, ValueError) as error:
-            # A text that is no UTF-8 is a ValueError of the package.
+            # The package raises ValueError for a text that is not UTF-8.
             raise LinkBroken(f"the peer does not speak HTTP/2 as it should: {error}") from error
         return found
 
@@ -202,11 +203,11 @@ class GrpcLink:
             text = "the peer has ended the call without a status"
         found.append(CallEnded(stream_id, stream.status, text))
         if stream.outbox or not stream.is_closing:
-            # The peer is through with a call on which more could have been said.
+            # The peer has ended a call on which more bytes could be sent.
             self._reset(stream_id, h2.errors.ErrorCodes.NO_ERROR)
 
     def _reset(self, stream_id: int, error_code: h2.errors.ErrorCodes) -> None:
-        # What came in the same bytes may have closed the stream, or the connection, already.
+        # The bytes just received may have closed the stream, or the connection.
         with contextlib.suppress(h2.exceptions.ProtocolError):
             self._connection.reset_stream(stream_id, error_code)
 
@@ -218,7 +219,7 @@ class GrpcLink:
                 self._send_rest(each, stream)
 
     def _send_rest(self, stream_id: int, stream: _Stream) -> None:
-        # As in `_reset`: then the end of the call, or of the link, is told next.
+        # As in `_reset`; the end of the call, or of the link, is reported next.
         with contextlib.suppress(h2.exceptions.ProtocolError):
             self._send_parts(stream_id, stream)
 

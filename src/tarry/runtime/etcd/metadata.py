@@ -1,4 +1,4 @@
-"""Check and migration of shared metadata: what `tarry metadata` does beside its words."""
+"""Check and migration of shared metadata: the work behind `tarry metadata`."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from tarry.runtime.poller import READABLE, make_poller
 from tarry.runtime.reactor import Reactor
 from tarry.runtime.wake import Wake
 
-# Attempts at one transaction whose answers were lost.
+# Attempts at one transaction with lost answers.
 _ATTEMPTS_MAX: Final = 20
 _WORKERS_END_S: Final = 1.0
-# Of its quota etcd has used so much when it is time to do something.
+# Share of its quota from which on an operator should act.
 _FULL_SHARE: Final = 0.75
-# What etcd may hold beside the rows before it is said that it keeps old history.
+# Bytes, and multiple of the rows, from which on etcd is said to keep old history.
 _HISTORY_BYTES_MIN: Final = 64 << 20
 _HISTORY_RATIO: Final = 20
 
@@ -46,19 +46,19 @@ Tell = Callable[[int, int], None]
 
 
 class StoreCheck:
-    """Findings in etcd: rows and how they fit, and the member that answered."""
+    """Findings in etcd: its rows and their consistency, and the member that answered."""
 
     def __init__(self, release: str, revision: int, rows: RowCheck) -> None:
         self.release = release
         self.revision = revision
         self.rows = rows
-        # What is wrong with etcd itself, and what will be.
+        # Faults of etcd itself, and warnings.
         self.problems: list[str] = []
         self.notes: list[str] = []
 
 
 class Migrated(NamedTuple):
-    """A directory that has become that of a cluster's broker."""
+    """Directory that now belongs to a broker of a cluster."""
 
     cluster_id: str
     node_id: int
@@ -69,9 +69,9 @@ class Migrated(NamedTuple):
 
 
 def open_etcd(stack: ExitStack, address: StoreAddress, files: StoreFiles) -> AskedEtcd:
-    """Return etcd at an address, to be asked until `stack` is closed.
+    """Return etcd at an address, usable until `stack` is closed.
 
-    `InvalidSetting` if packages or files that this needs are missing.
+    `InvalidSetting` if a package or a file is missing.
     """
     try:
         from tarry.runtime.etcd.client import Credentials, EtcdClient
@@ -103,7 +103,7 @@ def open_etcd(stack: ExitStack, address: StoreAddress, files: StoreFiles) -> Ask
 
 
 def check_store(etcd: AskedEtcd, prefix: str) -> StoreCheck:
-    """Read all rows below the prefix and hold them against each other."""
+    """Read all rows below the prefix and check that they fit together."""
     status = etcd.status()
     keys = Keys(prefix)
     read = etcd.read(keys.prefix)
@@ -119,9 +119,9 @@ def check_store(etcd: AskedEtcd, prefix: str) -> StoreCheck:
 
 
 def room_notes(status: StatusRead, rows_bytes: int) -> list[str]:
-    """Return what is to be said about etcd's room: each change stays in it until it is compacted.
+    """Return notes about etcd's space: it keeps each change until that is compacted.
 
-    Whether it compacts by itself it does not tell; what it holds beside the rows does.
+    etcd does not report whether it compacts by itself; the size beside the rows shows it.
     """
     notes: list[str] = []
     if 0 < _FULL_SHARE * status.quota_bytes < status.size_bytes:
@@ -152,9 +152,10 @@ def _alarm_text(alarm: str) -> str:
 def migrate_directory(
     path: str, etcd: AskedEtcd, prefix: str, node_id: int | None, tell: Tell
 ) -> Migrated:
-    """Move the metadata of a stopped broker into etcd; `tell` hears how many rows of how many.
+    """Move the metadata of a stopped broker into etcd; `tell` gets the rows done and their number.
 
-    `TarryError` if it cannot be: the broker runs, the prefix is not empty, the data is damaged.
+    `TarryError` if that is impossible: the broker runs, the prefix is not empty, the data is
+    damaged.
     """
     if not os.path.isdir(os.path.join(path, METADATA_DIRECTORY)):
         what = "holds no topics of a single broker" if os.path.isdir(path) else "does not exist"
@@ -168,7 +169,7 @@ def migrate_directory(
 
 
 def migrate(disk: Disk, etcd: AskedEtcd, prefix: str, node_id: int | None, tell: Tell) -> Migrated:
-    """Move the metadata on this disk, which no broker uses."""
+    """Move the metadata on this disk into etcd; no broker uses the disk."""
     before = read_identity(disk)
     if before is not None:
         raise MigrationRefused(
@@ -194,8 +195,8 @@ def migrate(disk: Disk, etcd: AskedEtcd, prefix: str, node_id: int | None, tell:
 
 
 def _refuse_unnamed_delays(disk: Disk, state: ClusterState) -> None:
-    """`MigrationRefused` if records may wait on this disk though the settings of their topic do not
-    say so: a replica on another broker would be made without them.
+    """Refuse if records may wait on this disk although their topic's settings do not say that: a
+    replica on another broker would be made without them.
     """
     directories = {path.partition("/")[0] for path in disk.paths()}
     for topic in state.topics.values():
@@ -212,7 +213,7 @@ def _refuse_unnamed_delays(disk: Disk, state: ClusterState) -> None:
 
 
 def _write_rows(migration: Migration, etcd: AskedEtcd, prefix: str, tell: Tell) -> int:
-    """Write what is missing, in order; return how many rows this attempt has written."""
+    """Write the missing rows in order; return how many rows this attempt has written."""
     total = len(migration.rows)
     written = 0
     attempts = 0
@@ -231,7 +232,7 @@ def _write_rows(migration: Migration, etcd: AskedEtcd, prefix: str, tell: Tell) 
                 "etcd loses answer after answer: look at its members, then repeat the migration, "
                 "which goes on where this one ended"
             )
-        # Done, or not, or somebody else has written: what is there tells.
+        # The transaction was done or not, or another program has written: read the rows again.
         missing = _missing(migration, etcd, prefix)
     tell(total, total)
     return written

@@ -1,4 +1,4 @@
-"""TLS and passwords on the way to etcd, out of the files that the settings name."""
+"""TLS and passwords for etcd, from the files that the settings name."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tarry.base.errors import InvalidSetting
 from tarry.base.store_address import StoreAddress, StoreFiles
 from tarry.runtime.refusal import reason_of
 
-# gRPC is spoken over HTTP/2, and etcd wants to hear so.
+# ALPN protocols: gRPC runs over HTTP/2, and etcd requires that name.
 _PROTOCOLS: Final = ["h2"]
 _CREDENTIALS_BYTES_MAX: Final = 4_096
 
 
 def make_tls(address: StoreAddress, files: StoreFiles) -> ssl.SSLContext | None:
-    """Return what TLS needs, None if the address is in the clear.
+    """Return the TLS context; None if the address is not encrypted.
 
     `InvalidSetting` names the file that cannot be used.
     """
@@ -43,7 +43,7 @@ def make_tls(address: StoreAddress, files: StoreFiles) -> ssl.SSLContext | None:
         raise _unusable("ssl.ca", files.ca, error) from None
     if files.certificate:
         try:
-            # A key with a pass phrase would be asked for on the terminal.
+            # The empty pass phrase keeps Python from asking for one on the terminal.
             context.load_cert_chain(files.certificate, files.key or None, lambda: b"")
         except (ssl.SSLError, OSError, ValueError) as error:
             raise _unusable("ssl.certificate", files.certificate, error) from None

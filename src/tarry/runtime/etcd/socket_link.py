@@ -1,4 +1,4 @@
-"""Connection to an endpoint of etcd, non-blocking: TCP, TLS if asked for, gRPC on top."""
+"""Connection to an endpoint of etcd, non-blocking: TCP, optionally TLS, and gRPC on top."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tarry.runtime.poller import READABLE, WRITABLE
 from tarry.runtime.reactor import Reactor
 from tarry.runtime.refusal import reason_of
 
-# Read in one turn: of frames of nothing, 9 bytes each, so much takes h2 25 ms.
+# Bytes read in one turn: as empty frames of 9 bytes they take h2 25 ms.
 _RECEIVE_BYTES: Final = 32 * 1024
 
 
@@ -30,12 +30,12 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The address as host:port."""
+        """Address as host:port."""
         return host_and_port(self.host, self.port)
 
 
 class SocketLink:
-    """A source of the reactor.  `heard` gets what came, `lost` the reason when the link is over."""
+    """Source of the reactor; `heard` gets received messages, `lost` the reason of the end."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class SocketLink:
     ) -> None:
         self.endpoint = endpoint
         self.grpc = GrpcLink(endpoint.text, "http" if tls is None else "https")
-        # Bytes that came in all; who waits in vain sees that the peer is silent.
+        # Bytes received in all, by which a cancel finds out that the peer is silent.
         self.received_bytes = 0
-        # False while no byte of any call has left: the connection, or TLS, is still being made.
+        # False until a byte of a call was sent: the connection, or TLS, is still being made.
         self.has_sent = False
         self._reactor = reactor
         self._heard = heard
@@ -66,14 +66,14 @@ class SocketLink:
             self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
             self._tls = tls.wrap_bio(self._incoming, self._outgoing, server_hostname=endpoint.host)
         self._is_shaking_hands = tls is not None
-        # What `flush` was given before the peer is there.
+        # Bytes of gRPC that wait for the connection, and for TLS if it is used.
         self._plain = bytearray()
         self.first_error = (
             "" if error_number in (0, errno.EINPROGRESS) else os.strerror(error_number)
         )
 
     def flush(self) -> None:
-        """Send what gRPC has to send, as far as the kernel takes it."""
+        """Send gRPC's bytes, as many as the kernel accepts."""
         self._plain += self.grpc.take()
         if self._is_connecting or self._is_closed:
             return
@@ -88,7 +88,7 @@ class SocketLink:
             self._socket.close()
 
     def ready(self, mask: int, events: list[Event]) -> None:
-        """Go on with whatever the socket is ready for."""
+        """Continue with reading or writing, whichever the socket is ready for."""
         if self._is_connecting:
             error_number = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if error_number:
@@ -133,7 +133,7 @@ class SocketLink:
             self.flush()
 
     def _open(self, data: bytes) -> bytes:
-        """Return what is inside TLS's records, as far as they are whole."""
+        """Return the content of the complete TLS records."""
         tls = self._tls
         if tls is None:
             return data
@@ -151,7 +151,7 @@ class SocketLink:
         return plain
 
     def _seal(self) -> None:
-        """Move what is to be sent into the outbox, inside TLS's records if there are any."""
+        """Move bytes to the outbox, inside TLS records if TLS is used."""
         tls = self._tls
         if tls is None:
             self._outbox += self._plain
@@ -193,7 +193,7 @@ class SocketLink:
 
 
 def _begin_to_connect(address: tuple[str, int]) -> tuple[socket.socket, int]:
-    """Return a socket whose connection is under way, and the number of the error or 0."""
+    """Return a socket that is connecting, and the error number or 0."""
     found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     family, _, _, _, where = found[0]
     one = socket.socket(family, socket.SOCK_STREAM)

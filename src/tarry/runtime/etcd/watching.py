@@ -1,4 +1,4 @@
-"""A watch of etcd: its answers joined to whole revisions."""
+"""Watch of etcd: its messages joined to whole revisions."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from tarry.runtime.etcd import etcd_pb2 as pb
 from tarry.runtime.etcd.calls import row_of
 from tarry.runtime.etcd.grpc_link import LinkBroken
 
-# A revision is one transaction, of which etcd takes 1.5 MB unless it is told otherwise.
+# Bytes of one revision, which is one transaction: etcd accepts 1.5 MB by default.
 REVISION_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class Watching:
-    """Watch; `read` takes each message of its call."""
+    """Watch of one prefix; `read` takes each message of its call."""
 
     def __init__(self, call_id: int, stream_id: int) -> None:
         self.call_id = call_id
         self.stream_id = stream_id
         self.is_ended = False
-        # Parts of a revision of which the rest may still come, and the bytes they came in.
+        # Events of a revision whose end may still come, and the bytes of their messages.
         self._events: list[pb.Event] = []
         self._size = 0
 
     def read(self, data: bytes) -> list[EtcdAnswer]:
-        """Return what a message tells: whole revisions in order, or how far the watch is.
+        """Return the answers in a message: whole revisions in order, or the watch's progress.
 
-        `LinkBroken` if no etcd sends it.
+        `LinkBroken` if etcd would not send such a message.
         """
         response = pb.WatchResponse.FromString(data)
         if response.canceled:
@@ -48,7 +48,7 @@ class Watching:
         return self._revisions(events)
 
     def _begun_revisions(self) -> list[EtcdAnswer]:
-        """Return the revisions behind which another one has begun; of the last more may come."""
+        """Return the revisions that a later one follows; the last one may still get more events."""
         events = self._events
         last = len(events)
         while last and events[last - 1].kv.mod_revision == events[-1].kv.mod_revision:
