@@ -299,7 +299,7 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
     move_a_copy: 6,
     answer_unknown_without_a_note: 9,
     cancel_what_is_being_released: 14,
-    compact_away_what_waits: 14,
+    compact_away_what_waits: 6,
 }
 
 CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
