@@ -113,6 +113,8 @@ def append_checked(
             known = _known_in_either(partition, header)
             if known is not None and known.error_code == errors.NONE:
                 result = known
+            else:
+                parking.on_refused(header)
         result.has_opened = check.was_opened
         return result
     assert header is not None
@@ -150,6 +152,8 @@ def _append_or_park(
         if check.error_code == errors.KAFKA_STORAGE_ERROR:
             # The client sends the batch again, and must not have later ones accepted before.
             companion.producers.refuse(header)
+        else:
+            parking.on_refused(header)
         result = AppendResult(int(check.error_code), check.message)
         result.record_errors = check.record_errors
         return result

@@ -24,6 +24,7 @@ from tarry.base.limits import (
     INSTANCES_UNDER_WAY_MAX,
 )
 from tarry.schedule.cancels import DAMAGED, PARKED, PENDING, ScheduleIds
+from tarry.schedule.counts import TopicCounts
 from tarry.schedule.notes import CheckpointNote
 from tarry.schedule.pending import Body, PendingBodies
 from tarry.schedule.recurring.bodies import RecurringBody
@@ -78,6 +79,11 @@ class ScheduleState:
         # Recurring bodies that are alive, and those of them that rest, by s-offset.
         self.recurring: dict[int, RecurringBody] = {}
         self._resting: dict[int, RecurringBody] = {}
+        self._counts: TopicCounts | None = None
+
+    def count_in(self, counts: TopicCounts) -> None:
+        """Count from now on what is released for good."""
+        self._counts = counts
 
     @property
     def count(self) -> int:
@@ -392,6 +398,8 @@ class ScheduleState:
                 self.ids.drop(release.body)
                 del self._releasing[release.body.s_offset]
                 self.released.add(release.body, release.base_offset)
+                if self._counts is not None:
+                    self._counts.add_released(release.body.record_count, release.body.due_ms)
             count += 1
         if count:
             del releases[:count]
@@ -400,6 +408,8 @@ class ScheduleState:
         body = release.recurring
         body.open_count -= 1
         body.commit(release.due_ms, release.count, release.base_offset)
+        if self._counts is not None:
+            self._counts.add_released(body.record_count, release.due_ms)
         if self._resting.pop(body.s_offset, None) is not None:
             # Whether it has ended is seen when it is looked at.
             self.put_off(body, body.last_ms)
