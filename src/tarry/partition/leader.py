@@ -57,6 +57,8 @@ class AppendResult:
         self.message = message
         self.log: ReplicatedLog | None = None
         self.base_offset = -1
+        # Of a batch that was parked: its offset in the companion log.
+        self.s_offset = -1
         self.required_offset = 0
         self.log_append_time_ms = NO_TIMESTAMP
         self.is_appended = False
@@ -173,6 +175,7 @@ def _append_or_park(
     if result.error_code == errors.NONE:
         parking.on_parked(header, result.base_offset)
         result.throttle_ms = parking.throttle_ms()
+        result.s_offset = result.base_offset
         result.base_offset = -1
     return result
 
@@ -192,6 +195,7 @@ def _known_in_either(partition: ReplicatedLog, header: BatchHeader) -> AppendRes
         return None
     result = _duplicate(companion if paired.is_in_second else partition, known)
     if paired.is_in_second:
+        result.s_offset = result.base_offset
         result.base_offset = -1
         result.log_append_time_ms = NO_TIMESTAMP
     return result

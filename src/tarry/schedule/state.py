@@ -236,6 +236,24 @@ class ScheduleState:
             return None
         return next(each for each in reversed(self._releases) if each.body is body)
 
+    def entry_of(self, batch_offset: int, s_offset: int) -> int | None:
+        """Return the s-offset of what has the record at `s_offset` of the batch at `batch_offset`:
+        what waits, is being released or was released; None if nothing is known to have it.
+        """
+        if self.waiting(s_offset) is not None:
+            return s_offset
+        bodies = self.waiting_in(batch_offset, s_offset - batch_offset + 1)
+        if bodies and bodies[-1].s_offset + bodies[-1].record_count > s_offset:
+            return bodies[-1].s_offset
+        entry = s_offset
+        while entry >= batch_offset:
+            release = self.release_of(entry)
+            count = self.released.count_of(entry) if release is None else release.body.record_count
+            if count:
+                return entry if entry + count > s_offset else None
+            entry -= 1
+        return None
+
     def released_offset(self, s_offset: int) -> int | None:
         """Return the offset in the partition, or -1, of what was released for good, of a recurring
         body that of the last instance; None if it waits or is not known here.

@@ -67,7 +67,8 @@ class ScheduleTotals(NamedTuple):
     """Sums of the scheduled records: entries, records and bytes.
 
     `damaged_count` counts the entries that cannot be released.  It and `furthest_due_ms` (-1 if no
-    record is scheduled) do not depend on the requested range.  `counts` is None where no broker tells it.
+    record is scheduled) do not depend on the requested range.  `counts` is
+    None where no broker tells it.
     """
 
     entry_count: int
