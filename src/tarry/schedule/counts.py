@@ -33,6 +33,8 @@ class TopicCounts:
         self.refused: i64 = 0
         self.lateness: list[int] = [0] * LATENESS_BUCKETS
         self.longest_late_ms: i64 = 0
+        # Since it was taken last.
+        self._longest_ms: i64 = 0
 
     def add_parked(self, record_count: i64) -> None:
         """Count records of a producer that wait from now on."""
@@ -53,6 +55,13 @@ class TopicCounts:
         self.released += record_count
         self.lateness[min(bucket_of(late_ms), LATENESS_BUCKETS - 1)] += record_count
         self.longest_late_ms = max(self.longest_late_ms, late_ms)
+        self._longest_ms = max(self._longest_ms, late_ms)
+
+    def take_longest_ms(self) -> int:
+        """Return by how much a record was late at most since the last call."""
+        longest_ms = self._longest_ms
+        self._longest_ms = 0
+        return int(longest_ms)
 
     @property
     def total(self) -> int:

@@ -103,6 +103,7 @@ def test_scheduled_records_of_an_interval_are_counted_by_topic() -> None:
     assert (released["parked"], released["released"], released["pending"]) == (0, 2, 0)
     assert sum(released["lateness"].values()) == 2
     assert released["furthest_due_ms"] == -1
+    assert 0 <= released["longest_late_ms"] < INTERVAL_MS
 
 
 def test_waits_of_an_interval_are_counted_by_topic() -> None:

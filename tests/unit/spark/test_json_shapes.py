@@ -20,6 +20,7 @@ from tarry.spark.backfill.backfill import BackfillSummary
 from tarry.spark.events.decoding import Tally
 from tarry.spark.events.group_story import GroupRebalance, MemberTime
 from tarry.spark.jobs.lag import GroupLag, LagSums, PartitionLag
+from tarry.spark.jobs.lateness import LatenessRow, LatenessSums
 from tarry.spark.jobs.rebalances import GroupRow, RebalanceSums
 from tarry.spark.jobs.waits import LongWait, WaitRow, WaitSums
 from tarry.spark.pipeline.progress import StageSums
@@ -55,6 +56,7 @@ def fields_of(kind: Any) -> list[str]:
         ("replay", [ReplaySummary]),
         ("backfill", [BackfillSummary]),
         ("health", [StageHealth]),
+        ("lateness", [LatenessSums, LatenessRow, Percentile]),
         ("waits", [WaitSums, WaitRow, LongWait, Percentile]),
         ("rebalances", [RebalanceSums, GroupRow, GroupRebalance, MemberTime]),
         ("lag", [LagSums, PartitionLag, GroupLag]),

@@ -117,6 +117,7 @@ class ScheduleEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind",
     furthest_due_ms: int
     # Late by the time from when a record was due until it counted, in the buckets of `operations`.
     lateness: dict[str, int]
+    longest_late_ms: int
 
 
 Event = BrokerEvent | OperationsEvent | OperationEvent | GroupNoteEvent | LagEvent | ScheduleEvent

@@ -75,5 +75,6 @@ class ScheduleEventSource:
                 pending_bytes=sums.pending_bytes,
                 furthest_due_ms=sums.furthest_due_ms,
                 lateness=lateness,
+                longest_late_ms=counts.take_longest_ms(),
             )
         )
