@@ -136,8 +136,7 @@ class Broker:
         self.this_turn = turn
         self._turn_due_ms = turn.now_ms + POLL_MS_MAX
         self.timer = timer
-        self.neighbours = neighbours
-        self.calendars = Calendars(turn)
+        self.neighbours, self.calendars = neighbours, Calendars(turn)
         self.answers = Answers(turn, self.transport, self.timer, self.probe, settings)
         self.topics = Topics()
         self._protocols = protocols

@@ -225,6 +225,11 @@ class ScheduleState:
             body = self._damaged.get(s_offset)
         return None if isinstance(body, RecurringBody) and body.is_over else body
 
+    def records_at(self, s_offsets: list[int]) -> int:
+        """Count the records that wait at these s-offsets."""
+        bodies = [self.waiting(s_offset) for s_offset in s_offsets]
+        return sum([body.record_count for body in bodies if body is not None])
+
     def release_of(self, s_offset: int) -> OpenRelease | None:
         """Return the release of this body that is under way, its last one if it recurs; None while
         it waits.

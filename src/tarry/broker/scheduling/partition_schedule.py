@@ -6,7 +6,6 @@ being read, batches are parked as ever, and nothing is released.  Hot.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -54,8 +53,6 @@ from tarry.wire.writer import ChunkList
 
 # Batches that are released in the time in which the next time of a recurring record is found.
 _INSTANCE_STEPS: Final = 5
-
-logger = logging.getLogger("tarry.broker")
 
 
 class PartitionSchedule(ParkingDoor):
@@ -199,12 +196,8 @@ class PartitionSchedule(ParkingDoor):
 
     def on_parked(self, header: BatchHeader, s_offset: int) -> None:
         self.counts.add_parked(header.record_count)
-        state = self.state
-        if state is not None:
-            for cancelled in self._note.cancelled:
-                body = state.waiting(cancelled)
-                if body is not None:
-                    self.counts.add_cancelled(body.record_count)
+        if self.state is not None:
+            self.counts.add_cancelled(self.state.records_at(self._note.cancelled))
         self._take_parked(header, s_offset)
 
     def _take_parked(self, header: BatchHeader, s_offset: int) -> None:
@@ -343,16 +336,7 @@ class PartitionSchedule(ParkingDoor):
             state.park(body, self._turn.now_wall_ms)
         self._early = []
         state.commit_parked(self.companion.high_watermark)
-        for sentence in load.flaws:
-            logger.error("the scheduled records of %s: %s", self.partition.name, sentence)
-        if load.flaw_count:
-            logger.error(
-                "the scheduled records of %s: %d faults in all; the log of what waits keeps what "
-                "they hold back, and all that came after it, until a start can read it. Deleting "
-                "the topic frees that",
-                self.partition.name,
-                load.flaw_count,
-            )
+        load.tell_flaws()
         state.count_in(self.counts)
         self._checkpoints.begin(load)
         self._released_end = load.released_end
