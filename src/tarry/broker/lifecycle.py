@@ -174,7 +174,14 @@ def _begin_event_log(broker: Broker) -> None:
     operations.
     """
     turn, parts = broker.this_turn, broker.parts
-    events = EventLog(broker.broker_id, turn, broker.topics, broker.flushes, broker.changes)
+    events = EventLog(
+        broker.broker_id,
+        turn,
+        broker.topics,
+        broker.flushes,
+        broker.changes,
+        broker.scheduling,
+    )
     events.listen(parts.purgatories(), broker.groups.history)
     parts.add_listening(events)
     Duty(turn, broker.timer, broker.settings.events_interval_ms, events.append)

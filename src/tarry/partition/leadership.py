@@ -98,6 +98,10 @@ class ParkingDoor:
         """
         raise NotImplementedError
 
+    def on_refused(self, header: BatchHeader) -> None:
+        """Take note that a batch was refused for what its records say."""
+        raise NotImplementedError
+
     def covered_offset(self) -> int:
         """Return the offset below which all releases are noted durably in the companion log.
 

@@ -15,7 +15,7 @@ class ReleasedBodies:
 
     def __init__(self) -> None:
         # By s-offset, the one that was released first stands first.
-        self._offsets: dict[int, tuple[int, bytes]] = {}
+        self._offsets: dict[int, tuple[int, bytes, int]] = {}
         self._by_id: dict[bytes, int] = {}
 
     def __len__(self) -> int:
@@ -24,7 +24,7 @@ class ReleasedBodies:
     def add(self, body: Body, offset: int) -> None:
         """Remember a body that was released."""
         offsets = self._offsets
-        offsets[body.s_offset] = (offset, body.schedule_id)
+        offsets[body.s_offset] = (offset, body.schedule_id, body.record_count)
         if body.schedule_id:
             self._by_id[body.schedule_id] = body.s_offset
         if len(offsets) > SCHEDULE_RELEASED_KEPT:
@@ -43,7 +43,12 @@ class ReleasedBodies:
         found = self._offsets.get(s_offset)
         return None if found is None else found[0]
 
+    def count_of(self, s_offset: int) -> int:
+        """Return how many records were released together at this s-offset; 0 if it is not known."""
+        found = self._offsets.get(s_offset)
+        return 0 if found is None else found[2]
+
     def _forget(self, s_offset: int) -> None:
-        _, schedule_id = self._offsets.pop(s_offset)
+        schedule_id = self._offsets.pop(s_offset)[1]
         if schedule_id and self._by_id.get(schedule_id) == s_offset:
             del self._by_id[schedule_id]

@@ -263,7 +263,7 @@ class ProduceHandler:
         log = result.log
         if result.is_appended and log is not None:
             self._flushes.touch(log)
-        answer.base_offset = result.base_offset
+        answer.base_offset, answer.s_offset = result.base_offset, result.s_offset
         answer.log_append_time_ms = result.log_append_time_ms
         answer.log_start_offset = partition.log.log_start_offset
         return ProduceStatus(log, result.required_offset, answer, result.throttle_ms)

@@ -300,3 +300,4 @@ def _fail(status: ProduceStatus, error_code: int) -> None:
     status.is_pending = False
     status.answer.error_code = error_code
     status.answer.base_offset = -1
+    status.answer.s_offset = -1

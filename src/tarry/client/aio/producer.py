@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from tarry.client.core.producer.due import DueGiven
+    from tarry.client.core.schedule.entries import ScheduleOutcome
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
@@ -295,6 +296,10 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
             raise no_room_error(self._core, topic)
         return receipt
 
+    @overload
+    async def cancel(self, topic: Receipt) -> ScheduleOutcome: ...
+
+    @overload
     async def cancel(
         self,
         topic: str,
@@ -302,14 +307,25 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         schedule_id: str | bytes,
         key: KeyIn_contra | None = None,
         partition: int | None = None,
-    ) -> Receipt:
-        """Take back the record with this id that waits in the topic: the receipt is done when that
-        is decided.  A record that has appeared already stays, and an id that nobody has does no
-        harm.
+    ) -> Receipt: ...
 
-        It has to go to the record's partition: give the same key or the same partition, or neither
-        if the record was sent with neither.  Waits and raises as `send` does.
-        """
+    async def cancel(
+        self,
+        topic: str | Receipt,
+        *,
+        schedule_id: str | bytes | None = None,
+        key: KeyIn_contra | None = None,
+        partition: int | None = None,
+    ) -> Receipt | ScheduleOutcome:
+        """Take back a record that waits: by its receipt, which returns what
+        `Admin.cancel_scheduled` does (BrokerError: it waits together with others of its batch), or
+        by its id in a topic, with a receipt that is done when that is decided; give the same key or
+        partition then, or neither if the record was sent with neither."""
+        if isinstance(topic, Receipt):
+            from tarry.client.aio.scheduled import cancel_receipt
+
+            others = (schedule_id, key, partition)
+            return await cancel_receipt(self._driver, self.settings, topic, *others)
         record, hears = self._checked(topic, None, key, None, partition, None, on_delivery=None)
         return await self._send_due(record, hears, cancel_of(schedule_id), has_timestamp=False)
 

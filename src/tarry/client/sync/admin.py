@@ -36,6 +36,7 @@ from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.lookup import FoundOffset
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.operation import Answer
+from tarry.client.core.schedule.calendars import ComparedCalendar
 from tarry.client.core.schedule.entries import (
     ScheduleCursor,
     ScheduledRecords,
@@ -251,6 +252,13 @@ class Admin(ClientFace[AdminCore]):
     def describe_cluster(self, timeout: float | None = None) -> ClusterDescription:
         """Describe the cluster: its id, its controller and its brokers with their addresses."""
         return self._ask(self._requests.describe_cluster(), timeout)
+
+    def compare_calendars(self, timeout: float | None = None) -> list[ComparedCalendar]:
+        """Return how far the calendars of brokers are apart, as each has seen those of the brokers
+        that it copies from; each half minute they compare.  Brokers that do not answer, and Apache
+        Kafka's, are left out.  Scheduled records come early or late by as much after a
+        fail-over."""
+        return self._ask(self._requests.compare_calendars(), timeout)
 
     def elect_leaders(
         self,
