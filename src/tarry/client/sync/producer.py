@@ -174,12 +174,11 @@ class Producer(BaseProducer, Generic[KeyIn_contra, ValueIn_contra]):
         key: KeyIn_contra | None = None,
         partition: int | None = None,
     ) -> Receipt:
-        """Take back the record with this id that waits in the topic: the receipt is done when that
-        is decided.  A record that has appeared already stays, and an id that nobody has does no
-        harm.
+        """Cancel the scheduled record with this id; the receipt is done when the cancel is decided.
+        A record that was released already stays, and an unknown id does no harm.
 
-        It has to go to the record's partition: give the same key or the same partition, or neither
-        if the record was sent with neither.  Waits and raises as `send` does.
+        The cancel has to go to the record's partition: give the same key or the same partition, or
+        neither if the record was sent with neither.  Waits and raises as `send` does.
         """
         due = cancel_of(schedule_id)
         return self._path.send(topic, None, key, None, partition, None, due=due, on_delivery=None)
