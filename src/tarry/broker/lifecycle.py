@@ -163,7 +163,7 @@ def _begin_duties(broker: Broker) -> None:
 
 
 def _is_read(broker: Broker, log: ReplicatedLog) -> bool:
-    """Return whether a log is just read for a state that it keeps."""
+    """Return whether a log is being read to rebuild the state that it stores."""
     if log.which != RECORDS:
         return broker.scheduling.is_reading(log.leadership)
     return broker.coordinators.is_loading_partition(log)

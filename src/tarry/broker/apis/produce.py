@@ -169,7 +169,7 @@ class ProduceHandler:
         return self.turn.now_ms + timeout_ms
 
     def wait_for(self, produced: Produced, deadline_ms: int) -> None:
-        """Answer what was appended in this turn once it counts, or when its time is over."""
+        """Answer a produce once its records count, or when it times out."""
         self.produces.settle_after_write(DelayedProduce(deadline_ms, produced))
 
     def begin(self) -> None:

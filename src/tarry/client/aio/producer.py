@@ -317,10 +317,12 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         key: KeyIn_contra | None = None,
         partition: int | None = None,
     ) -> Receipt | ScheduleOutcome:
-        """Take back a record that waits: by its receipt, which returns what
-        `Admin.cancel_scheduled` does (BrokerError: it waits together with others of its batch), or
-        by its id in a topic, with a receipt that is done when that is decided; give the same key or
-        partition then, or neither if the record was sent with neither."""
+        """Cancel a scheduled record.
+
+        With a receipt: returns the outcome as `Admin.cancel_scheduled` does.  BrokerError if the
+        record waits in one batch with others.  With a topic and an id: the receipt is done when the
+        cancel is decided; give the same key or the same partition as for the record.
+        """
         if isinstance(topic, Receipt):
             from tarry.client.aio.scheduled import cancel_receipt
 
@@ -391,8 +393,8 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         return topic, place, timestamp, key, value, headers
 
     def _append(self, record: Appended, on_delivery: OnDelivery | None) -> Receipt | None:
-        """Append a record; return None if there is no room.  The turn that sends the record comes
-        when the loop goes on, or at once if a batch is full."""
+        """Append a record; return None if there is no room.  It is sent in a turn that runs when
+        the loop continues, or at once if a batch is full."""
         driver = self._driver
         core = driver.core
         accumulator = core.accumulator
@@ -435,8 +437,8 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
     # --- The end
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Send everything now and wait for it, `delivery.timeout.ms` at most.  Raises
-        `DeliveryFailed` for records that failed and whose receipts nobody asked, TimedOut if some
+        """Send all records now and wait for them, `delivery.timeout.ms` at most.  Raises
+        `DeliveryFailed` for failed records whose receipts were not asked, TimedOut if some records
         are not done."""
         await self._flush(timeout, self.settings.delivery_timeout_ms)
 
@@ -472,7 +474,7 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         await driver.settle()
 
     def abort(self) -> None:
-        """Close without waiting: what is not acknowledged fails."""
+        """Close without waiting: records that are not acknowledged fail."""
         self._driver.check_parent()
         self._driver.close()
 

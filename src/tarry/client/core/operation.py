@@ -32,7 +32,7 @@ class Done(Generic[Answer]):
 
 
 class UserEvent(Protocol):
-    """Event of which the user is told by a callback."""
+    """Event that a callback reports to the user."""
 
     @property
     def callback(self) -> str:
@@ -43,7 +43,7 @@ class UserEvent(Protocol):
 
 
 class Callback:
-    """Event of which the face has to tell the user now."""
+    """Step of an operation: the face must call the user's callback for this event now."""
 
     __slots__ = ("event",)
 

@@ -189,15 +189,16 @@ class Producer(BaseProducer, Generic[KeyIn_contra, ValueIn_contra]):
         key: KeyIn_contra | None = None,
         partition: int | None = None,
     ) -> Receipt | ScheduleOutcome:
-        """Take back a record that waits.
+        """Cancel a scheduled record, by its receipt or by its id.
 
-        By its receipt: waits until the record is taken, and returns what `Admin.cancel_scheduled`
-        does.  One that waits together with others of its batch raises BrokerError: give a record a
-        `schedule_id` that is to be taken back alone.
+        With a receipt: waits until the record is acknowledged, and returns the outcome as
+        `Admin.cancel_scheduled` does.  BrokerError if the record waits in one batch with others:
+        give a record a `schedule_id` if it is to be cancelled alone.
 
-        By its id in a topic: the receipt is done when that is decided.  A record that has appeared
-        stays, and an id that nobody has does no harm.  It has to go to the record's partition: give
-        the same key or partition, or neither if the record was sent with neither.
+        With a topic and an id: the receipt is done when the cancel is decided.  A record that was
+        released already stays, and an unknown id does no harm.  The cancel has to go to the
+        record's partition: give the same key or the same partition, or neither if the record was
+        sent with neither.  Waits and raises as `send` does.
         """
         if isinstance(topic, Receipt):
             check_receipt_alone(schedule_id, key, partition)

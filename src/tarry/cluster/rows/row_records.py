@@ -132,7 +132,7 @@ class KnownRows:
         changed = [
             row
             for row in there.values()
-            # A row that freezes its topic may make sense beside what is read with it.
+            # A row that freezes its topic may be sound together with the rows read now.
             if row.mod_revision != self.mod_revision(row.key) or self._topics.is_freezing(row.key)
         ]
         return [*gone, *changed]
@@ -226,7 +226,9 @@ class KnownRows:
         licensed: frozenset[str],
         records: list[MetadataRecord],
     ) -> None:
-        """`licensed`: the ids of topics whose deletion is put in the same revision."""
+        """Add the records of a removed row; `licensed` has the ids of topics whose deletion is put
+        in the same revision.
+        """
         known = self._rows.pop(key, None)
         if known is None or known.row is None:
             return
