@@ -317,11 +317,10 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         key: KeyIn_contra | None = None,
         partition: int | None = None,
     ) -> Receipt | ScheduleOutcome:
-        """Cancel a scheduled record.
-
-        With a receipt: returns the outcome as `Admin.cancel_scheduled` does.  BrokerError if the
-        record waits in one batch with others.  With a topic and an id: the receipt is done when the
-        cancel is decided; give the same key or the same partition as for the record.
+        """Cancel a scheduled record.  With a receipt: returns the outcome as
+        `Admin.cancel_scheduled` does; BrokerError if the record waits in one batch with others.
+        With a topic and an id: the receipt is done when the cancel is decided; give the same key or
+        the same partition as for the record.
         """
         if isinstance(topic, Receipt):
             from tarry.client.aio.scheduled import cancel_receipt
