@@ -207,9 +207,9 @@ class KnownRows:
         for rows in gone.values():
             for _, key in rows:
                 known = self._rows.pop(key, None)
-                if known is not None and isinstance(known.row, ClusterRow):
-                    # The cluster's id must not be forgotten.  Revision 0 makes the next write
-                    # create the row again.
+                if known is not None and isinstance(known.row, ClusterRow | ProducerIdsRow):
+                    # The cluster's id and the producer ids that were given out must not be
+                    # forgotten.  Revision 0 makes the next write create the row again.
                     self._rows[key] = KnownRow(known.row, 0, 0)
         for passed_over in put.values():
             for each in passed_over:
