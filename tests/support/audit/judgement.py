@@ -269,10 +269,7 @@ class Judge:
             is_done = 0 <= asked.answered_ms <= before_ms
             if asked.what != MOVE or asked.asked_ms > max(before_ms, until_ms):
                 continue
-            high_ms = self.calendars.highest(
-                self.calendars.broker_ids, asked.asked_ms, max(asked.answered_ms, asked.asked_ms)
-            )
-            moved = Due(asked.due_ms, max(asked.due_ms, high_ms))
+            moved = Due(asked.due_ms, asked.due_ms)
             if asked.outcome == MOVED and is_done:
                 due = moved
             elif asked.outcome in (OPEN, DOUBT, MOVED) or asked.is_repeated:
