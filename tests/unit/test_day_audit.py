@@ -369,17 +369,26 @@ def test_what_went_wrong_beside_is_told(day: Day) -> None:
 def test_what_is_due_first_comes_first(day: Day) -> None:
     day.send("a", 2_000)
     day.send("b", 2_001)
-    day.come("b", 0, 2_002)
-    day.come("a", 1, 2_002)
+    day.come("b", 1, 2_002)
+    day.come("a", 2, 2_002)
 
     assert day.rules() == ["order"]
+
+
+def test_what_was_due_when_it_arrived_overtakes_what_waits(day: Day) -> None:
+    day.send("a", 2_000)
+    day.send("b", 1_999, sent_ms=2_000)
+    day.come("b", 1, 2_001)
+    day.come("a", 2, 2_002)
+
+    assert day.rules() == []
 
 
 def test_what_was_parked_late_may_come_behind(day: Day) -> None:
     day.send("b", 2_001)
     day.send("a", 2_000, sent_ms=1_999)
-    day.come("b", 0, 2_002)
-    day.come("a", 1, 2_003)
+    day.come("b", 1, 2_002)
+    day.come("a", 2, 2_003)
 
     assert day.rules() == []
 
@@ -387,8 +396,8 @@ def test_what_was_parked_late_may_come_behind(day: Day) -> None:
 def test_order_counts_within_an_epoch(day: Day) -> None:
     day.send("a", 2_000)
     day.send("b", 2_001)
-    day.come("b", 0, 2_002, epoch=1)
-    day.come("a", 1, 2_002, epoch=2)
+    day.come("b", 1, 2_002, epoch=1)
+    day.come("a", 2, 2_002, epoch=2)
 
     assert day.rules() == []
 
@@ -399,7 +408,7 @@ def test_what_was_caught_up_with_after_a_step_is_in_order(day: Day) -> None:
     day.send("b", HOUR_MS)
     # Parked when the calendar may have shown the time of b.
     day.send("c", 1_500, sent_ms=1_098)
-    for offset, uid in enumerate("bac"):
+    for offset, uid in enumerate("bac", 1):
         day.come(uid, offset, 1_200)
 
     assert day.rules() == ["order"]

@@ -36,9 +36,8 @@ def _judge_epoch(judge: Judge, comes: list[FoundRecord]) -> Iterator[Violation]:
             # It may have been moved or not.
             continue
         due = judge.due_of(record, FOREVER)
-        parked_ms = max(
-            [record.answered_ms, *(each.answered_ms for each in history if each.outcome == MOVED)]
-        )
+        moves = [each for each in history if each.outcome == MOVED]
+        parked_ms = max([record.answered_ms, *(each.answered_ms for each in moves)])
         if last is not None and due.high_ms < last[1].low_ms:
             first, first_due = last
             sent_ms = judge.account.entrusted[first.uid].sent_ms

@@ -20,8 +20,9 @@ from tarry.client.errors import ClientError
 from tarry.cluster.rows.rows import Keys, decode_row
 
 PAGE: Final = 1_000
-# Waited for what is due at the end.
+# Waited for what is due at the end, and so much time beyond it, in which all is read.
 STUCK_S: Final = 90.0
+AHEAD_MS: Final = 20_000
 
 
 class Watcher(threading.Thread):
@@ -69,18 +70,19 @@ class Watcher(threading.Thread):
 
 
 def wait_until_nothing_is_due(admin: Admin, account: Account, topics: Iterable[str]) -> None:
-    """Wait until what is due has come."""
+    """Wait until what is due has come, and nothing is due while all is read."""
     for topic in topics:
         end_s = time.monotonic() + STUCK_S
         while True:
-            now = now_ms()
-            due = admin.scheduled(topic, 0, now + 1, limit=10).entries
+            due = admin.scheduled(topic, 0, now_ms() + AHEAD_MS, limit=PAGE).entries
             # What recurs is due again and again.
             due = [each for each in due if each.cron is None]
             if not due:
                 break
             if time.monotonic() > end_s:
-                account.trouble(f"{STUCK_S:.0f} s after all was well this is due and waits: {due}")
+                account.trouble(
+                    f"{STUCK_S:.0f} s after all was well this is due, and waits: {due[:10]}"
+                )
                 break
             time.sleep(0.2)
 

@@ -149,6 +149,8 @@ def audit(stage: DayStage, account: Account) -> None:
         account.listed = list_all(admin, TOPICS)
     account.found = read_all(stage.addresses, stage.places)
     account.read_ms = now_ms()
+    # What was due by then had to be read.
+    account.listed = [each for each in account.listed if each.due_ms > account.read_ms]
     stage.note_history(account)
     for record in account.found:
         place = (*record.place, record.offset)
