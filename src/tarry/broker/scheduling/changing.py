@@ -136,7 +136,7 @@ def change_schedule(
     elif isinstance(body, RecurringBody):
         status.fail(errors.INVALID_REQUEST, _NOT_MOVED)
     else:
-        _move(schedule, body, max(change.due_ms, now_wall_ms), status)
+        _move(schedule, body, change.due_ms, status)
     return status
 
 
