@@ -386,8 +386,7 @@ class PartitionSchedule(ParkingDoor):
 
     def next_due_ms(self) -> int:
         """Return when the next batch is due, by the calendar."""
-        companion = self.companion
-        if companion.is_behind_epoch() and companion.log.flaw_offset < 0:
+        if self.companion.is_behind_epoch() and self.companion.log.flaw_offset < 0:
             # What is due first may be among what an earlier leader has acknowledged and does not
             # count here yet.  The high watermark of the records waits for the same replicas.
             return NEVER
