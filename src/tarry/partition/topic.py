@@ -89,7 +89,9 @@ class HostedTopic(ReadableTopic):
             led, other = other, led
         other.pop(index, None)
         self.elsewhere.pop(index, None)
-        self.refused.pop(index, None)
+        # The disk may have refused the companion log alone; it is tried again whatever the role.
+        if not self.has_companions or has_companion(leadership.records):
+            self.refused.pop(index, None)
         led[index] = leadership.records
 
     def leave(self, index: int) -> None:

@@ -266,6 +266,10 @@ class Hosting(Part):
             self._try_again(hosted, self.retries.later if must_wait else self.retries.soon)
         self._tell_hosted(hosted, came)
         for companion in companions:
+            leadership = companion.leadership
+            if leadership.records not in came:
+                # Both sides of replication have known the partition without this log.
+                self._neighbours.switch_role(leadership, None, leadership.is_leader)
             self._on_companion(companion)
 
     def _tell_hosted(self, hosted: HostedTopic, came: list[ReplicatedLog]) -> None:
