@@ -1,18 +1,34 @@
 """Bodies that are pending: committed in the companion log, neither released nor cancelled.
 
 `PendingBodies` is the contract: in order of (due, s-offset), which is by due time, then arrival.
-`PendingHeap` keeps all of them in memory.  Hot.
+`PendingHeap` keeps all of them in memory, packed: an entry in the order of due times, and 16 bytes
+in the order of s-offsets, which lead to it.  Hot.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import BytesWriter, read_i64_be, write_i64_be
 from mypy_extensions import mypyc_attr
 
-from tarry.schedule.due_order import DueEntry, DueOrder, DueSums
+from tarry.schedule.due_order import DueOrder, DueSums
+from tarry.schedule.entries import (
+    HAS_ID,
+    IS_OBJECT,
+    NO_POSITION,
+    due_ms_of,
+    entry_of,
+    flags_of,
+    place_key,
+    place_of,
+    position_of,
+    record_count_of,
+    s_offset_of,
+    size_of,
+)
+from tarry.schedule.entry_order import EntryOrder
 from tarry.schedule.notes import ANY_OFFSET, Watermark
-from tarry.schedule.offset_order import OffsetOrder
 
 # Due time of nothing: later than every other.
 NEVER: Final = 2**63 - 1
@@ -23,7 +39,13 @@ UNKNOWN: Final = -(2**63)
 _LOOKS_MAX: Final = 50_000
 # Of them, those that are taken from the order at once.
 _LOOKS_AT_ONCE: Final = 500
+# The same where the bodies of a batch are looked for.
+_LINKS_AT_ONCE: Final = 50
+# Of a body that is pending: it matters while a start compares releases with it, and not after.
+NO_EPOCH: Final = -1
 
+# Due time and s-offset.
+DuePlace = tuple[int, int]
 
 # A body that is released as it came.
 WHOLE: Final = -1
@@ -47,6 +69,7 @@ class Body:
         *,
         place: int = WHOLE,
         schedule_id: bytes = b"",
+        position: int = NO_POSITION,
     ) -> None:
         self.s_offset = s_offset
         self.due_ms = due_ms
@@ -56,6 +79,13 @@ class Body:
         self.size = size
         self.place = place
         self.schedule_id = schedule_id
+        # Where the note of its batch was in the segment when it was parked, a hint.
+        self.position = position
+
+    @property
+    def is_packed(self) -> bool:
+        """Return whether an entry says all about it."""
+        return True
 
     @property
     def batch_offset(self) -> int:
@@ -96,9 +126,9 @@ class PendingBodies:
         """Take out the body at `s_offset`; None if it is not here."""
         raise NotImplementedError
 
-    def at_or_below(self, watermark: Watermark, from_offset: int) -> list[Body] | None:
-        """Return what belongs to a watermark, from this s-offset on, and is at or below it, in any
-        order; None if that is too much to look for."""
+    def at_or_below(self, watermark: Watermark, from_offset: int) -> list[int] | None:
+        """Return the s-offsets of what belongs to a watermark, from this s-offset on, and is at or
+        below it, in any order; None if that is too much to look for.  Without those that recur."""
         raise NotImplementedError
 
     def first_offset(self) -> int:
@@ -117,8 +147,8 @@ class PendingBodies:
         """Return the body at `s_offset`, which stays here; None if it is not here."""
         raise NotImplementedError
 
-    def from_place(self, due_ms: int, s_offset: int, count_max: int) -> list[DueEntry]:
-        """Return the first ones from this place of the order on; an empty list means that there are
+    def from_place(self, due_ms: int, s_offset: int, count_max: int) -> list[DuePlace]:
+        """Return the first places from this one of the order on; an empty list means that there are
         no more."""
         raise NotImplementedError
 
@@ -127,83 +157,169 @@ class PendingBodies:
         raise NotImplementedError
 
 
+# Bytes that lead from an s-offset to its entry: s-offset and due time.
+_LINK_SIZE: Final = 16
+
+
 class PendingHeap(PendingBodies):
     """Bodies in their order, all in memory."""
 
     def __init__(self) -> None:
         super().__init__()
         self._order = DueOrder()
-        self._bodies: dict[int, Body] = {}
-        self._offsets = OffsetOrder()
+        self._links = EntryOrder(_LINK_SIZE)
+        # What an entry does not say, by s-offset: bodies that recur, and ids.
+        self._objects: dict[int, Body] = {}
+        self._ids: dict[int, bytes] = {}
 
     def add(self, body: Body) -> None:
-        assert body.s_offset not in self._bodies
-        self._bodies[body.s_offset] = body
-        self._order.add(body.due_ms, body.s_offset, body.record_count, body.size)
+        flags = 0
+        if not body.is_packed:
+            flags = IS_OBJECT
+            self._objects[body.s_offset] = body
+        elif body.schedule_id:
+            flags = HAS_ID
+            self._ids[body.s_offset] = body.schedule_id
+        entry = entry_of(
+            body.due_ms,
+            body.s_offset,
+            body.position,
+            body.size,
+            body.record_count,
+            place=body.place,
+            flags=flags,
+        )
+        assert not self.has(body.s_offset)
+        self._order.add(entry)
+        self._links.add(_link(body.s_offset, body.due_ms))
         self.count += 1
-        self._offsets.add(body.s_offset)
-        self.record_count += body.record_count
-        self.size += body.size
+        self.record_count += record_count_of(entry)
+        self.size += size_of(entry)
 
     def next_due_ms(self) -> int:
         entry = self._order.first()
-        return NEVER if entry is None else entry[0]
+        return due_ms_of(entry) if entry else NEVER
 
     def take_due(self, now_wall_ms: int) -> Body | None:
         entry = self._order.first()
-        if entry is None or entry[0] > now_wall_ms:
+        if not entry or due_ms_of(entry) > now_wall_ms:
             return None
-        return self.forget(entry[1])
+        self._order.remove_first()
+        self._links.remove(_link_key(s_offset_of(entry)))
+        return self._let_go(entry)
 
     def has(self, s_offset: int) -> bool:
-        return s_offset in self._bodies
+        return self._due_ms(s_offset) is not None
 
     def get(self, s_offset: int) -> Body | None:
-        return self._bodies.get(s_offset)
+        due_ms = self._due_ms(s_offset)
+        return None if due_ms is None else self._body_of(self._order.find_at(due_ms, s_offset))
 
     def forget(self, s_offset: int) -> Body | None:
-        body = self._bodies.pop(s_offset, None)
-        if body is None:
+        due_ms = self._due_ms(s_offset)
+        if due_ms is None:
             return None
-        self._order.remove(body.due_ms, s_offset)
+        self._links.remove(_link_key(s_offset))
+        return self._let_go(self._order.remove_at(due_ms, s_offset))
+
+    def _let_go(self, entry: bytes) -> Body:
+        """Return the body of an entry that has left the orders."""
+        body = self._body_of(entry)
+        s_offset = body.s_offset
+        self._objects.pop(s_offset, None)
+        self._ids.pop(s_offset, None)
         self.count -= 1
-        self._offsets.remove(s_offset)
-        self.record_count -= body.record_count
-        self.size -= body.size
+        self.record_count -= record_count_of(entry)
+        self.size -= size_of(entry)
         return body
 
-    def at_or_below(self, watermark: Watermark, from_offset: int) -> list[Body] | None:
+    def at_or_below(self, watermark: Watermark, from_offset: int) -> list[int] | None:
         place = (watermark.due_ms, watermark.s_offset)
-        found: list[Body] = []
+        found: list[int] = []
         looks = 0
-        due_ms, s_offset = UNKNOWN, 0
-        while entries := self._order.from_place(due_ms, s_offset, _LOOKS_AT_ONCE):
+        key = b""
+        while entries := self._order.from_key(key, _LOOKS_AT_ONCE):
             for entry in entries:
-                due_ms, s_offset = entry[0], entry[1]
-                if (due_ms, s_offset) > place:
+                s_offset = s_offset_of(entry)
+                if (due_ms_of(entry), s_offset) > place:
                     return found
                 looks += 1
-                if from_offset <= s_offset < watermark.before_offset:
-                    found.append(self._bodies[s_offset])
+                is_meant = from_offset <= s_offset < watermark.before_offset
+                if is_meant and not flags_of(entry) & IS_OBJECT:
+                    found.append(s_offset)
             if looks > _LOOKS_MAX:
                 return None
-            s_offset += 1
+            key = _behind(entries[-1])
         return found
 
     def first_offset(self) -> int:
-        first = self._offsets.first()
-        return ANY_OFFSET if first is None else self._bodies[first].batch_offset
+        link = self._links.first()
+        if not link:
+            return ANY_OFFSET
+        entry = self._order.find_at(_due_in(link), int(read_i64_be(link, 0)))
+        return s_offset_of(entry) - max(place_of(entry), 0)
 
     def between(self, first: int, until: int) -> list[Body]:
-        bodies = self._bodies
-        return [bodies[s_offset] for s_offset in self._offsets.between(first, until)]
+        found: list[Body] = []
+        key = _link_key(first)
+        while links := self._links.from_key(key, _LINKS_AT_ONCE):
+            for link in links:
+                s_offset = int(read_i64_be(link, 0))
+                if s_offset >= until:
+                    return found
+                found.append(self._body_of(self._order.find_at(_due_in(link), s_offset)))
+            key = _behind(links[-1])
+        return found
 
     def furthest_due_ms(self) -> int:
         entry = self._order.last()
-        return -1 if entry is None else entry[0]
+        return due_ms_of(entry) if entry else -1
 
-    def from_place(self, due_ms: int, s_offset: int, count_max: int) -> list[DueEntry]:
-        return self._order.from_place(due_ms, s_offset, count_max)
+    def from_place(self, due_ms: int, s_offset: int, count_max: int) -> list[DuePlace]:
+        entries = self._order.from_key(place_key(due_ms, s_offset), count_max)
+        return [(due_ms_of(entry), s_offset_of(entry)) for entry in entries]
 
     def sums(self, from_ms: int, until_ms: int) -> DueSums:
         return self._order.sums(from_ms, until_ms)
+
+    def _due_ms(self, s_offset: int) -> int | None:
+        link = self._links.find(_link_key(s_offset))
+        return _due_in(link) if link else None
+
+    def _body_of(self, entry: bytes) -> Body:
+        s_offset = s_offset_of(entry)
+        flags = flags_of(entry)
+        if flags & IS_OBJECT:
+            return self._objects[s_offset]
+        return Body(
+            s_offset,
+            due_ms_of(entry),
+            NO_EPOCH,
+            record_count_of(entry),
+            size_of(entry),
+            place=place_of(entry),
+            schedule_id=self._ids[s_offset] if flags & HAS_ID else b"",
+            position=position_of(entry),
+        )
+
+
+def _link_key(s_offset: int) -> bytes:
+    key = BytesWriter()
+    write_i64_be(key, max(s_offset, 0))
+    return key.getvalue()
+
+
+def _link(s_offset: int, due_ms: int) -> bytes:
+    link = BytesWriter()
+    write_i64_be(link, s_offset)
+    write_i64_be(link, due_ms)
+    return link.getvalue()
+
+
+def _due_in(link: bytes) -> int:
+    return int(read_i64_be(link, 8))
+
+
+def _behind(entry: bytes) -> bytes:
+    """Return the first bytes behind an entry."""
+    return entry + b"\0"

@@ -30,6 +30,7 @@ from tarry.base.limits import (
 )
 from tarry.log.index.epoch_index import EpochIndex
 from tarry.schedule.bodies import bodies_of
+from tarry.schedule.entries import NO_POSITION
 from tarry.schedule.notes import (
     CancelledNote,
     CheckpointNote,
@@ -107,12 +108,14 @@ class Rebuild:
         # The note that was read last, and where its body has to be.
         self._scheduled: ScheduledNote | None = None
         self._body_offset = NO_S_OFFSET
+        self._note_position = NO_POSITION
 
     # -- S
 
-    def add_note(self, offset: int, note: ScheduleNote) -> None:
-        """Take the note at this offset of S."""
+    def add_note(self, offset: int, note: ScheduleNote, position: int = NO_POSITION) -> None:
+        """Take the note at this offset of S, and at this position in its segment."""
         self._scheduled = None
+        self._note_position = position
         self._body_offset = NO_S_OFFSET
         if isinstance(note, ScheduledNote):
             self._scheduled = note
@@ -169,7 +172,9 @@ class Rebuild:
     ) -> None:
         self._take_cancelled(note)
         try:
-            bodies = bodies_of(note, s_offset, leader_epoch, record_count, size)
+            bodies = bodies_of(
+                note, s_offset, leader_epoch, record_count, size, self._note_position
+            )
         except CorruptData as error:
             self._damaged[s_offset] = Body(s_offset, UNKNOWN, leader_epoch, record_count, size)
             self._add_flaw(f"the batch at offset {s_offset} cannot be released: {error}")

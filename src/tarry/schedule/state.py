@@ -419,21 +419,20 @@ class ScheduleState:
             found = self.pending.at_or_below(watermark, from_offset)
             if found is None:
                 return None
-            found += self._parked
-            found += self._damaged.values()
-            found += [release.body for release in self._releases]
-            for body in found:
+            exceptions += found
+            others = [*self._parked, *self._damaged.values()]
+            others += [release.body for release in self._releases]
+            for body in others:
                 if isinstance(body, RecurringBody):
                     continue
                 if from_offset <= body.s_offset < watermark.before_offset and watermark.covers(
                     body.due_ms, body.s_offset
                 ):
                     exceptions.append(body.s_offset)
+            if len(exceptions) > CHECKPOINT_EXCEPTIONS_MAX:
+                return None
             from_offset = watermark.before_offset
-        if len(exceptions) > CHECKPOINT_EXCEPTIONS_MAX:
-            return None
-        # A heap may have an entry of a forgotten body beside one of the same place.
-        exceptions = sorted(dict.fromkeys(exceptions))
+        exceptions.sort()
         return CheckpointNote(
             c, c_epoch, self.watermarks.copy(), exceptions, self._noted_recurrences()
         )

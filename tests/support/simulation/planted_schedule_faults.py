@@ -24,9 +24,11 @@ from tarry.partition.producers import ProducerCheck, ProducerStates
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.numbering import numbered
 from tarry.schedule.cancels import OpenCancel, ScheduleIds
-from tarry.schedule.due_order import DueEntry, DueOrder
+from tarry.schedule.due_order import DueOrder
+from tarry.schedule.entries import due_ms_of, s_offset_of
+from tarry.schedule.entry_order import CHUNK_ENTRIES_MAX, EntryOrder
 from tarry.schedule.keeping import CompanionRule
-from tarry.schedule.notes import ScheduledNote
+from tarry.schedule.notes import ANY_OFFSET, ScheduledNote
 from tarry.schedule.pending import Body, PendingHeap
 from tarry.schedule.rebuild import Rebuild
 from tarry.schedule.state import ScheduleState
@@ -40,10 +42,8 @@ def release_above_the_high_watermark() -> None:
         self.pending.add(body)
 
     def rollback_parked(self: ScheduleState, s_end_offset: int) -> bool:
-        assert isinstance(self.pending, PendingHeap)
-        for s_offset in list(self.pending._bodies):
-            if s_offset >= s_end_offset:
-                self.pending.forget(s_offset)
+        for body in self.pending.between(s_end_offset, ANY_OFFSET):
+            self.pending.forget(body.s_offset)
         return honest(self, s_end_offset)
 
     ScheduleState.park = park
@@ -78,12 +78,17 @@ def release_when_the_alarm_rings() -> None:
 
 
 def release_in_order_of_arrival() -> None:
-    def first(self: DueOrder) -> DueEntry | None:
-        if not self._chunks:
-            return None
-        return min(self._chunks[0].entries, key=lambda entry: (entry[0] // 500, entry[1]))
+    honest = EntryOrder.first
 
-    DueOrder.first = first
+    def first(self: EntryOrder) -> bytes:
+        if not self._chunks or not isinstance(self, DueOrder):
+            return honest(self)
+        return min(
+            self.from_key(b"", CHUNK_ENTRIES_MAX),
+            key=lambda entry: (due_ms_of(entry) // 500, s_offset_of(entry)),
+        )
+
+    EntryOrder.first = first
 
 
 def look_up_retries_in_the_log_of_the_partition_alone() -> None:

@@ -241,7 +241,7 @@ class ScheduleLoad:
             self._bodies.give_back(header)
             raise
         if has_valid_crc(data, 0, header):
-            rebuild.add_note(offset, read_note(data, 0, header))
+            rebuild.add_note(offset, read_note(data, 0, header), int(walk.batch_position))
         elif rebuild.is_body_expected(offset):
             # A body, of which the bit is flipped that tells notes from bodies.
             self._add_body(header)

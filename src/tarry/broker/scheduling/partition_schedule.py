@@ -102,8 +102,9 @@ class PartitionSchedule(ParkingDoor):
         self._refusal = ""
         # Where this turn's last note ends that was asked for by a client.
         self._noted_end = -1
-        # Of the batch that is being parked.
+        # Of the batch that is being parked: its note, and the bytes of that.
         self._note = ScheduledNote(NEVER)
+        self._note_size = 0
         # Effort of the last release, in those of ordinary batches.
         self.release_steps = 1
         # Where the last release ends in P.
@@ -178,7 +179,9 @@ class PartitionSchedule(ParkingDoor):
             return b""
         self._begin_companion()
         self._note = note
-        return note.encode(now_wall_ms)
+        data = note.encode(now_wall_ms)
+        self._note_size = len(data)
+        return data
 
     def throttle_ms(self) -> int:
         return self._quota.throttle_ms()
@@ -199,6 +202,8 @@ class PartitionSchedule(ParkingDoor):
             self.companion.leadership.leader_epoch,
             int(header.record_count),
             int(header.size),
+            # Where the segment ends with note and batch; less than 0 if they lie in two.
+            int(self.companion.log.active.size - header.size - self._note_size),
         )
         state = self.state
         if state is None:
@@ -245,6 +250,7 @@ class PartitionSchedule(ParkingDoor):
         if result.error_code == errors.NONE:
             self._checkpoints.note_cancel()
             self._noted_end = result.required_offset
+            self._note_size = len(data)
             self._flushes.touch(self.companion)
             self._changed[self] = None
         return result
