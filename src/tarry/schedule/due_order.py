@@ -53,11 +53,23 @@ class DueOrder(EntryOrder):
         assert due_ms_of(entry) == due_ms
         return entry
 
+    def has_at(self, due_ms: int, s_offset: int) -> bool:
+        """Return whether there is an entry at this place."""
+        found = self.from_key(place_key(due_ms, s_offset), 1)
+        return bool(found) and s_offset_of(found[0]) == s_offset and due_ms_of(found[0]) == due_ms
+
     def find_at(self, due_ms: int, s_offset: int) -> bytes:
         """Return the entry at this place, which is there."""
         entry = self.from_key(place_key(due_ms, s_offset), 1)[0]
         assert s_offset_of(entry) == s_offset
         return entry
+
+    def add_summed(self, data: bytes, record_count: int, size: int) -> None:
+        """Add packed entries as `add_block` does, with the sums over them, which cost much."""
+        self._add_chunk(data, EntryChunk(bytearray(data)))
+        chunk = self._chunks[-1]
+        chunk.record_count = record_count
+        chunk.size = size
 
     def sums(self, from_ms: int, until_ms: int) -> DueSums:
         """Sum up what is due from one time on and before another."""

@@ -13,6 +13,8 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from tarry.base.errors import CorruptData
+
 # A chunk that is full is split in two, or left as it is where the next entry comes behind it.
 CHUNK_ENTRIES_MAX: Final = 1_000
 
@@ -108,6 +110,34 @@ class EntryOrder:
         begin = self._first_from(chunk, key) * width
         data = bytes(chunk.data[begin : begin + count_max * width])
         return [data[at : at + width] for at in range(0, len(data), width)]
+
+    def block_from(self, key: bytes) -> bytes:
+        """Return entries at or behind a key, packed; b"" if there are no more."""
+        index = self._chunk_with(key)
+        if index == len(self._chunks):
+            return b""
+        chunk = self._chunks[index]
+        return bytes(chunk.data[self._first_from(chunk, key) * self._width :])
+
+    def add_block(self, data: bytes) -> None:
+        """Add packed entries in their order, behind all others; `CorruptData` if they are not."""
+        chunk = EntryChunk(bytearray(data))
+        self._add_chunk(data, chunk)
+        self._sum_up(chunk)
+
+    def _add_chunk(self, data: bytes, chunk: EntryChunk) -> None:
+        width = self._width
+        if not data or len(data) % width or len(data) > CHUNK_ENTRIES_MAX * width:
+            raise CorruptData(f"a block of {len(data)} bytes of entries")
+        first = data[:width]
+        if self._chunks and self._last_of(self._chunks[-1]) >= first:
+            raise CorruptData("a block of entries lies before the one before it")
+        self._chunks.append(chunk)
+        self._bounds.append(first)
+
+    def count(self) -> int:
+        """Return how many entries there are; it goes through all chunks."""
+        return sum([len(chunk.data) for chunk in self._chunks]) // self._width
 
     # -- chunks
 

@@ -14,6 +14,7 @@ from mypy_extensions import mypyc_attr
 
 from tarry.schedule.due_order import DueOrder, DueSums
 from tarry.schedule.entries import (
+    ENTRY_SIZE,
     HAS_ID,
     IS_OBJECT,
     NO_POSITION,
@@ -29,6 +30,7 @@ from tarry.schedule.entries import (
 )
 from tarry.schedule.entry_order import EntryOrder
 from tarry.schedule.notes import ANY_OFFSET, Watermark
+from tarry.schedule.packed_ids import IdsOfOffsets
 
 # Due time of nothing: later than every other.
 NEVER: Final = 2**63 - 1
@@ -96,6 +98,14 @@ class Body:
         return f"Body({self.s_offset}, due {self.due_ms}, {self.record_count} records)"
 
 
+class LeftBody:
+    """Entry and id of a body that has left."""
+
+    def __init__(self, entry: bytes, schedule_id: bytes) -> None:
+        self.entry = entry
+        self.schedule_id = schedule_id
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class PendingBodies:
     """Contract of what keeps bodies until they are due; `count`, `records` and `size` are of all
@@ -105,6 +115,11 @@ class PendingBodies:
         self.count = 0
         self.record_count = 0
         self.size = 0
+        # Packed bodies before an s-offset that have left while a snapshot is written.
+        self.leaving: list[LeftBody] = []
+        self.leaving_before = 0
+        # Id of each body that has one.
+        self.ids = IdsOfOffsets()
 
     def add(self, body: Body) -> None:
         """Keep a body that is not kept yet."""
@@ -156,9 +171,35 @@ class PendingBodies:
         """Sum up what is due from one time on and before another."""
         raise NotImplementedError
 
+    # -- snapshots
+
+    def entries_from(self, key: bytes) -> bytes:
+        """Return packed entries at or behind a key, in the order of due times; b"" if there are no
+        more."""
+        raise NotImplementedError
+
+    def links_from(self, key: bytes) -> bytes:
+        """Return packed links at or behind a key, in the order of s-offsets; b"" if there are no
+        more."""
+        raise NotImplementedError
+
+    def begin_leaving(self, before_offset: int) -> None:
+        """Note in `leaving`, from now on, what leaves and lies before this s-offset."""
+        self.leaving = []
+        self.leaving_before = before_offset
+
+    def note_leaving(self, body: Body) -> None:
+        """Note a body that had left before."""
+        self.leaving.append(LeftBody(_entry_of(body), body.schedule_id))
+
+    def end_leaving(self) -> None:
+        """Note what leaves no more."""
+        self.leaving = []
+        self.leaving_before = 0
+
 
 # Bytes that lead from an s-offset to its entry: s-offset and due time.
-_LINK_SIZE: Final = 16
+LINK_SIZE: Final = 16
 
 
 class PendingHeap(PendingBodies):
@@ -167,28 +208,16 @@ class PendingHeap(PendingBodies):
     def __init__(self) -> None:
         super().__init__()
         self._order = DueOrder()
-        self._links = EntryOrder(_LINK_SIZE)
-        # What an entry does not say, by s-offset: bodies that recur, and ids.
+        self._links = EntryOrder(LINK_SIZE)
+        # Bodies that recur, of which an entry does not say all, by s-offset.
         self._objects: dict[int, Body] = {}
-        self._ids: dict[int, bytes] = {}
 
     def add(self, body: Body) -> None:
-        flags = 0
         if not body.is_packed:
-            flags = IS_OBJECT
             self._objects[body.s_offset] = body
         elif body.schedule_id:
-            flags = HAS_ID
-            self._ids[body.s_offset] = body.schedule_id
-        entry = entry_of(
-            body.due_ms,
-            body.s_offset,
-            body.position,
-            body.size,
-            body.record_count,
-            place=body.place,
-            flags=flags,
-        )
+            self.ids.put(body.s_offset, body.schedule_id)
+        entry = _entry_of(body)
         assert not self.has(body.s_offset)
         self._order.add(entry)
         self._links.add(_link(body.s_offset, body.due_ms))
@@ -205,7 +234,7 @@ class PendingHeap(PendingBodies):
         if not entry or due_ms_of(entry) > now_wall_ms:
             return None
         self._order.remove_first()
-        self._links.remove(_link_key(s_offset_of(entry)))
+        self._links.remove(link_key(s_offset_of(entry)))
         return self._let_go(entry)
 
     def has(self, s_offset: int) -> bool:
@@ -219,15 +248,18 @@ class PendingHeap(PendingBodies):
         due_ms = self._due_ms(s_offset)
         if due_ms is None:
             return None
-        self._links.remove(_link_key(s_offset))
+        self._links.remove(link_key(s_offset))
         return self._let_go(self._order.remove_at(due_ms, s_offset))
 
     def _let_go(self, entry: bytes) -> Body:
         """Return the body of an entry that has left the orders."""
         body = self._body_of(entry)
         s_offset = body.s_offset
+        if s_offset < self.leaving_before and body.is_packed:
+            self.leaving.append(LeftBody(entry, body.schedule_id))
         self._objects.pop(s_offset, None)
-        self._ids.pop(s_offset, None)
+        if flags_of(entry) & HAS_ID:
+            self.ids.remove(s_offset)
         self.count -= 1
         self.record_count -= record_count_of(entry)
         self.size -= size_of(entry)
@@ -261,7 +293,7 @@ class PendingHeap(PendingBodies):
 
     def between(self, first: int, until: int) -> list[Body]:
         found: list[Body] = []
-        key = _link_key(first)
+        key = link_key(first)
         while links := self._links.from_key(key, _LINKS_AT_ONCE):
             for link in links:
                 s_offset = int(read_i64_be(link, 0))
@@ -282,8 +314,50 @@ class PendingHeap(PendingBodies):
     def sums(self, from_ms: int, until_ms: int) -> DueSums:
         return self._order.sums(from_ms, until_ms)
 
+    def entries_from(self, key: bytes) -> bytes:
+        return self._order.block_from(key)
+
+    def links_from(self, key: bytes) -> bytes:
+        return self._links.block_from(key)
+
+    # -- a start
+
+    def add_entries(self, data: bytes, record_count: int, size: int) -> None:
+        """Add packed entries behind all others, with the sums over them; their links follow.
+        `CorruptData`.
+        """
+        self._order.add_summed(data, record_count, size)
+        self.count += len(data) // ENTRY_SIZE
+        self.record_count += record_count
+        self.size += size
+
+    def add_links(self, data: bytes) -> None:
+        """Add the packed links of entries behind all others; `CorruptData`."""
+        self._links.add_block(data)
+
+    def add_missing(self, entry: bytes) -> None:
+        """Add an entry with its link, unless they are here: one, the other, or both."""
+        s_offset, due_ms = s_offset_of(entry), due_ms_of(entry)
+        if not self._order.has_at(due_ms, s_offset):
+            self._order.add(entry)
+            self.count += 1
+            self.record_count += record_count_of(entry)
+            self.size += size_of(entry)
+        if not self.has(s_offset):
+            self._links.add(_link(s_offset, due_ms))
+
+    def set_id(self, s_offset: int, schedule_id: bytes) -> None:
+        """Set the id of a body whose entry says that it has one."""
+        if not self.ids.get(s_offset):
+            self.ids.put(s_offset, schedule_id)
+
+    @property
+    def is_even(self) -> bool:
+        """Return whether there are as many entries as links."""
+        return self._order.count() == self._links.count() == self.count
+
     def _due_ms(self, s_offset: int) -> int | None:
-        link = self._links.find(_link_key(s_offset))
+        link = self._links.find(link_key(s_offset))
         return _due_in(link) if link else None
 
     def _body_of(self, entry: bytes) -> Body:
@@ -298,12 +372,30 @@ class PendingHeap(PendingBodies):
             record_count_of(entry),
             size_of(entry),
             place=place_of(entry),
-            schedule_id=self._ids[s_offset] if flags & HAS_ID else b"",
+            schedule_id=self.ids.get(s_offset) if flags & HAS_ID else b"",
             position=position_of(entry),
         )
 
 
-def _link_key(s_offset: int) -> bytes:
+def _entry_of(body: Body) -> bytes:
+    flags = 0
+    if not body.is_packed:
+        flags = IS_OBJECT
+    elif body.schedule_id:
+        flags = HAS_ID
+    return entry_of(
+        body.due_ms,
+        body.s_offset,
+        body.position,
+        body.size,
+        body.record_count,
+        place=body.place,
+        flags=flags,
+    )
+
+
+def link_key(s_offset: int) -> bytes:
+    """Return what a link at this s-offset begins with."""
     key = BytesWriter()
     write_i64_be(key, max(s_offset, 0))
     return key.getvalue()
@@ -314,6 +406,11 @@ def _link(s_offset: int, due_ms: int) -> bytes:
     write_i64_be(link, s_offset)
     write_i64_be(link, due_ms)
     return link.getvalue()
+
+
+def s_offset_in(links: bytes, position: int) -> int:
+    """Return the s-offset of the link at this position."""
+    return int(read_i64_be(links, position))
 
 
 def _due_in(link: bytes) -> int:

@@ -32,6 +32,7 @@ from tarry.schedule.notes import ANY_OFFSET, ScheduledNote
 from tarry.schedule.pending import Body, PendingHeap
 from tarry.schedule.rebuild import Rebuild
 from tarry.schedule.state import ScheduleState
+from tarry.schedule.taken_snapshot import TakenSnapshot
 
 
 def release_above_the_high_watermark() -> None:
@@ -295,6 +296,35 @@ def compact_away_cancels_with_their_bodies() -> None:
     CompanionRule._is_needed = lambda self, s_offset, due_ms: False
 
 
+# -- Faults of snapshots.
+
+
+def leave_out_what_leaves_while_a_snapshot_is_written() -> None:
+    """A release or a cancel is lost with its write, and what it had taken waits no more."""
+    ScheduleState.leaving_bodies = lambda self: []
+
+
+def forget_what_was_cancelled_since_the_snapshot() -> None:
+    """What the snapshot says is believed against the notes behind it."""
+    TakenSnapshot._take_cancelled = lambda self, count_max: False
+
+
+def write_a_snapshot_that_ends_a_batch_too_late() -> None:
+    """The offset from which a start reads on lies behind a batch that the snapshot has not."""
+    honest = ScheduleState.snapshot_offset
+
+    def snapshot_offset(self: ScheduleState, s_high_watermark: int) -> int:
+        parked = self._parked
+        return parked[0].s_offset + 1 if parked else honest(self, s_high_watermark)
+
+    ScheduleState.snapshot_offset = snapshot_offset
+
+
+def take_for_committed_what_a_snapshot_has() -> None:
+    """A new leader releases what its high watermark has not passed."""
+    TakenSnapshot._park = lambda self, state, s_high_watermark: False
+
+
 SCHEDULE: Final[dict[Callable[[], None], int]] = {
     release_above_the_high_watermark: 13,
     forget_whose_body_was_released: 2,
@@ -312,6 +342,7 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
     answer_unknown_without_a_note: 9,
     cancel_what_is_being_released: 14,
     compact_away_what_waits: 14,
+    forget_what_was_cancelled_since_the_snapshot: 9,
 }
 
 CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
@@ -330,4 +361,7 @@ CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
     compact_away_what_waits: 2,
     compact_away_the_last_checkpoint: 2,
     compact_away_cancels_with_their_bodies: 2,
+    write_a_snapshot_that_ends_a_batch_too_late: 2,
+    take_for_committed_what_a_snapshot_has: 7,
+    leave_out_what_leaves_while_a_snapshot_is_written: 16,
 }

@@ -26,28 +26,20 @@ from tarry.broker.scheduling.instances import PartitionInstances, renewed_note
 from tarry.broker.scheduling.loading import ScheduleLoad, is_written
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.broker.scheduling.quota import PendingQuota, PendingTotal
+from tarry.broker.scheduling.snapshots import ScheduleSnapshots
 from tarry.broker.scheduling.waiting_read import WaitingRead, WalkBudget
 from tarry.log.segments import LogPosition
 from tarry.partition.leader import AppendResult, append_of_any_size
 from tarry.partition.leadership import BatchWishes, ParkingDoor
 from tarry.partition.replicated_log import ReplicatedLog
-from tarry.records.batch import (
-    BatchCheck,
-    BatchHeader,
-    decode_batch_header,
-)
+from tarry.records.batch import BatchCheck, BatchHeader, decode_batch_header
 from tarry.schedule.bodies import bodies_of
 from tarry.schedule.due import NOT_DELAYED, due_ms
 from tarry.schedule.notes import CancelledNote, CheckpointNote, ScheduledNote, ScheduleNote
 from tarry.schedule.pending import NEVER, Body
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.recurring.times import RecurringTimes
-from tarry.schedule.release import (
-    NO_S_OFFSET,
-    instance_batch,
-    release_fault,
-    released_batch,
-)
+from tarry.schedule.release import NO_S_OFFSET, instance_batch, release_fault, released_batch
 from tarry.schedule.state import ScheduleState
 from tarry.wire.writer import ChunkList
 
@@ -63,7 +55,7 @@ class PartitionSchedule(ParkingDoor):
     `changed` has the schedules that are to be settled after the turn's write, `opened` the batches
     that were read to release places of them, `budget` what this turn may read for consumers,
     `times` the cron expressions, `total` what waits in all partitions, `on_start_asked` is called
-    when the companion log's start is to move.
+    when the companion log's start is to move, `snapshots` are the hints for the next start.
     """
 
     def __init__(
@@ -78,6 +70,7 @@ class PartitionSchedule(ParkingDoor):
         times: RecurringTimes,
         total: PendingTotal,
         on_start_asked: Callable[[ReplicatedLog], None],
+        snapshots: ScheduleSnapshots,
     ) -> None:
         self.partition = companion.leadership.records
         self.companion = companion
@@ -90,6 +83,7 @@ class PartitionSchedule(ParkingDoor):
         self._quota = PendingQuota(total, self.partition.config)
         self._quota.count(int(companion.log.size_bytes), is_estimated=True)
         self._checkpoints = ScheduleCheckpoints(companion, turn, flushes, on_start_asked)
+        self.snapshots = snapshots
         self._load: ScheduleLoad | None = None
         # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
         # follower may not be written yet, and cannot be read before.
@@ -118,6 +112,7 @@ class PartitionSchedule(ParkingDoor):
     def end(self) -> None:
         """Give up what is known: the queue may have the schedule until its batches were due."""
         self.is_ended = True
+        self.snapshots.give_up()
         self.state = None
         self._load = None
         self._early = []
@@ -344,6 +339,7 @@ class PartitionSchedule(ParkingDoor):
                 load.flaw_count,
             )
         self._checkpoints.begin(load)
+        self.snapshots.begin(load.snapshot_offset)
         self._released_end = load.released_end
         self.state = state
         self._load = None
