@@ -44,6 +44,9 @@ class Delayed:
     def cancel(self, topic: str, **arguments: Any) -> Any:
         return self.face.outcome(self.run(self.producer.cancel(topic, **arguments)))
 
+    def cancel_by(self, receipt: Any, **arguments: Any) -> Any:
+        return self.run(self.producer.cancel(receipt, **arguments))
+
     def alter(self, topic: str, configs: dict[str, str]) -> None:
         changes = [ConfigChange(key, SET, value) for key, value in configs.items()]
         self.broker.admin.change_topic_configs(topic, changes)
@@ -112,6 +115,43 @@ def test_headers_and_timestamp_of_the_user_stay(delayed: Delayed) -> None:
     assert not delayed.send(topic, b"").is_parked
     assert record.headers == [("kind", b"new"), ("x-deliver-after", b"60000")]
     assert record.timestamp == 5
+
+
+def test_a_record_is_taken_back_by_its_receipt(delayed: Delayed) -> None:
+    topic = delayed.topic(BY_HEADER)
+    kept = delayed.send(topic, b"kept", deliver_after="1m")
+    gone = delayed.send(topic, b"gone", deliver_after="1m")
+
+    outcome = delayed.cancel_by(gone)
+    again = delayed.cancel_by(gone)
+    delayed.broker.clock.advance("2m")
+
+    assert (outcome.outcome, outcome.partition, outcome.s_offset) == ("cancelled", 0, gone.s_offset)
+    assert again.outcome == "unknown"
+    assert gone.s_offset > kept.s_offset >= 0
+    assert delayed.values(topic) == [b"kept"]
+
+
+def test_a_record_that_has_come_is_not_taken_back_by_its_receipt(delayed: Delayed) -> None:
+    topic = delayed.topic(BY_HEADER)
+    direct = delayed.send(topic, b"direct")
+    parked = delayed.send(topic, b"parked", deliver_after="1m")
+    delayed.broker.clock.advance("1m")
+
+    outcomes = [delayed.cancel_by(each) for each in (direct, parked)]
+
+    assert [(each.outcome, each.offset) for each in outcomes] == [
+        ("already_released", 0),
+        ("already_released", 1),
+    ]
+
+
+def test_a_receipt_names_a_record_alone(delayed: Delayed) -> None:
+    topic = delayed.topic(BY_HEADER)
+    receipt = delayed.send(topic, b"one", deliver_after="1m")
+
+    with pytest.raises(TypeError, match="a receipt alone"):
+        delayed.cancel_by(receipt, schedule_id="call-7")
 
 
 def test_a_record_is_taken_back_by_its_id(delayed: Delayed) -> None:

@@ -1,6 +1,6 @@
 """A batch that comes again has the offset of its first try, at both brokers.
 
-`receipt.is_parked` of our client rests on it: what was taken without an offset is parked.
+A receipt of our client has the offset of a record that was sent again.
 """
 
 from __future__ import annotations

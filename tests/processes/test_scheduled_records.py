@@ -199,3 +199,32 @@ def test_both_faces_list_pages_and_change(scheduler: Scheduler, face: Face) -> N
     assert [record.value for record in found.records] == [b"v"]
     outcomes = [each.outcome for each in (moved, cancelled, unknown)]
     assert outcomes == ["moved", "cancelled", "unknown"]
+
+
+def test_a_topic_is_described_with_what_waits_and_what_became_of_it(scheduler: Scheduler) -> None:
+    scheduler.park("soon", "200")
+    scheduler.park("late", str(HOUR_MS), partition=1)
+    scheduler.park("taken-back", str(HOUR_MS), partition=2)
+    scheduler.tarry("schedule", "cancel", scheduler.topic, "taken-back")
+    scheduler.tarry("consume", scheduler.topic, "--follow", "-c", "1")
+
+    (told,) = json.loads(scheduler.tarry("topics", "describe", scheduler.topic, "--json"))
+    text = scheduler.tarry("topics", "describe", scheduler.topic)
+
+    scheduled = told["scheduled"]
+    assert (scheduled["entries"], scheduled["records"], scheduled["damaged"]) == (1, 1, 0)
+    counts = scheduled["counts"]
+    assert (counts["parked"], counts["released"], counts["cancelled"]) == (3, 1, 1)
+    assert counts["refused"] == 0
+    assert counts["late_ms"]["p50"] == counts["late_ms"]["worst"]
+    assert "waiting: 1 entry, 1 record" in text
+    assert "3 parked, 1 released, 1 cancelled, 0 refused" in text
+    assert "late by: p50" in text
+
+
+def test_a_topic_without_delays_is_described_without_them(scheduler: Scheduler) -> None:
+    scheduler.tarry("topics", "create", "described-plain")
+
+    (told,) = json.loads(scheduler.tarry("topics", "describe", "described-plain", "--json"))
+
+    assert told["scheduled"] is None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from tarry.protocol.api_names import OWN_TAG_MIN
 from tarry.protocol.schema import ApiSchema, Field, Struct, load_all
 from tarry.wire import ChunkList, Window, window_of
 
@@ -31,40 +32,52 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+def is_own_tag(item: Field) -> bool:
+    """Tells the tagged fields that Tarry alone has in Kafka's messages."""
+    return item.tag is not None and item.tag >= OWN_TAG_MIN
+
+
 class Messages:
     """Every API of our schema, and what tests do with any message of it."""
 
     def __init__(self) -> None:
         self.apis = {api.key: api for api in load_all()}
-        self._strategies: dict[tuple[int, str, int], st.SearchStrategy[Any]] = {}
+        self._strategies: dict[tuple[int, str, int, bool], st.SearchStrategy[Any]] = {}
 
     def struct(self, api_key: int, kind: str) -> Struct:
         api = self.apis[api_key]
         return api.request if kind == "request" else api.response
 
-    def strategy(self, api_key: int, kind: str, version: int) -> st.SearchStrategy[Any]:
-        """Any message that this version can carry."""
+    def strategy(
+        self, api_key: int, kind: str, version: int, *, has_own_tags: bool = True
+    ) -> st.SearchStrategy[Any]:
+        """Any message that this version can carry, with or without tagged fields of our own."""
         # Kept: hypothesis takes longer to build a strategy than to draw from it.
-        case = (api_key, kind, version)
+        case = (api_key, kind, version, has_own_tags)
         if case not in self._strategies:
             api, struct = self.apis[api_key], self.struct(api_key, kind)
-            self._strategies[case] = self._struct_strategy(api, struct, version)
+            self._strategies[case] = self._struct_strategy(
+                api, struct, version, has_own_tags=has_own_tags
+            )
         return self._strategies[case]
 
     def _struct_strategy(
-        self, api: ApiSchema, struct: Struct, version: int
+        self, api: ApiSchema, struct: Struct, version: int, *, has_own_tags: bool
     ) -> st.SearchStrategy[Any]:
         module = import_module(f"tarry.protocol.messages.{api.snake_name}")
         fields = {
-            item.name: self._field_strategy(api, item, version)
+            item.name: self._field_strategy(api, item, version, has_own_tags=has_own_tags)
             for item in struct.fields
-            if version in item.versions
+            if version in item.versions and (has_own_tags or not is_own_tag(item))
         }
         return st.builds(getattr(module, struct.name), **fields)
 
-    def _field_strategy(self, api: ApiSchema, item: Field, version: int) -> st.SearchStrategy[Any]:
+    def _field_strategy(
+        self, api: ApiSchema, item: Field, version: int, *, has_own_tags: bool
+    ) -> st.SearchStrategy[Any]:
         if item.is_struct:
-            strategy = self._struct_strategy(api, api.structs[item.type_name], version)
+            inner = api.structs[item.type_name]
+            strategy = self._struct_strategy(api, inner, version, has_own_tags=has_own_tags)
         elif item.name == "error_code" or item.name.endswith("_error_code"):
             # A code that every oracle knows.
             strategy = st.integers(-1, 119)

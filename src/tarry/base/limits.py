@@ -243,3 +243,7 @@ SCHEDULE_BUCKETS_MAX: Final = 1_000
 
 # Sentences kept about unreadable parts of a companion log at a start; further ones are counted.
 SCHEDULE_FLAWS_KEPT: Final = 20
+
+# Two brokers' calendars that are further apart than this are worth a warning.  Time synchronisation
+# keeps them within some ms; a network that holds answers up for long looks like a clock behind.
+CALENDARS_APART_MS_MAX: Final = 1_000

@@ -62,6 +62,7 @@ from tarry.broker.metadata.removals import Removals
 from tarry.broker.metadata.retries import Retries
 from tarry.broker.part import Parts, WaitingPart
 from tarry.broker.peers.peers import Peers
+from tarry.broker.replication.calendars import Calendars
 from tarry.broker.replication.cuts import Cuts
 from tarry.broker.replication.follower import ReplicaFollower
 from tarry.broker.replication.placement import Placement
@@ -135,7 +136,7 @@ class Broker:
         self.this_turn = turn
         self._turn_due_ms = turn.now_ms + POLL_MS_MAX
         self.timer = timer
-        self.neighbours = neighbours
+        self.neighbours, self.calendars = neighbours, Calendars(turn)
         self.answers = Answers(turn, self.transport, self.timer, self.probe, settings)
         self.topics = Topics()
         self._protocols = protocols
@@ -218,7 +219,15 @@ class Broker:
         """Follow the partitions that other brokers lead."""
         settings, turn, deletions = self.settings, self.this_turn, self.record_deletions
         cuts = Cuts(turn, self.flushes, deletions.hasten, deletions.request)
-        placement = Placement(settings, self.cluster, turn, self.flushes, self.peers, cuts)
+        placement = Placement(
+            settings,
+            self.cluster,
+            turn,
+            self.flushes,
+            self.peers,
+            cuts,
+            calendars=self.calendars,
+        )
         self.parts.add(ReplicaFollower(turn, self.flushes, placement))
         self.neighbours.follow(placement)
 

@@ -163,7 +163,7 @@ def _begin_duties(broker: Broker) -> None:
 
 
 def _is_read(broker: Broker, log: ReplicatedLog) -> bool:
-    """Return whether a log is just read for a state that it keeps."""
+    """Return whether a log is being read to rebuild the state that it stores."""
     if log.which != RECORDS:
         return broker.scheduling.is_reading(log.leadership)
     return broker.coordinators.is_loading_partition(log)
@@ -174,7 +174,14 @@ def _begin_event_log(broker: Broker) -> None:
     operations.
     """
     turn, parts = broker.this_turn, broker.parts
-    events = EventLog(broker.broker_id, turn, broker.topics, broker.flushes, broker.changes)
+    events = EventLog(
+        broker.broker_id,
+        turn,
+        broker.topics,
+        broker.flushes,
+        broker.changes,
+        broker.scheduling,
+    )
     events.listen(parts.purgatories(), broker.groups.history)
     parts.add_listening(events)
     Duty(turn, broker.timer, broker.settings.events_interval_ms, events.append)

@@ -177,7 +177,7 @@ def _of_the_cluster(broker: Broker) -> list[Route[Any]]:
     changes = broker.changes
     view = broker.cluster_view
     sources = describe_configs.ConfigSources(
-        view.state, broker.settings, broker.groups, broker.levels
+        view.state, broker.settings, broker.groups, broker.levels, broker.calendars
     )
     return [
         Route(api_keys.API_VERSIONS, 0, 5, OPEN, decode_api_versions_request,

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tarry.base.limits import CALENDARS_APART_MS_MAX
 from tarry.cli.running import (
     Cluster,
     cluster_options,
     json_option,
     quietly,
 )
-from tarry.cli.tables import count_of, print_json, print_table
+from tarry.cli.tables import bad, count_of, print_json, print_table
 
 if TYPE_CHECKING:
-    from tarry.client import Admin
+    from tarry.client import Admin, ComparedCalendar
 
 EXAMPLES = """
 \b
@@ -32,7 +33,7 @@ Examples:
 @json_option
 @quietly
 def describe(*, cluster: Cluster, apis: bool, as_json: bool) -> None:
-    """Show a cluster: its id, its brokers, its topics."""
+    """Show a cluster: its id, its brokers, its topics, how far the brokers' clocks are apart."""
     with cluster.admin() as admin:
         if apis:
             _print_apis(admin, cluster.timeout, as_json=as_json)
@@ -42,6 +43,7 @@ def describe(*, cluster: Cluster, apis: bool, as_json: bool) -> None:
 
 def _print_cluster(admin: Admin, timeout: float, *, as_json: bool) -> None:
     cluster = admin.describe_cluster(timeout)
+    calendars = admin.compare_calendars(timeout)
     topics = admin.list_topics(timeout)
     partition_count = sum(len(topic.partitions) for topic in topics)
     led = dict.fromkeys((broker.broker_id for broker in cluster.brokers), 0)
@@ -67,6 +69,7 @@ def _print_cluster(admin: Admin, timeout: float, *, as_json: bool) -> None:
                     }
                     for broker in cluster.brokers
                 ],
+                "calendars": [calendar._asdict() for calendar in calendars],
             }
         )
         return
@@ -86,6 +89,23 @@ def _print_cluster(admin: Admin, timeout: float, *, as_json: bool) -> None:
             for broker in cluster.brokers
         ],
     )
+    if calendars:
+        click.echo(f"\n{_apart_text(calendars)}")
+
+
+def _apart_text(calendars: list[ComparedCalendar]) -> str:
+    """Say how far calendars are apart, by the two brokers that disagree most."""
+    most = max(calendars, key=_apart_ms)
+    side = "ahead of" if most.ahead_ms > 0 else "behind"
+    text = (
+        f"calendars   apart by {_apart_ms(most):,} ms at most: broker {most.broker_id} is {side} "
+        f"broker {most.seen_by}"
+    )
+    return bad(text) if _apart_ms(most) > CALENDARS_APART_MS_MAX else text
+
+
+def _apart_ms(calendar: ComparedCalendar) -> int:
+    return abs(calendar.ahead_ms)
 
 
 def _print_apis(admin: Admin, timeout: float, *, as_json: bool) -> None:

@@ -8,18 +8,24 @@ import click
 
 from tarry.base.ids import id_text
 from tarry.cli.tables import bad, count_of, print_table, strong
+from tarry.cli.topic_schedule import TopicSchedule, schedule_of
 from tarry.cli.topic_sizes import TopicSizes, count_cell, size_cell, sizes_of, state_of
 from tarry.cli.units import size_text
 from tarry.client import Admin, ConfigEntry, Topic
 
 
 class TopicDescription:
-    """Topic with the sizes of its partitions and its settings."""
+    """Topic with the sizes of its partitions, its settings and its scheduled records."""
 
     def __init__(
-        self, topic: Topic, configs: list[ConfigEntry], sizes: TopicSizes | None = None
+        self,
+        topic: Topic,
+        configs: list[ConfigEntry],
+        sizes: TopicSizes | None = None,
+        schedule: TopicSchedule | None = None,
     ) -> None:
         self.topic = topic
+        self.schedule = schedule
         self.configs = configs
         self.sizes = sizes or TopicSizes()
 
@@ -41,6 +47,10 @@ class TopicDescription:
         titles = ["partition", "leader", "epoch", "replicas", "isr"]
         titles += ["begin", "end", "records", "size", "state"]
         print_table(titles, rows)
+        if self.schedule is not None and not problems:
+            click.echo()
+            for line in self.schedule.lines():
+                click.echo(line)
         shown = [one for one in self.configs if all_configs or not one.is_default]
         if shown and not problems:
             click.echo()
@@ -80,6 +90,7 @@ class TopicDescription:
             "settings": {
                 one.name: one.value for one in self.configs if all_configs or not one.is_default
             },
+            "scheduled": None if self.schedule is None else self.schedule.as_json(),
         }
 
     def _partition_json(self, index: int) -> dict[str, object]:
@@ -103,12 +114,14 @@ class TopicDescription:
 def describe_topics(
     admin: Admin, topics: Sequence[Topic], timeout: float
 ) -> list[TopicDescription]:
-    """Describe the topics with their sizes and settings."""
+    """Describe the topics with their sizes, settings and scheduled records."""
     sizes = sizes_of(admin, topics, timeout)
-    return [
-        TopicDescription(topic, admin.describe_topic_configs(topic.name, timeout), sizes)
-        for topic in topics
-    ]
+    found = []
+    for topic in topics:
+        configs = admin.describe_topic_configs(topic.name, timeout)
+        schedule = schedule_of(admin, topic.name, configs, timeout)
+        found.append(TopicDescription(topic, configs, sizes, schedule))
+    return found
 
 
 def _told(number: int | None, layout: str, text: Callable[[int], str] | None = None) -> str:

@@ -276,6 +276,10 @@ Examples:
   tarry topics describe orders --json
 
 \b
+Of a topic with delay.enable it tells what waits, and of each record that a broker has released
+since it began to lead how late it came; tarry schedule histogram draws what comes when.
+
+\b
 States: ok; no leader (nobody serves it); damaged (the log cannot be read to its end and takes
 no records: see the broker's log, then tarry log verify); replica offline; under-replicated.
 """

@@ -81,8 +81,10 @@ if TYPE_CHECKING:
     from tarry.client.core.group.offsets.requests import CommittedOffset as CommittedOffset
     from tarry.client.core.group.offsets.what import CommitWhat as CommitWhat
     from tarry.client.core.outgoing import Content as Content, HeadersGiven as HeadersGiven
+    from tarry.client.core.schedule.calendars import ComparedCalendar as ComparedCalendar
     from tarry.client.core.schedule.entries import (
         ScheduleBucket as ScheduleBucket,
+        ScheduleCounts as ScheduleCounts,
         ScheduleCursor as ScheduleCursor,
         ScheduledRecords as ScheduledRecords,
         ScheduleOutcome as ScheduleOutcome,
@@ -174,7 +176,9 @@ tarry.client.core.group.offsets.commit   CommitCallback
 tarry.client.core.group.offsets.requests CommittedOffset
 tarry.client.core.group.offsets.what     CommitWhat
 tarry.client.core.outgoing               Content HeadersGiven
-tarry.client.core.schedule.entries       ScheduleBucket ScheduleCursor ScheduledRecords
+tarry.client.core.schedule.calendars     ComparedCalendar
+tarry.client.core.schedule.entries       ScheduleBucket ScheduleCounts ScheduleCursor
+                                         ScheduledRecords
                                          ScheduleOutcome SchedulePage ScheduleTotals
 tarry.client.core.topic                  BrokerMetadata PartitionMetadata Topic
 tarry.client.errors                      AssignorFailed BrokerError BrokerUnreachable BufferFull

@@ -92,7 +92,8 @@ class Json(Generic[Content]):
         return self._encoder.encode(content)
 
     def decode(self, data: bytes, /) -> Content:
-        """Return the object; msgspec.DecodeError for what is no JSON, or no object of the class."""
+        """Return the object; msgspec.DecodeError if the bytes are no JSON, or no object of the
+        class."""
         # Only msgspec knows the type of the decoder's result, so it is Any here.
         found: Any = self._decoder.decode(data)
         return found  # type: ignore[no-any-return]

@@ -80,7 +80,8 @@ def raise_first(errors: Iterable[ClientError | None]) -> None:
 
 
 class TopicRecreated(ClientError):
-    """The topic was deleted and made anew; offsets of the old one mean nothing in the new one."""
+    """The topic was deleted and created again; offsets of the old one mean nothing in the new
+    one."""
 
 
 class BufferFull(TimedOut):
@@ -92,13 +93,13 @@ class RecordTooLarge(ClientError):
 
 
 class PartitionerFailed(ClientError):
-    """The user's own partitioner raised, or chose a partition that is not there; its record was not
-    sent."""
+    """The user's partitioner raised an exception, or chose a partition that does not exist; the
+    record was not sent."""
 
 
 class SchedulingUnsupported(ClientError):
-    """The topic does not take what was said of when a record is due, and the record was not sent.
-    Or the broker has no scheduled records: it is Apache Kafka, or an older Tarry."""
+    """The topic does not support the given arguments for a delayed record, and the record was not
+    sent.  Or the broker has no scheduled records: it is Apache Kafka, or an older Tarry."""
 
 
 class DeliveryTimedOut(TimedOut):
@@ -161,7 +162,7 @@ class DecodeError(ClientError):
         return self.record.key if self.part == "key" else self.record.value
 
     def skip(self) -> None:
-        """Go on behind the record: the next poll counts it as finished."""
+        """Skip the record: the next poll counts it as finished, and continues behind it."""
         self.is_skipped = True
 
 

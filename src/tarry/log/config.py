@@ -94,7 +94,8 @@ class LogConfig:
         self.has_delay = counting["delay.enable"] is True
         self.has_delay_by_timestamp = self.has_delay and counting["delay.source"] == "timestamp"
         self.has_delay_by_header = self.has_delay and counting["delay.source"] == "header"
-        # Whether its key names what waits; where nothing more is delayed, what waits from before.
+        # delay.replace: True if a record's key is its schedule id.  It also holds for pending
+        # records of a topic that delays no more.
         self.is_named_by_key = counting["delay.replace"] == "key"
         # compression.type, and the level that is set for this codec.
         codec, level_key = _CODECS[counting["compression.type"]]

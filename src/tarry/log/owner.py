@@ -1,7 +1,7 @@
 """The owner of a log: the object that learns when the tail is written and when it is durable.
 
-The broker drives every log the same way, whoever owns it: appends gather in the tail during a
-turn, one gathered write per turn, one flush round at a time.
+The broker drives every log the same way, whatever object owns it: appends gather in the tail
+during a turn, one gathered write per turn, one flush round at a time.
 """
 
 from __future__ import annotations

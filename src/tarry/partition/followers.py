@@ -196,9 +196,9 @@ class Followers:
         self.by_id: dict[int, Follower] = {}
         # Broker ids whose ends count for the high watermarks.  The leader's own is not among them.
         self.counted: list[int] = []
-        # By broker id: the partition epoch of the row on which the leader proposed to add the
-        # follower to the in-sync set.  While the row has that epoch the addition may still come,
-        # also where its outcome is unknown.
+        # Broker id -> partition epoch of the row on which the leader proposed to add the follower
+        # to the in-sync set.  While the row has that epoch the addition may still come, also if
+        # its outcome is unknown.
         self.proposed: dict[int, int] = {}
         # Broker ids in sync by the last row.
         self._isr: list[int] = []

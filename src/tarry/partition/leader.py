@@ -57,6 +57,8 @@ class AppendResult:
         self.message = message
         self.log: ReplicatedLog | None = None
         self.base_offset = -1
+        # Of a batch that was parked: its offset in the companion log.
+        self.s_offset = -1
         self.required_offset = 0
         self.log_append_time_ms = NO_TIMESTAMP
         self.is_appended = False
@@ -113,6 +115,8 @@ def append_checked(
             known = _known_in_either(partition, header)
             if known is not None and known.error_code == errors.NONE:
                 result = known
+            else:
+                parking.on_refused(header)
         result.has_opened = check.was_opened
         return result
     assert header is not None
@@ -150,6 +154,8 @@ def _append_or_park(
         if check.error_code == errors.KAFKA_STORAGE_ERROR:
             # The client sends the batch again, and must not have later ones accepted before.
             companion.producers.refuse(header)
+        else:
+            parking.on_refused(header)
         result = AppendResult(int(check.error_code), check.message)
         result.record_errors = check.record_errors
         return result
@@ -169,6 +175,7 @@ def _append_or_park(
     if result.error_code == errors.NONE:
         parking.on_parked(header, result.base_offset)
         result.throttle_ms = parking.throttle_ms()
+        result.s_offset = result.base_offset
         result.base_offset = -1
     return result
 
@@ -188,6 +195,7 @@ def _known_in_either(partition: ReplicatedLog, header: BatchHeader) -> AppendRes
         return None
     result = _duplicate(companion if paired.is_in_second else partition, known)
     if paired.is_in_second:
+        result.s_offset = result.base_offset
         result.base_offset = -1
         result.log_append_time_ms = NO_TIMESTAMP
     return result

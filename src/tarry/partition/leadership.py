@@ -98,6 +98,10 @@ class ParkingDoor:
         """
         raise NotImplementedError
 
+    def on_refused(self, header: BatchHeader) -> None:
+        """Take note that a batch was refused for what its records say."""
+        raise NotImplementedError
+
     def covered_offset(self) -> int:
         """Return the offset below which all releases are noted durably in the companion log.
 
@@ -197,7 +201,8 @@ class Leadership:
             self.followers = None
             self._start_epoch(is_new=False)
         elif is_new or self.followers is None:
-            # Ends that followers have told in an earlier epoch, or to another leader, may be wrong.
+            # Ends that followers have reported in an earlier epoch, or to another leader, may be
+            # wrong.
             self._start_epoch(is_new=is_new)
             self.followers = Followers(self.own_id, len(self.logs))
         if self.followers is not None:
@@ -206,10 +211,10 @@ class Leadership:
             self.gone_code = errors.NONE if is_leader else errors.NOT_LEADER_OR_FOLLOWER
 
     def is_ahead_of(self, row: PartitionRow) -> bool:
-        """Return whether the records here are of a later leader epoch than the row.
+        """Return True if records on this broker have a later leader epoch than the row.
 
-        Each epoch is in the row before a record has it, so such a row is older than what is here:
-        it was put by hand, or etcd was restored from a copy, or others went on from there.
+        A row gets each epoch before a record has it, so such a row is older than the records: it
+        was put by hand, or etcd was restored from a copy, or others have continued from there.
         """
         return self.records.log.leader_epochs.latest_epoch > row.leader_epoch
 

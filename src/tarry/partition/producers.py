@@ -148,6 +148,23 @@ class ProducerStates:
             )
         return rows
 
+    def active_below(self, end_offset: i64) -> list[tuple[int, int, int, int]]:
+        """List the same of the last batch below an offset; who has none there is left out."""
+        rows: list[tuple[int, int, int, int]] = []
+        for state in self._states.values():
+            for batch in reversed(state.batches):
+                if batch.last_offset < end_offset:
+                    rows.append(
+                        (
+                            int(state.producer_id),
+                            int(batch.epoch),
+                            int(batch.last_sequence),
+                            int(batch.timestamp),
+                        )
+                    )
+                    break
+        return rows
+
     def batches_of(self, producer_id: i64) -> list[ProducedBatch]:
         """Return the known batches of a producer, oldest first; none if the producer is unknown."""
         state = self._states.get(producer_id)

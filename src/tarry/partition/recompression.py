@@ -87,7 +87,7 @@ class Recompression:
             return
         header = self._header()
         if header.codec == 0 or not (self._is_looked_into() or may_open(config, window, wall_ms)):
-            # If it is not compressed, `check_batch` has walked over its records.
+            # `check_batch` has walked over the records of an uncompressed batch.
             check_limits(config, check, wall_ms)
             if not self._is_looked_into():
                 return
@@ -214,7 +214,7 @@ class Recompression:
             self._begin()
 
     def _is_looked_into(self) -> bool:
-        """Return whether more is asked for than that the records are what the topic allows."""
+        """Return True if, beside the checks, the batch must be recompressed or its headers read."""
         return self._is_made_anew() or self._parking is not None
 
     def _is_made_anew(self) -> bool:

@@ -105,7 +105,7 @@ class ReplicatedLog(LogOwner):
 
     @property
     def high_watermark(self) -> int:
-        """Offset up to which records count."""
+        """Offset up to which records count as committed."""
         return self.high_watermark_position.offset
 
     def reconfigure(self, config: LogConfig) -> None:

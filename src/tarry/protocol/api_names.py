@@ -8,6 +8,8 @@ from tarry.protocol import api_keys
 
 # Smallest key of Tarry's own APIs.
 OWN_KEY_MIN: Final = 10_000
+# Tagged fields of our own in Kafka's messages have tags from here on; others skip them.
+OWN_TAG_MIN: Final = 10_000
 
 _NAMES: Final = [
     "Produce",

@@ -376,7 +376,7 @@ class Purgatory(Keeper):
             try:
                 watchers = self._watchers.get(key)
             except Exception:
-                continue  # It can no longer be hashed or compared; the next purge drops it.
+                continue  # The key can no longer be hashed or compared; a purge drops it.
             if watchers is not None:
                 self._sweep(watchers, len(watchers.items))
 

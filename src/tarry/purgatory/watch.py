@@ -226,7 +226,7 @@ class WatchTable:
             try:
                 watchers = self._watchers.get(key)
             except Exception:
-                continue  # It can no longer be hashed or compared; the next purge drops it.
+                continue  # The key can no longer be hashed or compared; a purge drops it.
             if watchers is None:
                 continue
             # Leave a longer list to the purges: only a small watch stays in it.

@@ -15,7 +15,7 @@ class ReleasedBodies:
 
     def __init__(self) -> None:
         # By s-offset, the one that was released first stands first.
-        self._offsets: dict[int, tuple[int, bytes]] = {}
+        self._offsets: dict[int, tuple[int, bytes, int]] = {}
         self._by_id: dict[bytes, int] = {}
 
     def __len__(self) -> int:
@@ -24,23 +24,24 @@ class ReleasedBodies:
     def add(self, body: Body, offset: int) -> None:
         """Remember a body that was released."""
         offsets = self._offsets
-        offsets[body.s_offset] = (offset, body.schedule_id)
+        offsets[body.s_offset] = (offset, body.schedule_id, body.record_count)
         if body.schedule_id:
             self._by_id[body.schedule_id] = body.s_offset
         if len(offsets) > SCHEDULE_RELEASED_KEPT:
             self._forget(next(iter(offsets)))
 
-    def restore(self, s_offset: int, offset: int, schedule_id: bytes) -> None:
+    def restore(self, s_offset: int, offset: int, schedule_id: bytes, record_count: int) -> None:
         """Remember what an earlier life has remembered, in the order of `all`."""
-        self._offsets[s_offset] = (offset, schedule_id)
+        self._offsets[s_offset] = (offset, schedule_id, record_count)
         if schedule_id:
             self._by_id[schedule_id] = s_offset
 
-    def all(self) -> list[tuple[int, int, bytes]]:
-        """Return what is remembered: s-offsets, offsets, and the ids that nobody had since."""
+    def all(self) -> list[tuple[int, int, bytes, int]]:
+        """Return what is remembered: s-offsets, offsets, the ids that nobody had since, and counts
+        of records."""
         return [
-            (s_offset, offset, schedule_id if self._by_id.get(schedule_id) == s_offset else b"")
-            for s_offset, (offset, schedule_id) in self._offsets.items()
+            (s_offset, offset, schedule_id if self._by_id.get(schedule_id) == s_offset else b"", n)
+            for s_offset, (offset, schedule_id, n) in self._offsets.items()
         ]
 
     def forget_id(self, schedule_id: bytes) -> None:
@@ -56,7 +57,12 @@ class ReleasedBodies:
         found = self._offsets.get(s_offset)
         return None if found is None else found[0]
 
+    def count_of(self, s_offset: int) -> int:
+        """Return how many records were released together at this s-offset; 0 if it is not known."""
+        found = self._offsets.get(s_offset)
+        return 0 if found is None else found[2]
+
     def _forget(self, s_offset: int) -> None:
-        _, schedule_id = self._offsets.pop(s_offset)
+        schedule_id = self._offsets.pop(s_offset)[1]
         if schedule_id and self._by_id.get(schedule_id) == s_offset:
             del self._by_id[schedule_id]

@@ -278,9 +278,10 @@ def _write_id(ids: BytesWriter, s_offset: int, schedule_id: bytes) -> None:
 
 def _encode_released(released: ReleasedBodies) -> bytes:
     writer = BytesWriter()
-    for s_offset, offset, schedule_id in released.all():
+    for s_offset, offset, schedule_id, record_count in released.all():
         write_i64_be(writer, offset)
         write_i64_be(writer, s_offset)
+        write_i64_be(writer, record_count)
         write_i16_be(writer, i16(len(schedule_id)))
         writer.write(schedule_id)
     return writer.getvalue()
@@ -387,7 +388,9 @@ class SnapshotReader:
         while position < len(content):
             offset = int(read_i64_be(content, position))
             s_offset = int(read_i64_be(content, position + 8))
-            size: i64 = i64(read_i16_be(content, position + 16))
-            position += 18
-            self.base.released.restore(s_offset, offset, content[position : position + size])
+            record_count = int(read_i64_be(content, position + 16))
+            size: i64 = i64(read_i16_be(content, position + 24))
+            position += 26
+            schedule_id = content[position : position + size]
+            self.base.released.restore(s_offset, offset, schedule_id, record_count)
             position += size

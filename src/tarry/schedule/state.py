@@ -24,6 +24,7 @@ from tarry.base.limits import (
     INSTANCES_UNDER_WAY_MAX,
 )
 from tarry.schedule.cancels import DAMAGED, PARKED, PENDING, ScheduleIds
+from tarry.schedule.counts import TopicCounts
 from tarry.schedule.notes import CheckpointNote
 from tarry.schedule.pending import Body, PendingBodies
 from tarry.schedule.recurring.bodies import RecurringBody
@@ -78,6 +79,11 @@ class ScheduleState:
         # Recurring bodies that are alive, and those of them that rest, by s-offset.
         self.recurring: dict[int, RecurringBody] = {}
         self._resting: dict[int, RecurringBody] = {}
+        self._counts: TopicCounts | None = None
+
+    def count_in(self, counts: TopicCounts) -> None:
+        """Count from now on what is released for good."""
+        self._counts = counts
 
     @property
     def count(self) -> int:
@@ -219,6 +225,11 @@ class ScheduleState:
             body = self._damaged.get(s_offset)
         return None if isinstance(body, RecurringBody) and body.is_over else body
 
+    def records_at(self, s_offsets: list[int]) -> int:
+        """Count the records that wait at these s-offsets."""
+        bodies = [self.waiting(s_offset) for s_offset in s_offsets]
+        return sum([body.record_count for body in bodies if body is not None])
+
     def release_of(self, s_offset: int) -> OpenRelease | None:
         """Return the release of this body that is under way, its last one if it recurs; None while
         it waits.
@@ -229,6 +240,24 @@ class ScheduleState:
         if not body.is_over or body.open_count == 0:
             return None
         return next(each for each in reversed(self._releases) if each.body is body)
+
+    def entry_of(self, batch_offset: int, s_offset: int) -> int | None:
+        """Return the s-offset of what has the record at `s_offset` of the batch at `batch_offset`:
+        what waits, is being released or was released; None if nothing is known to have it.
+        """
+        if self.waiting(s_offset) is not None:
+            return s_offset
+        bodies = self.waiting_in(batch_offset, s_offset - batch_offset + 1)
+        if bodies and bodies[-1].s_offset + bodies[-1].record_count > s_offset:
+            return bodies[-1].s_offset
+        entry = s_offset
+        while entry >= batch_offset:
+            release = self.release_of(entry)
+            count = self.released.count_of(entry) if release is None else release.body.record_count
+            if count:
+                return entry if entry + count > s_offset else None
+            entry -= 1
+        return None
 
     def released_offset(self, s_offset: int) -> int | None:
         """Return the offset in the partition, or -1, of what was released for good, of a recurring
@@ -392,6 +421,8 @@ class ScheduleState:
                 self.ids.drop(release.body)
                 del self._releasing[release.body.s_offset]
                 self.released.add(release.body, release.base_offset)
+                if self._counts is not None:
+                    self._counts.add_released(release.body.record_count, release.body.due_ms)
             count += 1
         if count:
             del releases[:count]
@@ -400,6 +431,8 @@ class ScheduleState:
         body = release.recurring
         body.open_count -= 1
         body.commit(release.due_ms, release.count, release.base_offset)
+        if self._counts is not None:
+            self._counts.add_released(body.record_count, release.due_ms)
         if self._resting.pop(body.s_offset, None) is not None:
             # Whether it has ended is seen when it is looked at.
             self.put_off(body, body.last_ms)

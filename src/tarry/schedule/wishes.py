@@ -64,7 +64,11 @@ class BadWish(Exception):
 
 
 class Wish:
-    """Wish of `count` records from `first` on, counted in their batch."""
+    """Wish of `count` records from `first` on, counted in their batch.
+
+    `time_ms` of records that are not delayed is the latest time that one of them says, 0 if none
+    says any.
+    """
 
     def __init__(self, first: int, kind: int, time_ms: int, schedule_id: bytes) -> None:
         self.first = first
@@ -85,7 +89,7 @@ class Wish:
         return (
             self.kind == other.kind
             and self.kind != _RECURRING
-            and self.time_ms == other.time_ms
+            and (self.time_ms == other.time_ms or self.kind == _AT_ONCE)
             and not self.schedule_id
             and not other.schedule_id
         )
@@ -157,8 +161,10 @@ class RecordsWalk:
         wish = self.wish_of(headers, index)
         if wish is None:
             return
-        if self.wishes and self.wishes[-1].takes(wish):
-            self.wishes[-1].count += 1
+        last = self.wishes[-1] if self.wishes else None
+        if last is not None and last.takes(wish):
+            last.count += 1
+            last.time_ms = max(last.time_ms, wish.time_ms)
         else:
             self.wishes.append(wish)
 
@@ -182,8 +188,8 @@ class RecordsWalk:
 class WishWalk(RecordsWalk):
     """Walk in a topic whose records' headers say when they are due; `errors` is what is refused.
 
-    What is not delayed at `now_wall_ms`, when the batch has come, is not told apart from what has
-    no time.
+    What is not delayed at `now_wall_ms`, when the batch has come, is one wish with what has no
+    time.
     """
 
     def __init__(
@@ -210,7 +216,8 @@ class WishWalk(RecordsWalk):
                 self.errors.append((index, str(error)))
             return None
         if self._is_soon(wish):
-            wish.kind, wish.time_ms = _AT_ONCE, 0
+            said_ms = wish.time_ms if wish.kind == _AT else 0
+            wish.kind, wish.time_ms = _AT_ONCE, min(said_ms, self._now_wall_ms)
         if wish.kind == _AT_ONCE and not wish.is_cancel and SCHEDULE_ID not in headers.values:
             # Its key names only what waits.
             wish.schedule_id = b""
@@ -392,7 +399,9 @@ def decide_places(walk: WishWalk, config: LogConfig, now_wall_ms: int) -> Places
             _refuse_late(decision, wish, due_ms, config.delay_max_ms)
             continue
         if wish.kind != _RECURRING and is_soon(due_ms - now_wall_ms, config.delay_min_ms):
-            due_ms = now_wall_ms
+            # The time that was said, if it is over: the clock may be ahead, and set back before the
+            # record is released.
+            due_ms = min(due_ms, now_wall_ms)
         decision.add(wish, due_ms)
     return decision
 
@@ -410,7 +419,7 @@ def _due_ms(wish: Wish, now_wall_ms: int) -> int:
         return wish.time_ms
     if wish.kind == _AFTER:
         return min(now_wall_ms + wish.time_ms, DUE_MS_MAX)
-    return now_wall_ms
+    return wish.time_ms or now_wall_ms
 
 
 def _refuse_late(decision: PlacesDecision, wish: Wish, due_ms: int, max_ms: int) -> None:

@@ -26,6 +26,7 @@ from tarry.broker.flushes import Flushes
 from tarry.broker.kafka_connection import FrameHandler
 from tarry.broker.part import Parts
 from tarry.broker.peers.peers import Peers
+from tarry.broker.replication.calendars import Calendars
 from tarry.broker.replication.cuts import Cuts
 from tarry.broker.replication.followed import Followed
 from tarry.broker.replication.follower import ReplicaFollower
@@ -186,7 +187,16 @@ class FollowerScene:
             dispatch=FrameHandler(),
         )
         cuts = Cuts(turn, self.flushes, self._want_round, self._move_start)
-        placement = Placement(self.settings, self.state, turn, self.flushes, self.peers, cuts)
+        self.calendars = Calendars(turn)
+        placement = Placement(
+            self.settings,
+            self.state,
+            turn,
+            self.flushes,
+            self.peers,
+            cuts,
+            calendars=self.calendars,
+        )
         self.follower = self.parts.add(ReplicaFollower(turn, self.flushes, placement))
         self.partitions: list[ReplicatedLog] = []
         self.rows: dict[ReplicatedLog, PartitionRow] = {}
@@ -315,14 +325,22 @@ class FollowerScene:
     def asked_partitions(self) -> list[FetchPartition]:
         return [each for topic in self.asked().topics for each in topic.partitions]
 
-    def answer(self, *parts: PartitionData, session_id: int = 5, error_code: int = 0) -> None:
+    def answer(
+        self,
+        *parts: PartitionData,
+        session_id: int = 5,
+        error_code: int = 0,
+        calendar_ms: int = -1,
+    ) -> None:
         """Answer the oldest fetch, and take the turn in which the answer comes."""
         request = self._head(api_keys.FETCH)
         self.transport.requests.popleft()
         topics = [FetchableTopicResponse(topic_id=TOPIC_ID, partitions=list(parts))]
         self.transport.answer(
             request,
-            FetchResponse(0, error_code, session_id, topics if parts else []),
+            FetchResponse(
+                0, error_code, session_id, topics if parts else [], calendar_ms=calendar_ms
+            ),
         )
         self.turn()
 

@@ -277,23 +277,16 @@ def forget_what_a_lost_note_had_cancelled() -> None:
 
 
 def compact_away_what_waits() -> None:
-    """Of the bodies that wait, some go."""
+    """Of the bodies that wait, some go.
+
+    `tests/model/test_companion_compaction.py` has the other faults of this kind.
+    """
     honest = CompanionRule._waits_until
 
     def waits(self: CompanionRule, s_offset: int, due_ms: int, *, recurs: bool) -> bool:
         return s_offset % 3 != 0 and honest(self, s_offset, due_ms, recurs=recurs)
 
     CompanionRule._waits_until = waits
-
-
-def compact_away_the_last_checkpoint() -> None:
-    """Nobody knows any more what was released before the partition's start."""
-    CompanionRule._must_stay = lambda self, offset, note: False
-
-
-def compact_away_cancels_with_their_bodies() -> None:
-    """A follower that has the body copies on from behind the cancel."""
-    CompanionRule._is_needed = lambda self, s_offset, due_ms: False
 
 
 # -- Faults of snapshots.
@@ -341,7 +334,7 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
     move_a_copy: 6,
     answer_unknown_without_a_note: 9,
     cancel_what_is_being_released: 14,
-    compact_away_what_waits: 14,
+    compact_away_what_waits: 6,
     forget_what_was_cancelled_since_the_snapshot: 9,
 }
 
@@ -359,8 +352,6 @@ CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
     cancel_what_is_being_released: 19,
     forget_whom_a_record_has_replaced: 19,
     compact_away_what_waits: 2,
-    compact_away_the_last_checkpoint: 2,
-    compact_away_cancels_with_their_bodies: 2,
     write_a_snapshot_that_ends_a_batch_too_late: 2,
     take_for_committed_what_a_snapshot_has: 7,
     leave_out_what_leaves_while_a_snapshot_is_written: 16,

@@ -11,8 +11,8 @@ from typing import Any
 
 from tests.support.patience import PATIENCE_S
 
+from tarry.base.wait_buckets import bucket_of
 from tarry.broker.events.kinds import VERSION, Event
-from tarry.broker.events.operation_waits import bucket_of
 from tarry.spark.events.decoding import Tally, TimeSpan, decode_events
 from tarry.spark.events.reading import EventsMissing, EventSource
 from tarry.spark.jobs.rebalances import (

@@ -12,8 +12,9 @@ from hypothesis import given, strategies as st
 from tests.support.broker.broker_user import ORDERS, User, a_batch, values_in
 from tests.support.broker.group_user import GroupUser, Member
 
+from tarry.base.wait_buckets import bucket_of
 from tarry.broker.events.kinds import Event
-from tarry.broker.events.operation_waits import SUBJECTS_MAX, OperationWaits, bucket_of
+from tarry.broker.events.operation_waits import SUBJECTS_MAX, OperationWaits
 from tarry.cluster.state.topic_names import EVENTS_TOPIC
 from tarry.group.classic.notes import RebalanceBegan
 from tarry.group.notes import Note
@@ -84,6 +85,25 @@ def test_nothing_is_appended_while_nothing_happens() -> None:
     pass_time(hand, 60_000)
 
     assert end(hand) == before
+
+
+def test_scheduled_records_of_an_interval_are_counted_by_topic() -> None:
+    hand = quiet_broker()
+    user = User(hand)
+    user.create("tasks", delay_enable="true", delay_default_ms="5000")
+    user.produce(a_batch(b"a", b"b"), topic="tasks")
+    pass_time(hand, INTERVAL_MS)
+
+    pass_time(hand, 5 * INTERVAL_MS)
+
+    parked, released = told(hand, "schedule")
+    assert (parked["topic"], parked["parked"], parked["pending"]) == ("tasks", 2, 2)
+    assert parked["pending_bytes"] > 0
+    assert parked["furthest_due_ms"] > 0
+    assert (released["parked"], released["released"], released["pending"]) == (0, 2, 0)
+    assert sum(released["lateness"].values()) == 2
+    assert released["furthest_due_ms"] == -1
+    assert 0 <= released["longest_late_ms"] < INTERVAL_MS
 
 
 def test_waits_of_an_interval_are_counted_by_topic() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from tests.support.broker.admin_user import GROUP, METRICS
+from tests.support.broker.admin_user import BROKER, GROUP, METRICS
 from tests.support.broker.broker_user import ORDERS, User, a_batch
 from tests.support.broker.group_user import READERS, GroupUser
 
@@ -169,3 +171,25 @@ def test_client_metrics_have_settings_that_nobody_set(user: User) -> None:
         ("match", ""),
         ("metrics", ""),
     ]
+
+
+# --- Calendars
+
+
+def test_calendars_are_described_to_those_who_ask_for_them_alone(user: User) -> None:
+    user.hand.broker.calendars.compare(2, user.hand.broker.this_turn.now_wall_ms + 40)
+
+    asked = described(user, BROKER, "1", "tarry.calendars")
+    others = described(user, BROKER, "1")
+
+    (entry,) = asked.configs
+    assert entry.name == "tarry.calendar.2"
+    assert entry.read_only
+    assert json.loads(entry.value or "")["ahead_ms"] == 40
+    assert not any(each.name.startswith("tarry.") for each in others.configs)
+
+
+def test_calendars_are_those_of_one_broker(user: User) -> None:
+    result = described(user, BROKER, "", "tarry.calendars")
+
+    assert result.error_code == errors.INVALID_REQUEST

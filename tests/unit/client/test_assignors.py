@@ -372,3 +372,18 @@ def test_assignors_are_named_as_kafka_names_them_or_its_classes() -> None:
 def test_an_unknown_assignor_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidSetting, match="striky is not one of range, roundrobin"):
         parse_assignors("range,striky")
+
+
+@pytest.mark.parametrize("name", sorted(ASSIGNORS))
+@pytest.mark.parametrize("claimed", [("t", -1), ("t", -(2**31)), ("t", 2**31 - 1), ("other", 0)])
+def test_a_member_that_claims_what_is_not_there_ends_no_leader(
+    name: str, claimed: TopicPartition
+) -> None:
+    members = [
+        SubscribedMember(member_id, None, Subscription(["t"], None, owned, 1))
+        for member_id, owned in (("a", [claimed]), ("b", [("t", 0)]))
+    ]
+
+    found = assign(ASSIGNORS[name], members, {"t": 2})
+
+    assert sorted(place for places in found.values() for place in places) == [("t", 0), ("t", 1)]

@@ -185,13 +185,13 @@ def test_the_receipt_of_a_record_that_is_stored_equals_its_copy(made_again: Copy
 def test_the_copy_of_a_receipt_knows_that_its_record_was_parked(made_again: Copy) -> None:
     parked = batch()
     receipt = Receipt(parked, 2, 100)
-    parked.is_parked = True
+    parked.s_offset = 40
     parked.succeed(-1, -1)
 
     made = made_again(receipt)
 
     assert made == receipt
-    assert (made.is_parked, made.offset) == (True, -1)
+    assert (made.is_parked, made.offset, made.s_offset) == (True, -1, 42)
 
 
 def test_the_receipt_of_a_record_that_failed_equals_its_copy(made_again: Copy) -> None:

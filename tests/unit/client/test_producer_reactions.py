@@ -200,12 +200,12 @@ def test_a_duplicate_counts_as_written_without_an_offset() -> None:
 
 def parking(cluster: ScriptedCluster, seen: Seen) -> ProduceResponse:
     """Answer as a broker that has the batch and keeps it until it is due."""
-    answer = PartitionProduceResponse(0, errors.NONE, -1)
+    answer = PartitionProduceResponse(0, errors.NONE, -1, s_offset=40)
     topic_id = cluster.topics["t"].topic_id
     return ProduceResponse([TopicProduceResponse("t", topic_id, [answer])])
 
 
-def test_a_record_that_was_taken_without_an_offset_is_parked() -> None:
+def test_a_record_whose_place_in_the_companion_log_is_told_is_parked() -> None:
     cluster = ScriptedCluster()
     cluster.topic("t")
     producer(cluster)
@@ -219,7 +219,25 @@ def test_a_record_that_was_taken_without_an_offset_is_parked() -> None:
 
     assert [one.is_parked for one in (parked, stored)] == [True, False]
     assert [one.offset for one in (parked, stored)] == [-1, 0]
+    assert [one.s_offset for one in (parked, stored)] == [40, -1]
     assert repr(parked) == "<Receipt t [0] is parked until it is due>"
+
+
+def test_a_record_that_was_taken_without_an_offset_may_be_anywhere() -> None:
+    cluster = ScriptedCluster()
+    cluster.topic("t")
+    producer(cluster)
+
+    def silent(cluster: ScriptedCluster, seen: Seen) -> ProduceResponse:
+        response = parking(cluster, seen)
+        response.responses[0].partition_responses[0].s_offset = -1
+        return response
+
+    cluster.script(api_keys.PRODUCE, silent)
+    receipt = send(cluster, b"x")
+    cluster.run_until(lambda: receipt.is_done)
+
+    assert (receipt.offset, receipt.is_parked) == (-1, False)
 
 
 def test_without_acknowledgements_nothing_is_known_to_be_parked() -> None:

@@ -26,9 +26,10 @@ from tarry.cluster.decisions.partition_decisions import GrowthWanted, decide_cre
 from tarry.cluster.decisions.row_requests import RowWishes
 from tarry.cluster.decisions.topic_decisions import decide_delete_topics
 from tarry.cluster.decisions.unclean import UNCLEAN_MS, ElectUncleanly
+from tarry.cluster.etcd.transactions import Transaction
 from tarry.cluster.rows.row_records import NOBODY
 from tarry.cluster.rows.rows import ROW_FORMAT, DeletedRow, Keys, decode_row, encode_row
-from tarry.cluster.state.records import TopicCreated
+from tarry.cluster.state.records import ProducerIdsReserved, TopicCreated
 from tarry.protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
@@ -694,6 +695,35 @@ def test_what_was_known_before_counts_in_the_place_of_a_damaged_row(
     assert kind in caplog.text
     assert scene.known.mod_revision(KEYS.prefix + kind.encode()) == scene.etcd.revision
     assert scene.known.fault(KEYS.prefix + kind.encode())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        [Put(KEYS.producer_ids, b"[1,1000]")],
+        [Put(KEYS.producer_ids, b"[1,-5]")],
+        [Put(KEYS.producer_ids, b"nonsense")],
+        [Remove(KEYS.producer_ids)],
+    ],
+    ids=["lowered", "negative", "not decoded", "removed"],
+)
+def test_producer_ids_that_were_given_out_are_given_to_nobody_else(
+    damage: list[Put | Remove],
+) -> None:
+    scene = rows()
+    scene.put(Put(KEYS.producer_ids, b"[1,2000]"))
+    scene.hear()
+    scene.put(*damage)
+    scene.hear()
+    after_damage = scene.state.producer_id_end
+
+    transaction = Transaction(scene.known)
+    transaction.add(ProducerIdsReserved(first_id=after_damage, count=1_000))
+    is_written = scene.etcd.transact(transaction.compares, transaction.operations)[0]
+    scene.hear()
+
+    assert (after_damage, is_written, scene.state.producer_id_end) == (2_000, True, 3_000)
+    assert not scene.known.fault(KEYS.producer_ids)
 
 
 @pytest.mark.parametrize("kind", NOBODYS)

@@ -48,6 +48,7 @@ def test_records_that_are_not_delayed_are_one_wish() -> None:
     walk.step(5)
 
     assert [(wish.first, wish.count) for wish in walk.wishes] == [(0, 4), (4, 1)]
+    assert walk.wishes[0].time_ms == START_WALL_MS
 
 
 def test_a_record_of_many_headers_is_refused_and_they_are_not_gone_through() -> None:

@@ -60,6 +60,27 @@ def test_what_is_due_and_comes_once_is_right() -> None:
     assert case.judge() == ""
 
 
+def test_what_was_promised_and_is_due_first_comes_first() -> None:
+    case = Case()
+    case.park(b"a", 2, 10)
+    case.park(b"b", 4, 20)
+    for wish in case.ledger.wishes.values():
+        wish.schedule_id = b""
+    case.ledger.wishes[b"b"].at_ms = 99
+    case.come(b"a", 2, 100)
+    case.come(b"b", 4, 101)
+
+    assert case.judge() == ""
+
+    case.ledger.wishes[b"b"].promised_ms = 99
+
+    assert "came at 100 before b'b', due at 99 and promised at 99" in case.judge()
+
+    case.ledger.wishes[b"b"].promised_ms = 100
+
+    assert case.judge() == ""
+
+
 def test_what_never_comes_needs_a_cancel() -> None:
     case = Case()
     case.park(b"a", 2, 10)

@@ -12,14 +12,15 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 from tests.support.spark.page_examples import DOCS
 
+from tarry.base.percentiles import Percentile
 from tarry.spark.archive.archive import ArchiveSummary
 from tarry.spark.archive.compact import CompactSummary
 from tarry.spark.archive.verify import VerifiedArchive
 from tarry.spark.backfill.backfill import BackfillSummary
 from tarry.spark.events.decoding import Tally
 from tarry.spark.events.group_story import GroupRebalance, MemberTime
-from tarry.spark.events.percentiles import Percentile
 from tarry.spark.jobs.lag import GroupLag, LagSums, PartitionLag
+from tarry.spark.jobs.lateness import LatenessRow, LatenessSums
 from tarry.spark.jobs.rebalances import GroupRow, RebalanceSums
 from tarry.spark.jobs.waits import LongWait, WaitRow, WaitSums
 from tarry.spark.pipeline.progress import StageSums
@@ -55,6 +56,7 @@ def fields_of(kind: Any) -> list[str]:
         ("replay", [ReplaySummary]),
         ("backfill", [BackfillSummary]),
         ("health", [StageHealth]),
+        ("lateness", [LatenessSums, LatenessRow, Percentile]),
         ("waits", [WaitSums, WaitRow, LongWait, Percentile]),
         ("rebalances", [RebalanceSums, GroupRow, GroupRebalance, MemberTime]),
         ("lag", [LagSums, PartitionLag, GroupLag]),

@@ -196,6 +196,48 @@ def test_a_lost_answer_is_looked_up_in_the_log(tarry, options):
     assert [value[:2] for value in values_of(tarry)] == [b"%02d" % n for n in range(count)]
 
 
+WAITS = {"delay.enable": "true", "delay.default.ms": "3600000"}
+
+
+def test_a_lost_answer_about_records_that_wait_is_looked_up_in_both_logs(tarry, options):
+    topic = tarry.topic("later", 1, **WAITS)
+    made = options(topic=topic, **{"kafka.batch.size": "100"})
+    for _ in range(3):
+        tarry.cut("Produce")
+    count = 20
+
+    commit(made, "q", 0, [written(made, *[b"%02d" % n + b"x" * 80 for n in range(count)])])
+    before = values_of(tarry, topic)
+    tarry.clock.advance("61m")
+
+    assert before == []
+    assert [value[:2] for value in values_of(tarry, topic)] == [b"%02d" % n for n in range(count)]
+
+
+@pytest.mark.parametrize("has_come", [True, False])
+def test_a_driver_that_died_before_the_mark_parks_nothing_twice(
+    tarry, options, monkeypatch, has_come
+):
+    topic = tarry.topic("later", 1, **WAITS)
+    made = options(topic=topic, **{"kafka.batch.size": "100"})
+    values = [b"%02d" % n + b"x" * 80 for n in range(10)]
+    output = written(made, *values)
+
+    def unmarked(directory, plan):
+        raise SinkInterrupted("the disk is full")
+
+    with monkeypatch.context() as patched, pytest.raises(SinkInterrupted):
+        patched.setattr(SinkDirectory, "mark_done", unmarked)
+        commit(made, "q", 0, [output])
+    if has_come:
+        tarry.clock.advance("61m")
+    commit(made, "q", 0, [])
+    commit(made, "q", 1, [written(made, b"next")])
+    tarry.clock.advance("122m")
+
+    assert values_of(tarry, topic) == sorted([*values, b"next"])
+
+
 def test_files_are_there_until_the_micro_batch_is_marked(tarry, options, tmp_path, monkeypatch):
     made = options()
     output = written(made, b"1", b"2")

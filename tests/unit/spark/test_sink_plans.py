@@ -154,6 +154,32 @@ def test_the_log_tells_how_many_batches_it_has():
     assert ordinal(looked((100, 101), (102, 104), (105, 109))) == 3
 
 
+def delayed(view, last_sequence):
+    return view._replace(has_delay=True, last_sequence=last_sequence)
+
+
+def test_batches_that_wait_beside_the_log_are_known_by_the_last_sequence():
+    assert ordinal(delayed(looked(), -1)) == 0
+    assert ordinal(delayed(looked(), 104)) == 2
+    assert ordinal(delayed(looked(), 109)) == 3
+    # Some of them wait, others do not.
+    assert ordinal(delayed(looked((102, 104)), 109)) == 3
+    assert ordinal(delayed(looked((105, 109)), 109)) == 3
+    # An earlier plan of the producer.
+    assert ordinal(delayed(looked(), 99)) == 0
+
+
+def test_a_last_sequence_that_no_batch_of_the_plan_ends_with_is_refused():
+    with pytest.raises(SinkRefused, match="other batches under producer id 7"):
+        ordinal(delayed(looked(), 103))
+
+
+def test_a_producer_that_may_be_forgotten_does_not_tell_what_waits():
+    with pytest.raises(SinkRefused, match="brokers have forgotten the producer id"):
+        ordinal(delayed(looked(), -1), is_late=True)
+    assert ordinal(delayed(looked(), 101), is_late=True) == 1
+
+
 def test_batches_of_other_plans_count_for_nothing():
     assert ordinal(looked((90, 99))) == 0
     assert ordinal(looked((100, 101), (110, 120))) == 1

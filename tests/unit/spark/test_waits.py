@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.support.spark.told_events import MINUTE_MS, NOON_MS, operations, summed
 
+from tarry.base.percentiles import Percentile, bounds_ms, percentile
+from tarry.base.wait_buckets import bucket_of
 from tarry.broker.events.kinds import VERSION
-from tarry.broker.events.operation_waits import bucket_of
 from tarry.spark.events.decoding import Tally, TimeSpan, decode_events
 from tarry.spark.events.intervals import INTERVALS_MAX, LENGTHS_MS, begin_of, interval_for
-from tarry.spark.events.percentiles import Percentile, bounds_ms, percentile
 from tarry.spark.jobs.waits import COLUMNS, WaitsOptions, flat_row, sum_waits
 
 

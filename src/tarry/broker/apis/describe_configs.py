@@ -23,6 +23,7 @@ from tarry.broker.metadata.config_changes import (
     RESOURCE_TOPIC,
 )
 from tarry.broker.once import ELEMENTS_PER_UNIT
+from tarry.broker.replication.calendars import CALENDARS_KEY, Calendars, calendar_entries
 from tarry.broker.request import RequestContext
 from tarry.cluster.configs.config_changes import ConfigRefusal
 from tarry.cluster.configs.config_decisions import broker_named
@@ -61,6 +62,7 @@ class ConfigSources(NamedTuple):
     settings: Settings
     groups: GroupCoordinator
     levels: LogLevels
+    calendars: Calendars
 
 
 def handle(
@@ -89,6 +91,8 @@ def _steps(
         try:
             if resource.resource_type == RESOURCE_GROUP:
                 entries = _group(sources, resource)
+            elif _asks_for_calendars(resource):
+                entries = _calendars(sources, resource)
             else:
                 entries = _entries(sources.state, sources.settings, sources.levels, resource)
         except ConfigRefusal as refusal:
@@ -135,6 +139,18 @@ def _group(sources: ConfigSources, resource: DescribeConfigsResource) -> list[De
     return group_entries(sources.state.group_configs.get(name, {}))
 
 
+def _asks_for_calendars(resource: DescribeConfigsResource) -> bool:
+    is_broker = resource.resource_type == RESOURCE_BROKER
+    return is_broker and CALENDARS_KEY in (resource.configuration_keys or ())
+
+
+def _calendars(sources: ConfigSources, resource: DescribeConfigsResource) -> list[DescribedConfig]:
+    """Return how far the calendars of other brokers are from this broker's, if asked by name."""
+    if broker_named(resource.resource_name, sources.settings) == EVERY_BROKER:
+        raise ConfigRefusal(errors.INVALID_REQUEST, "calendars are compared by one broker: name it")
+    return note_configs(calendar_entries(sources.calendars))
+
+
 def _topic(state: ClusterState, settings: Settings, name: str) -> list[DescribedConfig]:
     fault = name_fault(name)
     if fault:
@@ -155,6 +171,8 @@ def _asked(
     """Return the entries that the request asks for; null or an empty list of keys asks for all."""
     keys = dict.fromkeys(resource.configuration_keys or ())
     if resource.resource_type == RESOURCE_GROUP and NOTES_KEY in keys:
+        keys = {}
+    if _asks_for_calendars(resource):
         keys = {}
     return [_config(entry, request) for entry in entries if not keys or entry.key in keys]
 

@@ -1,4 +1,9 @@
-"""DescribeProducers (key 61): the idempotent producers that wrote to a partition."""
+"""DescribeProducers (key 61): the idempotent producers that wrote to a partition.
+
+Where records may wait until they are due, a producer's last batch lies in the partition or in its
+companion log.  The later one of both counts, of those below the high watermark of their log: by
+that a producer that looks back knows what is written for good.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,7 @@ from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics, missing_code
 from tarry.cluster.state.topic_names import name_fault
 from tarry.partition.producers import NO_COORDINATOR_EPOCH
+from tarry.partition.replicated_log import COMPANION, ReplicatedLog
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -20,6 +26,10 @@ from tarry.protocol.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from tarry.records.batch import SEQUENCE_MAX
+
+# Producer id, and of its last batch epoch, last sequence and largest timestamp.
+LastBatch = tuple[int, int, int, int]
 
 # Size of one producer in an answer, in bytes.
 PRODUCER_BYTES: Final = 33
@@ -85,5 +95,25 @@ def _producers(topics: Topics, name: str, answer: PartitionResponse) -> list[Pro
             last_timestamp=last_timestamp,
             coordinator_epoch=NO_COORDINATOR_EPOCH,
         )
-        for producer_id, epoch, last_sequence, last_timestamp in partition.producers.active()
+        for producer_id, epoch, last_sequence, last_timestamp in _last_batches(partition)
     ]
+
+
+def _last_batches(partition: ReplicatedLog) -> list[LastBatch]:
+    logs = partition.leadership.logs
+    if len(logs) <= COMPANION:
+        return partition.producers.active()
+    found: dict[int, LastBatch] = {}
+    for log in logs:
+        for last in log.producers.active_below(log.high_watermark):
+            other = found.get(last[0])
+            if other is None or _is_later(last, other):
+                found[last[0]] = last
+    return list(found.values())
+
+
+def _is_later(last: LastBatch, other: LastBatch) -> bool:
+    """Return whether a batch of the same producer came after another one; sequences go round."""
+    if last[1] != other[1]:
+        return last[1] > other[1]
+    return (last[2] - other[2]) & SEQUENCE_MAX <= SEQUENCE_MAX // 2

@@ -27,6 +27,8 @@ from tarry.broker.scheduling.scheduling import Scheduling
 from tarry.broker.topics import Topics
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_scheduled_records import (
+    CountedScheduled,
+    LatenessBucket,
     ListScheduledPartition,
     ListScheduledRecordsRequest,
     ListScheduledRecordsResponse,
@@ -34,6 +36,7 @@ from tarry.protocol.messages.list_scheduled_records import (
     ScheduledEntry,
     ScheduledPartition,
 )
+from tarry.schedule.counts import TopicCounts
 from tarry.schedule.pending import Body
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.state import ScheduleState
@@ -93,6 +96,10 @@ def _steps(
         told.has_more = yield from _list(answer, found.schedule, request, asked)
         answer.end_with(told)
         answer.close()
+    hosted = topics.get(request.topic_name) if request.include_counts else None
+    counts = None if hosted is None else scheduling.counts_of(hosted.topic_id)
+    if counts is not None:
+        answer.end_with(ListScheduledRecordsResponse(counts=_counted(counts)))
 
 
 def _fault(request: ListScheduledRecordsRequest) -> str:
@@ -126,6 +133,18 @@ def _sum_up(
         bucket = pending.sums(left, right)
         told.buckets.append(ScheduledBucket(bucket.record_count, bucket.size))
         yield _SUM_UNITS + bucket.chunk_count // _CHUNKS_PER_UNIT
+
+
+def _counted(counts: TopicCounts) -> CountedScheduled:
+    return CountedScheduled(
+        counts.since_ms,
+        counts.parked,
+        counts.released,
+        counts.cancelled,
+        counts.refused,
+        counts.longest_late_ms,
+        [LatenessBucket(number, count) for number, count in enumerate(counts.lateness) if count],
+    )
 
 
 def _list(

@@ -56,7 +56,7 @@ def begin(
 
 
 class CommitInSteps(AskedCommit):
-    """A commit of many partitions, with what is asked and an error code for each partition."""
+    """Commit of many partitions, with their requested offsets and an error code for each."""
 
     def __init__(
         self,

@@ -169,7 +169,7 @@ class ProduceHandler:
         return self.turn.now_ms + timeout_ms
 
     def wait_for(self, produced: Produced, deadline_ms: int) -> None:
-        """Answer what was appended in this turn once it counts, or when its time is over."""
+        """Answer a produce once its records count, or when it times out."""
         self.produces.settle_after_write(DelayedProduce(deadline_ms, produced))
 
     def begin(self) -> None:
@@ -263,7 +263,7 @@ class ProduceHandler:
         log = result.log
         if result.is_appended and log is not None:
             self._flushes.touch(log)
-        answer.base_offset = result.base_offset
+        answer.base_offset, answer.s_offset = result.base_offset, result.s_offset
         answer.log_append_time_ms = result.log_append_time_ms
         answer.log_start_offset = partition.log.log_start_offset
         return ProduceStatus(log, result.required_offset, answer, result.throttle_ms)

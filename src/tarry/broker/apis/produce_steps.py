@@ -116,7 +116,7 @@ class LargeProduce(ProduceInShares):
         self._appends: Iterator[int] = iter(())
         self._deadline_ms = handler.deadline_ms(request)
         self._refused_code: int = errors.NONE
-        # It has waited for room until its time was over.
+        # True if the request has timed out while it waited for room.
         self._is_late = False
 
     def begin(self, steps: Iterator[int]) -> Message | None:
@@ -160,13 +160,13 @@ class LargeProduce(ProduceInShares):
         yield from self._go_on(self._append_shares(anew))
 
     def time_out(self) -> Iterator[int]:
-        """Answer for each batch that its time is over, and append none."""
+        """Answer each batch with REQUEST_TIMED_OUT, and append none."""
         self._is_late = True
         yield from self.append(None)
 
     def _go_on(self, appends: Iterator[int]) -> Iterator[int]:
-        """Append share after share, until many wait; shares whose time is over do not hold up
-        others.
+        """Append share after share, and pause while many shares wait; shares that have timed out do
+        not hold up others.
         """
         context = self.context
         is_paused = False

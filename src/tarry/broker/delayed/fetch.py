@@ -45,7 +45,7 @@ class FetchInShares:
         self.readable: i64 = 0
 
     def answer(self) -> None:
-        """Read and answer what is there."""
+        """Read the records that are there, and answer with them."""
         raise NotImplementedError
 
     def end(self) -> None:
@@ -122,5 +122,5 @@ class Fetches(WaitingPart):
 
     def stop(self) -> None:
         self.is_stopped = True
-        # A waiting fetch may be answered with what is there.
+        # A waiting fetch may be answered with the records that are there.
         self.purgatory.shutdown(expire_pending=True)

@@ -174,14 +174,16 @@ class ProduceInShares:
         self._maybe_respond()
 
     def hurry(self) -> None:
-        """Append the rest without a pause: others may need the room of its batches."""
+        """Append the rest without a pause, because other produces may need the room of its
+        batches.
+        """
         self._is_hurried = True
         if self._is_paused:
             self._end_pause()
 
     def _end_pause(self) -> None:
         self._is_paused = False
-        # With acks=0 all is appended, though the peer has gone.
+        # With acks=0 all shares are appended, even if the peer has gone.
         if not self.operation.is_completed or self.request.acks == 0:
             self.go_on()
         else:
@@ -300,3 +302,4 @@ def _fail(status: ProduceStatus, error_code: int) -> None:
     status.is_pending = False
     status.answer.error_code = error_code
     status.answer.base_offset = -1
+    status.answer.s_offset = -1

@@ -55,12 +55,12 @@ class RecompressedProduce:
         self.request = request
         self.made: dict[tuple[int, int], Recompression] = {}
         self.place_count = 0
-        # Who appends the batches in shares, from then on.
+        # The operation that appends the batches in shares; None before it begins.
         self._appends: ProduceInShares | None = None
-        # Since when it waits for room, in attended time; -1 if it does not.
+        # Attended time at which the produce began to wait for room; -1 if it did not have to wait.
         # open: recompressions let it wait
         self.aside_ms = -1
-        # When its batches were ready, in attended time.
+        # Attended time at which the batches were prepared.
         # open: recompressions make them
         self.made_ms = 0
         self._places: list[tuple[int, int]] = []
@@ -95,23 +95,25 @@ class RecompressedProduce:
         self._taken_bytes = self._new_bytes
 
     def begin_shares(self, appends: ProduceInShares) -> None:
-        """Have the batches appended in shares."""
+        """Store the operation that appends the batches in shares."""
         self._appends = appends
 
     def hurry(self) -> None:
-        """Append the rest though many shares wait: it was held for long."""
+        """Append the rest without pauses, because the batches were held for long."""
         appends = self._appends
         if appends is not None:
             appends.hurry()
 
     def is_late(self, now_ms: int) -> bool:
-        """Return whether its client does not wait for an answer any more."""
+        """Return whether the time-out of the client's request has passed."""
         if self.request.acks == 0 or self.aside_ms < 0:
             return False
         return now_ms >= self.aside_ms + max(self.request.timeout_ms, 0)
 
     def time_out(self) -> Message | None:
-        """Append nothing; return the answer that says so, if there is one at once."""
+        """Answer that the request has timed out, without an append; return the answer if it is
+        ready.
+        """
         raise NotImplementedError
 
     def append(self) -> Message | None:

@@ -24,12 +24,12 @@ from tarry.protocol.messages.change_scheduled_records import (
 from tarry.purgatory.operation import PayloadOperation
 from tarry.timer.wheel import TimingWheel
 
-# Changes that are settled in one turn, of all requests together: 3 ms, interpreted.
+# Limit of the changes settled in one turn, of all requests together; they take 3 ms, interpreted.
 SETTLED_PER_TURN_MAX: Final = 2_000
 
 
 class AwaitedScheduleChanges:
-    """Changes by one request; `part` is where they wait.
+    """Changes of one request; `part` keeps the request while it waits.
 
     `rows` has their statuses by topic and partition, in the order of the request.
     """
@@ -125,17 +125,17 @@ class ScheduleChanges(WaitingPart):
         super().__init__(timer, "ChangeScheduledRecords")
         # Requests that have appended something in this turn.
         self._unwritten: dict[AwaitedScheduleChanges, None] = {}
-        # Those that were not settled to the end, and what this turn has left for them.
+        # Requests with changes left to settle, and the number of changes left for this turn.
         self._unsettled: dict[AwaitedScheduleChanges, None] = {}
         self._left = SETTLED_PER_TURN_MAX
 
     def may_settle(self) -> bool:
-        """Count a change that is settled; False if this turn settles no more."""
+        """Count a change; return False if no more changes may be settled in this turn."""
         self._left -= 1
         return self._left >= 0
 
     def go_on_with(self, changes: AwaitedScheduleChanges) -> None:
-        """Have a request's changes settled on in the next turn."""
+        """Continue to settle the changes of a request in the next turn."""
         self._unsettled[changes] = None
 
     def step(self) -> None:

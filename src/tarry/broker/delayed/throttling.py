@@ -1,7 +1,7 @@
-"""Pauses that answers ask clients for.
+"""Throttling: pauses that the broker's answers require of clients.
 
-A client that knows throttle times pauses by itself.  For all others the broker handles nothing
-more of their connection until the pause is over, as Kafka does (KIP-219).
+A client that knows throttle times pauses by itself.  For all other clients, the broker handles no
+more requests of their connection until the pause is over, as Kafka does (KIP-219).
 """
 
 from __future__ import annotations
@@ -16,20 +16,22 @@ from tarry.timer.wheel import TimingWheel
 
 
 class Throttling:
-    """Connections that pause, by the time at which each pause is over."""
+    """Connections under a pause, with the times at which their pauses end."""
 
     def __init__(self, turn: Turn, timer: TimingWheel, long_answers: LongAnswers) -> None:
         self._turn = turn
         self._long_answers = long_answers
-        # The end of the pause and the id of each connection; an entry counts if it has the time
-        # that `_ends` has.
+        # End of the pause and connection id, as a heap; an entry is stale unless its end is that in
+        # `_ends`.
         self._queue: list[tuple[int, int]] = []
         self._ends: dict[int, int] = {}
         self._paused: dict[int, KafkaConnection] = {}
         self._alarm = Alarm(timer, turn, self._end)
 
     def pause(self, connection: KafkaConnection, pause_ms: int) -> None:
-        """Handle nothing more of a connection for so long, if at all; it may pause already."""
+        """Handle no more requests of a connection for `pause_ms`; a longer pause under way is
+        kept.
+        """
         if pause_ms <= 0 or connection.is_closed:
             return
         end_ms = self._turn.now_ms + pause_ms

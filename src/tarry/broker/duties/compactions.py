@@ -110,7 +110,7 @@ class Compactions(TimerEntry):
         self._again_in(PAUSE_MS)
 
     def _compacted(self) -> list[ReplicatedLog]:
-        """Return the logs that may have to be compacted."""
+        """Return the logs that may need compaction."""
         self._companions.forget_closed()
         keyed: list[ReplicatedLog] = []
         companions: list[ReplicatedLog] = []
@@ -121,7 +121,7 @@ class Compactions(TimerEntry):
                 companions.append(log)
             elif log.config.has_compaction:
                 keyed.append(log)
-        # What waits in a companion log, no calendar says.
+        # Compaction of companion logs does not depend on the calendar.
         return companions + keyed if self._can_trust_calendar(tells=len(keyed) > 0) else companions
 
     def _can_trust_calendar(self, *, tells: bool) -> bool:
@@ -238,7 +238,7 @@ class Compactions(TimerEntry):
             return True
         partition = self._current_log
         assert partition is not None
-        # A cut that has only been asked for waits for the end of this compaction.
+        # A cut that was requested and has not begun waits for the end of this compaction.
         is_for_nothing = log.flaw_offset >= 0 or log.cut.state == ASKED
         if partition.which != RECORDS:
             is_for_nothing = is_for_nothing or self._is_loading(partition)

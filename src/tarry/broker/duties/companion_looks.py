@@ -1,9 +1,8 @@
-"""Looks at companion logs: when it is worth while to see what of one still waits.
+"""Looks at companion logs: they find out how many of a log's records are still scheduled.
 
-To see that takes all of the log: its notes and the headers of its batches are read.  So a log is
-looked at only if it has closed segments and has more that counts than at the last look, and the
-next look waits so many times as long as the last one has taken.  A log that is ten times as long is
-looked at a tenth as often.
+A look reads the notes and batch headers of the whole log.  So the broker looks at a log only if it
+has closed segments and its high watermark has moved since the last look, and it pauses after a look
+for 50 times the look's own time.  A log that is ten times as long is looked at a tenth as often.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from tarry.log.compaction.compaction import Compaction
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.schedule.keeping import CompanionRule, PartitionFacts
 
-# Looks take 2 % of the time that the broker has.
+# Pause after a look, as a multiple of its time: looks take 2 % of the broker's time.
 _REST_FACTOR: Final = 50
 _UNITS_PER_MS: Final = 1_000
 
 
 class _LastLook:
-    """Last look at one log: how far it knew the log, and when the next one may come."""
+    """Last look at one log: how far the log was known then, and the earliest time of the next."""
 
     def __init__(self, known_end: int, next_ms: int) -> None:
         self.known_end = known_end
@@ -39,12 +38,12 @@ class CompanionLooks:
         self._last: dict[ReplicatedLog, _LastLook] = {}
 
     def forget_closed(self) -> None:
-        """Forget the logs that this broker has no more."""
+        """Forget the logs that this broker has closed."""
         for companion in [each for each in self._last if each.is_closed]:
             del self._last[companion]
 
     def cleanable(self, companion: ReplicatedLog) -> Cleanable | None:
-        """Return what may be compacted of a log if it is time to look at it."""
+        """Return the part of a log that may be compacted; None if it is too early for a look."""
         last = self._last.get(companion)
         known_end = companion.high_watermark
         if last is not None and (
@@ -58,7 +57,7 @@ class CompanionLooks:
         return cleanable
 
     def begin(self, companion: ReplicatedLog, cleanable: Cleanable) -> Compaction:
-        """Begin a look, and the compaction of what does not wait any more."""
+        """Begin a look, and the compaction of the records that are not scheduled any more."""
         log = companion.log
         leadership = companion.leadership
         records = leadership.records
@@ -78,7 +77,7 @@ class CompanionLooks:
         return Compaction(log, cleanable.end_offset, rule)
 
     def end(self, companion: ReplicatedLog, compaction: Compaction) -> None:
-        """Note what a look has cost."""
+        """Store how far a look has read the log, and when the next look may come."""
         rule = compaction.rule
         assert isinstance(rule, CompanionRule)
         known_end = -1 if rule.is_behind or compaction.is_abandoned else int(rule.known_end)

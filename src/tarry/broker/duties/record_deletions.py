@@ -54,7 +54,9 @@ class RecordDeletions(WaitingPart):
         self._hasten(1)
 
     def watch_start(self, partition: ReplicatedLog) -> None:
-        """Look at what waits for a log when it begins where it was asked to by somebody else."""
+        """Watch the start of a log that another part has asked to move, for operations that
+        wait.
+        """
         self._waiting.setdefault(partition, partition.log.log_start_offset)
 
     def step(self) -> None:

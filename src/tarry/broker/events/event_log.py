@@ -23,9 +23,11 @@ from tarry.broker.events.kinds import (
     OperationsEvent,
 )
 from tarry.broker.events.operation_waits import OperationWaits, Waits, subject_of
+from tarry.broker.events.schedule_events import ScheduleEventSource
 from tarry.broker.flushes import Flushes
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.part import Part
+from tarry.broker.scheduling.scheduling import Scheduling
 from tarry.broker.topics import Topics
 from tarry.cluster.decisions.topic_decisions import TopicChange, TopicWanted
 from tarry.cluster.state.topic_names import EVENTS_TOPIC
@@ -55,6 +57,7 @@ class EventLog(Part):
         topics: Topics,
         flushes: Flushes,
         changes: MetadataChanges,
+        scheduling: Scheduling,
     ) -> None:
         self._broker_id = broker_id
         self._turn = turn
@@ -69,6 +72,7 @@ class EventLog(Part):
         self._dropped = 0
         self._told = _Batch()
         self._groups = GroupEventSource(broker_id, self.add)
+        self._schedules = ScheduleEventSource(broker_id, turn, scheduling, self.add)
         # Offset that the log has to reach for the last append to be kept, and its number of events.
         self._required_offset = 0
         self._appended = 0
@@ -142,6 +146,7 @@ class EventLog(Part):
         now_ms = self._turn.now_ms
         interval_ms = now_ms - self._since_ms
         self._since_ms = now_ms
+        self._schedules.tell(interval_ms)
         for waits in self._waits:
             if not waits.by_subject:
                 continue

@@ -95,4 +95,29 @@ class LagEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=
     end: int
 
 
-Event = BrokerEvent | OperationsEvent | OperationEvent | GroupNoteEvent | LagEvent
+class ScheduleEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="schedule"):
+    """Event of a topic whose records waited, were released, taken back or refused in an interval.
+
+    Records are those of the interval, what waits is that of now, in the partitions that the broker
+    leads.
+    """
+
+    v: int
+    at_ms: int
+    broker: int
+    interval_ms: int
+    topic: str
+    parked: int
+    released: int
+    cancelled: int
+    refused: int
+    pending: int
+    pending_bytes: int
+    # -1 if nothing waits.
+    furthest_due_ms: int
+    # Late by the time from when a record was due until it counted, in the buckets of `operations`.
+    lateness: dict[str, int]
+    longest_late_ms: int
+
+
+Event = BrokerEvent | OperationsEvent | OperationEvent | GroupNoteEvent | LagEvent | ScheduleEvent

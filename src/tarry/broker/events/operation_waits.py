@@ -10,6 +10,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from tarry.base.wait_buckets import bucket_of
 from tarry.purgatory.operation import DelayedOperation, OperationListener
 
 # Number of topics and groups with counts of their own in an interval; others are counted under "".
@@ -17,14 +18,11 @@ SUBJECTS_MAX: Final = 1_000
 # Number of expired operations of each purgatory that an interval reports one by one.
 EXPIRED_MAX: Final = 20
 
-SQUARE_ROOT_OF_2: Final = 1.4142135623730951
-
 
 class Waits:
     """Waits of the operations of one topic or group.
 
-    `buckets` counts them in steps of the square root of 2: number 0 is a wait of 0 ms, number n
-    begins at 2 ** ((n - 1) / 2) ms.
+    `buckets` counts them by the numbers of `wait_buckets`.
     """
 
     def __init__(self) -> None:
@@ -81,20 +79,6 @@ class OperationWaits(OperationListener):
         """Begin the next interval."""
         self.by_subject = {}
         self.expired = []
-
-
-def bucket_of(waited_ms: i64) -> int:
-    """Return the number of the bucket that counts a wait of so many ms."""
-    if waited_ms <= 0:
-        return 0
-    number: i64 = 1
-    begin: i64 = 1
-    while begin <= waited_ms // 2:
-        begin *= 2
-        number += 2
-    if float(waited_ms) >= float(begin) * SQUARE_ROOT_OF_2:
-        number += 1
-    return int(number)
 
 
 def subject_of(key: Hashable) -> str:

@@ -83,8 +83,8 @@ def find_older_rows(topics: Topics, state: ClusterState) -> list[PartitionChange
 
 
 def stand_still(leadership: Leadership, row: PartitionRow) -> PartitionChanged:
-    """Return that a partition stands still by a row that is older than what is here, and log it
-    unless it does already.
+    """Return the record that a partition stands still, because its row is older than the data here;
+    log it if it is new.
     """
     if not stands_still(leadership.row):
         logger.error(

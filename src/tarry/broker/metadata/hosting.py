@@ -125,7 +125,8 @@ class Hosting(Part):
             deleted = self._state.deleted_topics.get(record.topic_id)
             hosted = self._topics.with_id(record.topic_id)
             if deleted is None and hosted is not None:
-                # Others are through with it; this broker had no replica of it.
+                # The other brokers have finished the deletion; this broker had no replica of the
+                # topic.
                 deleted = DeletedTopic(hosted.name, record.topic_id, 0)
             if deleted is not None:
                 self._give_up(deleted)
@@ -370,7 +371,7 @@ class Hosting(Part):
         if partition is not None:
             leadership, row = partition.leadership, record.row
             if leadership.is_ahead_of(row) and not stands_still(row):
-                # Others go on from a row that is older than what is here.
+                # The other brokers follow a row that is older than the data here.
                 record = stand_still(leadership, row)
                 self._state.apply(record)
             self._take_row(hosted, leadership, record.row)

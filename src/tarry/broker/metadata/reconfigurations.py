@@ -1,8 +1,8 @@
-"""Settings that change while logs are in use: the logs follow, some in each turn.
+"""Reconfigurations: logs in use take over changed settings, some logs in each turn.
 
-A topic may have ten thousand logs, and a broker's setting stands behind that of every topic.  The
-answer to the client that changed a setting does not wait for the last of many logs, as it does not
-wait for other brokers.
+A topic may have ten thousand logs, and a setting of the broker is the default of every topic.  The
+answer to the client that changed a setting does not wait for the last of many logs, just as it does
+not wait for other brokers.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from tarry.log.config import LogConfig
 from tarry.partition.replicated_log import COMPANION, ReplicatedLog
 from tarry.partition.topic import HostedTopic
 
-# Replicas that take their topic's settings in one turn, and topics of which this broker has none:
-# 7 µs for a replica, 35 µs if each log draws a jitter of its own, 12 µs for a topic of its own.
+# Replicas that take over settings in one turn; a topic without replicas here counts as one.  A
+# replica takes 7 µs, or 35 µs if each log draws its own jitter; a topic with its own settings 12
+# µs.
 RECONFIGURED_PER_TURN: Final = 500
 
 
 class Reconfigurations:
-    """Topics whose logs have not taken their settings yet, the one that was asked for first first.
+    """Topics whose logs have not taken over their settings yet, in the order of the requests.
 
-    `on_counted` is called with a log of which more counts by its new settings.
+    `on_counted` is called with a log whose high watermark has advanced because of its new settings.
     """
 
     def __init__(
@@ -50,19 +51,21 @@ class Reconfigurations:
         self._flushes = flushes
         self._random = random
         self._on_counted = on_counted
-        # Replicas that are still to take the settings of their topic.
+        # Replicas that still have to take over the settings, by topic.
         self._waiting: dict[HostedTopic, list[ReplicatedLog]] = {}
-        # What this turn may still look at.
+        # Number of replicas that may still be reconfigured in this turn.
         self._left = RECONFIGURED_PER_TURN
 
     def begin(self, hosted: HostedTopic) -> None:
-        """Have all logs of a topic follow its settings, those of a small one in this turn."""
-        # All of them: those that have followed already know older settings.
+        """Let all logs of a topic take over its settings; a small topic is finished in this
+        turn.
+        """
+        # All replicas: those that have been reconfigured already have older settings.
         self._waiting[hosted] = hosted.replicas()
         self._go_on()
 
     def begin_all(self) -> None:
-        """Have the logs of all topics follow the broker's settings."""
+        """Let the logs of all topics take over the broker's settings."""
         for hosted in self._topics.all():
             self._waiting[hosted] = hosted.replicas()
         self._go_on()
@@ -71,7 +74,7 @@ class Reconfigurations:
         return len(self._waiting) > 0
 
     def step(self) -> None:
-        """Go on with what events have left of this turn's share."""
+        """Continue with the share of this turn that events have left."""
         self._go_on()
         self._left = RECONFIGURED_PER_TURN
 
@@ -82,13 +85,13 @@ class Reconfigurations:
             waiting = self._waiting.pop(hosted)
             topic = self._state.topic_by_id(hosted.topic_id)
             if topic is None:
-                # It was deleted.
+                # The topic was deleted.
                 continue
             share, rest = waiting[: self._left], waiting[self._left :]
             self._left -= max(len(share), 1)
             if rest:
                 self._waiting[hosted] = rest
-            # A replica may have gone meanwhile.
+            # A replica may have been given up meanwhile.
             here = [each for each in share if hosted.replica(each.leadership.index) is each]
             self._reconfigure(topic, here, made)
 
@@ -98,7 +101,9 @@ class Reconfigurations:
         replicas: list[ReplicatedLog],
         made: dict[tuple[tuple[str, str], ...], LogConfig],
     ) -> None:
-        """`made`: what settings came to already, so that ten thousand topics are soon done."""
+        """Reconfigure replicas of a topic; `made` caches configurations by the topic's settings,
+        for a broker with ten thousand topics.
+        """
         settings, configs = self._settings, topic.configs
         has_jitter = topic_value("segment.jitter.ms", configs, settings) != 0
         key = tuple(configs.items())
@@ -106,7 +111,7 @@ class Reconfigurations:
         if config is None:
             config = log_config(configs, settings)
             made[key] = config
-        # Each log has a jitter of its own, so that not all of them roll at once.
+        # Each log draws its own jitter, so that not all of them roll at once.
         new_config = log_configs(configs, settings, self._random) if has_jitter else None
         waiting: LogConfig | None = None
         for replica in replicas:
@@ -119,15 +124,16 @@ class Reconfigurations:
                 log.producers.reconfigure(settings.producer_id_expiration_ms)
                 self.choose_flush(log)
                 if log.leadership.followers is not None and log.maybe_advance_high_watermark():
-                    # min.insync.replicas was lowered, or less is flushed before it counts.
+                    # min.insync.replicas was lowered, or fewer flushes are required before a record
+                    # counts.
                     self._on_counted(log)
 
     def choose_flush(self, log: ReplicatedLog) -> None:
-        """Choose whether what is appended to a log is flushed at once, by its settings."""
+        """Set whether appended records are flushed at once, by the settings of the log."""
         was_flushed_at_once = log.is_flushed_at_once
         log.is_flushed_at_once = (
             self._settings.flush_policy == "commit" or log.config.flush_messages == 1
         )
         if log.is_flushed_at_once and not was_flushed_at_once:
-            # What was written and not flushed may be waited for from now on.
+            # From now on requests may wait for the flush of records that are already written.
             self._flushes.dirty[log] = None

@@ -13,6 +13,7 @@ from typing import Final
 
 from tarry.base.doors import Random
 from tarry.broker.part import WaitingPart
+from tarry.broker.replication.calendars import CALENDAR_INTERVAL_MS
 from tarry.partition.followers import FetchClock
 from tarry.partition.leadership import Leadership
 from tarry.partition.replicated_log import LogKey, ReplicatedLog
@@ -90,6 +91,8 @@ class ReplicaSession(FetchClock):
         self.moved: dict[Seat, None] = {}
         # Real monotonic time of the last answer, in ms; -1 if there was none.
         self.answered_real_ms = -1
+        # When the follower was told this broker's calendar last, or had its first answer; -1: none.
+        self._calendar_told_ms = -1
         # Number of the newest request: an older one that still waits is ended.
         self.requests = 0
         self.is_closed = False
@@ -114,6 +117,15 @@ class ReplicaSession(FetchClock):
         self.fetched_real_ms = answered_ms if is_late else real_ms
         self.requests += 1
         return self.requests
+
+    def takes_calendar(self, now_ms: int) -> bool:
+        """Return whether the answer of now is to tell this broker's calendar, which counts as
+        told."""
+        told_ms = self._calendar_told_ms
+        if told_ms >= 0 and now_ms - told_ms < CALENDAR_INTERVAL_MS:
+            return False
+        self._calendar_told_ms = now_ms
+        return told_ms >= 0
 
     def go_on(self) -> None:
         """Advance to the next epoch."""

@@ -70,10 +70,10 @@ class Followed:
         return partition.leader_contribution() >= log.log_end_offset
 
     def must_begin_anew(self) -> bool:
-        """Return whether a companion log has to be copied anew after an unclean election.
+        """Return whether a companion log has to be copied again after an unclean election.
 
-        What compaction has dropped in it, here or where it was copied from, was done by what was
-        committed then.  The elected replica may not have that: then it waits there.
+        Compaction may have dropped records in it, here or in the log it was copied from, because of
+        commits that the elected replica does not have: there these records are still scheduled.
         """
         partition = self.partition
         log = partition.log

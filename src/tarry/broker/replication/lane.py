@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from tarry.base import errors
 from tarry.base.limits import PARTITIONS_PER_FETCH_MAX
 from tarry.broker.peers.asker import Asker
+from tarry.broker.replication.calendars import Calendars
 from tarry.broker.replication.followed import ASKING, FETCHING, Followed
 from tarry.broker.replication.follower_session import FollowerSession, Position
 from tarry.broker.replication.lane_requests import ReplicaTerms, fetch_request, starts_request
@@ -81,6 +82,7 @@ class Lane:
         terms: ReplicaTerms,
         *,
         stirred: dict[Lane, None],
+        calendars: Calendars,
     ) -> None:
         self.key = key
         self.address = address
@@ -102,6 +104,7 @@ class Lane:
         self._asker = asker
         self._terms = terms
         self._stirred = stirred
+        self._calendars = calendars
         self._asking: dict[LogKey, Followed] = {}
         # Answers about log starts that the follower has not taken yet.
         self._starts: list[AnsweredStart] = []
@@ -215,6 +218,8 @@ class Lane:
             is_known = code in _SESSION_CODES and self._failures == 0
             self._fail(f"it answers {errors.error_name(code)}", now_ms, at_once=is_known)
             return
+        if response.calendar_ms >= 0:
+            self._calendars.compare(self.key.leader_id, response.calendar_ms)
         asked: list[tuple[LogKey, PartitionData]] = [
             (key_of(topic.topic_id, data.partition_index), data)
             for topic in response.responses

@@ -335,6 +335,8 @@ class ReplicaFetchHandler:
         # Moved ends that are left are in the next answer, which does not wait.
         session.is_hurried = len(session.moved) > 0
         response.responses = list(topics.values())
+        if session.takes_calendar(self._turn.now_ms):
+            response.calendar_ms = self._turn.now_wall_ms
         return response
 
     def _answer(self, seat: Seat, left: int, *, is_first: bool) -> PartitionData | None:

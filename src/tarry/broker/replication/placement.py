@@ -19,6 +19,7 @@ from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.peers.asker import Asker
 from tarry.broker.peers.peers import Peers
+from tarry.broker.replication.calendars import Calendars
 from tarry.broker.replication.cuts import Cuts
 from tarry.broker.replication.followed import (
     CUTTING,
@@ -82,8 +83,11 @@ class Placement:
         flushes: Flushes,
         peers: Peers,
         cuts: Cuts,
+        *,
+        calendars: Calendars,
     ) -> None:
         self.cuts = cuts
+        self._calendars = calendars
         self.lanes: dict[LaneKey, Lane] = {}
         self.followed: dict[ReplicatedLog, Followed] = {}
         # Partitions with records or a cut at the end of their log that are not durable yet.
@@ -175,6 +179,8 @@ class Placement:
             for followed in list(self.followed.values()):
                 self.begin(followed)
             return
+        if isinstance(record, LifeEnded):
+            self._calendars.forget(broker_id)
         for is_catching_up in (False, True):
             to_leader = self.lanes.get(LaneKey(broker_id, is_catching_up))
             if to_leader is not None and to_leader.life != self._life_of(broker_id):
@@ -341,6 +347,7 @@ class Placement:
             self._askers[key.is_catching_up],
             self.terms,
             stirred=self.stirred,
+            calendars=self._calendars,
         )
         self.lanes[key] = lane
         return lane

@@ -16,7 +16,7 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
-from tarry.base.limits import DUE_MS_MAX, SCHEDULE_ID_BYTES_MAX
+from tarry.base.limits import DUE_MS_MAX, SCHEDULE_ID_BYTES_MAX, SCHEDULE_PLACES_MAX
 from tarry.base.schedule_outcomes import (
     ALREADY_RELEASED,
     CANCELLED,
@@ -42,6 +42,9 @@ from tarry.schedule.state import ScheduleState
 
 # Bytes of a batch that cost as much as one element of a long answer, when it is moved.
 _MOVED_BYTES_PER_UNIT: Final = 4 * 1024
+
+# Entries of a batch that are looked at in a unit, for the one that has a record.
+_ENTRIES_PER_UNIT: Final = 100
 
 _NOT_MOVED: Final = (
     "a recurring record comes at the times of its x-sched-cron and is not moved: cancel it, or "
@@ -120,15 +123,20 @@ def change_schedule(
         status.fail(code, sentence)
         return status
     s_offset = _named(state, change)
+    if change.batch_s_offset >= 0:
+        status.cost += (change.s_offset - change.batch_s_offset) // _ENTRIES_PER_UNIT
     body = None if s_offset is None else state.waiting(s_offset)
-    if body is None:
+    if body is not None and change.batch_s_offset >= 0 and body.record_count > 1:
+        status.fail(errors.INVALID_REQUEST, _not_alone(body.record_count))
+    elif body is None:
         _answer_absent(schedule, state, s_offset, status)
+        _name_record(change, status.result)
     elif change.due_ms == NO_DUE_MS:
         _cancel(schedule, state, body, status)
     elif isinstance(body, RecurringBody):
         status.fail(errors.INVALID_REQUEST, _NOT_MOVED)
     else:
-        _move(schedule, body, max(change.due_ms, now_wall_ms), status)
+        _move(schedule, body, change.due_ms, status)
     return status
 
 
@@ -144,6 +152,12 @@ def _refusal(
             errors.INVALID_REQUEST,
             f"an id has 1 to {SCHEDULE_ID_BYTES_MAX} bytes, not {len(schedule_id)}",
         )
+    if change.batch_s_offset >= 0:
+        place = change.s_offset - change.batch_s_offset
+        if place < 0:
+            return errors.INVALID_REQUEST, "a record alone is named by its s-offset and its batch's"
+        if place >= SCHEDULE_PLACES_MAX:
+            return errors.INVALID_REQUEST, _not_alone(place + 1)
     if not NO_DUE_MS <= change.due_ms <= DUE_MS_MAX:
         return errors.INVALID_TIMESTAMP, f"{change.due_ms} does not lie before the year 10000"
     partition = schedule.partition
@@ -161,11 +175,21 @@ def _refusal(
     return errors.NONE, ""
 
 
+def _not_alone(record_count: int) -> str:
+    """Return why one record of many is not changed: the others would be, too."""
+    return (
+        f"the record waits together with others of its batch, {record_count} in all, and is not "
+        "taken out of it: give a record a schedule_id that is to be cancelled or moved alone"
+    )
+
+
 def _named(state: ScheduleState, change: ScheduledChange) -> int | None:
     """Return the s-offset of what a change names; None for an id that nobody is known to have."""
     schedule_id = change.schedule_id
     if schedule_id is None:
-        return change.s_offset
+        if change.batch_s_offset < 0:
+            return change.s_offset
+        return state.entry_of(change.batch_s_offset, change.s_offset)
     s_offset = state.ids.offset_of(schedule_id)
     if s_offset is None:
         s_offset = state.ids.cancelled_offset_of(schedule_id)
@@ -194,12 +218,21 @@ def _answer_absent(
     _rest_on_append(schedule, schedule.append_witness(), status)
 
 
+def _name_record(change: ScheduledChange, result: ScheduledChangeResult) -> None:
+    """Tell of one record of those that were released together where it came itself."""
+    if change.batch_s_offset >= 0 and result.outcome == ALREADY_RELEASED:
+        if result.offset >= 0:
+            result.offset += change.s_offset - result.s_offset
+        result.s_offset = change.s_offset
+
+
 def _cancel(
     schedule: PartitionSchedule, state: ScheduleState, body: Body, status: ChangeStatus
 ) -> None:
     appended = schedule.append_note(CancelledNote(body.s_offset, due_ms=noted_due_ms(body)))
     if appended.error_code == errors.NONE:
         state.cancel(body.s_offset, appended.required_offset - 1)
+        schedule.counts.add_cancelled(body.record_count)
     status.decide(CANCELLED, body.s_offset)
     _rest_on_append(schedule, appended, status)
 

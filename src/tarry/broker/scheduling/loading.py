@@ -7,6 +7,7 @@ to the schedule itself.  Hot.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -26,6 +27,8 @@ from tarry.schedule.rebuild import Rebuild
 from tarry.schedule.release import NO_S_OFFSET, is_instance, released_s_offset
 from tarry.schedule.state import ScheduleState
 from tarry.schedule.taken_snapshot import TakenSnapshot
+
+logger = logging.getLogger("tarry.broker")
 
 # Bytes of a log that are gone through in one step: a millisecond or two.
 READ_BYTES: Final = 512 * 1024
@@ -178,6 +181,19 @@ class ScheduleLoad:
         # Both logs were read, and the state is being made of what was found.
         self._is_all_read = False
         self.state: ScheduleState | None = None
+
+    def tell_flaws(self) -> None:
+        """Write into the log what cannot be read."""
+        for sentence in self.flaws:
+            logger.error("the scheduled records of %s: %s", self._partition.name, sentence)
+        if self.flaw_count:
+            logger.error(
+                "the scheduled records of %s: %d faults in all; the log of what waits keeps what "
+                "they hold back, and all that came after it, until a start can read it. Deleting "
+                "the topic frees that",
+                self._partition.name,
+                self.flaw_count,
+            )
 
     @property
     def flaws(self) -> list[str]:

@@ -6,7 +6,6 @@ being read, batches are parked as ever, and nothing is released.  Hot.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -34,6 +33,7 @@ from tarry.partition.leadership import BatchWishes, ParkingDoor
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.batch import BatchCheck, BatchHeader, decode_batch_header
 from tarry.schedule.bodies import bodies_of
+from tarry.schedule.counts import TopicCounts
 from tarry.schedule.due import NOT_DELAYED, due_ms
 from tarry.schedule.notes import CancelledNote, CheckpointNote, ScheduledNote, ScheduleNote
 from tarry.schedule.pending import NEVER, Body
@@ -43,19 +43,17 @@ from tarry.schedule.release import NO_S_OFFSET, instance_batch, release_fault, r
 from tarry.schedule.state import ScheduleState
 from tarry.wire.writer import ChunkList
 
-# Batches that are released in the time in which the next time of a recurring record is found.
+# Batches that are released in the time that it takes to find a recurring record's next time.
 _INSTANCE_STEPS: Final = 5
-
-logger = logging.getLogger("tarry.broker")
 
 
 class PartitionSchedule(ParkingDoor):
     """Schedule of one partition, for as long as this broker leads it in one epoch.
 
     `changed` has the schedules that are to be settled after the turn's write, `opened` the batches
-    that were read to release places of them, `budget` what this turn may read for consumers,
-    `times` the cron expressions, `total` what waits in all partitions, `on_start_asked` is called
-    when the companion log's start is to move, `snapshots` are the hints for the next start.
+    that were read to release places of them, `budget` what this turn may read for consumers, `times`
+    the cron expressions, `total` what waits in all partitions, `snapshots` the hints for the next
+    start, `counts` those of the topic; `on_start_asked` is called to move the log's start.
     """
 
     def __init__(
@@ -71,9 +69,11 @@ class PartitionSchedule(ParkingDoor):
         total: PendingTotal,
         on_start_asked: Callable[[ReplicatedLog], None],
         snapshots: ScheduleSnapshots,
+        counts: TopicCounts,
     ) -> None:
         self.partition = companion.leadership.records
         self.companion = companion
+        self.counts = counts
         self._turn = turn
         self._flushes = flushes
         self._changed = changed
@@ -189,7 +189,16 @@ class PartitionSchedule(ParkingDoor):
         elif not self.is_ended:
             self._quota.count(int(self.companion.log.size_bytes), is_estimated=True)
 
+    def on_refused(self, header: BatchHeader) -> None:
+        self.counts.add_refused(header.record_count)
+
     def on_parked(self, header: BatchHeader, s_offset: int) -> None:
+        self.counts.add_parked(header.record_count)
+        if self.state is not None:
+            self.counts.add_cancelled(self.state.records_at(self._note.cancelled))
+        self._take_parked(header, s_offset)
+
+    def _take_parked(self, header: BatchHeader, s_offset: int) -> None:
         note = self._note
         bodies = bodies_of(
             note,
@@ -268,7 +277,7 @@ class PartitionSchedule(ParkingDoor):
         if result.error_code == errors.NONE:
             self._noted_end = result.required_offset
             self._note = note
-            self.on_parked(decode_batch_header(batch, 0), result.base_offset)
+            self._take_parked(decode_batch_header(batch, 0), result.base_offset)
         return result
 
     def _begin_companion(self) -> None:
@@ -328,16 +337,8 @@ class PartitionSchedule(ParkingDoor):
             state.park(body, self._turn.now_wall_ms)
         self._early = []
         state.commit_parked(self.companion.high_watermark)
-        for sentence in load.flaws:
-            logger.error("the scheduled records of %s: %s", self.partition.name, sentence)
-        if load.flaw_count:
-            logger.error(
-                "the scheduled records of %s: %d faults in all; the log of what waits keeps what "
-                "they hold back, and all that came after it, until a start can read it. Deleting "
-                "the topic frees that",
-                self.partition.name,
-                load.flaw_count,
-            )
+        load.tell_flaws()
+        state.count_in(self.counts)
         self._checkpoints.begin(load)
         self.snapshots.begin(load.snapshot_offset)
         self._released_end = load.released_end
@@ -387,6 +388,9 @@ class PartitionSchedule(ParkingDoor):
 
     def next_due_ms(self) -> int:
         """Return when the next batch is due, by the calendar."""
+        if self.companion.is_behind_epoch() and self.companion.log.flaw_offset < 0:
+            # A body that an earlier leader acknowledged may be due first and not count here yet.
+            return NEVER
         return NEVER if self.state is None else self.state.next_due_ms()
 
     def release_next(self) -> int:
@@ -491,7 +495,6 @@ class PartitionSchedule(ParkingDoor):
             try:
                 batch = self.reader.read_uncompressed(body)
             except (CorruptData, StorageError):
-                # Its release will tell.
-                continue
+                continue  # The release of the body reports the damage.
             if self.park_again(renewed_note(body), batch).error_code != errors.NONE:
                 return

@@ -29,7 +29,8 @@ from tarry.broker.scheduling.waiting_read import WalkBudget
 from tarry.partition.leadership import Leadership
 from tarry.partition.replicated_log import COMPANION, ReplicatedLog
 from tarry.purgatory.alarm import Alarm
-from tarry.schedule.pending import NEVER
+from tarry.schedule.counts import TopicCounts
+from tarry.schedule.pending import NEVER, PendingBodies
 from tarry.schedule.recurring.times import RecurringTimes
 from tarry.timer.wheel import TimingWheel
 
@@ -46,8 +47,26 @@ CHECKPOINTS_PER_TURN_MAX: Final = 100
 # Entries of the queue that do not count any more: no more than so many and as many as there are
 # schedules.
 _STALE_MAX: Final = 1_000
+# Topics whose counts are kept though nothing of them is led here, at most.
+_IDLE_COUNTS_MAX: Final = 1_000
 # Alarms of a broker with schedules: what is due, what is tried again, the next checkpoints.
 _ALARMS: Final = 3
+
+
+class TopicSums:
+    """Counts of one topic, and what waits of it in the partitions that are led here."""
+
+    def __init__(self, counts: TopicCounts) -> None:
+        self.counts = counts
+        self.pending_records = 0
+        self.pending_bytes = 0
+        self.furthest_due_ms = -1
+
+    def add(self, pending: PendingBodies) -> None:
+        """Add what waits in one partition."""
+        self.pending_records += pending.record_count
+        self.pending_bytes += pending.size
+        self.furthest_due_ms = max(self.furthest_due_ms, pending.furthest_due_ms())
 
 
 class Scheduling(Part):
@@ -68,6 +87,8 @@ class Scheduling(Part):
         # Hears when the start of a companion log is to move.
         self._on_start_asked = on_start_asked
         self._schedules: dict[Leadership, PartitionSchedule] = {}
+        # By topic id, since this broker started.
+        self._counts: dict[bytes, TopicCounts] = {}
         # Loaded one after the other, a step a turn.
         self._loading: dict[PartitionSchedule, None] = {}
         # Of what was parked or released in this turn.
@@ -137,10 +158,24 @@ class Scheduling(Part):
             snapshots=ScheduleSnapshots(
                 companion, self._turn, self._flushes, self.snapshot_settings, self._trouble
             ),
+            counts=self._counts_of(leadership),
         )
         leadership.parking = schedule
         self._schedules[leadership] = schedule
         self._loading[schedule] = None
+
+    def _counts_of(self, leadership: Leadership) -> TopicCounts:
+        counts = self._counts.get(leadership.topic_id)
+        if counts is None:
+            if len(self._counts) >= len(self._schedules) + _IDLE_COUNTS_MAX:
+                # Topics that are gone, or led elsewhere, begin anew.
+                self._counts = {
+                    each.companion.leadership.topic_id: each.counts
+                    for each in self._schedules.values()
+                }
+            counts = TopicCounts(leadership.topic, self._turn)
+            self._counts[leadership.topic_id] = counts
+        return counts
 
     def _end(self, schedule: PartitionSchedule) -> None:
         leadership = schedule.companion.leadership
@@ -162,6 +197,18 @@ class Scheduling(Part):
         """Return whether the logs of a partition are still read for its schedule."""
         schedule = self._schedules.get(leadership)
         return schedule is not None and schedule.state is None
+
+    def counts_of(self, topic_id: bytes) -> TopicCounts | None:
+        """Return what was counted of a topic here; None if nothing of it was ever led."""
+        return self._counts.get(topic_id)
+
+    def sums(self) -> list[TopicSums]:
+        """Return the counts of each topic, and what waits of it in the partitions led here."""
+        sums = {topic_id: TopicSums(counts) for topic_id, counts in self._counts.items()}
+        for schedule in self._schedules.values():
+            if schedule.state is not None:
+                sums[schedule.companion.leadership.topic_id].add(schedule.state.pending)
+        return list(sums.values())
 
     # -- the turn
 

@@ -16,7 +16,7 @@ from tarry.cli.spark.rebalances import rebalances_command
 from tarry.cli.spark.replay import replay_command
 from tarry.cli.spark.run import run_command
 from tarry.cli.spark.verify import verify_command
-from tarry.cli.spark.waits import waits_command
+from tarry.cli.spark.waits import lateness_command, waits_command
 
 EXAMPLES: Final = """
 \b
@@ -29,6 +29,7 @@ Examples:
   tarry spark backfill orders.toml         results again, with the events that came late
   tarry spark waits --html waits.html      how long operations waited in the broker
   tarry spark rebalances --since -1d       why groups stood still
+  tarry spark lateness --since -1h         how late scheduled records came
   tarry spark lag --sample 10s --for 5m    how far groups are behind
 
 \b
@@ -47,6 +48,7 @@ for _command in (
     compact_command,
     health_command,
     lag_command,
+    lateness_command,
     rebalances_command,
     replay_command,
     run_command,

@@ -62,6 +62,18 @@ html_option = click.option(
 
 def event_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of an event log; the command gets `source`, `as_json` and `html_path`."""
+    return _options(command, html_option)
+
+
+def table_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of an event log for a command without a report: `source` and `as_json`."""
+    return _options(command, lambda run: run)
+
+
+def _options(
+    command: Callable[..., None],
+    report_option: Callable[[Callable[..., None]], Callable[..., None]],
+) -> Callable[..., None]:
 
     @cluster_options
     @click.option(
@@ -77,7 +89,7 @@ def event_options(command: Callable[..., None]) -> Callable[..., None]:
         metavar="PATH",
         help="Read the events from an archive of __tarry_events instead of the broker.",
     )
-    @html_option
+    @report_option
     @json_option
     @functools.wraps(command)
     def run(

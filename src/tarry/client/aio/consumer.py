@@ -159,8 +159,8 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
     def subscribe(
         self, topics: Iterable[str] | re.Pattern[str], listener: Listener | None = None
     ) -> None:
-        """Share these topics, or those whose names the pattern finds, with the group; takes the
-        place of what was subscribed before."""
+        """Subscribe with the group to these topics, or to those whose names the pattern finds;
+        replaces the earlier subscription."""
         check_listener(listener, Listener)
         with self._told() as core:
             core.subscribe(topics)
@@ -335,15 +335,15 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
     # --- The end
 
     async def close(self, timeout: float | None = None, *, leave: bool | None = None) -> None:
-        """Call `on_revoked` (or `on_lost`), commit what is finished (if commits are automatic),
-        leave the group, close.
+        """Call `on_revoked` (or `on_lost`), commit finished records (if commits are automatic),
+        leave the group, and close.
 
-        The record in hand is finished only if `finish`, a commit or a later poll has said so.
-        Bounded by `close.timeout.ms`; a callback that is a coroutine is cancelled then.  A static
-        member does not leave, so that it can come back, unless `leave` is true.  A poll under way
-        in another task ends with ClientClosed.  What a callback raises is raised when all of that
-        is done; then nothing is committed automatically.  If this is cancelled the consumer is
-        closed at once.
+        The record in hand counts as finished only after `finish`, a commit or a later poll.  The
+        close is bounded by `close.timeout.ms`; a callback that is a coroutine is cancelled then.  A
+        static member does not leave, so that it can come back, unless `leave` is true.  A poll in
+        another task ends with ClientClosed.  An exception of a callback is raised at the end;
+        nothing is committed automatically then.  If the close is cancelled, the consumer is closed
+        at once.
         """
         driver = self._driver
         driver.check_parent()

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
 
     from tarry.client.core.producer.due import DueGiven
+    from tarry.client.core.schedule.entries import ScheduleOutcome
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
@@ -295,6 +296,10 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
             raise no_room_error(self._core, topic)
         return receipt
 
+    @overload
+    async def cancel(self, topic: Receipt) -> ScheduleOutcome: ...
+
+    @overload
     async def cancel(
         self,
         topic: str,
@@ -302,14 +307,26 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         schedule_id: str | bytes,
         key: KeyIn_contra | None = None,
         partition: int | None = None,
-    ) -> Receipt:
-        """Take back the record with this id that waits in the topic: the receipt is done when that
-        is decided.  A record that has appeared already stays, and an id that nobody has does no
-        harm.
+    ) -> Receipt: ...
 
-        It has to go to the record's partition: give the same key or the same partition, or neither
-        if the record was sent with neither.  Waits and raises as `send` does.
+    async def cancel(
+        self,
+        topic: str | Receipt,
+        *,
+        schedule_id: str | bytes | None = None,
+        key: KeyIn_contra | None = None,
+        partition: int | None = None,
+    ) -> Receipt | ScheduleOutcome:
+        """Cancel a scheduled record.  With a receipt: returns the outcome as
+        `Admin.cancel_scheduled` does; BrokerError if the record waits in one batch with others.
+        With a topic and an id: the receipt is done when the cancel is decided; give the same key or
+        the same partition as for the record.
         """
+        if isinstance(topic, Receipt):
+            from tarry.client.aio.scheduled import cancel_receipt
+
+            others = (schedule_id, key, partition)
+            return await cancel_receipt(self._driver, self.settings, topic, *others)
         record, hears = self._checked(topic, None, key, None, partition, None, on_delivery=None)
         return await self._send_due(record, hears, cancel_of(schedule_id), has_timestamp=False)
 
@@ -375,8 +392,8 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         return topic, place, timestamp, key, value, headers
 
     def _append(self, record: Appended, on_delivery: OnDelivery | None) -> Receipt | None:
-        """Append a record; return None if there is no room.  The turn that sends the record comes
-        when the loop goes on, or at once if a batch is full."""
+        """Append a record; return None if there is no room.  It is sent in a turn that runs when
+        the loop continues, or at once if a batch is full."""
         driver = self._driver
         core = driver.core
         accumulator = core.accumulator
@@ -419,8 +436,8 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
     # --- The end
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Send everything now and wait for it, `delivery.timeout.ms` at most.  Raises
-        `DeliveryFailed` for records that failed and whose receipts nobody asked, TimedOut if some
+        """Send all records now and wait for them, `delivery.timeout.ms` at most.  Raises
+        `DeliveryFailed` for failed records whose receipts were not asked, TimedOut if some records
         are not done."""
         await self._flush(timeout, self.settings.delivery_timeout_ms)
 
@@ -456,7 +473,7 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         await driver.settle()
 
     def abort(self) -> None:
-        """Close without waiting: what is not acknowledged fails."""
+        """Close without waiting: records that are not acknowledged fail."""
         self._driver.check_parent()
         self._driver.close()
 

@@ -11,14 +11,14 @@ from tarry.client.core.producer.batch import RecordReceipt
 
 
 class Receipt(RecordReceipt):
-    """Receipt for one record; to await it is to wait until its record is in the log, or to hear why
-    it is not."""
+    """Receipt for one record; `await` it to wait until the record is in the log, or to get its
+    error."""
 
     __slots__ = ()
 
     def __await__(self) -> Generator[Any, None, Self]:
-        """Wait for the record, `delivery.timeout.ms` at most; the record goes on if that is
-        cancelled."""
+        """Wait for the record, `delivery.timeout.ms` at most; cancelling the wait does not cancel
+        the record."""
         return self._outcome().__await__()
 
     async def _outcome(self) -> Self:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 from tarry.client.core.delays import UNKNOWN_SOURCE
 from tarry.client.core.producer.due import DueGiven, check_own_headers, with_due
 from tarry.client.errors import BufferFull
+from tarry.client.face.producer import check_receipt_alone
 from tarry.client.settings import ProducerSettings
 
 if TYPE_CHECKING:
     from tarry.client.aio.driver import LoopDriver
+    from tarry.client.aio.receipt import Receipt
     from tarry.client.core.producer.core import ProducerCore
     from tarry.client.core.producer.intake import Appended
+    from tarry.client.core.schedule.entries import ScheduleOutcome
 
 
 async def scheduled_record(
@@ -53,3 +56,16 @@ def scheduled_at_once(
             "for it: await send for the first record that is due later"
         )
     return with_due(core, record, due, source, driver.wall_ms(), has_timestamp=has_timestamp)
+
+
+async def cancel_receipt(
+    driver: LoopDriver[ProducerCore],
+    settings: ProducerSettings,
+    receipt: Receipt,
+    *others: object,
+) -> ScheduleOutcome:
+    """Take back the record of a receipt, as soon as the broker has it; `others` name nothing."""
+    check_receipt_alone(*others)
+    await receipt
+    begin = partial(driver.core.begin_cancel, receipt)
+    return await driver.perform(begin, None, settings.api_timeout_ms)

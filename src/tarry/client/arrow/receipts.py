@@ -53,6 +53,11 @@ class BatchReceipt:
         return any(batch.is_parked for batch, _, _ in self._rows.parts())
 
     @property
+    def s_offset(self) -> int:
+        """Number that names the first row in its partition while it is parked; -1 if it was not."""
+        return self._rows.s_offset
+
+    @property
     def error(self) -> ClientError | None:
         """First reason why rows failed, None if none did; asking counts as having seen it."""
         return self._rows.error

@@ -16,7 +16,7 @@ from tarry.base.doors import Random
 from tarry.base.limits import STALL_MS
 from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import Metadata
-from tarry.client.core.operation import Notice, Operations
+from tarry.client.core.operation import ErrandOperation, Notice, Operations
 from tarry.client.core.outgoing import check_topic
 from tarry.client.core.refresh import Refresh
 from tarry.client.core.reminder import Reminder
@@ -24,7 +24,7 @@ from tarry.client.core.routing import Routing
 from tarry.client.core.topic_query import TopicQuery
 from tarry.client.errors import ClientClosed
 from tarry.client.settings import ClientSettings
-from tarry.link.errand import Call, Errands
+from tarry.link.errand import A, Call, Errand, Errands, Steps
 from tarry.link.errors import ClientError, timed_out
 from tarry.link.events import LinkEvent, Output
 from tarry.link.tasks import Tasks
@@ -91,6 +91,12 @@ class ClientCore:
     def begin_call(self, call: Call[Any, Any], timeout_ms: int, now_ms: int) -> None:
         """Send a call to the cluster; `call.is_done` is set at its end."""
         self.errands.ask(call, timeout_ms, now_ms)
+
+    def begin_errand(self, steps: Steps[A], timeout_ms: int, now_ms: int) -> ErrandOperation[A]:
+        """Make several calls for one answer."""
+        errand = Errand(steps)
+        self.errands.begin(errand, timeout_ms, now_ms)
+        return self.operations.begin(ErrandOperation(self.operations, errand), None, now_ms)
 
     def begin_topic_query(self, topic: str, timeout_ms: int, now_ms: int) -> TopicQuery:
         """Look up the partitions of a topic."""

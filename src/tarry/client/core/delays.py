@@ -115,7 +115,7 @@ class Delays:
     def ask(self, topic: str, now_ms: int) -> DescribeDelay:
         """Ask about a topic, or return the question that is under way."""
         call = self._calls.get(topic)
-        # A question that is done was abandoned by all who asked it, and its answer may be old.
+        # A finished question was abandoned by its callers, and its answer may be old.
         if call is None or call.is_done:
             call = self._calls[topic] = DescribeDelay(topic, self._metadata.topic_id(topic))
             self._errands.ask(call, self._timeout_ms, now_ms)

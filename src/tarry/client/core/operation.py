@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from tarry.link.errand import A, Errand
 from tarry.link.errors import ClientError
 from tarry.link.tasks import Task, Tasks
 
@@ -31,7 +32,7 @@ class Done(Generic[Answer]):
 
 
 class UserEvent(Protocol):
-    """Event of which the user is told by a callback."""
+    """Event that a callback reports to the user."""
 
     @property
     def callback(self) -> str:
@@ -42,7 +43,7 @@ class UserEvent(Protocol):
 
 
 class Callback:
-    """Event of which the face has to tell the user now."""
+    """Step of an operation: the face must call the user's callback for this event now."""
 
     __slots__ = ("event",)
 
@@ -185,3 +186,17 @@ class Operations:
         notices = self._notices
         self._notices = []
         return notices
+
+
+class ErrandOperation(Operation[A]):
+    """Operation that waits for one errand; its calls give up by themselves in time."""
+
+    def __init__(self, operations: Operations, errand: Errand[A]) -> None:
+        super().__init__(operations)
+        self._errand = errand
+
+    def look(self, now_ms: int) -> bool:
+        return self._errand.is_done
+
+    def answer(self, now_ms: int) -> A:
+        return self._errand.take()

@@ -67,8 +67,7 @@ class Routing:
         return timed_out(what + self._stranger(call.target), waited_ms, reason)
 
     def _stranger(self, target: int) -> str:
-        """Return why nobody was asked, if a broker was to be asked that the cluster does not
-        have."""
+        """Return why no broker was asked, if the target is not in the cluster; empty if it is."""
         brokers = self.metadata.brokers
         if target < 0 or not brokers or target in brokers:
             return ""

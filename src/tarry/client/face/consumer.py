@@ -41,34 +41,34 @@ class ConsumerFace(ClientFace[GroupConsumerCore]):
     # --- The group
 
     def unsubscribe(self) -> None:
-        """Unsubscribe: the next poll gives everything back and leaves the group."""
+        """Unsubscribe: the next poll gives all partitions back and leaves the group."""
         with self._told() as core:
             core.unsubscribe()
 
     def finish(self) -> None:
-        """Say that what was handed out is finished, as the next poll would: a record that is in
-        hand when the consumer is closed is not committed automatically without it."""
+        """Mark all records that were handed out as finished, like the next poll.  Without it, the
+        record in hand is not committed automatically when the consumer is closed."""
         with self._told() as core:
             core.finish_handed_out()
 
     def subscription(self) -> list[str]:
-        """Return the topics that are subscribed; for a pattern, those that match by now."""
+        """Return the subscribed topics; for a pattern, the topics that match it at present."""
         return list(self._core.topics.subscribed)
 
     def assignment(self) -> list[TopicPartition]:
-        """Return the partitions that are read."""
+        """Return the assigned partitions."""
         return list(self._core.fetcher.positions)
 
     @property
     def group(self) -> GroupView:
-        """View of this member's place in its group."""
+        """View of this member's state in its group."""
         self._check_free()
         with self._driver.lock:
             return self._core.view()
 
     def metrics(self) -> ConsumerMetrics:
-        """Return what was done so far and where the consumer stands; cheap enough for every poll,
-        and allowed while another call waits, in a synchronous consumer from any thread too."""
+        """Return a snapshot of counters and positions; cheap enough for every poll, and allowed
+        while another call waits, in a synchronous consumer from any thread too."""
         self._check_free()
         with self._driver.lock:
             return self._core.metrics(self._driver.now_ms())
@@ -76,8 +76,8 @@ class ConsumerFace(ClientFace[GroupConsumerCore]):
     # --- What is read, and from where
 
     def assign(self, places: Iterable[TopicPartition]) -> None:
-        """Read these partitions, and no others: those that were read already go on, others begin
-        where seek says, or as `auto.offset.reset` does."""
+        """Read these partitions, and no others.  Partitions that were read already keep their
+        positions; others begin where seek says, or as `auto.offset.reset` says."""
         with self._told() as core:
             core.assign(places)
 
@@ -88,8 +88,8 @@ class ConsumerFace(ClientFace[GroupConsumerCore]):
     def seek(self, topic: str, partition: int, offset: int, /) -> None: ...
 
     def seek(self, place: TopicPartition | str, *numbers: int) -> None:
-        """Hand out the record at this offset of `("orders", 0)` next; NotSubscribed for what is not
-        read.  `seek("orders", 0, 42)` is the older form of it."""
+        """Hand out the record at this offset of `("orders", 0)` next; raise NotSubscribed for a
+        partition that is not assigned.  `seek("orders", 0, 42)` is the older form."""
         if not numbers:
             raise TypeError('seek takes a partition and an offset, such as seek(("orders", 0), 42)')
         with self._told() as core:
@@ -101,25 +101,25 @@ class ConsumerFace(ClientFace[GroupConsumerCore]):
         return [place for place, position in positions.items() if position.is_paused]
 
     def seek_to_beginning(self, places: Iterable[TopicPartition] | None = None) -> None:
-        """Seek to the first record of these partitions, or of all that are read."""
+        """Seek to the first record of these partitions, or of all assigned ones."""
         with self._told() as core:
             core.seek_all(places, EARLIEST)
 
     def seek_to_end(self, places: Iterable[TopicPartition] | None = None) -> None:
-        """Seek to the end of these partitions, or of all that are read: only what is written from
-        now on is handed out."""
+        """Seek to the end of these partitions, or of all assigned ones, to read only records that
+        are written from now on."""
         with self._told() as core:
             core.seek_all(places, LATEST)
 
     def seek_to_time(self, timestamp: int, places: Iterable[TopicPartition] | None = None) -> None:
-        """Seek to the first record that is not older than `timestamp` (milliseconds since 1970),
-        else to the end; in these partitions, or in all that are read."""
+        """Seek to the first record that is not older than `timestamp` (milliseconds since 1970), or
+        to the end if there is none; in these partitions, or in all assigned ones."""
         check_timestamp(timestamp)
         with self._told() as core:
             core.seek_all(places, timestamp)
 
     def pause(self, places: Iterable[TopicPartition]) -> None:
-        """Read nothing of these partitions; what was read ahead is dropped."""
+        """Stop reading these partitions; fetched records are dropped."""
         with self._told() as core:
             core.pause(places)
 

@@ -29,6 +29,15 @@ def cancel_of(schedule_id: object) -> DueGiven:
     return cancel_given(schedule_id)
 
 
+def check_receipt_alone(*others: object) -> None:
+    """Check that a cancel by a receipt names nothing else."""
+    if any(each is not None for each in others):
+        raise TypeError(
+            "cancel takes a receipt alone, or a topic with schedule_id and, if the record was sent "
+            "with them, key or partition"
+        )
+
+
 class ProducerFace(ClientFace[ProducerCore]):
     """Face to be subclassed."""
 

@@ -36,6 +36,7 @@ from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.lookup import FoundOffset
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.operation import Answer
+from tarry.client.core.schedule.calendars import ComparedCalendar
 from tarry.client.core.schedule.entries import (
     ScheduleCursor,
     ScheduledRecords,
@@ -252,6 +253,13 @@ class Admin(ClientFace[AdminCore]):
         """Describe the cluster: its id, its controller and its brokers with their addresses."""
         return self._ask(self._requests.describe_cluster(), timeout)
 
+    def compare_calendars(self, timeout: float | None = None) -> list[ComparedCalendar]:
+        """Return how far the calendars of brokers are apart, as each has seen those of the brokers
+        that it copies from; each half minute they compare.  Brokers that do not answer, and Apache
+        Kafka's, are left out.  Scheduled records come early or late by as much after a
+        fail-over."""
+        return self._ask(self._requests.compare_calendars(), timeout)
+
     def elect_leaders(
         self,
         places: Iterable[TopicPartition] | None = None,
@@ -260,9 +268,12 @@ class Admin(ClientFace[AdminCore]):
         outcomes: bool = False,
         timeout: float | None = None,
     ) -> PartitionErrors:
-        """Give partitions back to their first replicas; of all partitions, to those that lack it.
-        `unclean`: let a replica lead that is not in sync, where nobody in sync lives; records may
-        be lost by it.  ELECTION_NOT_NEEDED is an outcome that is not raised."""
+        """Elect the preferred leader, the first replica, in these partitions, or in all that it
+        does not lead.
+
+        With `unclean`, a replica that is not in sync may lead if no replica in sync is alive, which
+        can lose records.  ELECTION_NOT_NEEDED is an outcome that is not raised.
+        """
         steps = self._requests.elect_leaders(places, unclean=unclean, outcomes=outcomes)
         return self._ask(steps, timeout)
 
@@ -273,8 +284,8 @@ class Admin(ClientFace[AdminCore]):
         *,
         outcomes: bool = False,
     ) -> PartitionErrors:
-        """Begin to move partitions to other brokers, the preferred leader first; None cancels what
-        is under way."""
+        """Begin to move partitions to other brokers, the preferred leader first; a target of None
+        cancels the reassignment under way."""
         steps = self._requests.alter_partition_reassignments(targets, outcomes=outcomes)
         return self._ask(steps, timeout)
 
@@ -285,8 +296,8 @@ class Admin(ClientFace[AdminCore]):
         return self._ask(self._requests.list_partition_reassignments(places), timeout)
 
     def unregister_broker(self, broker_id: int, timeout: float | None = None) -> None:
-        """Take a broker out of the cluster that is stopped and will not come back; a refusal is
-        raised."""
+        """Remove a broker from the cluster that is stopped and will not come back; raise the error
+        of a refusal."""
         self._ask(self._requests.unregister_broker(broker_id), timeout)
 
     def api_versions(
@@ -436,12 +447,12 @@ class Admin(ClientFace[AdminCore]):
         leader_epochs: Mapping[TopicPartition, int] | None = None,
         timeout: float | None = None,
     ) -> FoundEpochs:
-        """Look up where leader epochs end in the logs, by which a reader sees that a log was cut
-        and written anew below what it has read; an error in place of an end where the leader
-        refused.
+        """Look up where leader epochs end in the logs; the value is an error if the leader refused.
 
-        `leader_epochs` are those of the leaders that are meant: one that leads in a newer epoch
-        refuses (FENCED_LEADER_EPOCH)."""
+        A reader compares the end with its position: a smaller end shows that records it has read
+        were lost.  `leader_epochs` are the epochs in which the leaders are expected: a leader of a
+        newer epoch refuses (FENCED_LEADER_EPOCH).
+        """
         return self._ask(self._requests.epoch_ends(epochs, leader_epochs), timeout)
 
     def _ask(self, steps: Steps[Answer], timeout: float | None) -> Answer:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Time without a turn after which the client no longer counts as busy, in ms.
 BUSY_MS: Final = 1_000
 
-# Pause before the thread looks again, in ms, if another thread drives and does what is due.
+# Pause in ms before the next look of the thread, if another thread drives the core.
 GRACE_MS: Final = 50
 
 # Longest sleep in ms when nothing is due.
@@ -132,7 +132,7 @@ class Background:
         naps = self._nap_ms > 0 and now_ms - driver.core.turned_ms <= BUSY_MS
         self.is_awake = naps or due_ms is not None
         if due_ms is not None and due_ms <= now_ms:
-            # A thread that drives does what is due.
+            # If another thread drives the core, it does the due work.
             self._wakes_ms = now_ms + (self._nap_ms or GRACE_MS)
             return not driver.is_driven
         self._wakes_ms = now_ms + (self._nap_ms if naps else SLEEP_MS_MAX)

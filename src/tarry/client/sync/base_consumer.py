@@ -103,8 +103,8 @@ class BaseConsumer(ConsumerFace, Generic[Key, Value]):
     def subscribe(
         self, topics: Iterable[str] | re.Pattern[str], listener: Listener | None = None
     ) -> None:
-        """Share these topics, or those whose names the pattern finds, with the group; takes the
-        place of what was subscribed before."""
+        """Subscribe with the group to these topics, or to those whose names the pattern finds;
+        replaces the earlier subscription."""
         check_listener(listener, Listener)
         with self._told() as core:
             core.subscribe(topics)
@@ -296,14 +296,14 @@ class BaseConsumer(ConsumerFace, Generic[Key, Value]):
     # --- The end
 
     def close(self, timeout: float | None = None, *, leave: bool | None = None) -> None:
-        """Call `on_revoked` (or `on_lost`), commit what is finished (if commits are automatic),
-        leave the group, close.
+        """Call `on_revoked` (or `on_lost`), commit finished records (if commits are automatic),
+        leave the group, and close.
 
-        The record in hand is finished only if `finish`, a commit or a later poll has said so.
-        Bounded by `close.timeout.ms`, but for the time that callbacks take.  A static member does
-        not leave, so that it can come back, unless `leave` is true.  What a callback raises is
-        raised when all of that is done; then nothing is committed automatically.  A call of another
-        thread that is under way raises ClientClosed.
+        The record in hand counts as finished only after `finish`, a commit or a later poll.  The
+        close is bounded by `close.timeout.ms`, apart from the time that callbacks take.  A static
+        member does not leave, so that it can come back, unless `leave` is true.  An exception of a
+        callback is raised at the end; nothing is committed automatically then.  A call that runs in
+        another thread raises ClientClosed.
         """
         limit_ms = timeout_ms_of(timeout, self.settings.close_timeout_ms)
         driver = self._driver

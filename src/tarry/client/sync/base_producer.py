@@ -60,8 +60,8 @@ class BaseProducer(ProducerFace):
     # --- The end
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send everything now and wait for it, `delivery.timeout.ms` at most.  Raises
-        `DeliveryFailed` for records that failed and whose receipts nobody asked, TimedOut if some
+        """Send all records now and wait for them, `delivery.timeout.ms` at most.  Raises
+        `DeliveryFailed` for failed records whose receipts were not asked, TimedOut if some records
         are not done."""
         self._flush(timeout, self.settings.delivery_timeout_ms)
 
@@ -72,8 +72,8 @@ class BaseProducer(ProducerFace):
         self._driver.perform(begin, timeout, limit_ms)
 
     def close(self, timeout: float | None = None) -> None:
-        """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises what flush raises,
-        but the producer is closed then as well."""
+        """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises the error of the
+        flush, but the producer is closed then too."""
         self._driver.check_parent()
         # An invalid time-out is raised before anything is closed, so that it costs no waiting
         # records.
@@ -85,7 +85,7 @@ class BaseProducer(ProducerFace):
                 self.abort()
 
     def abort(self) -> None:
-        """Close without waiting: what is not acknowledged fails."""
+        """Close without waiting: records that are not acknowledged fail."""
         self._driver.check_parent()
         self._driver.close()
 

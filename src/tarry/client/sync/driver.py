@@ -278,8 +278,8 @@ class Driver(FaceDriver[Core]):
                 interrupts.hold()
                 events = self._sockets.take(ready)
         finally:
-            # A second Ctrl-C may be raised by `hold`.  The role is released before that, and the
-            # bells ring in any case: otherwise nobody could take the role again.
+            # `hold` may raise a second Ctrl-C.  So the role is released before it, and the bells
+            # ring in any case: otherwise no thread could take the role again.
             role.release()
             try:
                 interrupts.hold()

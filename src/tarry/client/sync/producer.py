@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Unpack, overload
 from tarry.client.codecs import Codec, KeyIn_contra, ValueIn_contra
 from tarry.client.core.outgoing import Content, HeadersGiven, check_on_delivery
 from tarry.client.core.producer.core import ProducerCore
-from tarry.client.face.producer import cancel_of, due_of
+from tarry.client.face.producer import cancel_of, check_receipt_alone, due_of
 from tarry.client.face.record import codecs_of
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerValue
@@ -29,6 +29,8 @@ from tarry.client.sync.record_path import RecordPath
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
+
+    from tarry.client.core.schedule.entries import ScheduleOutcome
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
@@ -166,6 +168,10 @@ class Producer(BaseProducer, Generic[KeyIn_contra, ValueIn_contra]):
         )
         return receipt.result()
 
+    @overload
+    def cancel(self, topic: Receipt) -> ScheduleOutcome: ...
+
+    @overload
     def cancel(
         self,
         topic: str,
@@ -173,14 +179,32 @@ class Producer(BaseProducer, Generic[KeyIn_contra, ValueIn_contra]):
         schedule_id: str | bytes,
         key: KeyIn_contra | None = None,
         partition: int | None = None,
-    ) -> Receipt:
-        """Take back the record with this id that waits in the topic: the receipt is done when that
-        is decided.  A record that has appeared already stays, and an id that nobody has does no
-        harm.
+    ) -> Receipt: ...
 
-        It has to go to the record's partition: give the same key or the same partition, or neither
-        if the record was sent with neither.  Waits and raises as `send` does.
+    def cancel(
+        self,
+        topic: str | Receipt,
+        *,
+        schedule_id: str | bytes | None = None,
+        key: KeyIn_contra | None = None,
+        partition: int | None = None,
+    ) -> Receipt | ScheduleOutcome:
+        """Cancel a scheduled record, by its receipt or by its id.
+
+        With a receipt: waits until the record is acknowledged, and returns the outcome as
+        `Admin.cancel_scheduled` does.  BrokerError if the record waits in one batch with others:
+        give a record a `schedule_id` if it is to be cancelled alone.
+
+        With a topic and an id: the receipt is done when the cancel is decided.  A record that was
+        released already stays, and an unknown id does no harm.  The cancel has to go to the
+        record's partition: give the same key or the same partition, or neither if the record was
+        sent with neither.  Waits and raises as `send` does.
         """
+        if isinstance(topic, Receipt):
+            check_receipt_alone(schedule_id, key, partition)
+            topic.result()
+            begin = partial(self._core.begin_cancel, topic)
+            return self._driver.perform(begin, None, self.settings.api_timeout_ms)
         due = cancel_of(schedule_id)
         return self._path.send(topic, None, key, None, partition, None, due=due, on_delivery=None)
 

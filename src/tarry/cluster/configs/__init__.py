@@ -1,1 +1,1 @@
-"""Settings of topics, brokers and groups: what may be set, what is in force, how it changes."""
+"""Settings of topics, brokers and groups: their names, values in force, and changes."""

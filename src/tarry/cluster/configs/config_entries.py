@@ -1,4 +1,4 @@
-"""Settings as clients are told them: the value, its source, and the values behind it.
+"""Settings in answers to clients: the value, its source, and the values of weaker sources.
 
 Kafka's sources, the strongest first: the topic's own settings, changes for this running broker,
 changes for all brokers, this broker's file, the default.

@@ -27,7 +27,7 @@ class LevelWanted(NamedTuple):
 
 
 class FeatureUpdate(Change):
-    """Update of several feature levels together.  `error_code` and `message` tell a refusal."""
+    """Update of several feature levels together; `error_code` and `message` describe a refusal."""
 
     def __init__(self, wanted: list[LevelWanted], release: Release) -> None:
         super().__init__()

@@ -124,7 +124,7 @@ def spread_replicas(view: ClusterState, count: int, factor: int, first: int = 0)
         for broker_id in brokers
     }
     order = _alternating(brokers, racks)
-    # From here on the choice comes again: each broker has led beside each shift of the others.
+    # The choice repeats after this number: then each broker has led with each shift of the others.
     period = len(order) * max(len(order) - 1, 1)
     chosen = [
         _replicas(order, racks, number, factor)

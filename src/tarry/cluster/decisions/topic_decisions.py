@@ -191,7 +191,8 @@ def decide_create_topics(
     for topic in wanted:
         by_name.setdefault(topic.name, []).append(topic)
     taken: dict[str, str] = {}
-    # Leaders go on where those of the last topic ended, so that small topics are spread evenly too.
+    # Leaders of a topic continue where those of the last topic ended, to spread small topics
+    # evenly.
     made_count = view.partition_count
     for name, (topic, *others) in by_name.items():
         outcome = TopicResult(name)

@@ -157,7 +157,7 @@ class EtcdStore(MetadataStore):
         self._was_progress_asked = False
         # True if all rows have to be read again, because the watch has missed a change.
         self._must_read = False
-        # Id of the tally that was asked for, its revision, and what was known at that revision.
+        # Id and revision of the tally under way, and the rows known at that revision.
         self._tally_id = 0
         self._tallied_at = 0
         self._known_tally = KnownTally(0, {})
@@ -203,8 +203,8 @@ class EtcdStore(MetadataStore):
             elif asked.decide_at < 0:
                 self._call(self._etcd.begin_read(self._keys.cluster))
             elif not self.is_ready or self._must_read or self.version < asked.decide_at:
-                # What the watch brings makes the change go on; the alarm only keeps the change's
-                # deadline.
+                # The change continues with a message of the watch; the alarm only keeps the
+                # change's deadline.
                 self._awaits_watch = True
                 self._retry.arm(RETRY_MS)
             elif not self._decide(asked):

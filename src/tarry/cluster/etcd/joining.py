@@ -104,7 +104,7 @@ class Joining:
         self._is_status_known = False
         self._making: MakeCluster | None = None
         self._alarm = Alarm(self.timer, self.turn_state, self._on_time)
-        # What the broker waits for, as a sentence for the log.
+        # Reason why the broker waits, as a sentence for the log.
         self.obstacle = f"no answer of etcd at {address.text} yet"
         if self._identity is None and disk.exists(METADATA_DIRECTORY):
             raise JoinRefused(

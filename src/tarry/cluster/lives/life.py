@@ -389,4 +389,4 @@ def why_taken(known: KnownRows, broker_id: int) -> str:
 
 
 def _tell_nobody() -> None:
-    """Do nothing: `begin`, which says who is told, was not called yet."""
+    """Do nothing, before `begin` has set the function to call."""

@@ -122,7 +122,7 @@ def _text_faults(texts: list[str]) -> list[str]:
 def _topic_faults(row: TopicRow) -> list[str]:
     found = _found(name_fault(row.name))
     end = 0
-    # Thousands of partitions have the replicas of few brokers in few orders.
+    # Thousands of partitions share a few lists of replicas, so each list is checked once.
     sound: dict[tuple[int, ...], None] = {}
     for block in row.blocks:
         if block.first_index != end:

@@ -25,6 +25,7 @@ from tarry.cluster.rows.rows import (
     ClusterRow,
     Keys,
     LifeRow,
+    ProducerIdsRow,
     TopicRow,
     partition_count,
     shown_key,
@@ -53,6 +54,7 @@ _CONSEQUENCES: Final = {
     "deleted": "no more data of the topic is removed than was known before: mend the row",
     "features": "the level that was known counts; mend the row",
     "groups": "what was set for the group before counts; set a value anew",
+    "ids": "the ids that were given out count; the next broker that needs some writes the row anew",
 }
 # Number of damaged rows that a start names at most.
 _NAMED_MAX: Final = 20
@@ -154,7 +156,7 @@ class RowReading:
                 raise CorruptData(f"{shown_key(key)} in etcd makes no sense: {fault}")
         except (NewerFormat, CorruptData) as error:
             fault = str(error)
-            if kind not in _CONSEQUENCES:
+            if kind not in _CONSEQUENCES or (kind == "ids" and self._known.get(key) is None):
                 if isinstance(error, CorruptData):
                     raise
                 logger.error("%s; this broker goes on by what it knew before", fault)
@@ -189,6 +191,9 @@ class RowReading:
                 ):
                     if now < then:
                         return f"its {what} was {then} before, and is {now} now"
+            case ProducerIdsRow() if isinstance(before, ProducerIdsRow):
+                if row.next_id < before.next_id:
+                    return f"ids below {before.next_id} were given out, and it says {row.next_id}"
             case TopicRow() if isinstance(before, TopicRow):
                 count, now = partition_count(before), partition_count(row)
                 if row.name != before.name:

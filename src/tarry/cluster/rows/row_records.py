@@ -132,7 +132,7 @@ class KnownRows:
         changed = [
             row
             for row in there.values()
-            # A row that freezes its topic may make sense beside what is read with it.
+            # A row that freezes its topic may be sound together with the rows read now.
             if row.mod_revision != self.mod_revision(row.key) or self._topics.is_freezing(row.key)
         ]
         return [*gone, *changed]
@@ -207,9 +207,9 @@ class KnownRows:
         for rows in gone.values():
             for _, key in rows:
                 known = self._rows.pop(key, None)
-                if known is not None and isinstance(known.row, ClusterRow):
-                    # The cluster's id must not be forgotten.  Revision 0 makes the next write
-                    # create the row again.
+                if known is not None and isinstance(known.row, ClusterRow | ProducerIdsRow):
+                    # The cluster's id and the producer ids that were given out must not be
+                    # forgotten.  Revision 0 makes the next write create the row again.
                     self._rows[key] = KnownRow(known.row, 0, 0)
         for passed_over in put.values():
             for each in passed_over:
@@ -226,7 +226,9 @@ class KnownRows:
         licensed: frozenset[str],
         records: list[MetadataRecord],
     ) -> None:
-        """`licensed`: the ids of topics whose deletion is put in the same revision."""
+        """Add the records of a removed row; `licensed` has the ids of topics whose deletion is put
+        in the same revision.
+        """
         known = self._rows.pop(key, None)
         if known is None or known.row is None:
             return

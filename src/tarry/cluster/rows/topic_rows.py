@@ -153,7 +153,7 @@ class TopicRows:
                 del self._freezing[id_text]
 
     def is_freezing(self, key: bytes) -> bool:
-        """Return whether a row freezes its topic."""
+        """Return whether the row at this key freezes its topic."""
         known = self._rows.get(key)
         if known is None or not known.fault:
             return False
@@ -247,7 +247,7 @@ class TopicRows:
         """Forget the rows of a topic and its partitions, and add the records of the topic's
         deletion.
 
-        `is_licensed`: the same revision puts the row that says who still has data of it.
+        `is_licensed`: the same revision puts the row with the brokers that still have its data.
         """
         topic_id = topic_id_of(id_text)
         self._keys_by_name.pop(collision_key(topic.name), None)
@@ -261,7 +261,7 @@ class TopicRows:
             # The row `deleted` was put by hand while the topic still existed.
             records.append(DeletionPending(topic_id=topic_id, broker_ids=pending.broker_ids))
         elif not is_licensed:
-            # The row of the deletion came and went before this broker was told of either.
+            # The row `deleted` was put and removed before this broker read either change.
             records.append(TopicRemoved(topic_id=topic_id))
 
     def tell_deleted(

@@ -1,7 +1,7 @@
-"""Batch on its way through compaction: opened, gone through, and made anew if it must be.
+"""Batch of a compaction: it is opened, its records are judged, and it is rebuilt if some go.
 
 Each part is done in steps, so that neither many records nor much compressed content hold up a
-turn.  What nothing is taken from stays as it is, byte for byte.  Hot.
+turn.  A batch from which no record is taken stays unchanged, byte for byte.  Hot.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tarry.wire.gzip_members import OPENED_BYTES
 from tarry.wire.reader import MalformedData
 from tarry.wire.stepwise import STEP_BYTES, StepwiseCompressor, StepwiseDecompressor
 
-# What a batch may unfold to here.  One that was produced while its topic was compacted has been
-# opened before, with a smaller limit.
+# Size to which a batch may be decompressed here.  A batch that was produced while its topic was
+# compacted has been opened before, with a smaller limit.
 CONTENT_BYTES_MAX: Final = 256 * 1024 * 1024
 
 _OPENING: Final = 0
@@ -34,7 +34,7 @@ _DONE: Final = 4
 
 
 class KeepRules:
-    """Rules of one pass by which tombstones stay."""
+    """Rules of one pass for tombstones: how long they stay."""
 
     def __init__(self, keys: KeyMap, now_wall_ms: i64, delete_retention_ms: i64) -> None:
         self.keys = keys
@@ -46,7 +46,7 @@ class KeepRules:
 
 
 class BatchCompaction(BatchWork):
-    """Batch of keys, of which `rules` say what stays.  All flaws are `CorruptData`."""
+    """Work on a batch with keys, by `rules`.  All flaws are `CorruptData`."""
 
     def __init__(self, header: BatchHeader, block: bytes, at: i64, rules: KeepRules) -> None:
         super().__init__(header, block, at)
@@ -127,7 +127,8 @@ class BatchCompaction(BatchWork):
         must_retime = (
             scan.has_tombstone
             and not has_delete_horizon(header)
-            # Else its tombstones stay for ever: what they stand against must not come back.
+            # Otherwise its tombstones stay for ever: older records of their keys must not come
+            # back.
             and can_retime(header, scan, rules.horizon_ms)
         )
         self.dropped_count = scan.dropped_count

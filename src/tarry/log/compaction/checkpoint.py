@@ -1,13 +1,13 @@
-"""Compaction checkpoint: how far a log is compacted, and what its compacted segments are.
+"""Compaction checkpoint: how far a log is compacted, and which compacted segments it has.
 
-One file in the log's directory, replaced as a whole and checksummed.  Its renaming is the moment
-in which a swap of segments counts: before it the old segments hold, after it the new ones, whose
-files then get their names, by the running broker or by the next start.
+It is one file in the log's directory, replaced as a whole and with a checksum.  A swap of segments
+counts from the renaming of this file on: before it the old segments count, after it the new ones.
+Their files then get their final names, by the running broker or by the next start.
 
-`generation` is part of the names that new files have until then, so that a start never takes one
-of a later swap, perhaps half written, for one of this.  Below `end_offset` the log has exactly the
-segments of `rows`; only they may have gaps.  Records below `cleaned_offset` have been compared
-with all later ones up to there.
+`generation` is part of the names that new files have until then, so that a start never confuses a
+file of a later swap, perhaps half written, with one of this swap.  Below `end_offset` the log has
+exactly the segments of `rows`, and only these may have gaps.  Records below `cleaned_offset` have
+been compared with all later ones up to there.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ logger = logging.getLogger("tarry.log")
 
 COMPACTION_FILE: Final = "compaction-checkpoint"
 TEMPORARY_SUFFIX: Final = ".tmp"
-# What a new file is called until its swap, behind the segment's suffix and the generation.
+# Suffix of a new file until its swap, after the segment's suffix and the generation.
 CLEANED_SUFFIX: Final = ".cleaned"
-# Put behind the name of such a file when it cannot be known whether it counts.
+# Suffix added to such a file if it is unknown whether the file counts.
 KEPT_SUFFIX: Final = "-kept"
-# Of no swap: a file that was replaced and is to be removed.
+# Generation in the name of a file that was replaced and is to be removed; no swap has it.
 REPLACED_GENERATION: Final = 0
 _FIRST_LINE: Final = "tarry compaction 1"
 
@@ -49,7 +49,7 @@ def cleaned_name(name: str, generation: int) -> str:
 
 
 class CompactionCheckpoint:
-    """The file's content."""
+    """Content of the checkpoint file."""
 
     def __init__(self) -> None:
         self.generation = 0
@@ -62,21 +62,21 @@ class CompactionCheckpoint:
         return encode_lines(_FIRST_LINE, [offsets, *[row.encode() for row in self.rows]])
 
     def replaced(self, base_offsets: Iterable[int]) -> list[int]:
-        """Return the segments of these that others have taken the place of."""
+        """Return the base offsets of segments that compacted ones have replaced."""
         kept = {row.base_offset: None for row in self.rows}
         return [base for base in base_offsets if base < self.end_offset and base not in kept]
 
     def covered_rows(self, point: RecoveryPoint) -> list[SegmentRow]:
-        """Return the log's segments, given what the recovery point says of them.
+        """Return the log's segments, given those in the recovery point.
 
-        It may be older than this file.  Where both know a segment it is the newer one of its
-        index files.
+        The recovery point may be older than this file.  If both have a segment, the row of the
+        recovery point knows more about its index files.
         """
         known = {row.base_offset: row for row in point.segments}
         rows: list[SegmentRow] = []
         for row in self.rows:
             other = known.get(row.base_offset)
-            # Of the same size it may still be what was compacted: 247 bytes became other 247.
+            # Compare more than the size: a compaction once turned 247 bytes into other 247.
             rows.append(other if other is not None and _is_same(row, other) else row)
         later = [row for row in point.segments if row.base_offset >= self.end_offset]
         if not later:
@@ -89,7 +89,7 @@ class CompactionCheckpoint:
 
 
 def _is_same(row: SegmentRow, other: SegmentRow) -> bool:
-    """Return true if both rows are of the same batches."""
+    """Return True if both rows describe the same batches."""
     return (
         row.size == other.size
         and row.max_timestamp == other.max_timestamp
@@ -115,18 +115,18 @@ class FoundCompaction:
 
     def __init__(self) -> None:
         self.checkpoint: CompactionCheckpoint | None = None
-        # The file is there and says nothing: any of the older segments may have gaps.
+        # True if the file cannot be decoded: any of the older segments may have gaps.
         self.is_damaged = False
-        # The file speaks of segments that were cut off since.
+        # True if the file describes segments that were cut off since.
         self.is_void = False
-        # Names were changed, which a flush of the directory makes durable.
+        # True if names were changed, which a flush of the directory makes durable.
         self.has_changed = False
 
     def gaps_end_offset(self, last_base_offset: int) -> int:
-        """Segments that begin below it may have gaps.
+        """Return the offset below which a segment may have gaps if it begins there.
 
-        If the file is damaged that is all but the last one that was durable: behind it a gap is
-        what a crash has torn.
+        If the file is damaged, these are all segments except the last durable one: in that one and
+        behind it a gap is the result of a crash.
         """
         if self.is_damaged:
             return last_base_offset
@@ -134,9 +134,9 @@ class FoundCompaction:
 
 
 def read_compaction(disk: Disk, listing: Listing, void_generation: int) -> FoundCompaction:
-    """Read the checkpoint, which is void up to `void_generation`.
+    """Read the checkpoint; it is void if its generation is at most `void_generation`.
 
-    `StorageError` if it cannot be read now.
+    `StorageError` if it cannot be read at present.
     """
     found = FoundCompaction()
     if listing.has(COMPACTION_FILE):
@@ -150,10 +150,10 @@ def read_compaction(disk: Disk, listing: Listing, void_generation: int) -> Found
 
 
 def finish_swap(disk: Disk, listing: Listing, void_generation: int = 0) -> FoundCompaction:
-    """Bring a swap that counts to its end and take away what belongs to none; before the start.
+    """Complete a swap that counts, and remove files that belong to no swap; before the first turn.
 
-    `StorageError` if the checkpoint cannot be read now: nothing was changed, and another start may
-    succeed.
+    `StorageError` if the checkpoint cannot be read at present: nothing was changed, and another
+    start may succeed.
     """
     found = read_compaction(disk, listing, void_generation)
     checkpoint = found.checkpoint
@@ -168,8 +168,8 @@ def finish_swap(disk: Disk, listing: Listing, void_generation: int = 0) -> Found
         suffix = cleaned_name("", checkpoint.generation)
         renamed = [name for name in left_over if name.endswith(suffix)]
         if renamed:
-            # After a kill -9 the checkpoint's own name may not be durable: the old segments are
-            # not given up before it is.
+            # After a kill -9 the checkpoint's name may not be durable; the old segments must not be
+            # given up before it is.
             disk.flush([], [listing.directory])
         for name in renamed:
             path = f"{listing.directory}/{name}"
@@ -181,7 +181,7 @@ def finish_swap(disk: Disk, listing: Listing, void_generation: int = 0) -> Found
             continue
         path = f"{listing.directory}/{name}"
         if found.is_damaged:
-            # Perhaps the only copy of what the damaged file named.
+            # The file may be the only copy of a segment that the damaged checkpoint named.
             logger.warning("%s is kept as %s%s", path, name, KEPT_SUFFIX)
             disk.rename(path, path + KEPT_SUFFIX)
         else:
@@ -195,7 +195,7 @@ def finish_swap(disk: Disk, listing: Listing, void_generation: int = 0) -> Found
 
 
 def _remove_replaced(disk: Disk, listing: Listing, checkpoint: CompactionCheckpoint) -> bool:
-    """Remove files of segments that the checkpoint's have taken the place of."""
+    """Remove files of segments that compacted ones have replaced; return True if there were any."""
     replaced = checkpoint.replaced(dict.fromkeys([*listing.base_offsets, *listing.index_offsets]))
     for base_offset in replaced:
         path = segment_path(listing.directory, base_offset)

@@ -1,7 +1,7 @@
-"""Cleanable part of a log: what can be compacted, and if it should be, by Kafka's rules.
+"""Cleanable part of a log: which segments can be compacted, and when they are, by Kafka's rules.
 
 Compaction takes whole segments that are below the high watermark, that a recovery point covers,
-and whose records are all older than `min.compaction.lag.ms`; never the last one.  Where only the
+and whose records are all older than `min.compaction.lag.ms`; never the last one.  If only the
 recovery point is missing, the log asks for one.
 """
 
@@ -24,27 +24,27 @@ class Cleanable:
         self.end_offset = start_offset
         self.clean_bytes = 0
         self.dirty_bytes = 0
-        # What will be dirty as well when a recovery point covers it.
+        # Bytes that will count as dirty once a recovery point covers them.
         self.uncovered_bytes = 0
-        # `max.compaction.lag.ms` has passed for a record of the dirty part.
+        # True if `max.compaction.lag.ms` has passed for a record of the dirty part.
         self.is_overdue = False
 
     @property
     def dirty_ratio(self) -> float:
-        """The dirty part's share of all that can be compacted."""
+        """Share of the dirty part in all bytes that can be compacted."""
         total_bytes = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total_bytes if total_bytes else 0.0
 
     @property
     def is_due(self) -> bool:
-        """Return true if the log should be compacted now."""
+        """True if the log should be compacted now."""
         if self.dirty_bytes == 0:
             return False
         return self.is_overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
 
     @property
     def needs_recovery_point(self) -> bool:
-        """Return true if the log would be due if a recovery point covered all of it."""
+        """True if the log would be due if a recovery point covered all of it."""
         dirty_bytes = self.dirty_bytes + self.uncovered_bytes
         total_bytes = self.clean_bytes + dirty_bytes
         ratio_min = self.log.config.min_cleanable_dirty_ratio
@@ -53,11 +53,11 @@ class Cleanable:
         )
 
     def maybe_ask_for_recovery_point(self) -> None:
-        """Let the next round of recovery points take the log, if only that is missing."""
+        """Ask for a recovery point in the next round, if the log is due apart from that."""
         self.log.recovery_point.is_wanted = self.needs_recovery_point
 
     def maybe_ask_to_cover(self) -> None:
-        """Let the next round of recovery points take the log, if it has segments for that."""
+        """Ask for a recovery point in the next round, if closed segments are not covered."""
         self.log.recovery_point.is_wanted = self.uncovered_bytes > 0
 
 
@@ -86,8 +86,8 @@ def find_cleanable(log: Log, limit_offset: int, now_wall_ms: int) -> Cleanable:
 
 
 def find_closed(log: Log, limit_offset: int) -> Cleanable:
-    """Find what may be compacted of a log whose rule looks at all of it: whole segments that end at
-    or below `limit_offset` and that a recovery point covers, never the last one.
+    """Find the closed part, for a rule that looks at the whole log: whole segments that end at or
+    below `limit_offset` and that a recovery point covers, never the last one.
     """
     closed = Cleanable(log, int(log.log_start_offset))
     if log.is_closed or log.flaw_offset >= 0 or log.cut.is_under_way:

@@ -1,15 +1,15 @@
-"""Compaction of one log: segments are copied without what a rule lets go.
+"""Compaction of one log: segments are copied without the records that a rule drops.
 
-A pass maps a part of the log, as much as the rule has room for, then copies the log from its begin
-to where the map ends, or the segments that the rule has chosen, and leaves out what the rule does
-(`rule`).  New segments take the place of the old ones a few at a time, each time by a swap that a
-crash leaves done or not begun (`checkpoint`).  Passes follow each other until the rule has nothing
-left to do.
+A pass maps a part of the log, as much as the rule has room for.  Then it copies the log from its
+begin to the end of the map, or the segments that the rule has chosen, without the records that the
+rule drops (`rule`).  New segments replace the old ones a few at a time, each time by a swap that
+after a crash is complete or not begun (`checkpoint`).  Passes follow each other until the rule has
+nothing left to do.
 
-Everything is done in steps with a bounded effort; flushes end as events.  What is read was
-durable, so a batch that its CRC does not fit is a flaw of the log, if the rule has CRCs checked.  A
-batch that fits and still cannot be opened stays as it is: what nobody can read takes nothing away
-from anybody.  Hot.
+Everything is done in steps with a bounded effort; flushes end as events.  The bytes that are read
+were durable, so a batch that does not match its CRC is a flaw of the log, if the rule has CRCs
+checked.  A batch that matches and still cannot be opened stays unchanged, and its records replace
+no others.  Hot.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from tarry.records.rebuild import empty_batch
 
 logger = logging.getLogger("tarry.log")
 
-# What `step` and `on_flushed` say when there is no flush to wait for.
+# Results of `step` and `on_flushed` if there is no flush to wait for.
 GO_ON: Final = -1
 DONE: Final = -2
 
-# One read of a source: cold data from a slow disk must not hold up a turn for long.
+# Bytes of one read of a source: cold data on a slow disk must not hold up a turn for long.
 BLOCK_BYTES: Final = 256 * 1024
-# Written and not flushed: with more, the kernel makes whoever writes wait for the device.
+# Bytes written and not flushed: with more, the kernel makes the writing thread wait for the device.
 UNFLUSHED_BYTES_MAX: Final = 8 * 1024 * 1024
-# Entries of what was mapped that are dropped in one go: a few milliseconds.
+# Entries of the map that are dropped in one step: a few milliseconds.
 CLEARED_ENTRIES: Final = 10_000
 
 _MAPPING: Final = 0
@@ -60,17 +60,17 @@ _WEIGHING: Final = 8
 
 
 class Compaction:
-    """Compaction of a log by a rule up to `target_offset`, where a segment begins."""
+    """Compaction of a log by a rule, up to `target_offset`, where a segment begins."""
 
     def __init__(self, log: Log, target_offset: i64, rule: CompactionRule) -> None:
         self.log = log
         self.target_offset: i64 = target_offset
         self.rule = rule
-        # Up to here the log is mapped, and is to be.
+        # Offset up to which the log is mapped; and the one up to which it is to be mapped.
         self.end_offset: i64 = -1
         self._map_end: i64 = rule.map_end(target_offset)
         self.passes = 0
-        # Effort to find what stays, before anything is copied.
+        # Effort spent on mapping and weighing, before anything is copied.
         self.looked_units: i64 = 0
         self.is_abandoned = False
         self.bytes_before: i64 = 0
@@ -86,19 +86,19 @@ class Compaction:
         self._batch: BatchWork | None = None
         self._output: CompactedSegment | None = None
         self._checkpoint: CompactionCheckpoint | None = None
-        # What is mapped behind the target must not be cut off meanwhile either.
+        # The mapped part behind the target must not be cut off meanwhile either.
         log.compaction.target_offset = self._map_end
 
     @property
     def is_swap_begun(self) -> bool:
-        """The new segments may count already: there is no way back."""
+        """True if the new segments may count already, so that the swap must be completed."""
         return self._phase in (_SWAP_BEGUN, _FLUSHING_SWAP)
 
     def step(self, effort: Effort, now_wall_ms: i64) -> i64:
-        """Go on as far as the effort goes; the id of a flush to wait for, GO_ON or DONE.
+        """Continue while effort is left; return the id of a flush to wait for, GO_ON or DONE.
 
-        Raises `Flaw` for damage, and `StorageError`; only after `abandon` may it be left then,
-        but for a swap that has begun, which must be tried again.
+        Raises `Flaw` for damage, and `StorageError`.  Then the caller must call `abandon` before it
+        drops the compaction; but a swap that has begun must be tried again.
         """
         while effort.units > 0:
             if self._phase == _CLEARING:
@@ -125,7 +125,7 @@ class Compaction:
         return GO_ON
 
     def on_flushed(self) -> i64:
-        """Go on after the flush that was waited for; returns the next one's id, or GO_ON."""
+        """Continue after the awaited flush; return the next flush's id, or GO_ON."""
         if self._phase == _FLUSHING_BYTES:
             self._phase = _COPYING
         elif self._phase == _FLUSHING_FILES:
@@ -138,11 +138,11 @@ class Compaction:
         return GO_ON
 
     def abandon(self) -> None:
-        """Give up: the log stays as the last swap has left it, and `step` goes on to DONE."""
+        """Give up: the log stays as after the last swap, and `step` continues to DONE."""
         assert not self.is_swap_begun or self.log.is_closed
         output = self._output
         self._output = None
-        # What is left to do is to drop what was mapped, a part at a time.
+        # Only the map is left, which is dropped a part at a time.
         self.is_abandoned = True
         self._phase = _CLEARING
         self._walk = None
@@ -169,7 +169,7 @@ class Compaction:
         self._begin_sources(self._segments_between(start_offset, self._map_end), _MAPPING)
 
     def _segments_between(self, offset: i64, end_offset: i64) -> list[Segment]:
-        """Return the segments from the one that holds `offset` on that begin before the end."""
+        """Return the segment that holds `offset` and those behind it that begin before the end."""
         found: list[Segment] = []
         for segment in self.log.segments_from(offset):
             if segment.base_offset < end_offset:
@@ -177,7 +177,7 @@ class Compaction:
         return found
 
     def _begin_sources(self, sources: list[Segment], phase: i64) -> None:
-        """Begin to go over these segments."""
+        """Begin to read these segments."""
         self._sources = sources
         self._source = 0
         self._walk = None
@@ -227,7 +227,7 @@ class Compaction:
             self._begin_copying(self.rule.choose(sources), now_wall_ms)
 
     def _skip(self, batch: BatchWork, error: CorruptData) -> None:
-        """Skip a batch that cannot be opened: what was mapped of it counts for nothing."""
+        """Skip a batch that cannot be opened; begin the pass again if some of it was mapped."""
         header = batch.header
         logger.warning(
             "%s: the batch at offset %d is kept as it is, it cannot be opened: %s",
@@ -242,7 +242,7 @@ class Compaction:
             self._phase = _CLEARING
 
     def _next_header(self, effort: Effort) -> BatchHeader | None:
-        """Read the next batch's header in the source that is being read; `Flaw` if it is
+        """Read the next batch's header in the present source; None at its end, `Flaw` if it is
         damaged.
         """
         source = self._sources[self._source]
@@ -295,7 +295,7 @@ class Compaction:
         source = self._sources[self._source]
         size_left = self.rule.size_left(source)
         if log.disk.free_bytes() < size_left:
-            # Producers need the room more than compaction does.
+            # Producers need the remaining room more than compaction does.
             raise StorageError(f"{log.directory}: no room for another {size_left} bytes")
         output = CompactedSegment(log, source.base_offset, log.compaction.generation)
         is_taken = self._try_take(output, source)
@@ -304,12 +304,12 @@ class Compaction:
         return output
 
     def _try_take(self, output: CompactedSegment, source: Segment) -> bool:
-        # There is a segment behind each source, since the log's last one stays.
+        # Each source is followed by a segment, since the log's last one is never taken.
         end_offset = self.log.segments_from(source.base_offset)[1].base_offset
         return output.try_take(source, end_offset, self.rule.size_left(source))
 
     def _copy(self, effort: Effort) -> i64:
-        """Copy one batch, or as much of it as the effort allows; a flush to wait for, or GO_ON."""
+        """Copy one batch, or as much of it as the effort allows; return a flush id, or GO_ON."""
         output = self._output
         if output is None:
             output = self._begin_output()
@@ -336,7 +336,7 @@ class Compaction:
             if not batch.try_keep(effort):
                 return GO_ON
         except CorruptData:
-            # One of the clean part; of the dirty part they are known.
+            # The batch is in the clean part: those of the dirty part are known from the mapping.
             self._unreadable[batch.header.base_offset] = None
             output.add_stored(batch.header, batch.block, batch.at)
             self._batch = None
@@ -346,7 +346,7 @@ class Compaction:
         return self._maybe_flush_bytes(output)
 
     def _take(self, output: CompactedSegment, batch: BatchWork) -> None:
-        """Keep what the batch's records have come to."""
+        """Write the result of a batch to the new segment."""
         header = batch.header
         self.records_dropped += batch.dropped_count
         self.keyless_dropped += batch.keyless_count
@@ -359,7 +359,7 @@ class Compaction:
             self._leave_out(output, header)
 
     def _leave_out(self, output: CompactedSegment, header: BatchHeader) -> None:
-        """Leave out the records of a batch; its producer's sequence may have to stay."""
+        """Drop a batch; keep it without records if its producer's sequence must stay."""
         if self.rule.keeps_sequence(header):
             output.add_encoded(header, empty_batch(header), -1)
         else:
@@ -377,7 +377,7 @@ class Compaction:
     # --- Swapping.
 
     def _end_source(self, output: CompactedSegment) -> i64:
-        """End a copied source: go on with the next one, here or in a new segment."""
+        """End a copied source; continue with the next one, in this new segment or in another."""
         self._source += 1
         self._walk = None
         is_last = self._source >= len(self._sources)
@@ -399,7 +399,7 @@ class Compaction:
         return flush_id
 
     def _must_note(self, is_last: bool) -> bool:
-        """Return whether a checkpoint is due, whatever was copied: the pass is over."""
+        """Return True if a checkpoint must be written because the pass has ended."""
         cleaned_offset = self.rule.cleaned_offset(self.end_offset)
         return is_last and cleaned_offset != self.log.compaction.cleaned_offset
 
@@ -429,7 +429,7 @@ class Compaction:
         return flush_id
 
     def _swap(self) -> None:
-        """Swap: the new segment counts, and names and the log's memory follow."""
+        """Swap: rename the new segment's files, and put it into the log in memory."""
         log = self.log
         output = self._output
         checkpoint = self._checkpoint

@@ -1,6 +1,6 @@
-"""Cost of one step of compaction, counted instead of measured: the core has no clock.
+"""Effort: the cost of one step of compaction, counted and not measured, as the core has no clock.
 
-The unit is a microsecond of the compiled form, about; interpreted, records and batches take four
+The unit is about a microsecond of the compiled form; interpreted, records and batches take four
 times as long.  Hot.
 """
 
@@ -10,16 +10,16 @@ from typing import Final
 
 from mypy_extensions import i64
 
-# A step: so short that a broker that compacts still answers; 3 ms, interpreted 10.
+# Units of a step, which must be short enough for a broker to answer: 3 ms, interpreted 10.
 STEP_UNITS: Final = 2_500
 
 RECORD_UNITS: Final = 1
 BATCH_UNITS: Final = 2
-# To find, open and leave a segment.
+# Units to find, open and close a segment.
 SOURCE_UNITS: Final = 100
-# To read, check, copy and write.
+# Units to read, check, copy and write a KiB.
 KIB_UNITS: Final = 1
-# To open and to compress a KiB, by the slowest codec.
+# Units to decompress and to compress a KiB, by the slowest codec.
 OPENED_KIB_UNITS: Final = 4
 COMPRESSED_KIB_UNITS: Final = 40
 
@@ -32,7 +32,7 @@ class Effort:
         self.units: i64 = units
 
     def spend(self, units: i64) -> None:
-        """May leave less than nothing: what was begun is ended."""
+        """Spend units; the rest may become negative, since work that was begun is completed."""
         self.units -= units
 
     def spend_bytes(self, size: i64, units_per_kib: i64) -> None:

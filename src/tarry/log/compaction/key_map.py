@@ -1,9 +1,9 @@
-"""The keys of the dirty part of a log, each with the offset of its last record.
+"""Map of the keys in the dirty part of a log: the offset of each key's last record.
 
-Bounded: an entry counts with what it takes in memory, so that `log.cleaner.dedupe.buffer.size`
-means bytes.  Long keys are kept as a digest that nobody can find a second key for.  The entries
-lie in many small dictionaries, so that none of them grows, or is dropped, in a step that would be
-felt: to grow one of a million entries takes 40 ms.  Hot.
+The map is bounded: an entry counts as the memory that it takes, so `log.cleaner.dedupe.buffer.size`
+is in bytes.  A long key is kept as a digest for which no one can find a second key.  The entries
+are in many small dictionaries, so that no step has to grow or drop a large one: growing one of a
+million entries takes 40 ms.  Hot.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ENTRY_BYTES: Final = 160
 SHARDS: Final = 512
 _SHARD_MASK: Final = 511
 
-# A longer key takes more than its digest, which is one byte longer than any key kept as it is.
+# Longest key that is kept itself.  A digest is one byte longer, so it equals no such key.
 _KEY_BYTES_MAX: Final = 32
 _DIGEST_BYTES: Final = 33
 
@@ -29,7 +29,7 @@ ABSENT: Final = -1
 
 
 class KeyMap:
-    """Offsets by key, for about `buffer_bytes` of memory."""
+    """Map from key to offset, for about `buffer_bytes` of memory."""
 
     def __init__(self, buffer_bytes: i64) -> None:
         self.entries_max: i64 = max(buffer_bytes // ENTRY_BYTES, 1)
@@ -37,11 +37,11 @@ class KeyMap:
         self._shards: list[dict[bytes, int]] = [{} for _ in range(SHARDS)]
 
     def has_room(self, records: i64) -> bool:
-        """Return true if so many more keys stay within the bound; the first ones always do."""
+        """Return True if so many more keys fit within the bound; an empty map takes any number."""
         return self.count == 0 or self.count + records <= self.entries_max
 
     def put(self, key: bytes, offset: i64) -> None:
-        """Put the offset of the last record of `key` so far."""
+        """Set the offset of the last record of `key` so far."""
         short = key if len(key) <= _KEY_BYTES_MAX else _digest(key)
         shard = self._shards[i64(crc32c(short)) & _SHARD_MASK]
         entries: i64 = len(shard)
@@ -49,14 +49,14 @@ class KeyMap:
         self.count += len(shard) - entries
 
     def last_offset(self, key: bytes) -> i64:
-        """Return where the key's last record is, or `ABSENT`."""
+        """Return the offset of the key's last record, or `ABSENT`."""
         short = key if len(key) <= _KEY_BYTES_MAX else _digest(key)
         shard = self._shards[i64(crc32c(short)) & _SHARD_MASK]
         offset = shard.get(short)
         return ABSENT if offset is None else i64(offset)
 
     def try_clear(self, entries_max: i64) -> bool:
-        """Drop some entries, at least those of one dictionary; True when none is left."""
+        """Drop about `entries_max` entries, whole dictionaries; return True when none is left."""
         left: i64 = entries_max
         shards = self._shards
         index: i64 = 0

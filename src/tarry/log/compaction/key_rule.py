@@ -1,7 +1,8 @@
 """Rule of a compacted topic: of all records with the same key only the last one stays.
 
-A pass maps the keys of the dirty part, as many as the buffer takes.  Control batches stay for ever,
-and so does the last batch of each producer, for its sequence, without records if it must.  Hot.
+A pass maps the keys of the dirty part, as many as fit in the buffer.  Control batches stay for
+ever. So does the last batch of each producer, for its sequence, without records if they all go.
+Hot.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The segment that compaction writes: batches and both indexes, under names of their own.
+"""Output of compaction: a new segment with batches and both indexes, under temporary names.
 
-The files get their real names in the swap.  Until then the log knows nothing of them, and what an
-attempt leaves behind is taken away by the next start.  Hot.
+The files get their final names in the swap.  Until then the log does not know them, and the next
+start removes files that an attempt left behind.  Hot.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from tarry.records.batch import BatchHeader
 _CHUNKS_MAX: Final = 256
 _CHUNK_BYTES_MAX: Final = 256 * 1024
 
-# Segments that one swap takes out: each has three files, and all go in one turn.
+# Segments that one swap replaces: each has three files, and all are removed in one turn.
 SOURCES_MAX: Final = 50
 
 
 class CompactedSegment:
-    """New segment that takes the place of `sources`, which follow each other."""
+    """New segment that replaces `sources`, which follow each other."""
 
     def __init__(self, log: Log, base_offset: i64, generation: i64) -> None:
         self.log = log
         self.generation: i64 = generation
         self.sources: list[Segment] = []
         self.end_offset: i64 = base_offset
-        # Something of the sources is gone or was made anew.
+        # True if batches of the sources were dropped or rebuilt.
         self.has_changed = False
-        # Where the sources' last batch begins, which stays as an empty one if nothing else does.
+        # Header of the sources' last batch, which stays without records if no other batch does.
         self.last_header: BatchHeader | None = None
-        # Keeps the indexes; it has no file.
+        # Holds the indexes; this segment has no file.
         self.segment = Segment(log.files, log.directory, base_offset, log.config)
         self.source_bytes: i64 = 0
         # Names under which replaced files wait for their removal.
@@ -46,7 +46,7 @@ class CompactedSegment:
         self.unflushed_bytes: i64 = 0
         self._chunks: list[bytes | memoryview] = []
         self._chunk_bytes: i64 = 0
-        # Batches that lie behind each other in a block, not a chunk yet.
+        # Consecutive batches of one block that are not a chunk yet.
         self._run_block = b""
         self._run_start: i64 = 0
         self._run_end: i64 = 0
@@ -57,8 +57,8 @@ class CompactedSegment:
         return self.segment.size
 
     def try_take(self, source: Segment, end_offset: i64, size_left: i64) -> bool:
-        """Try to take `source`, whose offsets end before `end_offset` and of which so many bytes
-        may be left; false if there is no room, or if it does not follow the one before.
+        """Try to take `source`, which ends before `end_offset` and may leave `size_left` bytes;
+        False if there is no room, or if it does not follow the source before.
         """
         if len(self.sources) >= SOURCES_MAX:
             return False
@@ -83,7 +83,7 @@ class CompactedSegment:
         return True
 
     def add_stored(self, header: BatchHeader, block: bytes, at: i64) -> None:
-        """Add a batch that stays as it is, at `at` of the block that was read."""
+        """Add a batch that stays unchanged, from position `at` of a block that was read."""
         size: i64 = header.size
         self._note(header, size, header.max_timestamp)
         if block is not self._run_block or at != self._run_end:
@@ -94,7 +94,7 @@ class CompactedSegment:
         self._maybe_write()
 
     def add_encoded(self, header: BatchHeader, encoded: bytes, max_timestamp: i64) -> None:
-        """Add a batch that stays in another form."""
+        """Add a rebuilt batch in place of the one with this header."""
         self._note(header, len(encoded), max_timestamp)
         self._end_run()
         self._chunks.append(encoded)
@@ -122,7 +122,7 @@ class CompactedSegment:
             self.write()
 
     def write(self) -> None:
-        """Write what has gathered."""
+        """Write the gathered batches."""
         self._end_run()
         if self._chunks:
             self.files[0].append(self._chunks)
@@ -130,7 +130,7 @@ class CompactedSegment:
             self._chunk_bytes = 0
 
     def finish(self) -> None:
-        """Write the rest, and the indexes; all files have to be flushed then."""
+        """Write the remaining batches and the indexes; the caller must flush all files then."""
         self.write()
         segment = self.segment
         segment.seal()
@@ -144,7 +144,7 @@ class CompactedSegment:
             segment.modified_wall_ms = max(segment.modified_wall_ms, source.modified_wall_ms)
 
     def row(self) -> SegmentRow:
-        """Return the row of the new segment, as it is once it is durable."""
+        """Return the row of the new segment as it is once it is durable."""
         segment = self.segment
         return SegmentRow(
             [
@@ -159,10 +159,10 @@ class CompactedSegment:
         )
 
     def rename(self) -> None:
-        """Give the files their real names, in place of the first source's.
+        """Give the files their final names, in place of the first source's.
 
-        Its batches get another name before and are removed outside the turn: to give a gigabyte
-        back to the file system takes long, and a renaming over it would do so.
+        The source's batches get another name first and are removed outside the turn: releasing a
+        gigabyte takes the file system long, and renaming over the file would do it at once.
         """
         disk = self.log.disk
         path = self.segment.path + LOG_SUFFIX
@@ -175,11 +175,11 @@ class CompactedSegment:
             disk.rename(cleaned_name(path, self.generation), path)
 
     def discard(self) -> None:
-        """Take back what was written."""
+        """Remove the new segment's files."""
         self._chunks = []
         self._run_block = b""
         paths = [file.path for file in self.files]
-        # Closed first, so that it is the removal that gives their blocks back.
+        # Close them first, so that their blocks are released by the removal.
         self.files = []
         for path in paths:
             self.log.disk.begin_remove(path)

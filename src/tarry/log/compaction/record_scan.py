@@ -1,9 +1,9 @@
-"""The records of one opened batch, gone through for compaction.
+"""Scan of one opened batch's records for compaction.
 
-Two purposes: to note every key with its offset, and to find which records stay.  What stays is
-never decoded: its bytes are copied in runs, since offsets and times are relative to the batch,
-whose base does not move.  A scan can stop after any record and go on later.  Hot: every record of
-a compacted log passes here twice.
+It has two purposes: to map every key to its offset, and to find the records that stay.  Those are
+never decoded.  Their bytes are copied in runs, since offsets and times are relative to the batch,
+whose base does not change.  A scan can stop after any record and continue later.  Hot: every record
+of a compacted log passes here twice.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tarry.wire.varint import (
 )
 
 _NO_RUN: Final = -1
-# A difference of timestamps that is far from overflowing, and farther from any real one.
+# Largest difference of timestamps: far from overflowing, and far beyond any real one.
 _DELTA_MAX: Final = 1 << 61
 
 
 class RecordScan:
-    """Steps from record to record of `data` from `position` to `end`."""
+    """Scan over the records of `data` from `position` to `end`, one record at a time."""
 
     def __init__(self, data: bytes, position: i64, end: i64, header: BatchHeader) -> None:
         self.data = data
@@ -42,13 +42,13 @@ class RecordScan:
         self.base_offset: i64 = header.base_offset
         self.last_offset_delta: i64 = header.last_offset_delta
         self.records_left: i64 = header.record_count
-        # The record stepped over last.
+        # Start, offset, time, key and kind of the last record that was passed.
         self.record_start: i64 = position
         self.offset: i64 = -1
         self.timestamp_delta: i64 = 0
         self.key: bytes | None = None
         self.is_tombstone = False
-        # What stays: pieces of `data`, of which the last one may still be open.
+        # Records that stay, as pieces of `data`; `_run_start` begins the piece that is still open.
         self.kept: list[bytes] = []
         self.kept_count: i64 = 0
         self.dropped_count: i64 = 0
@@ -61,7 +61,7 @@ class RecordScan:
             raise MalformedData(f"{self.records_left} records in {end - position} bytes")
 
     def try_map(self, keys: KeyMap, effort: Effort) -> bool:
-        """Note keys as far as the effort goes; True after the last record."""
+        """Map keys while effort is left; return True after the last record."""
         while self.records_left > 0:
             if effort.units <= 0:
                 return False
@@ -74,9 +74,9 @@ class RecordScan:
         return True
 
     def try_keep(self, keys: KeyMap, drops_tombstones: bool, effort: Effort) -> bool:
-        """Find what stays as far as the effort goes; True after the last record.
+        """Find the records that stay while effort is left; return True after the last record.
 
-        A record stays if its key has none later, tombstones only until their time has come.
+        A record stays if its key has no later one; a tombstone also goes if `drops_tombstones`.
         """
         while self.records_left > 0:
             if effort.units <= 0:
@@ -89,7 +89,7 @@ class RecordScan:
                 self._drop()
                 continue
             last_offset = keys.last_offset(key)
-            # Absent is less than any offset.
+            # ABSENT is less than any offset.
             if last_offset > self.offset or (self.is_tombstone and drops_tombstones):
                 self._drop()
             else:
@@ -123,7 +123,7 @@ class RecordScan:
             raise MalformedData(f"{self.end - self.position} bytes follow the last record")
 
     def _next(self) -> None:
-        """Step over a record and read what decides about it."""
+        """Pass a record, and read the fields that decide about it."""
         data = self.data
         position: i64 = self.position
         end: i64 = self.end
@@ -132,7 +132,7 @@ class RecordScan:
         if size < RECORD_BYTES_MIN - 1 or size > end - position:
             raise MalformedData(f"a record of {size} bytes, {end - position} are left")
         record_end = position + size
-        # Past the attributes, which say nothing.
+        # Skip the attributes, which are not in use.
         self.timestamp_delta, position = read_varlong(data, position + 1, record_end)
         offset_delta, position = read_varint(data, position, record_end)
         if offset_delta < 0 or offset_delta > self.last_offset_delta:
@@ -156,7 +156,7 @@ class RecordScan:
 
 
 def can_retime(header: BatchHeader, scan: RecordScan, new_base_timestamp: i64) -> bool:
-    """Return true if the times of what stays can be told relative to another base."""
+    """Return True if the times of the records that stay fit another base time."""
     shift = int(header.base_timestamp) - int(new_base_timestamp)
     return (
         int(scan.timestamp_delta_min) + shift >= -_DELTA_MAX
@@ -165,9 +165,9 @@ def can_retime(header: BatchHeader, scan: RecordScan, new_base_timestamp: i64) -
 
 
 class Retiming:
-    """Records whose times become relative to another base; all else stays as it is.
+    """Records whose times become relative to another base time; all other bytes stay.
 
-    Only where `can_retime` says so.
+    Only for records for which `can_retime` is true.
     """
 
     def __init__(self, data: bytes, base_timestamp: i64, new_base_timestamp: i64) -> None:
@@ -177,7 +177,7 @@ class Retiming:
         self._records = BytesWriter()
 
     def step(self, effort: Effort) -> bool:
-        """Rewrite as far as the effort goes; True after the last record."""
+        """Rewrite records while effort is left; return True after the last one."""
         data = self.data
         end: i64 = len(data)
         records = self._records
@@ -202,9 +202,9 @@ class Retiming:
 
 
 def latest_timestamp(header: BatchHeader, scan: RecordScan) -> i64:
-    """Return the largest timestamp of what stays."""
+    """Return the largest timestamp of the records that stay."""
     if header.is_log_append_time:
         return header.max_timestamp
-    # A batch that was never opened may say what does not fit.
+    # Times of a batch that was never opened may not fit 64 bits.
     latest = int(header.base_timestamp) + int(scan.timestamp_delta_max)
     return min(max(latest, NO_TIMESTAMP), INT64_MAX)

@@ -1,9 +1,10 @@
-"""Rule of what stays of a log that is compacted: the seam between `Compaction` and its purposes.
+"""Rule of a compaction, which decides what stays: the seam between `Compaction` and its purposes.
 
-A compaction goes over the log in passes.  It shows batches to its rule (`mapped`), so that the rule
-knows what follows later; then, if the rule asks for that, each batch once more (`weigh`), so that
-the rule can choose segments; then it copies these and asks of each batch what stays (`kept`).
-`KeyRule` keeps the last record of each key; `schedule/keeping` what a companion log needs.  Hot.
+A compaction reads the log in passes.  It shows batches to its rule (`mapped`), so that the rule
+knows the later records.  Then, if the rule asks for that, it shows each batch once more (`weigh`),
+so that the rule can choose segments.  Then it copies these and asks for each batch what stays
+(`kept`).  `KeyRule` keeps the last record of each key; `schedule/keeping` the needed parts of a
+companion log.  Hot.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class BatchWork:
         self.header = header
         self.block = block
         self.at: i64 = at
-        # The batch made anew, when that was needed; `is_kept` alone: it stays as it is.
+        # The rebuilt batch; None if the batch stays unchanged (`is_kept`) or goes.
         self.encoded: bytes | None = None
         self.is_kept = True
         self.max_timestamp: i64 = header.max_timestamp
@@ -34,23 +35,23 @@ class BatchWork:
 
     @property
     def has_mapped(self) -> bool:
-        """Return true if something of the batch may be noted already."""
+        """True if something of the batch may be mapped already."""
         return False
 
     def settle(self, encoded: bytes | None, dropped_count: i64) -> None:
-        """Settle that nothing stays, or the batch made anew, without records and times."""
+        """Settle that no record stays; `encoded` is the batch to keep in its place, if any."""
         self.encoded = encoded
         self.is_kept = False
         self.max_timestamp = NO_TIMESTAMP
         self.dropped_count = dropped_count
 
     def try_map(self, effort: Effort) -> bool:
-        """Note what the batch says as far as the effort goes; True when all of it is done."""
+        """Map the batch while effort is left; return True when all of it is mapped."""
         raise NotImplementedError
 
     def try_keep(self, effort: Effort) -> bool:
-        """Find what stays as far as the effort goes; True when all of it is done.  `CorruptData` if
-        the batch cannot be opened: it stays as it is.
+        """Find what stays while effort is left; return True when that is done.  `CorruptData` if
+        the batch cannot be opened: it stays unchanged.
         """
         raise NotImplementedError
 
@@ -59,7 +60,7 @@ class BatchWork:
 class CompactionRule:
     """Rule of one compaction.
 
-    `checks_crc`: a batch that its CRC does not fit is a flaw of the log, and no part of it is
+    `checks_crc`: a batch that does not match its CRC is a flaw of the log, and no part of it is
     copied.
     """
 
@@ -67,65 +68,64 @@ class CompactionRule:
         self.checks_crc = checks_crc
 
     def begin_pass(self, target_offset: i64) -> i64:
-        """Return from which offset a pass maps the log; -1: nothing is left to do."""
+        """Return the offset from which a pass maps the log; -1 if nothing is left to do."""
         raise NotImplementedError
 
     def map_end(self, target_offset: i64) -> i64:
-        """Return up to which offset the log is mapped: at or behind the target, below what may be
-        cut off."""
+        """Return the offset up to which the log is mapped: at or behind the target, and not in a
+        part that may be cut off."""
         raise NotImplementedError
 
     def has_room(self, header: BatchHeader) -> bool:
-        """Return whether this pass can map one more batch."""
+        """Return True if this pass can map one more batch."""
         raise NotImplementedError
 
     def mapped(self, header: BatchHeader, walk: BatchWalk, effort: Effort) -> BatchWork | None:
-        """Begin to map the batch that the walk has gone over last; None if that is done."""
+        """Begin to map the batch that the walk has just passed; None if that is done."""
         raise NotImplementedError
 
     def must_weigh(self) -> bool:
-        """Return, when all is mapped, whether each batch is to be weighed before the rule chooses
+        """Return True if each batch must be weighed, after the mapping, before the rule chooses
         segments."""
         return False
 
     def begin_weighing(self, segment: Segment) -> None:
-        """Begin to weigh a segment; all of them come, in their order."""
+        """Begin to weigh a segment; all segments come, in their order."""
 
     def weigh(self, header: BatchHeader, walk: BatchWalk, effort: Effort) -> None:
-        """Weigh the batch that the walk has gone over last."""
+        """Weigh the batch that the walk has just passed."""
 
     def choose(self, segments: list[Segment]) -> list[Segment]:
-        """Return those of the segments that are to be copied, in their order."""
+        """Return the segments that must be copied, in their order."""
         return segments
 
     def size_left(self, segment: Segment) -> i64:
-        """Return how many bytes may be left of a segment."""
+        """Return how many bytes may stay of a segment."""
         return segment.size
 
     def begin_copying(self, now_wall_ms: i64) -> None:
-        """Begin to copy what was mapped by now."""
+        """Begin to copy, after the mapping."""
 
     def begin_source(self, segment: Segment) -> None:
         """Begin to copy a segment."""
 
     def kept(self, header: BatchHeader, walk: BatchWalk, effort: Effort) -> BatchWork | None:
-        """Begin to find what stays of the batch that the walk has gone over last; None: all of it
+        """Begin to find what stays of the batch that the walk has just passed; None if all of it
         does."""
         raise NotImplementedError
 
     def keeps_sequence(self, header: BatchHeader) -> bool:
-        """Return whether a batch of which nothing stays has to be known as its producer's."""
+        """Return True if an emptied batch must stay for its producer's sequence."""
         raise NotImplementedError
 
     def placeholder(self, header: BatchHeader) -> bytes:
-        """Return what stands in a segment of which nothing else stays, in place of its last
-        batch."""
+        """Return the batch that a segment has in place of its last one if no other stays in it."""
         return empty_batch(header)
 
     def cleaned_offset(self, end_offset: i64) -> i64:
-        """Return the log's cleaned offset after a pass that was mapped to `end_offset`."""
+        """Return the log's cleaned offset after a pass that has mapped up to `end_offset`."""
         raise NotImplementedError
 
     def try_clear(self, entries_max: i64) -> bool:
-        """Drop about so much of what was mapped; True when nothing is left."""
+        """Drop about `entries_max` entries of the map; return True when none is left."""
         raise NotImplementedError

@@ -18,24 +18,46 @@ class ScheduledChange:
         schedule_id: bytes | None = None,
         s_offset: int = -1,
         due_ms: int = -1,
+        batch_s_offset: int = -1,
     ) -> None:
         self.schedule_id: bytes | None = schedule_id
         self.s_offset: int = s_offset
         self.due_ms: int = due_ms
+        self.batch_s_offset: int = batch_s_offset
 
     def encode(self, writer: Writer, version: i64) -> None:
         writer.compact_nullable_bytes(self.schedule_id)
         writer.i64(self.s_offset)
         writer.i64(self.due_ms)
-        writer.unsigned_varint(0)
+        tag_count: i64 = 0
+        if self.batch_s_offset != -1:
+            tag_count += 1
+        writer.unsigned_varint(tag_count)
+        if tag_count > 0:
+            self._encode_tagged_fields(writer, version)
+
+    def _encode_tagged_fields(self, writer: Writer, version: i64) -> None:
+        if self.batch_s_offset != -1:
+            content = Writer()
+            content.i64(self.batch_s_offset)
+            writer.tagged_field(0, content)
 
 
 def _decode_scheduled_change(reader: Reader, version: i64) -> ScheduledChange:
+    batch_s_offset: i64 = -1
     schedule_id = reader.compact_nullable_bytes()
     s_offset = reader.i64()
     due_ms = reader.i64()
-    reader.skip_tagged_fields()
-    return ScheduledChange(schedule_id, s_offset, due_ms)
+    tag: i64 = -1
+    for _ in range(reader.tagged_field_count()):
+        tag = reader.tag_after(tag)
+        end = reader.tagged_field_end()
+        if tag == 0:
+            batch_s_offset = reader.i64()
+            reader.expect_position(end)
+        else:
+            reader.position = end
+    return ScheduledChange(schedule_id, s_offset, due_ms, batch_s_offset)
 
 
 class ChangedSchedulePartition:

@@ -713,6 +713,7 @@ class FetchResponse(Message):
         session_id: int = 0,
         responses: list[FetchableTopicResponse] | tuple[()] = (),
         node_endpoints: list[NodeEndpoint] | tuple[()] = (),
+        calendar_ms: int = -1,
     ) -> None:
         self.throttle_time_ms: int = throttle_time_ms
         self.error_code: int = error_code
@@ -723,6 +724,7 @@ class FetchResponse(Message):
         self.node_endpoints: list[NodeEndpoint] = (
             [] if isinstance(node_endpoints, tuple) else node_endpoints
         )
+        self.calendar_ms: int = calendar_ms
 
     def encode(self, writer: Writer, version: i64) -> None:
         flexible = version >= 12
@@ -744,6 +746,8 @@ class FetchResponse(Message):
             if version <= 15:
                 raise ValueError("this version has no node_endpoints")
             tag_count += 1
+        if version >= 12 and self.calendar_ms != -1:
+            tag_count += 1
         if flexible:
             writer.unsigned_varint(tag_count)
             if tag_count > 0:
@@ -757,6 +761,10 @@ class FetchResponse(Message):
             for node_endpoints_element in node_endpoints_:
                 node_endpoints_element.encode(content, version)
             writer.tagged_field(0, content)
+        if self.calendar_ms != -1:
+            content = Writer()
+            content.i64(self.calendar_ms)
+            writer.tagged_field(10000, content)
 
 
 def decode_fetch_response(reader: Reader, version: i64) -> FetchResponse:
@@ -765,6 +773,7 @@ def decode_fetch_response(reader: Reader, version: i64) -> FetchResponse:
     session_id: i64 = 0
     responses: list[FetchableTopicResponse] = []
     node_endpoints: list[NodeEndpoint] = []
+    calendar_ms: i64 = -1
     throttle_time_ms = reader.i32()
     if version >= 7:
         error_code = reader.i16()
@@ -786,6 +795,11 @@ def decode_fetch_response(reader: Reader, version: i64) -> FetchResponse:
                 for _ in range(count):
                     node_endpoints.append(_decode_node_endpoint(reader, version))
                 reader.expect_position(end)
+            elif tag == 10000:
+                calendar_ms = reader.i64()
+                reader.expect_position(end)
             else:
                 reader.position = end
-    return FetchResponse(throttle_time_ms, error_code, session_id, responses, node_endpoints)
+    return FetchResponse(
+        throttle_time_ms, error_code, session_id, responses, node_endpoints, calendar_ms
+    )

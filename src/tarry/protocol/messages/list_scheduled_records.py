@@ -53,6 +53,7 @@ class ListScheduledRecordsRequest(Message):
         schedule_id: bytes | None = None,
         bucket_edges_ms: list[int] | tuple[()] = (),
         partitions: list[ListScheduledPartition] | tuple[()] = (),
+        include_counts: bool = False,
     ) -> None:
         self.topic_name: str = topic_name
         self.due_from_ms: int = due_from_ms
@@ -66,6 +67,7 @@ class ListScheduledRecordsRequest(Message):
         self.partitions: list[ListScheduledPartition] = (
             [] if isinstance(partitions, tuple) else partitions
         )
+        self.include_counts: bool = include_counts
 
     def encode(self, writer: Writer, version: i64) -> None:
         writer.compact_string(self.topic_name)
@@ -82,7 +84,18 @@ class ListScheduledRecordsRequest(Message):
         writer.compact_array_length(len(partitions_))
         for partitions_element in partitions_:
             partitions_element.encode(writer, version)
-        writer.unsigned_varint(0)
+        tag_count: i64 = 0
+        if self.include_counts:
+            tag_count += 1
+        writer.unsigned_varint(tag_count)
+        if tag_count > 0:
+            self._encode_tagged_fields(writer, version)
+
+    def _encode_tagged_fields(self, writer: Writer, version: i64) -> None:
+        if self.include_counts:
+            content = Writer()
+            content.boolean(self.include_counts)
+            writer.tagged_field(0, content)
 
 
 def decode_list_scheduled_records_request(
@@ -90,6 +103,7 @@ def decode_list_scheduled_records_request(
 ) -> ListScheduledRecordsRequest:
     bucket_edges_ms: list[int] = []
     partitions: list[ListScheduledPartition] = []
+    include_counts: bool = False
     topic_name = reader.compact_string()
     due_from_ms = reader.i64()
     due_until_ms = reader.i64()
@@ -106,7 +120,15 @@ def decode_list_scheduled_records_request(
         raise MalformedData("partitions must not be null")
     for _ in range(count):
         partitions.append(_decode_list_scheduled_partition(reader, version))
-    reader.skip_tagged_fields()
+    tag: i64 = -1
+    for _ in range(reader.tagged_field_count()):
+        tag = reader.tag_after(tag)
+        end = reader.tagged_field_end()
+        if tag == 0:
+            include_counts = reader.boolean()
+            reader.expect_position(end)
+        else:
+            reader.position = end
     return ListScheduledRecordsRequest(
         topic_name,
         due_from_ms,
@@ -116,6 +138,7 @@ def decode_list_scheduled_records_request(
         schedule_id,
         bucket_edges_ms,
         partitions,
+        include_counts,
     )
 
 
@@ -299,16 +322,98 @@ def _decode_scheduled_partition(reader: Reader, version: i64) -> ScheduledPartit
     )
 
 
+class LatenessBucket:
+    def __init__(
+        self,
+        number: int = 0,
+        record_count: int = 0,
+    ) -> None:
+        self.number: int = number
+        self.record_count: int = record_count
+
+    def encode(self, writer: Writer, version: i64) -> None:
+        writer.i32(self.number)
+        writer.i64(self.record_count)
+        writer.unsigned_varint(0)
+
+
+def _decode_lateness_bucket(reader: Reader, version: i64) -> LatenessBucket:
+    number = reader.i32()
+    record_count = reader.i64()
+    reader.skip_tagged_fields()
+    return LatenessBucket(number, record_count)
+
+
+class CountedScheduled:
+    def __init__(
+        self,
+        since_ms: int = -1,
+        parked_count: int = 0,
+        released_count: int = 0,
+        cancelled_count: int = 0,
+        refused_count: int = 0,
+        longest_late_ms: int = 0,
+        lateness: list[LatenessBucket] | tuple[()] = (),
+    ) -> None:
+        self.since_ms: int = since_ms
+        self.parked_count: int = parked_count
+        self.released_count: int = released_count
+        self.cancelled_count: int = cancelled_count
+        self.refused_count: int = refused_count
+        self.longest_late_ms: int = longest_late_ms
+        self.lateness: list[LatenessBucket] = [] if isinstance(lateness, tuple) else lateness
+
+    def encode(self, writer: Writer, version: i64) -> None:
+        writer.i64(self.since_ms)
+        writer.i64(self.parked_count)
+        writer.i64(self.released_count)
+        writer.i64(self.cancelled_count)
+        writer.i64(self.refused_count)
+        writer.i64(self.longest_late_ms)
+        lateness_ = self.lateness
+        writer.compact_array_length(len(lateness_))
+        for lateness_element in lateness_:
+            lateness_element.encode(writer, version)
+        writer.unsigned_varint(0)
+
+
+def _decode_counted_scheduled(reader: Reader, version: i64) -> CountedScheduled:
+    lateness: list[LatenessBucket] = []
+    since_ms = reader.i64()
+    parked_count = reader.i64()
+    released_count = reader.i64()
+    cancelled_count = reader.i64()
+    refused_count = reader.i64()
+    longest_late_ms = reader.i64()
+    count = reader.compact_array_length(13)
+    if count < 0:
+        raise MalformedData("lateness must not be null")
+    for _ in range(count):
+        lateness.append(_decode_lateness_bucket(reader, version))
+    reader.skip_tagged_fields()
+    return CountedScheduled(
+        since_ms,
+        parked_count,
+        released_count,
+        cancelled_count,
+        refused_count,
+        longest_late_ms,
+        lateness,
+    )
+
+
 class ListScheduledRecordsResponse(Message):
     def __init__(
         self,
         throttle_time_ms: int = 0,
         partitions: list[ScheduledPartition] | tuple[()] = (),
+        counts: CountedScheduled | None = None,
     ) -> None:
         self.throttle_time_ms: int = throttle_time_ms
         self.partitions: list[ScheduledPartition] = (
             [] if isinstance(partitions, tuple) else partitions
         )
+        self.counts: CountedScheduled | None = counts
 
     def encode(self, writer: Writer, version: i64) -> None:
         writer.i32(self.throttle_time_ms)
@@ -316,18 +421,40 @@ class ListScheduledRecordsResponse(Message):
         writer.compact_array_length(len(partitions_))
         for partitions_element in partitions_:
             partitions_element.encode(writer, version)
-        writer.unsigned_varint(0)
+        tag_count: i64 = 0
+        if self.counts is not None:
+            tag_count += 1
+        writer.unsigned_varint(tag_count)
+        if tag_count > 0:
+            self._encode_tagged_fields(writer, version)
+
+    def _encode_tagged_fields(self, writer: Writer, version: i64) -> None:
+        if self.counts is not None:
+            content = Writer()
+            counts_ = self.counts
+            if counts_ is not None:
+                counts_.encode(content, version)
+            writer.tagged_field(0, content)
 
 
 def decode_list_scheduled_records_response(
     reader: Reader, version: i64
 ) -> ListScheduledRecordsResponse:
     partitions: list[ScheduledPartition] = []
+    counts: CountedScheduled | None = None
     throttle_time_ms = reader.i32()
     count = reader.compact_array_length(51)
     if count < 0:
         raise MalformedData("partitions must not be null")
     for _ in range(count):
         partitions.append(_decode_scheduled_partition(reader, version))
-    reader.skip_tagged_fields()
-    return ListScheduledRecordsResponse(throttle_time_ms, partitions)
+    tag: i64 = -1
+    for _ in range(reader.tagged_field_count()):
+        tag = reader.tag_after(tag)
+        end = reader.tagged_field_end()
+        if tag == 0:
+            counts = _decode_counted_scheduled(reader, version)
+            reader.expect_position(end)
+        else:
+            reader.position = end
+    return ListScheduledRecordsResponse(throttle_time_ms, partitions, counts)

@@ -209,6 +209,7 @@ class PartitionProduceResponse:
         record_errors: list[BatchIndexAndErrorMessage] | tuple[()] = (),
         error_message: str | None = None,
         current_leader: LeaderIdAndEpoch | None = None,
+        s_offset: int = -1,
     ) -> None:
         self.index: int = index
         self.error_code: int = error_code
@@ -220,6 +221,7 @@ class PartitionProduceResponse:
         )
         self.error_message: str | None = error_message
         self.current_leader: LeaderIdAndEpoch | None = current_leader
+        self.s_offset: int = s_offset
 
     def encode(self, writer: Writer, version: i64) -> None:
         flexible = version >= 9
@@ -246,6 +248,8 @@ class PartitionProduceResponse:
             if version <= 9:
                 raise ValueError("this version has no current_leader")
             tag_count += 1
+        if version >= 9 and self.s_offset != -1:
+            tag_count += 1
         if flexible:
             writer.unsigned_varint(tag_count)
             if tag_count > 0:
@@ -258,6 +262,10 @@ class PartitionProduceResponse:
             if current_leader_ is not None:
                 current_leader_.encode(content, version)
             writer.tagged_field(0, content)
+        if self.s_offset != -1:
+            content = Writer()
+            content.i64(self.s_offset)
+            writer.tagged_field(10000, content)
 
 
 def _decode_partition_produce_response(reader: Reader, version: i64) -> PartitionProduceResponse:
@@ -266,6 +274,7 @@ def _decode_partition_produce_response(reader: Reader, version: i64) -> Partitio
     record_errors: list[BatchIndexAndErrorMessage] = []
     error_message: str | None = None
     current_leader: LeaderIdAndEpoch | None = None
+    s_offset: i64 = -1
     index = reader.i32()
     error_code = reader.i16()
     base_offset = reader.i64()
@@ -287,6 +296,9 @@ def _decode_partition_produce_response(reader: Reader, version: i64) -> Partitio
             if tag == 0 and version >= 10:
                 current_leader = _decode_leader_id_and_epoch(reader, version)
                 reader.expect_position(end)
+            elif tag == 10000:
+                s_offset = reader.i64()
+                reader.expect_position(end)
             else:
                 reader.position = end
     return PartitionProduceResponse(
@@ -298,6 +310,7 @@ def _decode_partition_produce_response(reader: Reader, version: i64) -> Partitio
         record_errors,
         error_message,
         current_leader,
+        s_offset,
     )
 
 

@@ -122,7 +122,9 @@ class Changer(RunClient):
             return
         code = outcome.answer.responses[0].partition_responses[0].error_code
         for wish in wishes:
-            wish.is_promised = code == errors.NONE
+            if code == errors.NONE:
+                wish.is_promised = True
+                wish.promised_ms = self.context.clock.now_ms
 
     def _draw_wish(self, place: Place) -> SentWish:
         random = self.context.random

@@ -68,6 +68,8 @@ class Judge:
         for wish in self._wishes:
             for sentence in self._judge_record(wish):
                 yield f"{self._name}: {wish.value[:_SHOWN]!r} with {wish.schedule_id!r} {sentence}"
+        for sentence in self._judge_order():
+            yield f"{self._name}: {sentence}"
         for asked in self._changes:
             for sentence in self._judge_answer(asked):
                 yield f"{self._name}: {asked} {sentence}"
@@ -122,6 +124,32 @@ class Judge:
                     f"replaced it at {other.seen_ms}"
                 )
                 return
+
+    def _judge_order(self) -> Iterator[str]:
+        """Check that nothing came before what was due earlier and had been promised before.
+
+        What has been moved is left out: when it was due is not known exactly.
+        """
+        before: list[tuple[SeenRecord, int]] = []
+        for offset in sorted(self._came_at):
+            record = self._came_at[offset]
+            wish = self._ledger.wishes.get(record.value)
+            waits = self._waits.get(record.value, [])
+            if wish is None or record.value not in self._once:
+                continue
+            if not waits or record.s_offset != waits[0].s_offset:
+                continue
+            due_ms = self._due_ms(wish, record.s_offset)
+            if wish.promised_ms != UNSAID and due_ms > waits[0].wall_ms:
+                for other, other_due_ms in before:
+                    if other_due_ms > due_ms and other.seen_ms > wish.promised_ms:
+                        yield (
+                            f"{other.value[:_SHOWN]!r}, due at {other_due_ms}, came at "
+                            f"{other.seen_ms} before {record.value[:_SHOWN]!r}, due at {due_ms} "
+                            f"and promised at {wish.promised_ms}"
+                        )
+                        break
+            before.append((record, due_ms))
 
     def _is_excused(self, wish: SentWish) -> bool:
         """Return whether a record that never came was cancelled or replaced, or may have been."""

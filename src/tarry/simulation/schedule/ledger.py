@@ -35,8 +35,9 @@ class SentWish:
         self.after_ms = UNSAID
         self.is_cancel = False
         self.sent_ms = sent_ms
-        # Acknowledged by all replicas in sync.
+        # Acknowledged by all replicas in sync, and when, if that is known.
         self.is_promised = False
+        self.promised_ms = UNSAID
 
     def headers(self, form: int) -> Headers:
         """Return its headers; a duration is written in one of two forms."""

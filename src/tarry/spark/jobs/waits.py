@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field
 from heapq import nlargest
 from typing import TYPE_CHECKING, Final
 
+from tarry.base.percentiles import Percentile, percentile
 from tarry.broker.events.kinds import Event, OperationEvent, OperationsEvent
 from tarry.spark.events.decoding import Tally
 from tarry.spark.events.intervals import begin_of, interval_for
-from tarry.spark.events.percentiles import Percentile, percentile
 from tarry.spark.events.reading import EventSource
 from tarry.spark.events.tables import table_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tarry.spark.events.percentiles import Percentile
+from tarry.base.percentiles import Percentile
 from tarry.spark.jobs.waits import LongWait, WaitRow, WaitSums
 from tarry.spark.reports.installed import load_altair
 from tarry.spark.reports.page import Figure, Page, Plot, Section, Table

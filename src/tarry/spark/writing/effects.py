@@ -121,13 +121,19 @@ class SendRound(Effect[SentRound]):
 class LookedBack(NamedTuple):
     """View of a log: batches of one producer from an offset or from the log's start on, whichever
     is later, up to the log's end; `cut_at` is where it was cut below that offset, None: it was not,
-    as far as the leader can tell.  `leader_epoch` is that of the end, -1: not told."""
+    as far as the leader can tell.  `leader_epoch` is that of the end, -1: not told.
+
+    In a topic with scheduled records (`has_delay`) batches may wait beside that log:
+    `last_sequence` is the last one of the producer in both, below their high watermarks; -1 if the
+    leader knows none."""
 
     seen: SeenRange
     log_start_offset: int
     log_end_offset: int
     cut_at: int | None = None
     leader_epoch: int = -1
+    has_delay: bool = False
+    last_sequence: int = -1
 
 
 class LookBack(Effect[Mapping[TopicPartition, LookedBack]]):

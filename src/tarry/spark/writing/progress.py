@@ -31,9 +31,13 @@ def ordinal_in_log(
             f"log was cut at offset {looked.cut_at} and written anew from there on: an unclean "
             f"leader took over, and records that were acknowledged are lost. {_TO_DO}"
         )
-    seen_to = 0
-    last_sequence = -1
     count = share.count
+    seen_to, last_sequence = 0, -1
+    if looked.last_sequence >= 0:
+        # Those before it are in one of the two logs.
+        end = ((looked.last_sequence - share.first_sequence) & SEQUENCE_MAX) + 1
+        if end <= count:
+            seen_to, last_sequence = end, looked.last_sequence
     begins_late = looked.log_start_offset > share.end_offset
     for batch in looked.seen.batches:
         first = (batch.base_sequence - share.first_sequence) & SEQUENCE_MAX
@@ -82,6 +86,12 @@ def _check_tells(
             f"{_what(plan, share)} was to be written from offset {share.end_offset} on, and the "
             f"log begins at {looked.log_start_offset} now: whether it was written cannot be told "
             f"any more. {_TO_DO}"
+        )
+    if looked.has_delay and looked.last_sequence < 0 and is_rested:
+        raise SinkRefused(
+            f"{_what(plan, share)} has waited for long, and the topic delays records: brokers have "
+            "forgotten the producer id, by which they would tell whether it waits already. "
+            f"{_TO_DO}"
         )
     if looked.seen.has_holes and is_rested:
         raise SinkRefused(

@@ -36,6 +36,9 @@ from tarry.wire.crc32c import crc32c
 EXPIRATION_MS: Final = 24 * 3_600_000
 EXPIRATION: Final = "producer.id.expiration.ms"
 
+# Set, whatever its value, on a topic whose records may wait until they are due.
+DELAY: Final = "delay.enable"
+
 # Of batches that are read for one round of requests.
 ROUND_BYTES_MAX: Final = 32 * 1024 * 1024
 
@@ -185,15 +188,49 @@ class Publishing:
                 first = max(first, before.seen.end_offset)
             ranges = by_producer.setdefault(plan.share_of(place).producer_id, {})
             ranges[place] = first, max(ends[place].offset, first)
+        delayed = self._last_sequences(plan, [*offsets])
         found: dict[TopicPartition, LookedBack] = {}
         for producer_id, ranges in by_producer.items():
             for place, read in self._read_back(ranges, topic_ids_of(plan), producer_id).items():
                 seen = read.behind(known[place]) if place in known else read
                 start, end = starts[place].offset, ends[place]
                 found[place] = LookedBack(
-                    seen, start, end.offset, cuts.get(place), end.leader_epoch
+                    seen,
+                    start,
+                    end.offset,
+                    cuts.get(place),
+                    end.leader_epoch,
+                    place in delayed,
+                    delayed.get(place, -1),
                 )
         return found
+
+    def _last_sequences(
+        self, plan: Plan, places: list[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """Ask for the last sequences of the plan's producers in topics with scheduled records,
+        whose batches may wait where no consumer sees them; -1: none is known."""
+        topics = dict.fromkeys(topic for topic, _ in places)
+        delayed = [topic for topic in topics if self._has_delay(topic)]
+        asked = [place for place in places if place[0] in delayed]
+        if not asked:
+            return {}
+        found: dict[TopicPartition, int] = {}
+        for place, producers in self._publisher.describe_producers(asked).items():
+            if isinstance(producers, ClientError):
+                raise producers
+            share = plan.share_of(place)
+            found[place] = -1
+            for one in producers:
+                identity = (one.producer_id, one.producer_epoch)
+                if identity == (share.producer_id, share.producer_epoch):
+                    found[place] = one.last_sequence
+        return found
+
+    def _has_delay(self, topic: str) -> bool:
+        """Tell whether records of a topic may wait, or have waited since `delay.enable` was set."""
+        entries = self._publisher.describe_topic_configs(topic)
+        return any(each.name == DELAY and not each.is_default for each in entries)
 
     def _read_back(
         self,

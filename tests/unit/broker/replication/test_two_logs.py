@@ -336,3 +336,42 @@ def test_a_follower_copies_both_logs_of_a_partition() -> None:
     )
     assert (stored(partition), stored(schedule)) == (records, scheduled)
     assert (partition.high_watermark, schedule.high_watermark) == (1, 0)
+
+
+@pytest.mark.parametrize("is_unclean", [False, True])
+@pytest.mark.parametrize("has_dropped", [False, True])
+def test_after_an_unclean_election_a_compacted_schedule_is_copied_anew(
+    is_unclean: bool, has_dropped: bool
+) -> None:
+    scene = FollowerScene()
+    partition = scene.host(0)
+    schedule = add_log(scene.logs, partition.leadership)
+    scene.role(partition, leader_epoch=1)
+    scene.run()
+    second = a_copy(4 if has_dropped else 1, b"b", epoch=1)
+    scene.asked()
+    scene.answer(
+        part(RECORDS, a_copy(0, epoch=1), high_watermark=1),
+        part(SCHEDULE, a_copy(0, b"a", epoch=1) + second, high_watermark=5),
+    )
+    scene.flush()
+    end = schedule.log.log_end_offset
+
+    scene.role(partition, leader_epoch=2, unclean_epoch=2 if is_unclean else -1)
+    scene.answer()
+    scene.asked()
+    scene.answer(part(RECORDS, high_watermark=1), part(SCHEDULE, high_watermark=end))
+    scene.run()
+
+    begins_anew = is_unclean and has_dropped
+    assert partition.log.log_end_offset == 1
+    assert schedule.log.log_end_offset == (0 if begins_anew else end)
+    assert (stored(schedule) == b"") == begins_anew
+    if begins_anew:
+        # Copied once, it is not given up again.
+        while SCHEDULE not in scene.positions():
+            scene.answer()
+        whole = [a_copy(offset, b"%d" % offset, epoch=1) for offset in range(2)]
+        scene.answer(part(SCHEDULE, b"".join(whole), high_watermark=2))
+        scene.flush()
+        assert schedule.log.log_end_offset == 2

@@ -17,6 +17,7 @@ from tarry.simulation.by_hand import START_WALL_MS
 
 LATER_MS = 3_000
 HOUR_MS = 3_600_000
+HOUR_MS = 3_600_000
 
 
 @pytest.fixture
@@ -291,6 +292,25 @@ def test_what_is_moved_into_the_past_comes_at_once(user: ScheduleUser):
     user.pass_time(0)
 
     assert user.values() == [b"a"]
+
+
+def test_what_is_moved_into_the_past_of_a_clock_that_is_set_back_comes_when_it_was_to(
+    user: ScheduleUser,
+):
+    user.park(b"a", 86_400_000, "a")
+    user.hand.now_wall_ms += HOUR_MS
+
+    user.send_changes(move("a", LATER_MS))
+    user.hand.now_wall_ms -= HOUR_MS
+    user.hand.settle()
+    (moved,) = user.results()
+    seen = []
+    for after_ms in (LATER_MS - 1, 1):
+        user.pass_time(after_ms)
+        seen.append(user.values())
+
+    assert outcome_of(moved) == "moved"
+    assert seen == [[], [b"a"]]
 
 
 def test_what_has_come_is_not_moved(user: ScheduleUser):

@@ -114,6 +114,32 @@ def test_a_batch_of_one_due_time_comes_as_it_was_sent(headers: Headers, codec: i
     assert [record.headers for record in user.records()] == [headers, headers]
 
 
+@pytest.mark.parametrize("schedule_id", ["", "one"])
+def test_what_was_due_when_it_arrived_does_not_wait_for_a_clock_that_was_ahead(schedule_id: str):
+    user = Scheduler()
+    named: Headers = [("x-sched-id", schedule_id.encode())] if schedule_id else []
+    batch = a_batch(
+        *(b"first", b"second", b"later"),
+        headers=(
+            [*at(START_WALL_MS + 1_000), *named],
+            at(START_WALL_MS + 2_000),
+            after(86_400_000),
+        ),
+    )
+    user.hand.now_wall_ms += 3_600_000
+    user.client.send(api_keys.PRODUCE, 11, user.produce_request(batch))
+    user.hand.now_wall_ms -= 3_590_000
+
+    user.hand.settle()
+    user.answers()
+
+    dues = [dict(record.headers)["x-sched-due"] for record in user.records()]
+    assert user.values() == [b"first", b"second"]
+    # Neighbours without an id are released together.
+    first_ms = START_WALL_MS + (1_000 if schedule_id else 2_000)
+    assert dues == [b"%d" % first_ms, b"%d" % (START_WALL_MS + 2_000)]
+
+
 def test_a_time_of_the_calendar_is_understood():
     user = Scheduler()
     user.hand.now_wall_ms = 1_800_000_000_000

@@ -10,9 +10,7 @@ from tarry.client.core.admin.arguments import asked_times_of
 from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.consumer.lookup import FoundOffset, Lookup, OffsetQuery
 from tarry.client.core.core import ClientCore
-from tarry.client.core.operation import Operation, Operations
 from tarry.client.settings import READ_COMMITTED, ClientSettings
-from tarry.link.errand import A, Errand, Steps
 from tarry.link.errors import ClientError, TimedOut, timed_out
 
 
@@ -27,12 +25,6 @@ class AdminCore(ClientCore):
         self.committed_lookup = Lookup(
             self.connections, self.metadata, self.refresh, READ_COMMITTED
         )
-
-    def begin_errand(self, steps: Steps[A], timeout_ms: int, now_ms: int) -> ErrandOperation[A]:
-        """Begin an errand: several calls that lead to one answer."""
-        errand = Errand(steps)
-        self.errands.begin(errand, timeout_ms, now_ms)
-        return self.operations.begin(ErrandOperation(self.operations, errand), None, now_ms)
 
     def begin_offsets(
         self,
@@ -75,17 +67,3 @@ class AdminOffsets(OffsetQuery[dict[TopicPartition, FoundOffset | ClientError]])
     def _late(self, place: TopicPartition, now_ms: int) -> TimedOut:
         what = f"the leader of {place[0]} [{place[1]}] did not tell its offset"
         return timed_out(what, self.timeout_ms, self.lookup.problem_of(place, now_ms))
-
-
-class ErrandOperation(Operation[A]):
-    """Operation that waits for one errand; each call of the errand has its own time limit."""
-
-    def __init__(self, operations: Operations, errand: Errand[A]) -> None:
-        super().__init__(operations)
-        self._errand = errand
-
-    def look(self, now_ms: int) -> bool:
-        return self._errand.is_done
-
-    def answer(self, now_ms: int) -> A:
-        return self._errand.take()

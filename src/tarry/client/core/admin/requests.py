@@ -73,6 +73,7 @@ from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.group.offsets.what import committed_offsets_of
 from tarry.client.core.metadata import refusal_text
 from tarry.client.core.outgoing import check_topic
+from tarry.client.core.schedule.calendars import ComparedCalendar, compare_calendars
 from tarry.client.core.schedule.requests import ScheduleRequests
 from tarry.client.core.topic import Topic
 from tarry.client.errors import BrokerError, UnknownTopic, raise_first
@@ -215,6 +216,9 @@ class AdminRequests:
 
     def describe_cluster(self) -> Steps[ClusterDescription]:
         return _result_of(DescribeCluster())
+
+    def compare_calendars(self) -> Steps[list[ComparedCalendar]]:
+        return compare_calendars()
 
     def elect_leaders(
         self,

@@ -117,7 +117,7 @@ class GroupConsumerCore(ConsumerCore):
         )
 
     def metrics(self, now_ms: int) -> ConsumerMetrics:
-        """Return a snapshot of what was done so far."""
+        """Return a snapshot of the consumer's counters and positions."""
         fetcher, committer, membership = self.fetcher, self.committer, self.membership
         confirmed_ms = membership.confirmed_ms
         return ConsumerMetrics(

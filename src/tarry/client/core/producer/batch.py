@@ -44,7 +44,6 @@ class ProducerBatch:
         "error",
         "expected",
         "is_done",
-        "is_parked",
         "last_error",
         "order",
         "owner",
@@ -53,6 +52,7 @@ class ProducerBatch:
         "pieces",
         "producer_epoch",
         "producer_id",
+        "s_offset",
         "topic",
         "unseen_failures",
         "waits",
@@ -85,8 +85,8 @@ class ProducerBatch:
         self.error: ClientError | None = None
         self.base_offset = OFFSET_UNKNOWN
         self.append_time_ms = -1
-        # True if the broker stores the batch as scheduled until it is due.
-        self.is_parked = False
+        # S-offset of the batch if the broker stores it as scheduled until it is due; -1 if not.
+        self.s_offset = OFFSET_UNKNOWN
         self.pieces: list[Piece] | None = None
         # Number of failed records for whose receipts no call has asked.
         self.unseen_failures = 0
@@ -94,6 +94,11 @@ class ProducerBatch:
         self.waits: dict[Acknowledgement, None] | None = None
         # Callbacks to call when the batch is done; None if there are none.
         self.expected: list[Delivery] | None = None
+
+    @property
+    def is_parked(self) -> bool:
+        """True if the broker keeps the batch apart until it is due."""
+        return self.s_offset >= 0
 
     @property
     def size(self) -> int:
@@ -320,7 +325,7 @@ class RecordReceipt:
         first = self._batch
         return ReceiptState(
             first.topic, first.partition, first.order, self._place, self.timestamp,
-            self.offset, self.batch.error, self.is_parked,
+            self.offset, self.batch.error, self.s_offset,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -340,6 +345,12 @@ class RecordReceipt:
         batch, place = self._batch.locate(self._place)
         return batch.base_offset + place if batch.base_offset >= 0 else OFFSET_UNKNOWN
 
+    @property
+    def s_offset(self) -> int:
+        """Number that names the record in its partition while it is parked; -1 if it was not."""
+        batch, place = self._batch.locate(self._place)
+        return batch.s_offset + place if batch.s_offset >= 0 else OFFSET_UNKNOWN
+
 
 # A callback and its receipt.  Type Any: each face has its own class of receipts.
 Delivery = tuple[Callable[[Any], object], RecordReceipt]
@@ -355,7 +366,7 @@ class ReceiptState(NamedTuple):
     timestamp: int
     offset: int
     error: ClientError | None
-    is_parked: bool = False
+    s_offset: int = OFFSET_UNKNOWN
 
 
 def restored_receipt(receipt_type: type[RecordReceipt], told: ReceiptState) -> RecordReceipt:
@@ -363,7 +374,8 @@ def restored_receipt(receipt_type: type[RecordReceipt], told: ReceiptState) -> R
     batch = ProducerBatch(told.topic, told.partition, told.order, 0)
     batch.is_done = True
     batch.error = told.error
-    batch.is_parked = told.is_parked
+    if told.s_offset >= 0:
+        batch.s_offset = told.s_offset - told.place
     if told.offset >= 0:
         batch.base_offset = told.offset - told.place
     return receipt_type(batch, told.place, told.timestamp)

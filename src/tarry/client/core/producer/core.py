@@ -29,6 +29,7 @@ from tarry.records.builder import Headers
 
 if TYPE_CHECKING:
     from tarry.client.core.delays import DelayQuery, Delays
+    from tarry.client.core.schedule.entries import ScheduleOutcome
     from tarry.client.metrics import ProducerMetrics
 
 # Shortest time between turns that no user asks for.
@@ -71,7 +72,17 @@ class ProducerCore(ClientCore):
     def work(self, now_ms: int) -> None:
         # Append records that waited for room, so that this turn sends them.
         self.operations.look(now_ms)
+        self.errands.work(now_ms)
         self.sender.work(now_ms)
+
+    def begin_cancel(
+        self, receipt: RecordReceipt, timeout_ms: int, now_ms: int
+    ) -> Operation[ScheduleOutcome]:
+        """Take back the record of a receipt that is done, if it still waits."""
+        # Few programs delay records: the others load nothing of it.
+        from tarry.client.core.schedule.changing import cancel_record
+
+        return self.begin_errand(cancel_record(self.connections, receipt), timeout_ms, now_ms)
 
     # --- Records
 

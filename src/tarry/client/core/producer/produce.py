@@ -39,6 +39,7 @@ class BatchAnswer:
         self.error_code = answer.error_code
         self.message = answer.error_message
         self.base_offset = answer.base_offset
+        self.s_offset = answer.s_offset
         self.append_time_ms = answer.log_append_time_ms
         fallback = answer.error_message or "the broker refused the record"
         self.record_errors = [

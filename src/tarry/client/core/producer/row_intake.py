@@ -72,6 +72,12 @@ class SentRows:
         batch, first, _ = next(self.parts())
         return batch.base_offset + first if batch.base_offset >= 0 else OFFSET_UNKNOWN
 
+    @property
+    def s_offset(self) -> int:
+        """Number that names the first row while it is parked; -1 if it was not."""
+        batch, first, _ = next(self.parts())
+        return batch.s_offset + first if batch.s_offset >= 0 else OFFSET_UNKNOWN
+
 
 def _parts(batch: ProducerBatch, first: int, last: int) -> Iterator[tuple[ProducerBatch, int, int]]:
     if batch.pieces is None:

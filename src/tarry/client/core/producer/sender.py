@@ -158,9 +158,7 @@ class Sender:
             queue.failures = 0
             opened_ms = batch.deadline_ms - self.settings.delivery_timeout_ms
             self.latencies.add(now_ms - opened_ms)
-            # Appended batches and duplicates have an offset.  Without one, the batch is scheduled:
-            # no consumer can read it yet.
-            batch.is_parked = answer.base_offset < 0
+            batch.s_offset = answer.s_offset
             self.accumulator.succeed(batch, answer.base_offset, answer.append_time_ms)
             return
         error = _error_of(queue, answer)

@@ -9,6 +9,7 @@ from tarry.base.ids import TopicPartition
 from tarry.base.schedule_outcomes import ALREADY_RELEASED, OUTCOMES, UNKNOWN
 from tarry.client.core.admin.partitions import ask_leaders
 from tarry.client.core.connections import Connections
+from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.core.schedule.entries import ScheduleOutcome
 from tarry.client.core.schedule.support import may_pass_soon
 from tarry.client.errors import broker_error
@@ -87,6 +88,30 @@ class ScheduleChange(
             self.unclear[place] = None
         sentence = f"what waits in {place[0]} [{place[1]}] was not changed"
         return broker_error(result.error_code, (result.error_message or sentence).rstrip("."))
+
+
+def cancel_record(connections: Connections, receipt: RecordReceipt) -> Steps[ScheduleOutcome]:
+    """Cancel the record of a receipt that is done; ValueError if its place is not known.
+
+    One that was never parked has been released already, to its offset.
+    """
+    topic, partition = receipt.topic, receipt.partition
+    s_offset = receipt.s_offset
+    if s_offset < 0:
+        if receipt.offset < 0:
+            raise ValueError(
+                f"the broker has not told where the record of {receipt!r} is (with acks=0 it tells "
+                "nothing): cancel it by its schedule_id"
+            )
+        outcome = ScheduleOutcome(OUTCOMES[ALREADY_RELEASED], partition, -1, receipt.offset)
+        return _known(outcome)
+    change = ScheduledChange(s_offset=s_offset, batch_s_offset=receipt.batch.s_offset)
+    return change_schedule(connections, topic, [partition], change)
+
+
+def _known(outcome: ScheduleOutcome) -> Steps[ScheduleOutcome]:
+    yield from ()
+    return outcome
 
 
 def change_schedule(

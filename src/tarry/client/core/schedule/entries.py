@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tarry.base.percentiles import percentile
 from tarry.records.record import Record
 
 # Due time and s-offset of the last entry that was returned, by partition.
@@ -40,11 +41,34 @@ class ScheduleBucket(NamedTuple):
     size: int
 
 
+class ScheduleCounts(NamedTuple):
+    """Counts of records of one topic: each broker that leads one of its partitions has counted
+    since it began to, the first of them at `since_ms`.
+
+    `cancelled_count` were taken back or replaced, `refused_count` belonged to batches that were
+    refused.  A record is late by the time from when it is due until consumers see it.
+    """
+
+    since_ms: int
+    parked_count: int
+    released_count: int
+    cancelled_count: int
+    refused_count: int
+    longest_late_ms: int
+    # By the number of a bucket, as in the event log.
+    lateness: dict[int, int]
+
+    def late_ms(self, percent: float) -> int:
+        """Return by how much so many percent of the released records were late at most."""
+        return percentile(self.lateness, percent, self.longest_late_ms).at_most_ms
+
+
 class ScheduleTotals(NamedTuple):
     """Sums of the scheduled records: entries, records and bytes.
 
     `damaged_count` counts the entries that cannot be released.  It and `furthest_due_ms` (-1 if no
-    record is scheduled) do not depend on the requested range.
+    record is scheduled) do not depend on the requested range.  `counts` is
+    None where no broker tells it.
     """
 
     entry_count: int
@@ -53,6 +77,7 @@ class ScheduleTotals(NamedTuple):
     damaged_count: int
     furthest_due_ms: int
     buckets: list[ScheduleBucket]
+    counts: ScheduleCounts | None = None
 
 
 class SchedulePage(NamedTuple):

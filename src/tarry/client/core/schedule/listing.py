@@ -10,6 +10,7 @@ from tarry.client.core.admin.partitions import ask_leaders
 from tarry.client.core.connections import Connections
 from tarry.client.core.schedule.entries import (
     ScheduleBucket,
+    ScheduleCounts,
     ScheduleCursor,
     ScheduledRecords,
     SchedulePage,
@@ -22,6 +23,7 @@ from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_scheduled_records import (
+    CountedScheduled,
     ListScheduledPartition,
     ListScheduledRecordsRequest,
     ListScheduledRecordsResponse,
@@ -52,6 +54,7 @@ class ScheduleQuestion:
         self.limit = 0
         self.edges_ms: list[int] = []
         self.with_records = False
+        self.with_counts = False
         self.after: ScheduleCursor = {}
         # Id or s-offset, if the question is about one entry only.
         self.schedule_id: bytes | None = None
@@ -71,19 +74,28 @@ class ScheduleQuestion:
             self.schedule_id,
             self.edges_ms,
             partitions,
+            self.with_counts,
         )
 
 
 class ListSchedule(
     Call[ListScheduledRecordsResponse, dict[TopicPartition, ScheduledPartition | ClientError]]
 ):
-    """Call that lists scheduled records at one leader.  Result: by partition its answer."""
+    """Call that lists scheduled records at one leader.  Result: by partition its answer.
+
+    `counted` takes what brokers have counted of the topic.
+    """
 
     repeats = False
     version_unlisted = 0
 
     def __init__(
-        self, broker_id: int, question: ScheduleQuestion, indexes: list[int], limit: int
+        self,
+        broker_id: int,
+        question: ScheduleQuestion,
+        indexes: list[int],
+        limit: int,
+        counted: dict[int, CountedScheduled],
     ) -> None:
         super().__init__(
             api_keys.LIST_SCHEDULED_RECORDS, decode_list_scheduled_records_response, broker_id
@@ -91,6 +103,8 @@ class ListSchedule(
         self.question = question
         self.indexes = indexes
         self.limit = limit
+        self._leader_id = broker_id
+        self._counted = counted
 
     def build(self, version: int) -> Message:
         return self.question.request(self.indexes, self.limit)
@@ -98,6 +112,8 @@ class ListSchedule(
     def interpret(
         self, response: ListScheduledRecordsResponse
     ) -> dict[TopicPartition, ScheduledPartition | ClientError]:
+        if response.counts is not None:
+            self._counted[self._leader_id] = response.counts
         found: dict[TopicPartition, ScheduledPartition | ClientError] = {}
         for one in response.partitions:
             place = (self.question.topic, one.partition_index)
@@ -123,16 +139,22 @@ def list_schedule(
     has_large_answers = question.with_records and question.schedule_id is None
     shares = [[index] for index in indexes] if has_large_answers else [indexes]
     told: list[ScheduledPartition] = []
+    counted: dict[int, CountedScheduled] = {}
     for share in shares:
-        told += yield from _ask(connections, question, share, limit)
-    return _page_of(question, told)
+        told += yield from _ask(connections, question, share, limit, counted)
+    return _page_of(question, told, _counts_of(counted))
 
 
 def _ask(
-    connections: Connections, question: ScheduleQuestion, indexes: list[int], limit: int
+    connections: Connections,
+    question: ScheduleQuestion,
+    indexes: list[int],
+    limit: int,
+    counted: dict[int, CountedScheduled],
 ) -> Steps[list[ScheduledPartition]]:
     def call_of(leader_id: int, places: list[TopicPartition]) -> ListSchedule:
-        return ListSchedule(leader_id, question, [index for _, index in places], limit)
+        indexes_led = [index for _, index in places]
+        return ListSchedule(leader_id, question, indexes_led, limit, counted)
 
     places = [(question.topic, index) for index in indexes]
     answers = yield from ask_leaders(connections, places, call_of, may_pass_soon)
@@ -144,7 +166,9 @@ def _ask(
     return told
 
 
-def _page_of(question: ScheduleQuestion, told: list[ScheduledPartition]) -> SchedulePage:
+def _page_of(
+    question: ScheduleQuestion, told: list[ScheduledPartition], counts: ScheduleCounts | None
+) -> SchedulePage:
     """Merge the partitions' pages; the result ends where the first of the incomplete pages ends."""
     found: list[tuple[tuple[int, int, int], ScheduledEntry]] = []
     ends: list[tuple[int, int, int]] = []
@@ -164,7 +188,7 @@ def _page_of(question: ScheduleQuestion, told: list[ScheduledPartition]) -> Sche
     if has_more and not kept:
         raise ClientError("the answer has no room for an entry of each partition: ask for fewer")
     entries = [_entry_of(question.topic, place[1], each) for place, each in kept]
-    return SchedulePage(entries, _totals_of(question, told), cursor if has_more else None)
+    return SchedulePage(entries, _totals_of(question, told, counts), cursor if has_more else None)
 
 
 def _place_of(found: tuple[tuple[int, int, int], ScheduledEntry]) -> tuple[int, int, int]:
@@ -194,7 +218,29 @@ def _records_of(entry: ScheduledEntry) -> list[Record] | None:
     return decode_records(data, size_max=_UNFOLDED_BYTES_MAX)
 
 
-def _totals_of(question: ScheduleQuestion, told: list[ScheduledPartition]) -> ScheduleTotals:
+def _counts_of(counted: dict[int, CountedScheduled]) -> ScheduleCounts | None:
+    """Return the sums of what the brokers have counted; None if none of them tells it."""
+    if not counted:
+        return None
+    lateness: dict[int, int] = {}
+    for one in counted.values():
+        for bucket in one.lateness:
+            lateness[bucket.number] = lateness.get(bucket.number, 0) + bucket.record_count
+    told = counted.values()
+    return ScheduleCounts(
+        min(one.since_ms for one in told),
+        sum(one.parked_count for one in told),
+        sum(one.released_count for one in told),
+        sum(one.cancelled_count for one in told),
+        sum(one.refused_count for one in told),
+        max(one.longest_late_ms for one in told),
+        lateness,
+    )
+
+
+def _totals_of(
+    question: ScheduleQuestion, told: list[ScheduledPartition], counts: ScheduleCounts | None
+) -> ScheduleTotals:
     edges = question.edges_ms
     buckets = []
     for at, left in enumerate(edges[:-1]):
@@ -214,4 +260,5 @@ def _totals_of(question: ScheduleQuestion, told: list[ScheduledPartition]) -> Sc
         sum(one.damaged_count for one in told),
         max((one.furthest_due_ms for one in told), default=-1),
         buckets,
+        counts,
     )

@@ -65,6 +65,7 @@ class ScheduleRequests:
         partitions: Iterable[int] | None,
     ) -> Steps[ScheduleTotals]:
         question = _question("schedule_totals", topic, due_from, due_until)
+        question.with_counts = True
         question.edges_ms = _edges_of(edges)
         return self._totals(question, _indexes_of("schedule_totals", partitions))
 

@@ -142,7 +142,7 @@ class _Claims:
             self._hear(member)
         for place, (_, member_id) in self._holders.items():
             topic, index = place
-            is_there = index < counts.get(topic, 0) and topic in wanted[member_id]
+            is_there = 0 <= index < counts.get(topic, 0) and topic in wanted[member_id]
             if is_there and place not in self._disputed:
                 self.owned[member_id].append(place)
         for places in self.owned.values():

@@ -1,6 +1,6 @@
 """Percentiles of waits that were counted in buckets: between which bounds they lie.
 
-A bucket of the event log says no more than its bounds, so a percentile is two numbers.  Waits are
+A bucket (`wait_buckets`) says no more than its bounds, so a percentile is two numbers.  Waits are
 whole milliseconds, and up to 5 ms each bucket holds one value or none: there a percentile is exact.
 """
 
@@ -32,15 +32,18 @@ def _begin_ms(number: int) -> int:
     return 1 << doubled // 2 if doubled % 2 == 0 else isqrt(1 << doubled) + 1
 
 
-def percentile(buckets: Mapping[int, int], percent: int, longest_ms: int) -> Percentile:
+def percentile(buckets: Mapping[int, int], percent: float, longest_ms: int) -> Percentile:
     """Return the wait that so many percent of the operations did not exceed (99: of 100 operations
     the second longest), by the counts of buckets; `longest_ms` is the longest wait of all.
+
+    Tenths of a percent count: 99.9.
     """
     total = sum(buckets.values())
     if total == 0:
         return Percentile(0, 0)
     # In whole numbers: a float would be one too high now and then.
-    rank = max(1, (percent * total + 99) // 100)
+    per_mille = round(percent * 10)
+    rank = max(1, (per_mille * total + 999) // 1_000)
     if rank >= total:
         return Percentile(longest_ms, longest_ms)
     passed = 0
