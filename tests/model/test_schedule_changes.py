@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.support.broker.eager_snapshots import start_eager
 from tests.support.broker.schedule_user import ScheduleUser, cancel, move, outcome_of
 
+from tarry.broker.lifecycle import StartBroker, start_broker
 from tarry.protocol.messages.list_scheduled_records import ListScheduledPartition, ScheduledEntry
 from tarry.records import decode_records
 from tarry.simulation.by_hand import START_WALL_MS
@@ -32,9 +34,11 @@ class Waiting(NamedTuple):
 class ScheduleChanging(RuleBasedStateMachine):
     """One partition, and the oracle of it."""
 
+    start: StartBroker = staticmethod(start_broker)
+
     def __init__(self) -> None:
         super().__init__()
-        self.user = ScheduleUser()
+        self.user = ScheduleUser(start=self.start)
         self.now_ms = 0
         self.number = 0
         self.waiting: dict[int, Waiting] = {}
@@ -209,5 +213,15 @@ def _id_of(entry: ScheduledEntry) -> str:
     return (entry.schedule_id or b"").decode()
 
 
+class SnapshotScheduleChanging(ScheduleChanging):
+    """The same, where each start begins with a snapshot."""
+
+    start = staticmethod(start_eager)
+
+
+TestSnapshotScheduleChanging = SnapshotScheduleChanging.TestCase
+TestSnapshotScheduleChanging.settings = settings(
+    max_examples=40, stateful_step_count=20, deadline=None
+)
 TestScheduleChanging = ScheduleChanging.TestCase
 TestScheduleChanging.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)

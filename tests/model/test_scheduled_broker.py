@@ -11,8 +11,10 @@ import random
 
 import pytest
 from tests.support.broker.broker_user import ORDERS, User, a_batch, produced
+from tests.support.broker.eager_snapshots import start_eager
 
 from tarry.base import errors
+from tarry.broker.lifecycle import StartBroker, start_broker
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records import decode_records
 from tarry.records.batch import decode_batch_header
@@ -37,9 +39,9 @@ class SentBatch:
 class TroubledBroker:
     """One run of one seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, start: StartBroker) -> None:
         self.random = random.Random(seed)
-        self.hand = BrokerByHand(seed=seed)
+        self.hand = BrokerByHand(seed=seed, start=start)
         self.user = User(self.hand)
         self.user.create(ORDERS, delay_enable="true", delay_source="timestamp")
         self.batches: list[SentBatch] = []
@@ -179,9 +181,10 @@ class TroubledBroker:
             self.turn(after_ms=100)
 
 
+@pytest.mark.parametrize("start", [start_broker, start_eager])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_each_record_comes_once_and_none_is_early(seed: int):
-    run = TroubledBroker(seed)
+def test_each_record_comes_once_and_none_is_early(seed: int, start: StartBroker):
+    run = TroubledBroker(seed, start)
 
     run.run()
 

@@ -6,6 +6,7 @@ The same for a batch that is parked now and for one that a start reads.  Hot.
 from __future__ import annotations
 
 from tarry.base.errors import CorruptData
+from tarry.schedule.entries import NO_POSITION
 from tarry.schedule.notes import EACH_ITS_OWN, NEVER_DONE, ScheduledNote
 from tarry.schedule.pending import UNKNOWN, Body
 from tarry.schedule.places import NOT_RELEASED, RecordPlace
@@ -13,9 +14,16 @@ from tarry.schedule.recurring.bodies import RecurringBody
 
 
 def bodies_of(
-    note: ScheduledNote, s_offset: int, leader_epoch: int, record_count: int, size: int
+    note: ScheduledNote,
+    s_offset: int,
+    leader_epoch: int,
+    record_count: int,
+    size: int,
+    position: int = NO_POSITION,
 ) -> list[Body]:
     """Return the bodies of the batch at `s_offset`, in the order of their records.
+
+    `position` is where the note lies in its segment.
 
     Raises `CorruptData` if the note has no due times.
     """
@@ -23,7 +31,15 @@ def bodies_of(
     if note.due_ms != EACH_ITS_OWN:
         schedule_id = places[0].schedule_id if places else b""
         return [
-            Body(s_offset, note.due_ms, leader_epoch, record_count, size, schedule_id=schedule_id)
+            Body(
+                s_offset,
+                note.due_ms,
+                leader_epoch,
+                record_count,
+                size,
+                schedule_id=schedule_id,
+                position=position,
+            )
         ]
     if not places:
         raise CorruptData("no times are noted")
@@ -34,7 +50,8 @@ def bodies_of(
         if place.due_ms != NOT_RELEASED:
             # Nobody has counted the bytes of each record.
             share = max(size * place.count // noted, 1)
-            bodies.append(_body_of(place, s_offset + place.first, leader_epoch, share))
+            offset = s_offset + place.first
+            bodies.append(_body_of(place, offset, leader_epoch, share, position))
     return bodies
 
 
@@ -47,7 +64,9 @@ def released_bytes(note: ScheduledNote, size: int) -> int:
     return size * released // max(noted, 1)
 
 
-def _body_of(place: RecordPlace, s_offset: int, leader_epoch: int, size: int) -> Body:
+def _body_of(
+    place: RecordPlace, s_offset: int, leader_epoch: int, size: int, position: int
+) -> Body:
     terms = place.terms
     if terms is not None:
         return RecurringBody(
@@ -58,6 +77,7 @@ def _body_of(place: RecordPlace, s_offset: int, leader_epoch: int, size: int) ->
             terms,
             place=place.first,
             schedule_id=place.schedule_id,
+            position=position,
         )
     return Body(
         s_offset,
@@ -67,6 +87,7 @@ def _body_of(place: RecordPlace, s_offset: int, leader_epoch: int, size: int) ->
         size,
         place=place.first,
         schedule_id=place.schedule_id,
+        position=position,
     )
 
 

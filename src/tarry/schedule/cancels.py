@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.schedule.notes import ANY_OFFSET
+from tarry.schedule.packed_ids import OffsetsOfIds
 from tarry.schedule.pending import Body
 
 # Where a body was that was cancelled, and waits again if its note is lost.
@@ -30,33 +31,45 @@ class ScheduleIds:
     """Ids of what waits, and the cancels under way in the order of their notes."""
 
     def __init__(self) -> None:
-        self._offsets: dict[bytes, int] = {}
+        self.offsets = OffsetsOfIds()
         self._open: list[OpenCancel] = []
         # The same by s-offset of the body, and these s-offsets by id.
         self._open_cancels: dict[int, OpenCancel] = {}
         self._open_offsets: dict[bytes, int] = {}
 
     def __len__(self) -> int:
-        return len(self._offsets)
+        return self.offsets.count
 
     def add(self, body: Body) -> None:
         """Let the body have its id, which no other has any more."""
         if body.schedule_id:
-            self._offsets[body.schedule_id] = body.s_offset
+            self.offsets.put(body.schedule_id, body.s_offset)
+
+    def restore(self, schedule_id: bytes, s_offset: int) -> None:
+        """Let a body have its id, unless a later one has it."""
+        if not schedule_id:
+            return
+        known = self.offsets.get(schedule_id)
+        if known is None or known < s_offset:
+            self.offsets.put(schedule_id, s_offset)
+
+    def open_bodies(self) -> list[Body]:
+        """Return the bodies that would wait again if the notes that cancel them were lost."""
+        return [cancel.body for cancel in self._open]
 
     def keep(self, body: Body) -> None:
         """Let the body have its id, unless another one has it by now."""
-        if body.schedule_id and body.schedule_id not in self._offsets:
-            self._offsets[body.schedule_id] = body.s_offset
+        if body.schedule_id and self.offsets.get(body.schedule_id) is None:
+            self.offsets.put(body.schedule_id, body.s_offset)
 
     def drop(self, body: Body) -> None:
         """Forget the id of a body that does not wait any more, if it still has it."""
-        if body.schedule_id and self._offsets.get(body.schedule_id) == body.s_offset:
-            del self._offsets[body.schedule_id]
+        if body.schedule_id and self.offsets.get(body.schedule_id) == body.s_offset:
+            self.offsets.remove(body.schedule_id)
 
     def offset_of(self, schedule_id: bytes) -> int | None:
         """Return the s-offset of the body that has this id."""
-        return self._offsets.get(schedule_id)
+        return self.offsets.get(schedule_id)
 
     def note_that_cancels(self, s_offset: int) -> int | None:
         """Return the offset of the note that has cancelled a body, while it may still be lost."""
@@ -79,7 +92,7 @@ class ScheduleIds:
     def begin_cancel(self, note_offset: int, body: Body, place: int) -> None:
         """Note that a body was taken out by the note at this offset."""
         # Another one may have the id by now: a recurring body may end after that.
-        had_id = self._offsets.get(body.schedule_id) == body.s_offset
+        had_id = self.offsets.get(body.schedule_id) == body.s_offset
         self.drop(body)
         self._open.append(OpenCancel(note_offset, body, place))
         self._open_cancels[body.s_offset] = self._open[-1]

@@ -1,23 +1,22 @@
 """Order of what waits: by due time and then s-offset, with its records and bytes summed up.
 
-The entries lie in chunks, each in order and each behind the one before.  To add, to take away and
-to find a place cost a search among the chunks and one within a chunk, however much waits.  A chunk
-knows its sums, so that a range is counted by chunks, and only the two at its ends are gone through.
-Hot.
+A chunk knows its sums, so that a range is counted by chunks, and only the two at its ends are gone
+through.  Hot.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
-from typing import Final
+from mypy_extensions import i64
 
-# Due time, s-offset, records and bytes.  The first two are an entry's place.
-DueEntry = tuple[int, int, int, int]
-
-# A longer chunk is split in two.
-CHUNK_ENTRIES_MAX: Final = 1_000
-# At or below every number of records and bytes, also damaged ones.
-_LEAST: Final = -(2**63)
+from tarry.schedule.entries import (
+    ENTRY_SIZE,
+    due_ms_of,
+    place_key,
+    record_count_of,
+    s_offset_of,
+    size_of,
+)
+from tarry.schedule.entry_order import EntryChunk, EntryOrder
 
 
 class DueSums:
@@ -29,132 +28,80 @@ class DueSums:
         self.record_count = 0
         self.size = 0
 
-    def add(self, entries: list[DueEntry]) -> None:
+    def add(self, data: bytes) -> None:
         """Count these entries."""
-        self.entry_count += len(entries)
-        for entry in entries:
-            self.record_count += entry[2]
-            self.size += entry[3]
+        at: i64 = 0
+        end: i64 = len(data)
+        while at < end:
+            entry = data[at : at + ENTRY_SIZE]
+            self.entry_count += 1
+            self.record_count += record_count_of(entry)
+            self.size += size_of(entry)
+            at += ENTRY_SIZE
 
 
-class _Chunk:
-    """Entries in their order, with the sums over them."""
-
-    def __init__(self, entries: list[DueEntry]) -> None:
-        self.entries = entries
-        self.record_count = 0
-        self.size = 0
-        for entry in entries:
-            self.record_count += entry[2]
-            self.size += entry[3]
-
-
-class DueOrder:
-    """Entries of one schedule."""
+class DueOrder(EntryOrder):
+    """Entries of one schedule, as `entries` packs them."""
 
     def __init__(self) -> None:
-        self._chunks: list[_Chunk] = []
-        # A place for each chunk, at or before its first entry and behind the chunk before.
-        self._bounds: list[tuple[int, int]] = []
+        super().__init__(ENTRY_SIZE)
 
-    def add(self, due_ms: int, s_offset: int, record_count: int, size: int) -> None:
-        """Add an entry, whose place nothing else has."""
-        entry = (due_ms, s_offset, record_count, size)
-        if not self._chunks or self._chunks[-1].entries[-1] < entry:
-            self._add_last(entry)
-            return
-        place = (due_ms, s_offset)
-        index = self._chunk_of(place)
-        self._bounds[index] = min(self._bounds[index], place)
-        chunk = self._chunks[index]
-        insort(chunk.entries, entry)
-        chunk.record_count += record_count
-        chunk.size += size
-        if len(chunk.entries) > CHUNK_ENTRIES_MAX:
-            self._split(index)
+    def remove_at(self, due_ms: int, s_offset: int) -> bytes:
+        """Take away the entry at this place, which is there; return it."""
+        entry = self.remove(place_key(due_ms, s_offset))
+        assert s_offset_of(entry) == s_offset
+        assert due_ms_of(entry) == due_ms
+        return entry
 
-    def _add_last(self, entry: DueEntry) -> None:
-        """Add an entry behind all others, as each is where all wait equally long."""
-        if not self._chunks or len(self._chunks[-1].entries) >= CHUNK_ENTRIES_MAX:
-            self._chunks.append(_Chunk([entry]))
-            self._bounds.append((entry[0], entry[1]))
-            return
+    def has_at(self, due_ms: int, s_offset: int) -> bool:
+        """Return whether there is an entry at this place."""
+        found = self.from_key(place_key(due_ms, s_offset), 1)
+        return bool(found) and s_offset_of(found[0]) == s_offset and due_ms_of(found[0]) == due_ms
+
+    def find_at(self, due_ms: int, s_offset: int) -> bytes:
+        """Return the entry at this place, which is there."""
+        entry = self.from_key(place_key(due_ms, s_offset), 1)[0]
+        assert s_offset_of(entry) == s_offset
+        return entry
+
+    def add_summed(self, data: bytes, record_count: int, size: int) -> None:
+        """Add packed entries as `add_block` does, with the sums over them, which cost much."""
+        self._add_chunk(data, EntryChunk(bytearray(data)))
         chunk = self._chunks[-1]
-        chunk.entries.append(entry)
-        chunk.record_count += entry[2]
-        chunk.size += entry[3]
-
-    def remove(self, due_ms: int, s_offset: int) -> None:
-        """Take away the entry at this place, which is there."""
-        place = (due_ms, s_offset)
-        index = self._chunk_of(place)
-        chunk = self._chunks[index]
-        entry = chunk.entries.pop(_first_from(chunk.entries, place))
-        assert entry[1] == s_offset
-        chunk.record_count -= entry[2]
-        chunk.size -= entry[3]
-        if not chunk.entries:
-            del self._chunks[index]
-            del self._bounds[index]
-
-    def first(self) -> DueEntry | None:
-        """Return the first entry, or None."""
-        return self._chunks[0].entries[0] if self._chunks else None
-
-    def last(self) -> DueEntry | None:
-        """Return the last entry, or None."""
-        return self._chunks[-1].entries[-1] if self._chunks else None
-
-    def from_place(self, due_ms: int, s_offset: int, count_max: int) -> list[DueEntry]:
-        """Return the entries from this place on, so many at most.
-
-        Fewer say nothing: only an empty list means that there are no more.
-        """
-        if not self._chunks:
-            return []
-        place = (due_ms, s_offset)
-        index = self._chunk_of(place)
-        entries = self._chunks[index].entries
-        begin = _first_from(entries, place)
-        if begin == len(entries):
-            if index + 1 == len(self._chunks):
-                return []
-            entries = self._chunks[index + 1].entries
-            begin = 0
-        return entries[begin : begin + count_max]
+        chunk.record_count = record_count
+        chunk.size = size
 
     def sums(self, from_ms: int, until_ms: int) -> DueSums:
         """Sum up what is due from one time on and before another."""
         sums = DueSums()
         if not self._chunks or from_ms >= until_ms:
             return sums
-        begin, end = (from_ms, -1), (until_ms, -1)
+        begin, end = place_key(from_ms, 0), place_key(until_ms, 0)
         index = self._chunk_of(begin)
         while index < len(self._chunks) and self._bounds[index] < end:
             chunk = self._chunks[index]
             index += 1
             sums.chunk_count += 1
-            entries = chunk.entries
-            if entries[0] > begin and entries[-1] < end:
-                sums.entry_count += len(entries)
+            if chunk.data[:ENTRY_SIZE] >= begin and self._last_of(chunk) < end:
+                sums.entry_count += len(chunk.data) // ENTRY_SIZE
                 sums.record_count += chunk.record_count
                 sums.size += chunk.size
             else:
-                sums.add(entries[_first_from(entries, begin) : _first_from(entries, end)])
+                first = self._first_from(chunk, begin) * ENTRY_SIZE
+                last = self._first_from(chunk, end) * ENTRY_SIZE
+                sums.add(bytes(chunk.data[first:last]))
         return sums
 
-    def _chunk_of(self, place: tuple[int, int]) -> int:
-        """Return the number of the chunk in which this place lies."""
-        return max(bisect_right(self._bounds, place) - 1, 0)
+    def _count_in(self, chunk: EntryChunk, entry: bytes) -> None:
+        chunk.record_count += record_count_of(entry)
+        chunk.size += size_of(entry)
 
-    def _split(self, index: int) -> None:
-        entries = self._chunks[index].entries
-        middle = len(entries) // 2
-        behind = entries[middle:]
-        self._chunks[index : index + 1] = [_Chunk(entries[:middle]), _Chunk(behind)]
-        self._bounds.insert(index + 1, (behind[0][0], behind[0][1]))
+    def _count_out(self, chunk: EntryChunk, entry: bytes) -> None:
+        chunk.record_count -= record_count_of(entry)
+        chunk.size -= size_of(entry)
 
-
-def _first_from(entries: list[DueEntry], place: tuple[int, int]) -> int:
-    """Return where the entries at or behind a place begin."""
-    return bisect_left(entries, (place[0], place[1], _LEAST, _LEAST))
+    def _sum_up(self, chunk: EntryChunk) -> None:
+        sums = DueSums()
+        sums.add(bytes(chunk.data))
+        chunk.record_count = sums.record_count
+        chunk.size = sums.size

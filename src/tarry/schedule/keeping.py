@@ -55,6 +55,7 @@ from tarry.log.log import Log
 from tarry.log.segment import Segment
 from tarry.records.batch import HEADER_SIZE, BatchHeader, has_valid_crc
 from tarry.records.rebuild import RebuiltBatch, empty_batch
+from tarry.schedule.noted_checkpoint import NotedCheckpoint, counts
 from tarry.schedule.notes import (
     EACH_ITS_OWN,
     NEVER_DONE,
@@ -65,7 +66,6 @@ from tarry.schedule.notes import (
     read_note,
 )
 from tarry.schedule.places import NOT_RELEASED
-from tarry.schedule.rebuild import NotedCheckpoint, counts
 from tarry.schedule.release import NO_S_OFFSET
 
 # What stays of a batch.

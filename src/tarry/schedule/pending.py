@@ -1,18 +1,36 @@
 """Bodies that are pending: committed in the companion log, neither released nor cancelled.
 
 `PendingBodies` is the contract: in order of (due, s-offset), which is by due time, then arrival.
-`PendingHeap` keeps all of them in memory.  Hot.
+`PendingHeap` keeps all of them in memory, packed: an entry in the order of due times, and 16 bytes
+in the order of s-offsets, which lead to it.  Hot.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import BytesWriter, read_i64_be, write_i64_be
 from mypy_extensions import mypyc_attr
 
-from tarry.schedule.due_order import DueEntry, DueOrder, DueSums
+from tarry.schedule.due_order import DueOrder, DueSums
+from tarry.schedule.entries import (
+    ENTRY_SIZE,
+    HAS_ID,
+    IS_OBJECT,
+    NO_POSITION,
+    due_ms_of,
+    entry_of,
+    flags_of,
+    place_key,
+    place_of,
+    position_of,
+    record_count_of,
+    s_offset_of,
+    size_of,
+)
+from tarry.schedule.entry_order import EntryOrder
 from tarry.schedule.notes import ANY_OFFSET, Watermark
-from tarry.schedule.offset_order import OffsetOrder
+from tarry.schedule.packed_ids import IdsOfOffsets
 
 # Due time of nothing: later than every other.
 NEVER: Final = 2**63 - 1
@@ -23,7 +41,13 @@ UNKNOWN: Final = -(2**63)
 _LOOKS_MAX: Final = 50_000
 # Of them, those that are taken from the order at once.
 _LOOKS_AT_ONCE: Final = 500
+# The same where the bodies of a batch are looked for.
+_LINKS_AT_ONCE: Final = 50
+# Of a body that is pending: it matters while a start compares releases with it, and not after.
+NO_EPOCH: Final = -1
 
+# Due time and s-offset.
+DuePlace = tuple[int, int]
 
 # A body that is released as it came.
 WHOLE: Final = -1
@@ -47,6 +71,7 @@ class Body:
         *,
         place: int = WHOLE,
         schedule_id: bytes = b"",
+        position: int = NO_POSITION,
     ) -> None:
         self.s_offset = s_offset
         self.due_ms = due_ms
@@ -56,6 +81,13 @@ class Body:
         self.size = size
         self.place = place
         self.schedule_id = schedule_id
+        # Where the note of its batch was in the segment when it was parked, a hint.
+        self.position = position
+
+    @property
+    def is_packed(self) -> bool:
+        """Return whether an entry says all about it."""
+        return True
 
     @property
     def batch_offset(self) -> int:
@@ -64,6 +96,14 @@ class Body:
 
     def __repr__(self) -> str:
         return f"Body({self.s_offset}, due {self.due_ms}, {self.record_count} records)"
+
+
+class LeftBody:
+    """Entry and id of a body that has left."""
+
+    def __init__(self, entry: bytes, schedule_id: bytes) -> None:
+        self.entry = entry
+        self.schedule_id = schedule_id
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -75,6 +115,11 @@ class PendingBodies:
         self.count = 0
         self.record_count = 0
         self.size = 0
+        # Packed bodies before an s-offset that have left while a snapshot is written.
+        self.leaving: list[LeftBody] = []
+        self.leaving_before = 0
+        # Id of each body that has one.
+        self.ids = IdsOfOffsets()
 
     def add(self, body: Body) -> None:
         """Keep a body that is not kept yet."""
@@ -96,9 +141,9 @@ class PendingBodies:
         """Take out the body at `s_offset`; None if it is not here."""
         raise NotImplementedError
 
-    def at_or_below(self, watermark: Watermark, from_offset: int) -> list[Body] | None:
-        """Return what belongs to a watermark, from this s-offset on, and is at or below it, in any
-        order; None if that is too much to look for."""
+    def at_or_below(self, watermark: Watermark, from_offset: int) -> list[int] | None:
+        """Return the s-offsets of what belongs to a watermark, from this s-offset on, and is at or
+        below it, in any order; None if that is too much to look for.  Without those that recur."""
         raise NotImplementedError
 
     def first_offset(self) -> int:
@@ -117,14 +162,44 @@ class PendingBodies:
         """Return the body at `s_offset`, which stays here; None if it is not here."""
         raise NotImplementedError
 
-    def from_place(self, due_ms: int, s_offset: int, count_max: int) -> list[DueEntry]:
-        """Return the first ones from this place of the order on; an empty list means that there are
+    def from_place(self, due_ms: int, s_offset: int, count_max: int) -> list[DuePlace]:
+        """Return the first places from this one of the order on; an empty list means that there are
         no more."""
         raise NotImplementedError
 
     def sums(self, from_ms: int, until_ms: int) -> DueSums:
         """Sum up what is due from one time on and before another."""
         raise NotImplementedError
+
+    # -- snapshots
+
+    def entries_from(self, key: bytes) -> bytes:
+        """Return packed entries at or behind a key, in the order of due times; b"" if there are no
+        more."""
+        raise NotImplementedError
+
+    def links_from(self, key: bytes) -> bytes:
+        """Return packed links at or behind a key, in the order of s-offsets; b"" if there are no
+        more."""
+        raise NotImplementedError
+
+    def begin_leaving(self, before_offset: int) -> None:
+        """Note in `leaving`, from now on, what leaves and lies before this s-offset."""
+        self.leaving = []
+        self.leaving_before = before_offset
+
+    def note_leaving(self, body: Body) -> None:
+        """Note a body that had left before."""
+        self.leaving.append(LeftBody(_entry_of(body), body.schedule_id))
+
+    def end_leaving(self) -> None:
+        """Note what leaves no more."""
+        self.leaving = []
+        self.leaving_before = 0
+
+
+# Bytes that lead from an s-offset to its entry: s-offset and due time.
+LINK_SIZE: Final = 16
 
 
 class PendingHeap(PendingBodies):
@@ -133,77 +208,215 @@ class PendingHeap(PendingBodies):
     def __init__(self) -> None:
         super().__init__()
         self._order = DueOrder()
-        self._bodies: dict[int, Body] = {}
-        self._offsets = OffsetOrder()
+        self._links = EntryOrder(LINK_SIZE)
+        # Bodies that recur, of which an entry does not say all, by s-offset.
+        self._objects: dict[int, Body] = {}
 
     def add(self, body: Body) -> None:
-        assert body.s_offset not in self._bodies
-        self._bodies[body.s_offset] = body
-        self._order.add(body.due_ms, body.s_offset, body.record_count, body.size)
+        if not body.is_packed:
+            self._objects[body.s_offset] = body
+        elif body.schedule_id:
+            self.ids.put(body.s_offset, body.schedule_id)
+        entry = _entry_of(body)
+        assert not self.has(body.s_offset)
+        self._order.add(entry)
+        self._links.add(_link(body.s_offset, body.due_ms))
         self.count += 1
-        self._offsets.add(body.s_offset)
-        self.record_count += body.record_count
-        self.size += body.size
+        self.record_count += record_count_of(entry)
+        self.size += size_of(entry)
 
     def next_due_ms(self) -> int:
         entry = self._order.first()
-        return NEVER if entry is None else entry[0]
+        return due_ms_of(entry) if entry else NEVER
 
     def take_due(self, now_wall_ms: int) -> Body | None:
         entry = self._order.first()
-        if entry is None or entry[0] > now_wall_ms:
+        if not entry or due_ms_of(entry) > now_wall_ms:
             return None
-        return self.forget(entry[1])
+        self._order.remove_first()
+        self._links.remove(link_key(s_offset_of(entry)))
+        return self._let_go(entry)
 
     def has(self, s_offset: int) -> bool:
-        return s_offset in self._bodies
+        return self._due_ms(s_offset) is not None
 
     def get(self, s_offset: int) -> Body | None:
-        return self._bodies.get(s_offset)
+        due_ms = self._due_ms(s_offset)
+        return None if due_ms is None else self._body_of(self._order.find_at(due_ms, s_offset))
 
     def forget(self, s_offset: int) -> Body | None:
-        body = self._bodies.pop(s_offset, None)
-        if body is None:
+        due_ms = self._due_ms(s_offset)
+        if due_ms is None:
             return None
-        self._order.remove(body.due_ms, s_offset)
+        self._links.remove(link_key(s_offset))
+        return self._let_go(self._order.remove_at(due_ms, s_offset))
+
+    def _let_go(self, entry: bytes) -> Body:
+        """Return the body of an entry that has left the orders."""
+        body = self._body_of(entry)
+        s_offset = body.s_offset
+        if s_offset < self.leaving_before and body.is_packed:
+            self.leaving.append(LeftBody(entry, body.schedule_id))
+        self._objects.pop(s_offset, None)
+        if flags_of(entry) & HAS_ID:
+            self.ids.remove(s_offset)
         self.count -= 1
-        self._offsets.remove(s_offset)
-        self.record_count -= body.record_count
-        self.size -= body.size
+        self.record_count -= record_count_of(entry)
+        self.size -= size_of(entry)
         return body
 
-    def at_or_below(self, watermark: Watermark, from_offset: int) -> list[Body] | None:
+    def at_or_below(self, watermark: Watermark, from_offset: int) -> list[int] | None:
         place = (watermark.due_ms, watermark.s_offset)
-        found: list[Body] = []
+        found: list[int] = []
         looks = 0
-        due_ms, s_offset = UNKNOWN, 0
-        while entries := self._order.from_place(due_ms, s_offset, _LOOKS_AT_ONCE):
+        key = b""
+        while entries := self._order.from_key(key, _LOOKS_AT_ONCE):
             for entry in entries:
-                due_ms, s_offset = entry[0], entry[1]
-                if (due_ms, s_offset) > place:
+                s_offset = s_offset_of(entry)
+                if (due_ms_of(entry), s_offset) > place:
                     return found
                 looks += 1
-                if from_offset <= s_offset < watermark.before_offset:
-                    found.append(self._bodies[s_offset])
+                is_meant = from_offset <= s_offset < watermark.before_offset
+                if is_meant and not flags_of(entry) & IS_OBJECT:
+                    found.append(s_offset)
             if looks > _LOOKS_MAX:
                 return None
-            s_offset += 1
+            key = _behind(entries[-1])
         return found
 
     def first_offset(self) -> int:
-        first = self._offsets.first()
-        return ANY_OFFSET if first is None else self._bodies[first].batch_offset
+        link = self._links.first()
+        if not link:
+            return ANY_OFFSET
+        entry = self._order.find_at(_due_in(link), int(read_i64_be(link, 0)))
+        return s_offset_of(entry) - max(place_of(entry), 0)
 
     def between(self, first: int, until: int) -> list[Body]:
-        bodies = self._bodies
-        return [bodies[s_offset] for s_offset in self._offsets.between(first, until)]
+        found: list[Body] = []
+        key = link_key(first)
+        while links := self._links.from_key(key, _LINKS_AT_ONCE):
+            for link in links:
+                s_offset = int(read_i64_be(link, 0))
+                if s_offset >= until:
+                    return found
+                found.append(self._body_of(self._order.find_at(_due_in(link), s_offset)))
+            key = _behind(links[-1])
+        return found
 
     def furthest_due_ms(self) -> int:
         entry = self._order.last()
-        return -1 if entry is None else entry[0]
+        return due_ms_of(entry) if entry else -1
 
-    def from_place(self, due_ms: int, s_offset: int, count_max: int) -> list[DueEntry]:
-        return self._order.from_place(due_ms, s_offset, count_max)
+    def from_place(self, due_ms: int, s_offset: int, count_max: int) -> list[DuePlace]:
+        entries = self._order.from_key(place_key(due_ms, s_offset), count_max)
+        return [(due_ms_of(entry), s_offset_of(entry)) for entry in entries]
 
     def sums(self, from_ms: int, until_ms: int) -> DueSums:
         return self._order.sums(from_ms, until_ms)
+
+    def entries_from(self, key: bytes) -> bytes:
+        return self._order.block_from(key)
+
+    def links_from(self, key: bytes) -> bytes:
+        return self._links.block_from(key)
+
+    # -- a start
+
+    def add_entries(self, data: bytes, record_count: int, size: int) -> None:
+        """Add packed entries behind all others, with the sums over them; their links follow.
+        `CorruptData`.
+        """
+        self._order.add_summed(data, record_count, size)
+        self.count += len(data) // ENTRY_SIZE
+        self.record_count += record_count
+        self.size += size
+
+    def add_links(self, data: bytes) -> None:
+        """Add the packed links of entries behind all others; `CorruptData`."""
+        self._links.add_block(data)
+
+    def add_missing(self, entry: bytes) -> None:
+        """Add an entry with its link, unless they are here: one, the other, or both."""
+        s_offset, due_ms = s_offset_of(entry), due_ms_of(entry)
+        if not self._order.has_at(due_ms, s_offset):
+            self._order.add(entry)
+            self.count += 1
+            self.record_count += record_count_of(entry)
+            self.size += size_of(entry)
+        if not self.has(s_offset):
+            self._links.add(_link(s_offset, due_ms))
+
+    def set_id(self, s_offset: int, schedule_id: bytes) -> None:
+        """Set the id of a body whose entry says that it has one."""
+        if not self.ids.get(s_offset):
+            self.ids.put(s_offset, schedule_id)
+
+    @property
+    def is_even(self) -> bool:
+        """Return whether there are as many entries as links."""
+        return self._order.count() == self._links.count() == self.count
+
+    def _due_ms(self, s_offset: int) -> int | None:
+        link = self._links.find(link_key(s_offset))
+        return _due_in(link) if link else None
+
+    def _body_of(self, entry: bytes) -> Body:
+        s_offset = s_offset_of(entry)
+        flags = flags_of(entry)
+        if flags & IS_OBJECT:
+            return self._objects[s_offset]
+        return Body(
+            s_offset,
+            due_ms_of(entry),
+            NO_EPOCH,
+            record_count_of(entry),
+            size_of(entry),
+            place=place_of(entry),
+            schedule_id=self.ids.get(s_offset) if flags & HAS_ID else b"",
+            position=position_of(entry),
+        )
+
+
+def _entry_of(body: Body) -> bytes:
+    flags = 0
+    if not body.is_packed:
+        flags = IS_OBJECT
+    elif body.schedule_id:
+        flags = HAS_ID
+    return entry_of(
+        body.due_ms,
+        body.s_offset,
+        body.position,
+        body.size,
+        body.record_count,
+        place=body.place,
+        flags=flags,
+    )
+
+
+def link_key(s_offset: int) -> bytes:
+    """Return what a link at this s-offset begins with."""
+    key = BytesWriter()
+    write_i64_be(key, max(s_offset, 0))
+    return key.getvalue()
+
+
+def _link(s_offset: int, due_ms: int) -> bytes:
+    link = BytesWriter()
+    write_i64_be(link, s_offset)
+    write_i64_be(link, due_ms)
+    return link.getvalue()
+
+
+def s_offset_in(links: bytes, position: int) -> int:
+    """Return the s-offset of the link at this position."""
+    return int(read_i64_be(links, position))
+
+
+def _due_in(link: bytes) -> int:
+    return int(read_i64_be(link, 8))
+
+
+def _behind(entry: bytes) -> bytes:
+    """Return the first bytes behind an entry."""
+    return entry + b"\0"

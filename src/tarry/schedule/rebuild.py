@@ -6,7 +6,10 @@ only if its leader epoch is not below the body's: after an unclean election s-of
 again.
 
 A recurring body is not done by a release.  When it came last is the later of what the checkpoint
-says and of P's releases.  Hot.
+says and of P's releases.
+
+Where a snapshot is there what it says stands for S before its offset and for the last
+checkpoint before that, and S is read from there on.  Hot.
 
     rebuild.add_note(...), rebuild.add_body(...)      each batch of S
     rebuild.begin_releases(...)                       from which offset on P is to be read
@@ -16,7 +19,6 @@ says and of P's releases.  Hot.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
@@ -30,6 +32,8 @@ from tarry.base.limits import (
 )
 from tarry.log.index.epoch_index import EpochIndex
 from tarry.schedule.bodies import bodies_of
+from tarry.schedule.entries import NO_POSITION
+from tarry.schedule.noted_checkpoint import NotedCheckpoint, counts
 from tarry.schedule.notes import (
     CancelledNote,
     CheckpointNote,
@@ -41,34 +45,10 @@ from tarry.schedule.pending import UNKNOWN, Body, PendingBodies
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.release import NO_S_OFFSET
 from tarry.schedule.state import OpenInstance, OpenRelease, ScheduleState
+from tarry.schedule.taken_snapshot import TakenSnapshot
 from tarry.schedule.watermarks import ScheduleWatermarks
 
 _TAKEN_AT_ONCE: Final = 10_000
-
-
-class NotedCheckpoint:
-    """Checkpoint with the offset of its note in S."""
-
-    def __init__(self, offset: int, checkpoint: CheckpointNote) -> None:
-        self.offset = offset
-        self.checkpoint = checkpoint
-
-    def is_exception(self, s_offset: int) -> bool:
-        """Return whether the checkpoint names a body as pending."""
-        exceptions = self.checkpoint.exceptions
-        index = bisect_left(exceptions, s_offset)
-        return index < len(exceptions) and exceptions[index] == s_offset
-
-    def is_done(self, due_ms: int, s_offset: int) -> bool:
-        """Return whether the checkpoint says that a body was released below its c, or was cancelled
-        before its note; not of one that recurs.
-        """
-        if s_offset >= self.offset:
-            return False
-        watermark = self.checkpoint.watermark_of(s_offset)
-        if watermark is None or not watermark.covers(due_ms, s_offset):
-            return False
-        return not self.is_exception(s_offset)
 
 
 class Rebuild:
@@ -107,12 +87,20 @@ class Rebuild:
         # The note that was read last, and where its body has to be.
         self._scheduled: ScheduledNote | None = None
         self._body_offset = NO_S_OFFSET
+        self._note_position = NO_POSITION
+        # What was pending when S had been read up to some s-offset.
+        self._snapshot: TakenSnapshot | None = None
+
+    def begin_with(self, snapshot: TakenSnapshot) -> None:
+        """Begin with a snapshot, which counts here (`counts`): S is read from its offset on."""
+        self._snapshot = snapshot
 
     # -- S
 
-    def add_note(self, offset: int, note: ScheduleNote) -> None:
-        """Take the note at this offset of S."""
+    def add_note(self, offset: int, note: ScheduleNote, position: int = NO_POSITION) -> None:
+        """Take the note at this offset of S, and at this position in its segment."""
         self._scheduled = None
+        self._note_position = position
         self._body_offset = NO_S_OFFSET
         if isinstance(note, ScheduledNote):
             self._scheduled = note
@@ -169,7 +157,9 @@ class Rebuild:
     ) -> None:
         self._take_cancelled(note)
         try:
-            bodies = bodies_of(note, s_offset, leader_epoch, record_count, size)
+            bodies = bodies_of(
+                note, s_offset, leader_epoch, record_count, size, self._note_position
+            )
         except CorruptData as error:
             self._damaged[s_offset] = Body(s_offset, UNKNOWN, leader_epoch, record_count, size)
             self._add_flaw(f"the batch at offset {s_offset} cannot be released: {error}")
@@ -218,6 +208,8 @@ class Rebuild:
                 if counts(noted.checkpoint, epochs, p_start_offset, p_end_offset):
                     taken = noted
                     break
+        if taken is None and self._snapshot is not None:
+            taken = self._snapshot.checkpoint
         taken_offset = NO_S_OFFSET if taken is None else taken.offset
         taken_c = 0 if taken is None else taken.checkpoint.c
         if p_start_offset > taken_c and (not is_s_whole or self.unread_offset > taken_offset):
@@ -257,6 +249,15 @@ class Rebuild:
 
         What S says of its records may be damaged, and is not asked.
         """
+        snapshot = self._snapshot
+        if snapshot is not None and s_offset < snapshot.s_offset:
+            found = snapshot.release(s_offset, leader_epoch)
+            if found is not None:
+                found.record_count = record_count
+                if base_offset + record_count <= self._p_high_watermark:
+                    snapshot.base.ids.drop(found)
+                self._add_found(found, base_offset)
+            return
         bodies = self._bodies if s_offset in self._bodies else self._damaged
         body = bodies.get(s_offset)
         if body is None or leader_epoch < body.leader_epoch or isinstance(body, RecurringBody):
@@ -269,6 +270,9 @@ class Rebuild:
         if body.due_ms == UNKNOWN:
             # No watermark can stand for it.
             return
+        self._add_found(body, base_offset)
+
+    def _add_found(self, body: Body, base_offset: int) -> None:
         if base_offset + body.record_count <= self._p_high_watermark:
             self._watermarks.add(body)
             self._released.append(OpenRelease(body, base_offset))
@@ -306,19 +310,28 @@ class Rebuild:
 
     def begin_state(self, pending: PendingBodies, s_high_watermark: int) -> None:
         """Begin the state, which `take_on` fills, as `finish` does at once."""
-        state = self._state = ScheduleState(pending, self._watermarks)
+        snapshot = self._snapshot
+        if snapshot is None:
+            state = ScheduleState(pending, self._watermarks)
+        else:
+            state = snapshot.state_with(self._watermarks)
+            snapshot.begin_taking(self._cancelled, self._taken)
+        self._state = state
         self._s_high_watermark = s_high_watermark
         self._left = iter(self._bodies.values())
         for release in self._releases:
             # A body that was parked later may take the id over.  A recurring body has its own while
             # it is alive.
             if not isinstance(release, OpenInstance):
-                state.ids.add(release.body)
+                state.ids.restore(release.body.schedule_id, release.body.s_offset)
 
     def take_on(self, count_max: int) -> ScheduleState | None:
         """Take so many bodies into the state; return it when it has all of them."""
         state = self._state
         assert state is not None
+        snapshot = self._snapshot
+        if snapshot is not None and snapshot.take_on(state, count_max, self._s_high_watermark):
+            return None
         bodies = list(islice(self._left, count_max))
         for body in bodies:
             self._take(state, body)
@@ -362,15 +375,3 @@ class Rebuild:
     def _is_done(self, body: Body) -> bool:
         """Return whether the checkpoint says that a body is done."""
         return self._taken is not None and self._taken.is_done(body.due_ms, body.s_offset)
-
-
-def counts(
-    checkpoint: CheckpointNote, epochs: EpochIndex, p_start_offset: int, p_end_offset: int
-) -> bool:
-    """Return whether the partition has what a checkpoint speaks of."""
-    c = checkpoint.c
-    if c > p_end_offset:
-        return False
-    # P's start passes only what a committed checkpoint covers: the epoch of what is gone need not
-    # be asked for.
-    return c <= p_start_offset or epochs.epoch_of(c - 1) == checkpoint.c_epoch

@@ -30,6 +30,20 @@ class ReleasedBodies:
         if len(offsets) > SCHEDULE_RELEASED_KEPT:
             self._forget(next(iter(offsets)))
 
+    def restore(self, s_offset: int, offset: int, schedule_id: bytes, record_count: int) -> None:
+        """Remember what an earlier life has remembered, in the order of `all`."""
+        self._offsets[s_offset] = (offset, schedule_id, record_count)
+        if schedule_id:
+            self._by_id[schedule_id] = s_offset
+
+    def all(self) -> list[tuple[int, int, bytes, int]]:
+        """Return what is remembered: s-offsets, offsets, the ids that nobody had since, and counts
+        of records."""
+        return [
+            (s_offset, offset, schedule_id if self._by_id.get(schedule_id) == s_offset else b"", n)
+            for s_offset, (offset, schedule_id, n) in self._offsets.items()
+        ]
+
     def forget_id(self, schedule_id: bytes) -> None:
         """Forget who had an id, since another one has had it after that."""
         self._by_id.pop(schedule_id, None)

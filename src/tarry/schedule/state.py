@@ -437,6 +437,29 @@ class ScheduleState:
             # Whether it has ended is seen when it is looked at.
             self.put_off(body, body.last_ms)
 
+    # -- snapshots
+
+    @property
+    def can_be_kept(self) -> bool:
+        """Return whether a snapshot can say all that is known: what recurs and what is damaged has
+        more than an entry says."""
+        if self.recurring or self._resting or self._damaged or self._has_unclear:
+            return False
+        return all(body.is_packed for body in self.ids.open_bodies())
+
+    def leaving_bodies(self) -> list[Body]:
+        """Return the bodies that wait again if a write is lost: they are not pending now."""
+        return [*[release.body for release in self._releases], *self.ids.open_bodies()]
+
+    def snapshot_offset(self, s_high_watermark: int) -> int:
+        """Return the s-offset before which all is committed that is known here: at or before S's
+        high watermark, and not between a note and its body."""
+        first = s_high_watermark
+        for body in [*self._parked[:1], *self.ids.open_bodies()]:
+            if body.s_offset >= s_high_watermark:
+                first = min(first, body.batch_offset - 1)
+        return first
+
     # -- checkpoints
 
     def checkpoint(self, c: int, c_epoch: int) -> CheckpointNote | None:
@@ -452,21 +475,20 @@ class ScheduleState:
             found = self.pending.at_or_below(watermark, from_offset)
             if found is None:
                 return None
-            found += self._parked
-            found += self._damaged.values()
-            found += [release.body for release in self._releases]
-            for body in found:
+            exceptions += found
+            others = [*self._parked, *self._damaged.values()]
+            others += [release.body for release in self._releases]
+            for body in others:
                 if isinstance(body, RecurringBody):
                     continue
                 if from_offset <= body.s_offset < watermark.before_offset and watermark.covers(
                     body.due_ms, body.s_offset
                 ):
                     exceptions.append(body.s_offset)
+            if len(exceptions) > CHECKPOINT_EXCEPTIONS_MAX:
+                return None
             from_offset = watermark.before_offset
-        if len(exceptions) > CHECKPOINT_EXCEPTIONS_MAX:
-            return None
-        # A heap may have an entry of a forgotten body beside one of the same place.
-        exceptions = sorted(dict.fromkeys(exceptions))
+        exceptions.sort()
         return CheckpointNote(
             c, c_epoch, self.watermarks.copy(), exceptions, self._noted_recurrences()
         )

@@ -31,6 +31,8 @@ from tarry.simulation.world import NEVER_MS, World
 STOP_MS_MAX: Final = 5_500
 # A broker's own chance differs from that of its world.
 _BROKER_SEED: Final = 0x5EED
+# A snapshot of what waits is written after so few offsets: a run parks some dozens of batches.
+_SNAPSHOT_OFFSETS: Final = 10
 
 
 class NodeObserver:
@@ -246,6 +248,7 @@ class BrokerNode:
             self._forget_broker(faults.KILL)
             return False
         self.note(f"life {self.life} begins")
+        broker.scheduling.snapshot_settings.offsets_min = _SNAPSHOT_OFFSETS
         if is_clean_start:
             self._check_clean_start(broker)
         self.broker = broker

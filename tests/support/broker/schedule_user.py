@@ -7,6 +7,7 @@ from tests.support.broker.broker_user import ORDERS, User, a_batch, records_in
 from tarry.base import errors
 from tarry.base.partition_row import PartitionRow
 from tarry.base.schedule_outcomes import OUTCOMES
+from tarry.broker.lifecycle import StartBroker, start_broker
 from tarry.protocol import api_keys
 from tarry.protocol.messages.change_scheduled_records import (
     ChangedSchedulePartition,
@@ -30,8 +31,8 @@ from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
 class ScheduleUser(User):
     """One connection to a broker with the topic `orders`, whose headers say when it is due."""
 
-    def __init__(self, **topic: str) -> None:
-        super().__init__(BrokerByHand())
+    def __init__(self, *, start: StartBroker = start_broker, **topic: str) -> None:
+        super().__init__(BrokerByHand(start=start))
         self.create(ORDERS, **{"delay_enable": "true", "delay_source": "header", **topic})
 
     # --- Records.

@@ -24,12 +24,15 @@ from tarry.partition.producers import ProducerCheck, ProducerStates
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.numbering import numbered
 from tarry.schedule.cancels import OpenCancel, ScheduleIds
-from tarry.schedule.due_order import DueEntry, DueOrder
+from tarry.schedule.due_order import DueOrder
+from tarry.schedule.entries import due_ms_of, s_offset_of
+from tarry.schedule.entry_order import CHUNK_ENTRIES_MAX, EntryOrder
 from tarry.schedule.keeping import CompanionRule
-from tarry.schedule.notes import ScheduledNote
+from tarry.schedule.notes import ANY_OFFSET, ScheduledNote
 from tarry.schedule.pending import Body, PendingHeap
 from tarry.schedule.rebuild import Rebuild
 from tarry.schedule.state import ScheduleState
+from tarry.schedule.taken_snapshot import TakenSnapshot
 
 
 def release_above_the_high_watermark() -> None:
@@ -40,10 +43,8 @@ def release_above_the_high_watermark() -> None:
         self.pending.add(body)
 
     def rollback_parked(self: ScheduleState, s_end_offset: int) -> bool:
-        assert isinstance(self.pending, PendingHeap)
-        for s_offset in list(self.pending._bodies):
-            if s_offset >= s_end_offset:
-                self.pending.forget(s_offset)
+        for body in self.pending.between(s_end_offset, ANY_OFFSET):
+            self.pending.forget(body.s_offset)
         return honest(self, s_end_offset)
 
     ScheduleState.park = park
@@ -78,12 +79,17 @@ def release_when_the_alarm_rings() -> None:
 
 
 def release_in_order_of_arrival() -> None:
-    def first(self: DueOrder) -> DueEntry | None:
-        if not self._chunks:
-            return None
-        return min(self._chunks[0].entries, key=lambda entry: (entry[0] // 500, entry[1]))
+    honest = EntryOrder.first
 
-    DueOrder.first = first
+    def first(self: EntryOrder) -> bytes:
+        if not self._chunks or not isinstance(self, DueOrder):
+            return honest(self)
+        return min(
+            self.from_key(b"", CHUNK_ENTRIES_MAX),
+            key=lambda entry: (due_ms_of(entry) // 500, s_offset_of(entry)),
+        )
+
+    EntryOrder.first = first
 
 
 def look_up_retries_in_the_log_of_the_partition_alone() -> None:
@@ -283,6 +289,35 @@ def compact_away_what_waits() -> None:
     CompanionRule._waits_until = waits
 
 
+# -- Faults of snapshots.
+
+
+def leave_out_what_leaves_while_a_snapshot_is_written() -> None:
+    """A release or a cancel is lost with its write, and what it had taken waits no more."""
+    ScheduleState.leaving_bodies = lambda self: []
+
+
+def forget_what_was_cancelled_since_the_snapshot() -> None:
+    """What the snapshot says is believed against the notes behind it."""
+    TakenSnapshot._take_cancelled = lambda self, count_max: False
+
+
+def write_a_snapshot_that_ends_a_batch_too_late() -> None:
+    """The offset from which a start reads on lies behind a batch that the snapshot has not."""
+    honest = ScheduleState.snapshot_offset
+
+    def snapshot_offset(self: ScheduleState, s_high_watermark: int) -> int:
+        parked = self._parked
+        return parked[0].s_offset + 1 if parked else honest(self, s_high_watermark)
+
+    ScheduleState.snapshot_offset = snapshot_offset
+
+
+def take_for_committed_what_a_snapshot_has() -> None:
+    """A new leader releases what its high watermark has not passed."""
+    TakenSnapshot._park = lambda self, state, s_high_watermark: False
+
+
 SCHEDULE: Final[dict[Callable[[], None], int]] = {
     release_above_the_high_watermark: 13,
     forget_whose_body_was_released: 2,
@@ -300,6 +335,7 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
     answer_unknown_without_a_note: 9,
     cancel_what_is_being_released: 14,
     compact_away_what_waits: 6,
+    forget_what_was_cancelled_since_the_snapshot: 9,
 }
 
 CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
@@ -316,4 +352,7 @@ CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
     cancel_what_is_being_released: 19,
     forget_whom_a_record_has_replaced: 19,
     compact_away_what_waits: 2,
+    write_a_snapshot_that_ends_a_batch_too_late: 2,
+    take_for_committed_what_a_snapshot_has: 7,
+    leave_out_what_leaves_while_a_snapshot_is_written: 16,
 }

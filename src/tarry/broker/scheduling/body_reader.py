@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import Final
 
 from mypy_extensions import i64
 
-from tarry.base.errors import CorruptData
+from tarry.base.errors import CorruptData, StorageError
 from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.log.batch_walk import Flaw
+from tarry.log.segments import limit_of
 from tarry.partition.reader import CONSUMER
 from tarry.partition.replicated_log import ReplicatedLog
-from tarry.records.batch import NO_PRODUCER_ID, checked_header
+from tarry.records.batch import (
+    HEADER_SIZE,
+    MAGIC_V2,
+    NO_PRODUCER_ID,
+    BatchHeader,
+    checked_header,
+)
 from tarry.records.numbering import numbered
+from tarry.schedule.entries import NO_POSITION
 from tarry.schedule.opened import OpenedBody
 from tarry.schedule.pending import WHOLE, Body
 from tarry.schedule.recurring.bodies import RecurringBody
@@ -25,6 +34,10 @@ logger = logging.getLogger("tarry.broker")
 _WHOLE_BATCH: Final = 0
 # Of a batch that stays uncompressed.
 _NO_CODEC: Final = 0
+# Read with a body, for its note: one without ids has less.
+_NOTE_BYTES: Final = 128
+# Read first where the size of the batch is not known: the notes of most, and where that ends.
+_FIRST_BYTES: Final = 4 * 1024
 
 
 class BodyReader:
@@ -44,10 +57,16 @@ class BodyReader:
 
     def read(self, body: Body) -> bytes:
         """Read a body that is released as it came; `StorageError`, `CorruptData`."""
-        data = self._read_batch(body.s_offset, body.size)
-        header = checked_header(data, 0)
-        if header.base_offset != body.s_offset or header.size != len(data):
-            raise CorruptData(f"another batch lies at offset {body.s_offset}")
+        data = self._read_at_hint(body, body.size)
+        if not data:
+            data = self._read_batch(body.s_offset, body.size)
+        try:
+            header = checked_header(data, 0)
+            if header.base_offset != body.s_offset or header.size != len(data):
+                raise CorruptData(f"another batch lies at offset {body.s_offset}")
+        except CorruptData:
+            self._look_behind(body.s_offset)
+            raise
         return data
 
     def read_due(self, body: Body) -> bytes:
@@ -87,7 +106,7 @@ class BodyReader:
 
     def _opened_batch(self, body: Body) -> OpenedBody:
         opened = self._opened.get(self._companion, body.batch_offset)
-        return self._open(body.batch_offset) if opened is None else opened
+        return self._open(body) if opened is None else opened
 
     def tell_damaged(self, error: CorruptData) -> None:
         """Tell the broker's log of a batch that is due and damaged; of the first ones alone."""
@@ -110,16 +129,75 @@ class BodyReader:
         """Forget the batches that were read: the schedule has ended."""
         self._opened.forget(self._companion)
 
-    def _open(self, offset: int) -> OpenedBody:
+    def _open(self, body: Body) -> OpenedBody:
+        offset = body.batch_offset
         try:
-            opened = OpenedBody(self._read_batch(offset, _WHOLE_BATCH))
+            data = self._read_at_hint(body, _WHOLE_BATCH)
+            opened = OpenedBody(data or self._read_batch(offset, _WHOLE_BATCH))
             if opened.base_offset != offset:
                 raise CorruptData(f"another batch lies at offset {offset}")
         except CorruptData:
             self.damaged_batches[offset] = None
+            self._look_behind(offset)
             raise
         self._opened.keep(self._companion, opened)
         return opened
+
+    def _read_at_hint(self, body: Body, size: int) -> bytes:
+        """Return the batch that stands behind its note where that was when it was parked; b"" if
+        something else stands there, since compaction has moved it or a disk is damaged.
+        """
+        log = self._companion.log
+        offset = body.batch_offset
+        if body.position == NO_POSITION or log.has_flaw_before(offset):
+            return b""
+        end = self._companion.readable_end(CONSUMER)
+        if not log.log_start_offset < offset < end.offset:
+            return b""
+        segment = log.segment_order.holding(offset - 1)
+        limit: i64 = limit_of(segment, end)
+        position: i64 = body.position
+        if limit - position < 2 * HEADER_SIZE:
+            return b""
+        segment.files.used(segment)
+        file = segment.file()
+        first_bytes = _NOTE_BYTES + size if size else _FIRST_BYTES
+        data = file.read(body.position, min(first_bytes, int(limit - position)))
+        note = _header_in(data, 0, offset - 1)
+        if note is None or not note.is_control:
+            self.bytes_read += len(data)
+            return b""
+        note_size: i64 = note.size
+        if note_size + HEADER_SIZE > limit - position:
+            return b""
+        if len(data) < note_size + HEADER_SIZE:
+            self.bytes_read += len(data)
+            data = file.read(
+                body.position, int(min(note_size + HEADER_SIZE + size, limit - position))
+            )
+        batch = _header_in(data, note_size, offset)
+        if batch is None or (size and batch.size != size):
+            self.bytes_read += len(data)
+            return b""
+        batch_end: i64 = note_size + batch.size
+        if batch_end > limit - position:
+            return b""
+        if len(data) < batch_end:
+            self.bytes_read += len(data)
+            data = data[:note_size] + file.read(
+                int(position + note_size), int(batch_end - note_size)
+            )
+        self.bytes_read += len(data)
+        return data[note_size:batch_end]
+
+    def _look_behind(self, offset: int) -> None:
+        """Let the log note a flaw if no batch begins where a damaged one seems to end: nothing may
+        be parked behind it, where no start would read it.
+        """
+        log = self._companion.log
+        if offset + 1 < log.written_end_offset:
+            with suppress(Flaw, StorageError):
+                log.position_of(offset + 1)
 
     def _read_batch(self, offset: int, size: int) -> bytes:
         companion = self._companion
@@ -138,3 +216,13 @@ class BodyReader:
         data = region.file.read(region.position, min(region_size, size) if size else region_size)
         self.bytes_read += len(data)
         return data
+
+
+def _header_in(data: bytes, position: i64, base_offset: i64) -> BatchHeader | None:
+    """Return the header at this position if it is that of a batch at this offset."""
+    if len(data) - position < HEADER_SIZE:
+        return None
+    header = BatchHeader(data, position)
+    if header.magic != MAGIC_V2 or header.base_offset != base_offset or header.size < HEADER_SIZE:
+        return None
+    return header

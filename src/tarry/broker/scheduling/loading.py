@@ -1,5 +1,6 @@
 """Loading of a partition's schedule in steps: its companion log S, then what P has released.
 
+A snapshot, if there is one, spares the reading of S before it.
 P is read from the last checkpoint of S that counts, to its end.  What is parked meanwhile is known
 to the schedule itself.  Hot.
 """
@@ -13,6 +14,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from tarry.base.errors import CorruptData, StorageError
+from tarry.broker.scheduling.snapshots import SnapshotLoad
 from tarry.log.batch_walk import UNKNOWN_OFFSET, BatchWalk, Flaw
 from tarry.log.log import Log
 from tarry.log.segment import Segment
@@ -24,6 +26,7 @@ from tarry.schedule.pending import PendingHeap
 from tarry.schedule.rebuild import Rebuild
 from tarry.schedule.release import NO_S_OFFSET, is_instance, released_s_offset
 from tarry.schedule.state import ScheduleState
+from tarry.schedule.taken_snapshot import TakenSnapshot
 
 logger = logging.getLogger("tarry.broker")
 
@@ -163,7 +166,11 @@ class ScheduleLoad:
         end = log.end_position()
         # This load does not read batches of the companion log from this offset on.
         self.s_end_offset: int = end.offset
-        self._bodies = _Reading(log, self._start_offset, end, checks_crc=False)
+        self._end = end
+        self._snapshot = SnapshotLoad(companion)
+        # From here on S was read: what lies before is in a snapshot.
+        self.snapshot_offset = 0
+        self._bodies: _Reading | None = None
         self._releases: _Reading | None = None
         # Epoch of the batch of S that was read last.
         self._note_epoch = -1
@@ -206,7 +213,9 @@ class ScheduleLoad:
     def step(self) -> bool:
         """Read on; True when all is read.  `StorageError`: not now, the same step may succeed."""
         releases = self._releases
-        if not self._bodies.is_over:
+        if self._bodies is None:
+            self._read_snapshot()
+        elif not self._bodies.is_over:
             self._read_on(self._companion.log, self._take_bodies)
         elif releases is None and self._partition.log.flaw_offset < 0:
             self._releases = self._begin_releases()
@@ -220,6 +229,24 @@ class ScheduleLoad:
         else:
             self.state = self._rebuild.take_on(TAKEN_BODIES)
         return self.state is not None
+
+    def _read_snapshot(self) -> None:
+        """Read the snapshot on; behind it S is read, or all of S if there is none that counts."""
+        snapshot = self._snapshot
+        snapshot.step()
+        if not snapshot.is_over:
+            return
+        log = self._companion.log
+        found = snapshot.found
+        if found is not None:
+            header = found.header
+            assert header is not None
+            self._rebuild.begin_with(
+                TakenSnapshot(found.base, header, log.leader_epochs, self._start_offset)
+            )
+            self._start_offset = max(self._start_offset, header.s_offset)
+            self.snapshot_offset = header.s_offset
+        self._bodies = _Reading(log, self._start_offset, self._end, checks_crc=False)
 
     def _read_on(self, log: Log, take: Callable[[], None]) -> None:
         reading = self._bodies if self._releases is None else self._releases
@@ -236,6 +263,7 @@ class ScheduleLoad:
 
     def _take_bodies(self) -> None:
         bodies = self._bodies
+        assert bodies is not None
         walk = bodies.begin()
         while (header := bodies.next(walk)) is not None:
             if header.is_control:
@@ -254,10 +282,11 @@ class ScheduleLoad:
         try:
             data = walk.batch_bytes(header)
         except StorageError:
+            assert self._bodies is not None
             self._bodies.give_back(header)
             raise
         if has_valid_crc(data, 0, header):
-            rebuild.add_note(offset, read_note(data, 0, header))
+            rebuild.add_note(offset, read_note(data, 0, header), int(walk.batch_position))
         elif rebuild.is_body_expected(offset):
             # A body, of which the bit is flipped that tells notes from bodies.
             self._add_body(header)

@@ -25,16 +25,13 @@ from tarry.broker.scheduling.instances import PartitionInstances, renewed_note
 from tarry.broker.scheduling.loading import ScheduleLoad, is_written
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.broker.scheduling.quota import PendingQuota, PendingTotal
+from tarry.broker.scheduling.snapshots import ScheduleSnapshots
 from tarry.broker.scheduling.waiting_read import WaitingRead, WalkBudget
 from tarry.log.segments import LogPosition
 from tarry.partition.leader import AppendResult, append_of_any_size
 from tarry.partition.leadership import BatchWishes, ParkingDoor
 from tarry.partition.replicated_log import ReplicatedLog
-from tarry.records.batch import (
-    BatchCheck,
-    BatchHeader,
-    decode_batch_header,
-)
+from tarry.records.batch import BatchCheck, BatchHeader, decode_batch_header
 from tarry.schedule.bodies import bodies_of
 from tarry.schedule.counts import TopicCounts
 from tarry.schedule.due import NOT_DELAYED, due_ms
@@ -42,16 +39,11 @@ from tarry.schedule.notes import CancelledNote, CheckpointNote, ScheduledNote, S
 from tarry.schedule.pending import NEVER, Body
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.recurring.times import RecurringTimes
-from tarry.schedule.release import (
-    NO_S_OFFSET,
-    instance_batch,
-    release_fault,
-    released_batch,
-)
+from tarry.schedule.release import NO_S_OFFSET, instance_batch, release_fault, released_batch
 from tarry.schedule.state import ScheduleState
 from tarry.wire.writer import ChunkList
 
-# Batches that are released in the time in which the next time of a recurring record is found.
+# Batches that are released in the time that it takes to find a recurring record's next time.
 _INSTANCE_STEPS: Final = 5
 
 
@@ -59,9 +51,9 @@ class PartitionSchedule(ParkingDoor):
     """Schedule of one partition, for as long as this broker leads it in one epoch.
 
     `changed` has the schedules that are to be settled after the turn's write, `opened` the batches
-    that were read to release places of them, `budget` what this turn may read for consumers,
-    `times` the cron expressions, `total` what waits in all partitions, `on_start_asked` is called
-    when the companion log's start is to move, `counts` those of the topic.
+    that were read to release places of them, `budget` what this turn may read for consumers, `times`
+    the cron expressions, `total` what waits in all partitions, `snapshots` the hints for the next
+    start, `counts` those of the topic; `on_start_asked` is called to move the log's start.
     """
 
     def __init__(
@@ -76,6 +68,7 @@ class PartitionSchedule(ParkingDoor):
         times: RecurringTimes,
         total: PendingTotal,
         on_start_asked: Callable[[ReplicatedLog], None],
+        snapshots: ScheduleSnapshots,
         counts: TopicCounts,
     ) -> None:
         self.partition = companion.leadership.records
@@ -90,6 +83,7 @@ class PartitionSchedule(ParkingDoor):
         self._quota = PendingQuota(total, self.partition.config)
         self._quota.count(int(companion.log.size_bytes), is_estimated=True)
         self._checkpoints = ScheduleCheckpoints(companion, turn, flushes, on_start_asked)
+        self.snapshots = snapshots
         self._load: ScheduleLoad | None = None
         # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
         # follower may not be written yet, and cannot be read before.
@@ -102,8 +96,9 @@ class PartitionSchedule(ParkingDoor):
         self._refusal = ""
         # Where this turn's last note ends that was asked for by a client.
         self._noted_end = -1
-        # Of the batch that is being parked.
+        # Of the batch that is being parked: its note, and the bytes of that.
         self._note = ScheduledNote(NEVER)
+        self._note_size = 0
         # Effort of the last release, in those of ordinary batches.
         self.release_steps = 1
         # Where the last release ends in P.
@@ -117,6 +112,7 @@ class PartitionSchedule(ParkingDoor):
     def end(self) -> None:
         """Give up what is known: the queue may have the schedule until its batches were due."""
         self.is_ended = True
+        self.snapshots.give_up()
         self.state = None
         self._load = None
         self._early = []
@@ -178,7 +174,9 @@ class PartitionSchedule(ParkingDoor):
             return b""
         self._begin_companion()
         self._note = note
-        return note.encode(now_wall_ms)
+        data = note.encode(now_wall_ms)
+        self._note_size = len(data)
+        return data
 
     def throttle_ms(self) -> int:
         return self._quota.throttle_ms()
@@ -208,6 +206,8 @@ class PartitionSchedule(ParkingDoor):
             self.companion.leadership.leader_epoch,
             int(header.record_count),
             int(header.size),
+            # Where the segment ends with note and batch; less than 0 if they lie in two.
+            int(self.companion.log.active.size - header.size - self._note_size),
         )
         state = self.state
         if state is None:
@@ -254,6 +254,7 @@ class PartitionSchedule(ParkingDoor):
         if result.error_code == errors.NONE:
             self._checkpoints.note_cancel()
             self._noted_end = result.required_offset
+            self._note_size = len(data)
             self._flushes.touch(self.companion)
             self._changed[self] = None
         return result
@@ -339,6 +340,7 @@ class PartitionSchedule(ParkingDoor):
         load.tell_flaws()
         state.count_in(self.counts)
         self._checkpoints.begin(load)
+        self.snapshots.begin(load.snapshot_offset)
         self._released_end = load.released_end
         self.state = state
         self._load = None
@@ -387,8 +389,7 @@ class PartitionSchedule(ParkingDoor):
     def next_due_ms(self) -> int:
         """Return when the next batch is due, by the calendar."""
         if self.companion.is_behind_epoch() and self.companion.log.flaw_offset < 0:
-            # What is due first may be among what an earlier leader has acknowledged and does not
-            # count here yet.  The high watermark of the records waits for the same replicas.
+            # A body that an earlier leader acknowledged may be due first and not count here yet.
             return NEVER
         return NEVER if self.state is None else self.state.next_due_ms()
 
@@ -494,7 +495,6 @@ class PartitionSchedule(ParkingDoor):
             try:
                 batch = self.reader.read_uncompressed(body)
             except (CorruptData, StorageError):
-                # Its release will tell.
-                continue
+                continue  # The release of the body reports the damage.
             if self.park_again(renewed_note(body), batch).error_code != errors.NONE:
                 return

@@ -24,6 +24,7 @@ from tarry.broker.part import Part
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
 from tarry.broker.scheduling.quota import PendingTotal
+from tarry.broker.scheduling.snapshots import ScheduleSnapshots, SnapshotSettings
 from tarry.broker.scheduling.waiting_read import WalkBudget
 from tarry.partition.leadership import Leadership
 from tarry.partition.replicated_log import COMPANION, ReplicatedLog
@@ -96,6 +97,9 @@ class Scheduling(Part):
         self.budget = WalkBudget()
         self._times = RecurringTimes()
         self._total = PendingTotal(settings)
+        self.snapshot_settings = SnapshotSettings()
+        # Of which a snapshot is due or under way; one of them does a step in a turn.
+        self._to_keep: dict[PartitionSchedule, None] = {}
         # When the first batch of a partition is due, and a number by which partitions with the
         # same time take turns.  An entry counts if the schedule knows of it.
         self._queue: list[tuple[int, int, PartitionSchedule]] = []
@@ -151,6 +155,9 @@ class Scheduling(Part):
             times=self._times,
             total=self._total,
             on_start_asked=self._on_start_asked,
+            snapshots=ScheduleSnapshots(
+                companion, self._turn, self._flushes, self.snapshot_settings, self._trouble
+            ),
             counts=self._counts_of(leadership),
         )
         leadership.parking = schedule
@@ -179,6 +186,7 @@ class Scheduling(Part):
         self._changed.pop(schedule, None)
         self._held.pop(schedule, None)
         self._to_note.pop(schedule, None)
+        self._to_keep.pop(schedule, None)
         self._drop_stale()
 
     def get(self, leadership: Leadership) -> PartitionSchedule | None:
@@ -213,6 +221,8 @@ class Scheduling(Part):
         queue = self._queue
         if queue and queue[0][0] <= self._turn.now_wall_ms:
             self._release()
+        if self._to_keep:
+            self._keep()
         self._set_alarm()
 
     def settle(self) -> None:
@@ -241,11 +251,15 @@ class Scheduling(Part):
             return
         schedule.on_moved(partition)
         self._enqueue(schedule)
+        if schedule.state is not None and schedule.snapshots.is_due(schedule.state):
+            self._to_keep[schedule] = None
 
     def has_work_left(self) -> bool:
         if self._is_stopping or not self._schedules:
             return False
         if any(schedule.can_load() for schedule in self._loading):
+            return True
+        if any(schedule.snapshots.has_steps for schedule in self._to_keep):
             return True
         queue = self._queue
         return len(queue) > 0 and queue[0][0] <= self._turn.now_wall_ms
@@ -277,6 +291,20 @@ class Scheduling(Part):
         if schedule.needs_checkpoint():
             # Released in an earlier life, which ended before it could note that.
             self._plan_note(schedule)
+
+    # -- snapshots
+
+    def _keep(self) -> None:
+        """Do a step of the first snapshot that does not wait for a flush."""
+        for schedule in list(self._to_keep):
+            snapshots, state = schedule.snapshots, schedule.state
+            if state is None:
+                del self._to_keep[schedule]
+            elif snapshots.has_steps or not snapshots.is_under_way:
+                snapshots.step(state)
+                if not snapshots.is_under_way:
+                    del self._to_keep[schedule]
+                return
 
     # -- releases
 

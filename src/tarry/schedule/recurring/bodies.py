@@ -6,6 +6,7 @@ has passed is `committed`.  Hot.
 
 from __future__ import annotations
 
+from tarry.schedule.entries import NO_POSITION
 from tarry.schedule.pending import Body
 from tarry.schedule.recurring.terms import UNBOUNDED, RecurrenceTerms
 
@@ -29,9 +30,17 @@ class RecurringBody(Body):
         *,
         place: int,
         schedule_id: bytes = b"",
+        position: int = NO_POSITION,
     ) -> None:
         super().__init__(
-            s_offset, due_ms, leader_epoch, 1, size, place=place, schedule_id=schedule_id
+            s_offset,
+            due_ms,
+            leader_epoch,
+            1,
+            size,
+            place=place,
+            schedule_id=schedule_id,
+            position=position,
         )
         self.terms = terms
         self.last_ms = terms.since_ms
@@ -49,6 +58,10 @@ class RecurringBody(Body):
         self.open_count = 0
         # There is no next time.  It is kept until its last release counts and a note says so.
         self.has_ended = False
+
+    @property
+    def is_packed(self) -> bool:
+        return False
 
     @property
     def is_over(self) -> bool:

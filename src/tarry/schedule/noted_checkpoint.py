@@ -1,0 +1,45 @@
+"""Checkpoints as they lie in the companion log: what they say, and whether they count.  Hot."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from tarry.log.index.epoch_index import EpochIndex
+from tarry.schedule.notes import CheckpointNote
+
+
+class NotedCheckpoint:
+    """Checkpoint with the offset of its note in S."""
+
+    def __init__(self, offset: int, checkpoint: CheckpointNote) -> None:
+        self.offset = offset
+        self.checkpoint = checkpoint
+
+    def is_exception(self, s_offset: int) -> bool:
+        """Return whether the checkpoint names a body as pending."""
+        exceptions = self.checkpoint.exceptions
+        index = bisect_left(exceptions, s_offset)
+        return index < len(exceptions) and exceptions[index] == s_offset
+
+    def is_done(self, due_ms: int, s_offset: int) -> bool:
+        """Return whether the checkpoint says that a body was released below its c, or was cancelled
+        before its note; not of one that recurs.
+        """
+        if s_offset >= self.offset:
+            return False
+        watermark = self.checkpoint.watermark_of(s_offset)
+        if watermark is None or not watermark.covers(due_ms, s_offset):
+            return False
+        return not self.is_exception(s_offset)
+
+
+def counts(
+    checkpoint: CheckpointNote, epochs: EpochIndex, p_start_offset: int, p_end_offset: int
+) -> bool:
+    """Return whether the partition has what a checkpoint speaks of."""
+    c = checkpoint.c
+    if c > p_end_offset:
+        return False
+    # P's start passes only what a committed checkpoint covers: the epoch of what is gone need not
+    # be asked for.
+    return c <= p_start_offset or epochs.epoch_of(c - 1) == checkpoint.c_epoch

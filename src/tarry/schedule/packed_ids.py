@@ -1,0 +1,148 @@
+"""Ids of what waits, packed: which body has an id, and which id a body has.
+
+An id lies in an order of entries as wide as its length needs, filled up with zeros: one of eleven
+widths, or its own width if it is longer than ids may be.  So it takes little more memory than its
+bytes, twice.  Hot.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, read_i16_be, read_i64_be, write_i16_be, write_i64_be
+from mypy_extensions import i16
+
+from tarry.schedule.entry_order import EntryOrder
+
+# Bytes that are kept of an id, the next of these that is enough.
+_ROOMS: Final = (8, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
+_S_OFFSET_SIZE: Final = 8
+_LENGTH_SIZE: Final = 2
+# Of an entry beside the id.
+ID_OVERHEAD: Final = _S_OFFSET_SIZE + _LENGTH_SIZE
+
+
+class PackedIds:
+    """Ids with their s-offsets, in one of two orders."""
+
+    def __init__(self) -> None:
+        self._orders: dict[int, EntryOrder] = {}
+
+    def rooms(self) -> list[int]:
+        """Return which widths there are ids of, each as the bytes of the longest id in it."""
+        return sorted(self._orders)
+
+    def block_from(self, room: int, key: bytes) -> bytes:
+        """Return packed ids of one width at or behind a key; b"" if there are no more."""
+        order = self._orders.get(room)
+        return b"" if order is None else order.block_from(key)
+
+    def add_block(self, room: int, data: bytes) -> None:
+        """Add packed ids of one width behind all others; `CorruptData`."""
+        self._order_of(room).add_block(data)
+
+    def _order_of(self, room: int) -> EntryOrder:
+        order = self._orders.get(room)
+        if order is None:
+            order = self._orders[room] = EntryOrder(room + ID_OVERHEAD)
+        return order
+
+
+class OffsetsOfIds(PackedIds):
+    """S-offset of the body that has an id, for each id that one has, in the order of the ids."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def add_block(self, room: int, data: bytes) -> None:
+        super().add_block(room, data)
+        self.count += len(data) // (room + ID_OVERHEAD)
+
+    def get(self, schedule_id: bytes) -> int | None:
+        """Return the s-offset of the body that has this id; None if none has it."""
+        order = self._orders.get(_room_of(schedule_id))
+        if order is None:
+            return None
+        entry = order.find(_padded(schedule_id))
+        return int(read_i64_be(entry, len(entry) - _S_OFFSET_SIZE)) if entry else None
+
+    def put(self, schedule_id: bytes, s_offset: int) -> None:
+        """Let the body at this s-offset have the id, and no other."""
+        self.remove(schedule_id)
+        entry = BytesWriter()
+        entry.write(_padded(schedule_id))
+        write_i64_be(entry, s_offset)
+        self._order_of(_room_of(schedule_id)).add(entry.getvalue())
+        self.count += 1
+
+    def remove(self, schedule_id: bytes) -> None:
+        """Let no body have this id."""
+        room = _room_of(schedule_id)
+        order = self._orders.get(room)
+        if order is None:
+            return
+        key = _padded(schedule_id)
+        if order.find(key):
+            order.remove(key)
+            self.count -= 1
+            if not order.first():
+                del self._orders[room]
+
+
+class IdsOfOffsets(PackedIds):
+    """Id of each body that has one, in the order of s-offsets."""
+
+    def get(self, s_offset: int) -> bytes:
+        """Return the id of the body at this s-offset, or b""."""
+        key = _offset_key(s_offset)
+        for order in self._orders.values():
+            entry = order.find(key)
+            if entry:
+                return _id_in(entry)
+        return b""
+
+    def put(self, s_offset: int, schedule_id: bytes) -> None:
+        """Note the id of a body that has none here."""
+        entry = BytesWriter()
+        write_i64_be(entry, s_offset)
+        entry.write(_padded(schedule_id))
+        self._order_of(_room_of(schedule_id)).add(entry.getvalue())
+
+    def remove(self, s_offset: int) -> None:
+        """Forget the id of a body, if it has one."""
+        key = _offset_key(s_offset)
+        for room, order in self._orders.items():
+            if order.find(key):
+                order.remove(key)
+                if not order.first():
+                    del self._orders[room]
+                return
+
+
+def _room_of(schedule_id: bytes) -> int:
+    length = len(schedule_id)
+    for room in _ROOMS:
+        if length <= room:
+            return room
+    return length
+
+
+def _padded(schedule_id: bytes) -> bytes:
+    """Return the length and the bytes of an id, filled up."""
+    padded = BytesWriter()
+    write_i16_be(padded, i16(len(schedule_id)))
+    padded.write(schedule_id)
+    padded.write(bytes(_room_of(schedule_id) - len(schedule_id)))
+    return padded.getvalue()
+
+
+def _offset_key(s_offset: int) -> bytes:
+    key = BytesWriter()
+    write_i64_be(key, s_offset)
+    return key.getvalue()
+
+
+def _id_in(entry: bytes) -> bytes:
+    begin = _S_OFFSET_SIZE + _LENGTH_SIZE
+    return entry[begin : begin + int(read_i16_be(entry, _S_OFFSET_SIZE))]

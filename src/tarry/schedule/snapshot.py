@@ -1,0 +1,396 @@
+"""Snapshot of what waits, as it is written beside the companion log S: a hint for the next start.
+
+It says what was pending when S had been read up to the offset X and P up to c, so that a start
+reads S from X on and P from c on.  It is written in steps, while bodies come and go.  An entry
+stands in it if its body lies before X and was pending at any time meanwhile: what has left since
+then has left by a note behind X or by a release behind c, and a start reads these.
+
+Blocks follow each other: a type, the size of the content, the CRC of all, the content.  They are
+those of the header, of entries in the order of due times, of links in the order of s-offsets, of
+ids, of bodies that have left, of what was released before, and one that ends the file.  Hot.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import (
+    BytesWriter,
+    read_i16_be,
+    read_i32_be,
+    read_i64_be,
+    write_i16_be,
+    write_i32_be,
+    write_i64_be,
+)
+from mypy_extensions import i16, i32, i64
+
+from tarry.base.errors import CorruptData
+from tarry.records.batch import checked_header
+from tarry.schedule.cancels import ScheduleIds
+from tarry.schedule.due_order import DueSums
+from tarry.schedule.entries import ENTRY_SIZE, s_offset_of
+from tarry.schedule.entry_order import CHUNK_ENTRIES_MAX
+from tarry.schedule.notes import CheckpointNote, read_note
+from tarry.schedule.packed_ids import ID_OVERHEAD
+from tarry.schedule.pending import LINK_SIZE, PendingHeap, s_offset_in
+from tarry.schedule.released import ReleasedBodies
+from tarry.schedule.state import ScheduleState
+from tarry.wire.crc32c import crc32c
+
+_VERSION: Final = 1
+_HEADER: Final = 1
+_ENTRIES: Final = 2
+_LINKS: Final = 3
+_IDS: Final = 4
+_LEFT: Final = 5
+_RELEASED: Final = 6
+_END: Final = 7
+_IDS_OF_OFFSETS: Final = 8
+_OFFSETS_OF_IDS: Final = 9
+
+# Type and size of a block's content, and its CRC.
+_BLOCK_HEADER_SIZE: Final = 12
+# A block has a thousand ids at most, of which the longest that are taken have a kilobyte.
+_BLOCK_BYTES_MAX: Final = 2 * 1024 * 1024
+# Sums over the entries of a block.
+_SUMS_SIZE: Final = 16
+_TOPIC_ID_SIZE: Final = 16
+# An id of a note has less.
+_ID_ROOM_MAX: Final = 2**15
+
+# Bodies that may leave while a snapshot is written: one that takes longer is given up.
+LEFT_MAX: Final = 100_000
+
+
+class SnapshotHeader:
+    """Extent of a snapshot: S up to `s_offset`, where the batch before has the epoch `s_epoch`, and
+    P as far as `checkpoint` says."""
+
+    def __init__(
+        self, topic_id: bytes, index: int, s_offset: int, s_epoch: int, checkpoint: CheckpointNote
+    ) -> None:
+        self.topic_id = topic_id
+        self.index = index
+        self.s_offset = s_offset
+        self.s_epoch = s_epoch
+        self.checkpoint = checkpoint
+
+    def encode(self) -> bytes:
+        """Encode the block's content."""
+        writer = BytesWriter()
+        write_i16_be(writer, _VERSION)
+        assert len(self.topic_id) == _TOPIC_ID_SIZE
+        writer.write(self.topic_id)
+        write_i32_be(writer, i32(self.index))
+        write_i64_be(writer, self.s_offset)
+        write_i32_be(writer, i32(self.s_epoch))
+        writer.write(self.checkpoint.encode(0))
+        return writer.getvalue()
+
+
+def _decode_header(content: bytes) -> SnapshotHeader:
+    at = 2 + _TOPIC_ID_SIZE
+    if len(content) < at + 16 or read_i16_be(content, 0) != _VERSION:
+        raise CorruptData("it is of another version")
+    header = checked_header(content, at + 16)
+    checkpoint = read_note(content, at + 16, header)
+    if not isinstance(checkpoint, CheckpointNote):
+        raise CorruptData("it has no checkpoint")
+    return SnapshotHeader(
+        content[2:at],
+        int(read_i32_be(content, at)),
+        int(read_i64_be(content, at + 4)),
+        int(read_i32_be(content, at + 12)),
+        checkpoint,
+    )
+
+
+def _block(kind: int, content: bytes) -> bytes:
+    block = BytesWriter()
+    write_i32_be(block, i32(kind))
+    write_i32_be(block, i32(len(content)))
+    crc: i64 = crc32c(content, crc32c(block.getvalue()))
+    # As a signed number.
+    write_i32_be(block, i32(crc - 2**32 if crc >= 2**31 else crc))
+    block.write(content)
+    return block.getvalue()
+
+
+# A block that says nothing.
+_EMPTY: Final = _block(_IDS, b"")
+
+
+class SnapshotWriter:
+    """Writing of one snapshot of a state that goes on to change."""
+
+    def __init__(self, state: ScheduleState, header: SnapshotHeader) -> None:
+        self._pending = state.pending
+        self._before = header.s_offset
+        self._key = b""
+        self._phase = _ENTRIES
+        self._ids = state.ids.offsets
+        # Widths of ids that are left to be written in this phase.
+        self._rooms: list[int] = []
+        # Of those that have left, so many are written.
+        self._left_count = 0
+        self.is_over = False
+        first = BytesWriter()
+        first.write(_block(_HEADER, header.encode()))
+        self._pending.begin_leaving(header.s_offset)
+        # What is being released or cancelled may have to wait again.
+        for body in state.leaving_bodies():
+            if body.s_offset < header.s_offset:
+                self._pending.note_leaving(body)
+        first.write(_block(_RELEASED, _encode_released(state.released)))
+        self._first = first.getvalue()
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether so much has left meanwhile that the snapshot is to be given up."""
+        return len(self._pending.leaving) > LEFT_MAX
+
+    def next(self) -> bytes:
+        """Return the next blocks; the snapshot `is_over` with those that end it."""
+        if self._first:
+            first, self._first = self._first, b""
+            return first
+        if self._phase == _ENTRIES:
+            return self._next_entries()
+        if self._phase == _LINKS:
+            return self._next_links()
+        if self._phase == _IDS_OF_OFFSETS:
+            return self._next_ids_of_offsets()
+        if self._phase == _OFFSETS_OF_IDS:
+            return self._next_offsets_of_ids()
+        return self._next_left()
+
+    def end(self) -> None:
+        """Let go of the state: the snapshot is written, or given up."""
+        self._pending.end_leaving()
+
+    def _next_entries(self) -> bytes:
+        data = self._pending.entries_from(self._key)
+        if not data:
+            self._phase = _LINKS
+            self._key = b""
+            return self._next_links()
+        self._key = data[len(data) - ENTRY_SIZE :] + b"\0"
+        content = BytesWriter()
+        kept: list[bytes] = []
+        for at in range(0, len(data), ENTRY_SIZE):
+            entry = data[at : at + ENTRY_SIZE]
+            if s_offset_of(entry) < self._before:
+                kept.append(entry)
+        if not kept:
+            return _EMPTY
+        entries = b"".join(kept)
+        sums = DueSums()
+        sums.add(entries)
+        write_i64_be(content, sums.record_count)
+        write_i64_be(content, sums.size)
+        content.write(entries)
+        return _block(_ENTRIES, content.getvalue())
+
+    def _next_links(self) -> bytes:
+        data = self._pending.links_from(self._key)
+        if data:
+            self._key = data[len(data) - LINK_SIZE :] + b"\0"
+            data = self._before_end(data, LINK_SIZE)
+            if data:
+                return _block(_LINKS, data)
+        self._phase = _IDS_OF_OFFSETS
+        self._rooms = self._pending.ids.rooms()
+        self._key = b""
+        return self._next_ids_of_offsets()
+
+    def _before_end(self, data: bytes, width: int) -> bytes:
+        """Return the entries that lie before the snapshot's end; they begin with their s-offsets,
+        in the order of these."""
+        end = len(data)
+        while end > 0 and s_offset_in(data, end - width) >= self._before:
+            end -= width
+        return data[:end]
+
+    def _next_ids_of_offsets(self) -> bytes:
+        while self._rooms:
+            room = self._rooms[0]
+            width = room + ID_OVERHEAD
+            data = self._pending.ids.block_from(room, self._key)
+            if data:
+                self._key = data[len(data) - width :] + b"\0"
+                data = self._before_end(data, width)
+            if data:
+                return _ids_block(_IDS_OF_OFFSETS, room, data)
+            del self._rooms[0]
+            self._key = b""
+        self._phase = _OFFSETS_OF_IDS
+        self._rooms = self._ids.rooms()
+        return self._next_offsets_of_ids()
+
+    def _next_offsets_of_ids(self) -> bytes:
+        while self._rooms:
+            room = self._rooms[0]
+            width = room + ID_OVERHEAD
+            data = self._ids.block_from(room, self._key)
+            if data:
+                self._key = data[len(data) - width :] + b"\0"
+                kept = [
+                    data[at : at + width]
+                    for at in range(0, len(data), width)
+                    if s_offset_in(data, at + width - 8) < self._before
+                ]
+                return _ids_block(_OFFSETS_OF_IDS, room, b"".join(kept)) if kept else _EMPTY
+            del self._rooms[0]
+            self._key = b""
+        self._phase = _LEFT
+        return self._next_left()
+
+    def _next_left(self) -> bytes:
+        """Return a block of what has left, and the end behind the last one."""
+        first = self._left_count
+        entries = self._pending.leaving[first : first + CHUNK_ENTRIES_MAX]
+        self._left_count += len(entries)
+        ids = BytesWriter()
+        for each in entries:
+            _write_id(ids, s_offset_of(each.entry), each.schedule_id)
+        blocks = _block(_IDS, ids.getvalue())
+        blocks += _block(_LEFT, b"".join([each.entry for each in entries]))
+        if self._left_count == len(self._pending.leaving):
+            self.is_over = True
+            blocks += _block(_END, b"")
+        return blocks
+
+
+def _ids_block(kind: int, room: int, data: bytes) -> bytes:
+    content = BytesWriter()
+    write_i64_be(content, room)
+    content.write(data)
+    return _block(kind, content.getvalue())
+
+
+def _write_id(ids: BytesWriter, s_offset: int, schedule_id: bytes) -> None:
+    if schedule_id:
+        write_i64_be(ids, s_offset)
+        write_i16_be(ids, i16(len(schedule_id)))
+        ids.write(schedule_id)
+
+
+def _encode_released(released: ReleasedBodies) -> bytes:
+    writer = BytesWriter()
+    for s_offset, offset, schedule_id, record_count in released.all():
+        write_i64_be(writer, offset)
+        write_i64_be(writer, s_offset)
+        write_i64_be(writer, record_count)
+        write_i16_be(writer, i16(len(schedule_id)))
+        writer.write(schedule_id)
+    return writer.getvalue()
+
+
+class SnapshotBase:
+    """Content of a snapshot, as a start begins with it."""
+
+    def __init__(self) -> None:
+        self.pending = PendingHeap()
+        self.ids = ScheduleIds()
+        self.released = ReleasedBodies()
+
+
+class SnapshotReader:
+    """Reading of a snapshot, whose bytes come piece by piece; `CorruptData` if it is damaged."""
+
+    def __init__(self) -> None:
+        self.base = SnapshotBase()
+        self.header: SnapshotHeader | None = None
+        self.is_over = False
+        # More may be taken before more is read.
+        self.is_behind = False
+        self._rest = b""
+
+    def take(self, data: bytes) -> None:
+        """Take the next bytes of the file.  Without `is_behind`, all whole blocks are taken."""
+        data = self._rest + data
+        self.is_behind = False
+        position: i64 = 0
+        end: i64 = len(data)
+        while end - position >= _BLOCK_HEADER_SIZE and not (self.is_over or self.is_behind):
+            size: i64 = i64(read_i32_be(data, position + 4))
+            if not 0 <= size <= _BLOCK_BYTES_MAX:
+                raise CorruptData(f"a block of {size} bytes")
+            begin = position + _BLOCK_HEADER_SIZE
+            if end - begin < size:
+                break
+            content = data[begin : begin + size]
+            crc: i64 = i64(read_i32_be(data, position + 8)) & 0xFFFF_FFFF
+            if crc32c(content, crc32c(data[position : position + 8])) != crc:
+                raise CorruptData("a block does not match its CRC")
+            kind = int(read_i32_be(data, position))
+            self._take_block(kind, content)
+            position = begin + size
+            # Each of its entries is looked for: they cost what all other blocks do.
+            self.is_behind = kind == _LEFT and end > position
+        self._rest = data[position:]
+
+    def _take_block(self, kind: int, content: bytes) -> None:
+        if self.header is None:
+            if kind != _HEADER:
+                raise CorruptData("it does not begin with its header")
+            self.header = _decode_header(content)
+        elif kind == _ENTRIES:
+            self._take_entries(content)
+        elif kind in (_IDS_OF_OFFSETS, _OFFSETS_OF_IDS):
+            self._take_packed_ids(kind, content)
+        elif kind == _LINKS:
+            self.base.pending.add_links(content)
+        elif kind == _IDS:
+            self._take_ids(content)
+        elif kind == _LEFT:
+            for at in range(0, len(content), ENTRY_SIZE):
+                self.base.pending.add_missing(content[at : at + ENTRY_SIZE])
+        elif kind == _RELEASED:
+            self._take_released(content)
+        elif kind == _END:
+            if not self.base.pending.is_even:
+                raise CorruptData("its two orders do not have the same entries")
+            self.is_over = True
+        else:
+            raise CorruptData(f"a block of the type {kind}")
+
+    def _take_entries(self, content: bytes) -> None:
+        if len(content) < _SUMS_SIZE:
+            raise CorruptData(f"a block of {len(content)} bytes of entries")
+        self.base.pending.add_entries(
+            content[_SUMS_SIZE:], int(read_i64_be(content, 0)), int(read_i64_be(content, 8))
+        )
+
+    def _take_packed_ids(self, kind: int, content: bytes) -> None:
+        room = int(read_i64_be(content, 0)) if len(content) > 8 else 0
+        if not 0 < room <= _ID_ROOM_MAX:
+            raise CorruptData(f"a block of ids of {room} bytes")
+        if kind == _IDS_OF_OFFSETS:
+            self.base.pending.ids.add_block(room, content[8:])
+        else:
+            self.base.ids.offsets.add_block(room, content[8:])
+
+    def _take_ids(self, content: bytes) -> None:
+        position: i64 = 0
+        while position < len(content):
+            s_offset = int(read_i64_be(content, position))
+            size: i64 = i64(read_i16_be(content, position + 8))
+            position += 10
+            schedule_id = content[position : position + size]
+            position += size
+            self.base.pending.set_id(s_offset, schedule_id)
+            self.base.ids.restore(schedule_id, s_offset)
+
+    def _take_released(self, content: bytes) -> None:
+        position: i64 = 0
+        while position < len(content):
+            offset = int(read_i64_be(content, position))
+            s_offset = int(read_i64_be(content, position + 8))
+            record_count = int(read_i64_be(content, position + 16))
+            size: i64 = i64(read_i16_be(content, position + 24))
+            position += 26
+            schedule_id = content[position : position + size]
+            self.base.released.restore(s_offset, offset, schedule_id, record_count)
+            position += size

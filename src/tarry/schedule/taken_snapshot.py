@@ -1,0 +1,120 @@
+"""Snapshot that a rebuild begins with: it stands for the companion log S before its offset.
+
+What has changed since is taken out of it: releases, cancels, and what a later checkpoint says is
+done.  Hot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from tarry.log.index.epoch_index import EpochIndex
+from tarry.schedule.noted_checkpoint import NotedCheckpoint
+from tarry.schedule.pending import LINK_SIZE, UNKNOWN, Body, DuePlace, link_key, s_offset_in
+from tarry.schedule.release import NO_S_OFFSET
+from tarry.schedule.snapshot import SnapshotBase, SnapshotHeader
+from tarry.schedule.state import ScheduleState
+from tarry.schedule.watermarks import ScheduleWatermarks
+
+
+class TakenSnapshot:
+    """Snapshot that counts for these logs; S begins at `s_start_offset`, and has `s_epochs`."""
+
+    def __init__(
+        self, base: SnapshotBase, header: SnapshotHeader, s_epochs: EpochIndex, s_start_offset: int
+    ) -> None:
+        self.base = base
+        # S is read from here on.
+        self.s_offset = header.s_offset
+        # Before all that is read of S.
+        self.checkpoint = NotedCheckpoint(header.s_offset - 1, header.checkpoint)
+        self._s_epochs = s_epochs
+        self._s_start_offset = s_start_offset
+        # What is left to do: to take out what was cancelled since, and, from this place of the
+        # order on, what the last checkpoint says is done.
+        self._cancelled: Iterator[int] = iter(())
+        self._taken = self.checkpoint
+        self._place: DuePlace | None = None
+
+    def release(self, s_offset: int, leader_epoch: int) -> Body | None:
+        """Take out what was released in this leader epoch of P; None if it is not here.
+
+        Its id stays until the release counts.
+        """
+        if leader_epoch < self._s_epochs.epoch_of(s_offset):
+            return None
+        return self.base.pending.forget(s_offset)
+
+    def state_with(self, watermarks: ScheduleWatermarks) -> ScheduleState:
+        """Return the state that begins with the snapshot."""
+        state = ScheduleState(self.base.pending, watermarks)
+        state.ids = self.base.ids
+        state.released = self.base.released
+        return state
+
+    def begin_taking(self, cancelled: Iterable[int], taken: NotedCheckpoint | None) -> None:
+        """Begin to take out what notes behind the snapshot have cancelled, and what is done as the
+        last checkpoint says.
+        """
+        self._cancelled = iter(cancelled)
+        if taken is not None and taken is not self.checkpoint:
+            self._taken = taken
+            self._place = (UNKNOWN, 0)
+
+    def take_on(self, state: ScheduleState, count_max: int, s_high_watermark: int) -> bool:
+        """Do so much of what is left; False if nothing is."""
+        return (
+            self._take_cancelled(count_max)
+            or self._take_done(count_max)
+            or self._park(state, s_high_watermark)
+        )
+
+    def _take_cancelled(self, count_max: int) -> bool:
+        base = self.base
+        s_offsets = self._gone() or list(islice(self._cancelled, count_max))
+        for s_offset in s_offsets:
+            body = base.pending.forget(s_offset) if s_offset < self.s_offset else None
+            if body is not None:
+                base.ids.drop(body)
+                base.released.forget_id(body.schedule_id)
+        return len(s_offsets) > 0
+
+    def _gone(self) -> list[int]:
+        """Return s-offsets that S begins behind: with them the notes may be gone that have
+        cancelled them."""
+        pending = self.base.pending
+        if pending.first_offset() >= self._s_start_offset:
+            return []
+        links = pending.links_from(b"")
+        s_offsets = [s_offset_in(links, at) for at in range(0, len(links), LINK_SIZE)]
+        return [each for each in s_offsets if each < self._s_start_offset]
+
+    def _take_done(self, count_max: int) -> bool:
+        if self._place is None:
+            return False
+        base, taken = self.base, self._taken
+        due_ms, s_offset = self._place
+        places = base.pending.from_place(due_ms, s_offset, count_max)
+        self._place = (places[-1][0], places[-1][1] + 1) if places else None
+        furthest_ms = max([each.due_ms for each in taken.checkpoint.watermarks], default=UNKNOWN)
+        for due_ms, s_offset in places:
+            if due_ms > furthest_ms:
+                self._place = None
+                break
+            if s_offset < self.s_offset and taken.is_done(due_ms, s_offset):
+                body = base.pending.forget(s_offset)
+                assert body is not None
+                base.ids.drop(body)
+                base.released.add(body, NO_S_OFFSET)
+        return True
+
+    def _park(self, state: ScheduleState, s_high_watermark: int) -> bool:
+        """Let be parked what the snapshot took for committed, and this leader does not yet."""
+        pending = self.base.pending
+        links = pending.links_from(link_key(s_high_watermark))
+        for at in range(0, len(links), LINK_SIZE):
+            body = pending.forget(s_offset_in(links, at))
+            assert body is not None
+            state.restore(body, s_high_watermark)
+        return len(links) > 0
