@@ -51,9 +51,9 @@ class PartitionSchedule(ParkingDoor):
     """Schedule of one partition, for as long as this broker leads it in one epoch.
 
     `changed` has the schedules that are to be settled after the turn's write, `opened` the batches
-    that were read to release places of them, `budget` what this turn may read for consumers, `times`
-    the cron expressions, `total` what waits in all partitions, `snapshots` the hints for the next
-    start, `counts` those of the topic; `on_start_asked` is called to move the log's start.
+    that were read to release places of them, `budget` what this turn may read for consumers,
+    `times` the cron expressions, `total` what waits in all partitions, `snapshots` the hints for
+    the next start, `counts` those of the topic; `on_start_asked` moves the log's start.
     """
 
     def __init__(
