@@ -347,7 +347,7 @@ CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
     release_above_the_high_watermark: 2,
     forget_whose_body_was_released: 1,
     look_up_retries_in_the_log_of_the_partition_alone: 2,
-    answer_a_cancel_before_its_note_counts: 49,
+    answer_a_cancel_before_its_note_counts: 16,
     answer_unknown_without_a_note: 28,
     cancel_what_is_being_released: 19,
     forget_whom_a_record_has_replaced: 19,
