@@ -207,6 +207,20 @@ def test_what_is_due_after_its_arrival_counts_from_the_calendar_of_then(day: Day
     assert day.rules() == ["early"]
 
 
+@pytest.mark.parametrize(("sent_ms", "rules"), [(1_500, []), (1_000, ["answer"])])
+def test_neighbours_by_headers_share_their_latest_time_if_all_were_due_on_arrival(
+    day: Day, sent_ms: int, rules: list[str]
+) -> None:
+    day.shift(1, 1_400, HOUR_MS)
+    day.shift(1, 1_600, 0)
+    due_ms = 20 * MINUTE_MS
+    day.send("a", due_ms, sent_ms, with_until_ms=due_ms + 500, is_by_header=True)
+    day.ask(FIND, "a", FOUND, 2_000, due_ms=due_ms + 500)
+    day.come("a", 0, due_ms + 500)
+
+    assert day.rules() == rules
+
+
 def test_what_was_moved_back_is_early_at_its_old_time(day: Day) -> None:
     day.send("a", 2_000)
     day.ask(MOVE, "a", MOVED, 1_500, due_ms=3_000)

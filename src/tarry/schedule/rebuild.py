@@ -79,6 +79,8 @@ class Rebuild:
         self._releases: list[OpenRelease] = []
         # The last ones of those below it.
         self._released: deque[OpenRelease] = deque(maxlen=SCHEDULE_RELEASED_KEPT)
+        # Their ids by who had them last, of those that nobody has had since.
+        self._released_ids: dict[bytes, int] = {}
         # The state that is being made, the bodies that it does not have yet, and S's high watermark
         # when it was begun.
         self._state: ScheduleState | None = None
@@ -319,6 +321,8 @@ class Rebuild:
         self._state = state
         self._s_high_watermark = s_high_watermark
         self._left = iter(self._bodies.values())
+        for known in self._released:
+            self._released_ids[known.body.schedule_id] = known.body.s_offset
         for release in self._releases:
             # A body that was parked later may take the id over.  A recurring body has its own while
             # it is alive.
@@ -338,7 +342,10 @@ class Rebuild:
         if len(bodies) == count_max:
             return None
         for release in self._released:
-            state.released.add(release.body, release.base_offset)
+            body = release.body
+            state.released.add(body, release.base_offset)
+            if self._released_ids.get(body.schedule_id) != body.s_offset:
+                state.released.forget_id(body.schedule_id)
         for release in self._releases:
             if isinstance(release, OpenInstance):
                 state.restore_instance(release)
@@ -360,17 +367,26 @@ class Rebuild:
     def _take(self, state: ScheduleState, body: Body) -> None:
         s_offset = body.s_offset
         if s_offset in self._cancelled:
-            state.released.forget_id(body.schedule_id)
+            self._take_over_id(state, body)
             if isinstance(body, RecurringBody) and s_offset in self._ended:
                 state.released.add(body, body.committed_offset)
         elif isinstance(body, RecurringBody):
             # Its next time is found when it is looked at: to do so for all takes long.
             body.due_ms = max(body.due_ms, body.last_ms)
+            self._take_over_id(state, body)
             state.restore(body, self._s_high_watermark)
         elif self._is_done(body):
             state.released.add(body, NO_S_OFFSET)
         else:
+            self._take_over_id(state, body)
             state.restore(body, self._s_high_watermark)
+
+    def _take_over_id(self, state: ScheduleState, body: Body) -> None:
+        """Forget who was released with the id of a body before: it is not meant any more."""
+        schedule_id = body.schedule_id
+        state.released.forget_id(schedule_id)
+        if self._released_ids.get(schedule_id, body.s_offset) < body.s_offset:
+            del self._released_ids[schedule_id]
 
     def _is_done(self, body: Body) -> bool:
         """Return whether the checkpoint says that a body is done."""

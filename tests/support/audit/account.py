@@ -45,7 +45,8 @@ class Entrusted:
     """A record that a client was given to send.
 
     It is due at `due_ms`, or `after_ms` after its arrival at the leader.  Where neighbours of
-    another due time may wait with it in one batch, `with_until_ms` is the last of their times.
+    another due time may wait with it in one batch, `with_until_ms` is the last of their times; by
+    headers they do only if all were due when they arrived, by a calendar that was ahead.
     """
 
     uid: str
@@ -55,6 +56,7 @@ class Entrusted:
     due_ms: int = -1
     after_ms: int = -1
     with_until_ms: int = -1
+    is_by_header: bool = False
     schedule_id: str = ""
     # The uid of the record whose id it takes over.
     replaces: str = ""

@@ -223,8 +223,12 @@ class Actor(threading.Thread):
                     partition,
                     due_ms=now_ms() - 1 if is_at_once else self._due_ms(),
                     schedule_id=f"id-{self.name}-{self.count}-{number}" if has_id else "",
+                    is_by_header=True,
                 )
             )
+        last_ms = max(each.due_ms for each in records)
+        for record in records:
+            record.with_until_ms = -1 if record.schedule_id else last_ms
         self._send(records, [self._letter(each) for each in records])
         for record in records:
             self._plan_change(record, 1)

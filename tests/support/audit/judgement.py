@@ -277,12 +277,14 @@ class Judge:
         return due
 
     def _sent_due(self, record: Entrusted) -> Due:
-        if record.after_ms < 0:
-            return Due(record.due_ms, max(record.due_ms, record.with_until_ms))
         everywhere = self.calendars.broker_ids
         until_ms = record.answered_ms if record.answer == ACKED else self.account.read_ms
         low_ms = self.calendars.lowest(everywhere, record.sent_ms, until_ms)
         high_ms = self.calendars.highest(everywhere, record.sent_ms, until_ms)
+        if record.after_ms < 0:
+            if record.is_by_header and high_ms < record.due_ms:
+                return Due(record.due_ms, record.due_ms)
+            return Due(record.due_ms, max(record.due_ms, record.with_until_ms))
         return Due(low_ms + record.after_ms, high_ms + record.after_ms)
 
     def leaders_of(self, come: FoundRecord) -> list[int]:

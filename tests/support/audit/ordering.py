@@ -29,7 +29,9 @@ def _judge_epoch(judge: Judge, comes: list[FoundRecord]) -> Iterator[Violation]:
     last: tuple[FoundRecord, Due] | None = None
     for come in comes:
         record = judge.account.entrusted.get(come.uid)
-        if record is None or record.answer != ACKED or record.with_until_ms > record.due_ms:
+        if record is None or record.answer != ACKED:
+            continue
+        if record.with_until_ms > record.due_ms and not record.is_by_header:
             continue
         history = judge.asked[record.uid]
         if any(each.outcome not in (MOVED, ACKED) for each in history if each.what == "move"):

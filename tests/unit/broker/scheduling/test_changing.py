@@ -313,6 +313,24 @@ def test_what_is_moved_into_the_past_of_a_clock_that_is_set_back_comes_when_it_w
     assert seen == [[], [b"a"]]
 
 
+@pytest.mark.parametrize("ends", ["", "stop", "crash"])
+def test_an_id_means_the_last_one_that_had_it_also_after_a_start(user: ScheduleUser, ends: str):
+    user.park(b"a", 1, "one")
+    user.pass_time(1)
+    released = user.cancel("one")
+    user.park(b"b", LATER_MS, "one")
+    cancelled = user.cancel("one")
+
+    user.end(ends)
+
+    assert user.values() == [b"a"]
+    assert [released, cancelled, user.cancel("one")] == [
+        "already_released",
+        "cancelled",
+        "unknown",
+    ]
+
+
 def test_what_has_come_is_not_moved(user: ScheduleUser):
     user.park(b"a", 1, "a")
     user.pass_time(1)
