@@ -38,6 +38,8 @@ logger = logging.getLogger("tarry.broker")
 
 # Batches and bytes that one turn releases, some two milliseconds of work.
 RELEASED_PER_TURN_MAX: Final = 100
+# Steps of loading in one turn: each takes a millisecond or two at most.
+_LOAD_STEPS_PER_TURN: Final = 4
 RELEASED_BYTES_PER_TURN_MAX: Final = 1024 * 1024
 # Time until a write that the disk has refused is tried again.
 RETRY_MS: Final = 1_000
@@ -270,10 +272,15 @@ class Scheduling(Part):
     # -- loading
 
     def _load(self) -> None:
-        schedule = next((each for each in self._loading if each.can_load()), None)
-        if schedule is None:
-            # The write or the cut that they wait for ends with a turn.
-            return
+        """Go on with loading, some steps in each turn: most partitions have little to load."""
+        for _ in range(_LOAD_STEPS_PER_TURN):
+            schedule = next((each for each in self._loading if each.can_load()), None)
+            if schedule is None:
+                # The write or the cut that they wait for ends with a turn.
+                return
+            self._load_more(schedule)
+
+    def _load_more(self, schedule: PartitionSchedule) -> None:
         try:
             if not schedule.load():
                 return

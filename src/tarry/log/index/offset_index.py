@@ -25,7 +25,13 @@ class OffsetIndex(SparseIndex):
         super().__init__(base_offset, WORDS)
 
     def append(self, last_offset: i64, position: i64) -> None:
-        assert self.count == 0 or last_offset > self.offset_at(self.count - 1)
+        """Append an entry; leave it out if the last entry has this offset or a later one.
+
+        Then a fault of the disk has changed the last entry.  A search that meets such an entry has
+        the index rebuilt.
+        """
+        if self.count > 0 and last_offset <= self.offset_at(self.count - 1):
+            return
         self.begin_entry()
         self.data.append(last_offset - self.base_offset)
         self.data.append(position)

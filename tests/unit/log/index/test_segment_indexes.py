@@ -130,3 +130,15 @@ def test_files_that_are_shorter_than_they_should_be_are_not_loaded():
     indexes.cover(2, 0)
 
     assert not indexes.try_load()
+
+
+def test_an_entry_behind_one_that_a_flipped_bit_has_made_too_large_is_left_out():
+    """A search that meets the damaged entry has the index rebuilt; an append must not fail."""
+    index = OffsetIndex(100)
+    index.append(104, 0)
+    index.append(108, 200)
+    index.data[2] += 1 << 13
+
+    index.append(120, 400)
+
+    assert (index.count, index.offset_at(1)) == (2, 108 + (1 << 13))
