@@ -54,7 +54,7 @@ def test_a_resource_that_is_named_again_is_described_once(hand: BrokerByHand) ->
     assert len(answer.results) == 1
 
 
-def test_few_batches_are_opened_in_one_turn_and_the_rest_in_the_next(
+def test_few_records_are_opened_in_one_turn_and_the_rest_in_the_next(
     hand: BrokerByHand,
     batch: Callable[..., bytes],
     produce: Callable[..., ProduceRequest],
@@ -62,7 +62,7 @@ def test_few_batches_are_opened_in_one_turn_and_the_rest_in_the_next(
 ) -> None:
     client = hand.connect()
     topic(client, "strict", message_timestamp_before_max_ms="3600000")
-    request = produce(batch(b"a", codec=ZSTD), "strict")
+    request = produce(batch(*[b"a"] * 2_000, codec=ZSTD), "strict")
     log = hand.broker.topics["strict"].partitions[0].log
     frames = [client.encode(api_keys.PRODUCE, 11, request) for _ in range(5)]
 
@@ -70,6 +70,6 @@ def test_few_batches_are_opened_in_one_turn_and_the_rest_in_the_next(
     first_turn = log.log_end_offset
     hand.settle()
 
-    assert first_turn == 2
-    assert log.log_end_offset == 5
+    assert first_turn < 5 * 2_000
+    assert log.log_end_offset == 5 * 2_000
     assert len(client.answers()) == 5
