@@ -33,13 +33,16 @@ PAGES = {
     "docs/how-to/compacted-topics.md": 5,
     "docs/how-to/consume-in-a-group.md": 7,
     "docs/how-to/consumer-groups.md": 5,
-    "docs/how-to/delay-a-record.md": 25,
+    "docs/how-to/delay-a-record.md": 8,
     "docs/how-to/fork-and-workers.md": 6,
     "docs/how-to/look-at-waits-and-rebalances.md": 15,
     "docs/how-to/moving-from-other-clients.md": 6,
     "docs/how-to/objects-and-committed-records.md": 3,
     "docs/how-to/produce-safely.md": 6,
+    "docs/how-to/recurring-records.md": 3,
     "docs/how-to/replay-after-a-bug.md": 7,
+    "docs/how-to/try-again-later.md": 6,
+    "docs/how-to/what-waits.md": 8,
     "docs/tutorial.md": 15,
 }
 # Settings that a page's broker needs besides.
