@@ -454,6 +454,7 @@ def test_the_brokers_keys_are_kafkas_and_so_is_which_of_them_may_change(both: Bo
 
     # Kafka keeps some to itself, and tells a throttle only while it is set.
     assert [key for key in ours if key not in theirs] == [
+        "delay.pending.total.max.bytes",
         "events.enable",
         "events.interval.ms",
         "flush.policy",

@@ -71,7 +71,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "describe": (
         "tarry.cli.describe:describe",
-        "Show a cluster: its id, its brokers, its topics.",
+        "Show a cluster: its id, its brokers, its topics, how far the brokers' clocks are apart.",
     ),
     "cluster": (
         "tarry.cli.cluster:cluster",
