@@ -57,6 +57,11 @@ class ScheduleIds:
         """Return the bodies that would wait again if the notes that cancel them were lost."""
         return [cancel.body for cancel in self._open]
 
+    def are_open_packed(self) -> bool:
+        """Return whether an entry says all of each body that would wait again: of a body with a
+        damaged note it does not."""
+        return all(each.body.is_packed and each.place != DAMAGED for each in self._open)
+
     def keep(self, body: Body) -> None:
         """Let the body have its id, unless another one has it by now."""
         if body.schedule_id and self.offsets.get(body.schedule_id) is None:

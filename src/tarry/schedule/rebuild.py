@@ -225,8 +225,27 @@ class Rebuild:
         if taken is None:
             return p_start_offset
         self._watermarks = ScheduleWatermarks(taken.checkpoint.watermarks)
+        if self.snapshot_c > taken.checkpoint.c:
+            # The snapshot lacks what was released between the two.
+            self._add_snapshot_watermarks()
         self._take_recurrences(taken)
         return max(taken.checkpoint.c, p_start_offset)
+
+    @property
+    def snapshot_c(self) -> int:
+        """Return up to where the snapshot speaks of P; -1 without one."""
+        return -1 if self._snapshot is None else self._snapshot.checkpoint.checkpoint.c
+
+    @property
+    def rests_on_snapshot(self) -> bool:
+        """Return whether no note of S, only the snapshot, says what was released before."""
+        return self._snapshot is not None and self._taken is self._snapshot.checkpoint
+
+    def _add_snapshot_watermarks(self) -> None:
+        assert self._snapshot is not None
+        for each in self._snapshot.checkpoint.checkpoint.watermarks:
+            if each.s_offset >= 0:
+                self._watermarks.add(Body(each.s_offset, each.due_ms, 0, 1, 0))
 
     def _take_recurrences(self, taken: NotedCheckpoint) -> None:
         """Take from the checkpoint which instances P had below c."""

@@ -45,6 +45,8 @@ _LINKS: Final = 3
 _IDS: Final = 4
 _LEFT: Final = 5
 _RELEASED: Final = 6
+# Bodies in a block of released ones; each may have an id of a KiB.
+_RELEASED_PER_BLOCK: Final = 1_000
 _END: Final = 7
 _IDS_OF_OFFSETS: Final = 8
 _OFFSETS_OF_IDS: Final = 9
@@ -142,7 +144,10 @@ class SnapshotWriter:
         for body in state.leaving_bodies():
             if body.s_offset < header.s_offset:
                 self._pending.note_leaving(body)
-        first.write(_block(_RELEASED, _encode_released(state.released)))
+        remembered = state.released.all()
+        for at in range(0, len(remembered), _RELEASED_PER_BLOCK):
+            part = remembered[at : at + _RELEASED_PER_BLOCK]
+            first.write(_block(_RELEASED, _encode_released(part)))
         self._first = first.getvalue()
 
     @property
@@ -276,15 +281,20 @@ def _write_id(ids: BytesWriter, s_offset: int, schedule_id: bytes) -> None:
         ids.write(schedule_id)
 
 
-def _encode_released(released: ReleasedBodies) -> bytes:
+def _encode_released(released: list[tuple[int, int, bytes, int]]) -> bytes:
     writer = BytesWriter()
-    for s_offset, offset, schedule_id, record_count in released.all():
+    for s_offset, offset, schedule_id, record_count in released:
         write_i64_be(writer, offset)
         write_i64_be(writer, s_offset)
         write_i64_be(writer, record_count)
         write_i16_be(writer, i16(len(schedule_id)))
         writer.write(schedule_id)
     return writer.getvalue()
+
+
+def _check_id(content: bytes, position: i64, size: i64) -> None:
+    if size < 0 or position + size > len(content):
+        raise CorruptData(f"an id of {size} bytes")
 
 
 class SnapshotBase:
@@ -378,6 +388,7 @@ class SnapshotReader:
             s_offset = int(read_i64_be(content, position))
             size: i64 = i64(read_i16_be(content, position + 8))
             position += 10
+            _check_id(content, position, size)
             schedule_id = content[position : position + size]
             position += size
             self.base.pending.set_id(s_offset, schedule_id)
@@ -391,6 +402,7 @@ class SnapshotReader:
             record_count = int(read_i64_be(content, position + 16))
             size: i64 = i64(read_i16_be(content, position + 24))
             position += 26
+            _check_id(content, position, size)
             schedule_id = content[position : position + size]
             self.base.released.restore(s_offset, offset, schedule_id, record_count)
             position += size

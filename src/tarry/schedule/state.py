@@ -445,7 +445,7 @@ class ScheduleState:
         more than an entry says."""
         if self.recurring or self._resting or self._damaged or self._has_unclear:
             return False
-        return all(body.is_packed for body in self.ids.open_bodies())
+        return self.ids.are_open_packed()
 
     def leaving_bodies(self) -> list[Body]:
         """Return the bodies that wait again if a write is lost: they are not pending now."""

@@ -45,6 +45,9 @@ from tarry.wire.reader import window_of
 # Entries that are taken from the order at once.
 _ENTRIES_AT_ONCE: Final = 100
 
+# An s-offset has 47 bits in the order of due times.
+_S_OFFSET_MAX: Final = 2**46
+
 # Bytes of an entry beside its id and its batch.
 _ENTRY_BYTES: Final = 40
 
@@ -158,7 +161,7 @@ def _list(
         yield from _add_one(answer, schedule, request, asked)
         return False
     left = min(request.limit, SCHEDULE_PAGE_ENTRIES_MAX)
-    due_ms, s_offset = asked.after_due_ms, asked.after_s_offset + 1
+    due_ms, s_offset = asked.after_due_ms, min(asked.after_s_offset, _S_OFFSET_MAX) + 1
     if due_ms < request.due_from_ms:
         due_ms, s_offset = request.due_from_ms, 0
     while True:

@@ -44,8 +44,12 @@ class ScheduleCheckpoints:
         self._has_cancelled = False
 
     def begin(self, load: ScheduleLoad) -> None:
-        """Begin with what an earlier life has left."""
-        self.covered_offset = load.read_from
+        """Begin with what an earlier life has left.
+
+        Only a note of S covers P: a snapshot may be gone when another replica leads.
+        """
+        if not load.rests_on_snapshot:
+            self.covered_offset = load.read_from
         self._unread_offset = load.unread_offset
 
     @property

@@ -206,6 +206,11 @@ class ScheduleLoad:
         return self._rebuild.flaw_count
 
     @property
+    def rests_on_snapshot(self) -> bool:
+        """True if a snapshot, and no note of S, says what was released before `read_from`."""
+        return self._rebuild.rests_on_snapshot
+
+    @property
     def unread_offset(self) -> int:
         """Offset of the last batch that cannot be read and may have been a checkpoint, or -1."""
         return self._rebuild.unread_offset
@@ -313,6 +318,8 @@ class ScheduleLoad:
             partition.high_watermark,
             is_s_whole=self._companion.log.flaw_offset < 0,
         )
+        # The snapshot knows of releases up to there, of which S may have no note yet.
+        self.released_end = max(self.released_end, self._rebuild.snapshot_c)
         return _Reading(log, self.read_from, end, checks_crc=True)
 
     def _take_releases(self) -> None:
@@ -335,7 +342,7 @@ class ScheduleLoad:
                     self._rebuild.add_release(
                         int(s_offset), epoch, offset, int(header.last_offset_delta) + 1
                     )
-                self.released_end = int(header.last_offset) + 1
+                self.released_end = max(self.released_end, int(header.last_offset) + 1)
 
 
 def is_written(log: Log, end_offset: int) -> bool:

@@ -116,6 +116,9 @@ class ScheduleSnapshots:
         if self._is_written:
             self._publish()
             return
+        if self._writer is None and not self.is_due(state):
+            # It was due when it was put in line: what recurs or is damaged may have come since.
+            return
         try:
             if self._writer is None:
                 self._begin(state)
@@ -229,7 +232,7 @@ class SnapshotLoad:
         """Read on.  What is damaged is told, and `found` is None then."""
         try:
             self._read_on()
-        except (CorruptData, StorageError) as error:
+        except (CorruptData, StorageError, IndexError, ValueError) as error:
             logger.warning(
                 "the snapshot of the scheduled records of %s is left aside, and the log of what "
                 "waits is read from its start: %s: %s",
@@ -238,7 +241,7 @@ class SnapshotLoad:
                 error,
             )
             self._leave()
-            if isinstance(error, CorruptData):
+            if not isinstance(error, StorageError):
                 # The logs may come to have again what it speaks of, and other things before that.
                 with suppress(StorageError):
                     self._companion.log.disk.remove(self._path)
@@ -286,6 +289,9 @@ class SnapshotLoad:
             records.log_end_offset,
         ):
             raise CorruptData("the partition does not have what had come then")
+        c, c_epoch = header.checkpoint.c, header.checkpoint.c_epoch
+        if 0 < c <= records.log_start_offset and c_epoch < leadership.row.unclean_epoch:
+            raise CorruptData("an unclean election may have lost what had come then")
 
     def _leave(self) -> None:
         if self._file is not None:
