@@ -67,7 +67,7 @@ class SimulatedClock:
     def __init__(self, agenda: Agenda) -> None:
         self.now_ms = agenda.now_ms
         self.wall_offset_ms = WALL_START_MS
-        # How long the node's process has been stopped so far.
+        # Time for which the node's process has been stopped so far, in ms.
         self.stalled_ms = 0
         self.stalls = 0
         self.after = agenda.after

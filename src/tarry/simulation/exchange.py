@@ -25,12 +25,12 @@ class ObservedExchange:
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.is_answer_expected = True
-        # How long the broker may wait by itself before it answers.
+        # Time that the broker may wait by itself before it answers, in ms.
         self.wait_ms = 0
         self.slack_ms = SLACK_MS
         # True if the request's wait begins again after a stall of the broker's process.
         self.is_stall_forgiven = False
-        # For a fetch that waits for its first byte: topic id, partition and offset.
+        # Topic id, partition and offset of each place at which a fetch waits for its first byte.
         self.waits_for: list[tuple[bytes, int, int]] = []
         self.end_position = 0
         self.delivered_ms = -1

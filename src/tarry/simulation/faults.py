@@ -12,7 +12,7 @@ from typing import Final
 from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from tarry.simulation.disk import SimulatedDisk
 
-# How a life of the broker ends before its time.
+# Ends of a life of the broker.
 POWER: Final = "power"
 KILL: Final = "kill"
 POWER_IN_TURN: Final = "power in a turn"

@@ -39,7 +39,7 @@ class FileNode:
         self.content = bytearray()
         self._durable = bytearray()
         self._pending: list[WriteOperation] = []
-        # Count of operations that have left `_pending`, so that two flushes may overlap.
+        # Count of operations that have left `_pending`: the marks of flushes count them, too.
         self._settled = 0
         self._is_poisoned = False
 

@@ -53,7 +53,7 @@ WORKLOADS: Final[dict[str, Callable[[int, Trace], SeedRun]]] = {
     "cluster-groups": ClusterGroupsRun,
     "cluster-schedule": ClusterScheduleRun,
 }
-# Runs of both cluster workloads with one kind of trouble in each seed.
+# Runs of the cluster workloads, each with one kind of fault in all seeds.
 SETTINGS: Final[dict[str, Callable[[int, Trace], SeedRun]]] = {
     "cluster-disks": partial(ClusterRun, setting=OF_DISKS),
     "cluster-hour": partial(ClusterRun, setting=OF_AN_HOUR),

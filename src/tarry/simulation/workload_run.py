@@ -20,7 +20,7 @@ from tarry.simulation.trace import Trace
 from tarry.simulation.workload import MakeWorkload
 from tarry.simulation.world import World
 
-# When all is healed, everything can be read within this time.
+# Longest time until everything is read, once all is healed.
 _COLLECTION_MS_MAX: Final = 60_000
 # Longest time until all logs that are due have a recovery point, once all is healed: a round of
 # recovery points begins every five seconds.

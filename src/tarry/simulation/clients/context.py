@@ -24,7 +24,7 @@ class KnownTopic:
         self.partitions = partitions
         # True if it is never deleted in this run; only then does its name identify it.
         self.is_lasting = is_lasting
-        # False once somebody has asked for its deletion.
+        # False once a client has asked for its deletion.
         self.is_alive = True
 
     def places(self) -> list[Place]:

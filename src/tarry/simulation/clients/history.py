@@ -38,11 +38,11 @@ class SentBatch:
     def __init__(self, producer: str, place: Place, number: int, records: list[SentRecord]) -> None:
         self.producer = producer
         self.place = place
-        # The producer's own order in this partition.
+        # Number in the producer's own order of batches for this partition.
         self.number = number
         self.records = records
         self.is_idempotent = False
-        # False when a retry may overtake or repeat it, so that its place in the order is open.
+        # False if a retry may overtake or repeat the batch, so that its place in the order is open.
         self.is_ordered = False
         self.sends = 0
         self.outcome = UNKNOWN
@@ -53,8 +53,8 @@ class SentBatch:
         self.due_ms = -1
         # True if the batch may be parked.
         self.may_wait = False
-        # The latest time that the broker's calendar had shown when it was acknowledged, and the
-        # turn before it was sent first.
+        # The latest time that the broker's calendar had shown when the batch was acknowledged, and
+        # the turn before the batch was first sent.
         self.acknowledged_ms = -1
         self.made_turn = -1
 
@@ -254,7 +254,7 @@ class RunHistory:
         """Note that the reader got the records from one offset up to another."""
         runs = self.handed_out.setdefault((reader, place), [])
         if not runs:
-            # Readers begin at the first offset there can be.
+            # A reader that chose no offset begins at 0.
             runs.append(ReadRun(0))
         run = runs[-1]
         if offset != run.end_offset:

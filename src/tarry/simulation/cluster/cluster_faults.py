@@ -166,7 +166,7 @@ class ClusterFaults:
         node.end_in_flush = kind
 
     def _fail_a_flush(self, node: ClusterNode, kind: str) -> None:
-        # From now on the broker may stop by itself.
+        # After a failed flush the broker may stop by itself.
         node.plan.faults.append(Fault(0, kind))
         node.disk.fail_flushes()
 

@@ -32,7 +32,8 @@ class DiskLog:
         self.batches: dict[int, DiskBatch] = {}
         # True if the log was cut, and its producers' state was not checked since.
         self.has_unseen_cut = False
-        # Whether the replica followed at the last look, and a crash could mix two histories in it.
+        # Whether the replica followed at the last look; and whether a crash could then mix two
+        # histories in its log.
         self.was_following = False
         self.may_be_mixed = False
         # Count of committed batches, from the first on, that this log was found to have.

@@ -31,7 +31,7 @@ class RowChecker:
         self._new_disks = new_disks
         # True if a preferred replica may become leader while the leader before it lives.
         self.may_prefer = False
-        # Rows that were compared with those before them.
+        # Count of rows that were compared with those before them.
         self.compared = 0
         self._etcd = etcd
         self._keys = Keys(prefix)

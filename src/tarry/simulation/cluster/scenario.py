@@ -44,7 +44,7 @@ LATE_DEED: Final = "late deed"
 LATE_ADDITION: Final = "late addition"
 # Etcd stands still for longer than a session, and ends all lives when it wakes.
 FROZEN: Final = "frozen etcd"
-# Two brokers do not hear each other, nor one of them etcd; only the third reaches all.
+# Two brokers do not reach each other, nor one of them etcd; only the third reaches all.
 BRIDGE: Final = "bridge"
 # A broker reaches neither etcd nor the other brokers; only its clients reach it.
 ISOLATED: Final = "isolated"
@@ -52,7 +52,7 @@ ISOLATED: Final = "isolated"
 STRANDED: Final = "stranded"
 # A process stands still while the answer of a renewal is on its way to it.
 STALLED_RENEWED: Final = "stall behind a renewal"
-# Flushes of a follower take nearly as long as it may lag.
+# A broker's flushes take nearly as long as a follower may lag.
 SLOW_DISK: Final = "slow disk"
 # REFUSED_DIRECTORY, FEW_FILES: a broker's disk refuses the directory of a partition, or its process
 # has few descriptors left.  LATE_CLAIM: a leader goes away, and the broker that claims its
@@ -167,7 +167,7 @@ class ClusterScenario:
             self.partitions = 3
         self._draw_of_etcd(random)
         if self.is_unclean:
-            # Losses are meant to happen.
+            # Losses of records are meant to happen in these runs.
             self.floor = 1
             self.lag_ms = 1_500
             self.duration_ms += 4_000
@@ -188,7 +188,7 @@ class ClusterScenario:
         if kind == 0:
             self.kinds += [STALLED_RENEWED, STALLED_RENEWED]
         elif kind == 1:
-            # A stop waits for flushes, and a start has none to lag behind.
+            # Few other kinds stay: a stop waits for slow flushes, and after a start there are none.
             short = [each for each in self.kinds if each in (APART, LATE_WATCH, AWAY)]
             self.kinds = [*short, SLOW_DISK]
             self.lag_ms = 1_500

@@ -84,7 +84,7 @@ class ClusterScheduleRun(ClusterRun):
             self.ids = ClusterScheduleIds(random, self.checker)
         self.checker.on_batch = self._see
         self.early: list[str] = []
-        # Released batches that were seen when they were written.
+        # Count of released batches that were seen when they were written.
         self.released = 0
 
     @property

@@ -78,7 +78,7 @@ class ToldEnds:
     def __init__(self, checker: ReplicaChecker) -> None:
         self._checker = checker
         self._told: dict[tuple[Place, int], list[ToldEnd]] = {}
-        # Answers that were compared with an earlier one.
+        # Count of answers that were compared with an earlier one.
         self.compared = 0
 
     def end(self, place: Place) -> int:

@@ -32,7 +32,7 @@ _NEVER: Final = 1 << 62
 # its group; with an empty group as well, of all groups.
 ALL: Final = -1
 
-# Group, topic and partition: what one offset is committed for.
+# Group, topic and partition of a committed offset.
 Register = tuple[str, str, int]
 
 

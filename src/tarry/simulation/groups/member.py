@@ -80,7 +80,7 @@ class SimulatedMember(RestartableClient):
         self._protocol_name: str | None = None
         self._subscription_number = 0
         self._is_coordinator_known = False
-        # Id and generation of the process before this one.
+        # Id and generation of the previous process.
         self._previous = ("", -1)
 
     def _forget_everything(self) -> None:
@@ -331,7 +331,7 @@ class SimulatedMember(RestartableClient):
         if is_revoked and self.context.is_chance(self.plan.commits_per_mille):
             yield from self._commit()
         yield from self._take_error("Heartbeat", error_code)
-        # While the coordinator is away its members stay members.
+        # A member stays a member while its coordinator is away.
         return error_code in OF_THE_COORDINATOR
 
     def _send_heartbeat(self) -> Steps[int]:

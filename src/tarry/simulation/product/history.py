@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from tarry.base.ids import TopicPartition
 
-# Name of a topic, and partition.
-
 
 class HandOut(NamedTuple):
     """Consecutive records of one partition that a user got from one poll."""
@@ -46,7 +44,7 @@ class ProductHistory:
         self.told: list[Told] = []
         # The largest offset that a member knew to be committed, by partition.
         self.committed: dict[TopicPartition, int] = {}
-        # Partitions whose last commit before they were given up was refused.
+        # Partitions whose last commit, before they went to another member, was refused.
         self.uncommitted: dict[TopicPartition, None] = {}
         # Time from which on no client and no broker fails any more; -1 before it.
         self.calm_ms = -1

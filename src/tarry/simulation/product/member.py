@@ -37,7 +37,7 @@ class MemberNode(ConsumerNode):
     _gone: dict[TopicPartition, int]
     # Partitions of which the user was told that it owns them.
     _told: dict[TopicPartition, None]
-    # Commits without a wait whose callback was not called yet.
+    # Count of commits without a wait whose callback was not called yet.
     _unanswered: int
     # True if the process has ended because its instance belongs to another process.
     is_fenced = False
@@ -61,7 +61,7 @@ class MemberNode(ConsumerNode):
         self._unanswered = 0
         self.consumer_core.subscribe([topic.name for topic in context.topics])
         while not self.is_to_end:
-            # What was handed out before is finished with the next poll.
+            # Records that were handed out before are finished when the user polls again.
             self._finished.update(self._current)
             self._current = {}
             yield from self.poll()

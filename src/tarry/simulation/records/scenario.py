@@ -87,9 +87,9 @@ def _ask_for_compression(scenario: RecordsScenario) -> None:
 def _draw_topic(random: Random, name: str, *, is_lasting: bool) -> TopicPlan:
     plan = TopicPlan(name, 1 + random.randrange(3), is_lasting=is_lasting)
     configs = plan.configs
-    # An index entry for every batch or two, and a new segment for every few entries.
     # A clock that jumps back must not make a retried batch come from the future.
     configs["message.timestamp.after.max.ms"] = str(1 << 62)
+    # An index entry for every batch or two, and a new segment for every few entries.
     configs["index.interval.bytes"] = str(random.randrange(400))
     if random.randrange(2) == 0:
         configs["segment.index.bytes"] = str(8 * (3 + random.randrange(8)))

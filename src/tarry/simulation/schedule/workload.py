@@ -35,7 +35,7 @@ _IDS_SEED: Final = 0x1D5
 # Longest time until all is released, after a start or the last due time: a write that the disk
 # refused is tried again each second.
 _RELEASED_MS: Final = 4_000
-# A calendar that was set back further than this is put right at the end.
+# At the end of a run the calendar is set forward if the last due time is further away than this.
 _WAIT_MS: Final = 10_000
 
 

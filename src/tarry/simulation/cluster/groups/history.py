@@ -43,7 +43,7 @@ class MovedOffset:
     """Committed offset of one partition, written and read by clients of all brokers."""
 
     def __init__(self) -> None:
-        # Reads that were compared with an earlier commit.
+        # Count of reads that were compared with an earlier commit.
         self.compared = 0
         self._commits: list[CommitSeen] = []
 
@@ -74,7 +74,7 @@ class MovedGroup:
     def __init__(self, product_history: ProductHistory) -> None:
         self.product_history = product_history
         self.violations: list[str] = []
-        # Assignments that were compared with another of their generation.
+        # Count of assignments that were compared with another one of their generation.
         self.compared = 0
         # By generation: time at which a sync first told of it, and the partitions of each member.
         self._told_ms: dict[int, int] = {}

@@ -49,7 +49,7 @@ class OverheardMember(MemberNode):
         work_ms_max: int,
     ) -> None:
         self._group = group
-        # By connection and correlation id.
+        # Requests on their way, by connection and correlation id.
         self._asked: dict[tuple[int, int], _Overheard] = {}
         # Bytes of an answer that is not complete yet, by connection.
         self._buffers: dict[int, bytearray] = {}

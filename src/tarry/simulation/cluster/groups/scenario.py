@@ -11,7 +11,7 @@ from tarry.simulation.cluster.scenario import ClusterScenario
 GROUP: Final = "readers"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
-# What happens to a member.
+# Faults of a member, by name.
 MEMBER_KILLED: Final = "member killed"
 MEMBER_STALLED: Final = "member stalled"
 MEMBER_COMES: Final = "member comes"

@@ -124,7 +124,7 @@ class MadeTopicVisitor(RunClient):
     def __init__(self, context: RunContext, name: str, run: RunContext, node: ClusterNode) -> None:
         super().__init__(context, name, run)
         self._node = node
-        # Answers that were looked at, so that a test knows that there were some.
+        # Count of answers that were checked, so that a test knows that there were some.
         self.compared = 0
 
     def script(self) -> Script:
