@@ -27,11 +27,11 @@ from tarry.simulation.faults import Fault, FaultPlan
 from tarry.simulation.network import SimulatedNetwork
 from tarry.simulation.world import NEVER_MS, World
 
-# A stop waits 3.5 s for peers; the simulated disk is slow at times, but never for longer.
+# Longest clean stop: up to 3.5 s of waiting for peers, and the rest for slow flushes.
 STOP_MS_MAX: Final = 5_500
-# A broker's own chance differs from that of its world.
+# Mixed into the world's seed, so that a broker draws other numbers than its world.
 _BROKER_SEED: Final = 0x5EED
-# A snapshot of what waits is written after so few offsets: a run parks some dozens of batches.
+# Offsets between two snapshots of pending entries: few, since a run parks some dozens of batches.
 _SNAPSHOT_OFFSETS: Final = 10
 
 
@@ -57,7 +57,7 @@ class NodeObserver:
 class BrokerNode:
     """Broker process of a world.  `violations` holds a sentence for each rule that it broke."""
 
-    # No start may fail any more.
+    # True once all faults are over: a start that fails is then a violation.
     is_healed = False
     # Earliest time of the next start.
     absent_until_ms = 0
@@ -87,24 +87,24 @@ class BrokerNode:
         self.settings: dict[str, str] = {}
         self.broker: Broker | None = None
         self.violations: list[str] = []
-        # The last start had to wait for others: the next one may have to as well.
+        # True if the last start had to wait for other brokers, as the next one may have to.
         self.must_wait = False
         # Lives are counted from 1; some of them did not end cleanly.
         self.life = 0
         self.unclean_lives: list[int] = []
-        # Until then the process is stopped.
+        # Time until which the process stands still, in ms of the clock.
         self.busy_until_ms = 0
-        # The process may open so many files in each turn, as others are given back meanwhile; None:
-        # as many as it likes.
+        # Count of files that the process may open in each turn; None if there is no limit.  Other
+        # files are closed meanwhile.
         self.files_per_turn: int | None = None
-        # The next starts meet so many index files that are damaged or gone.
+        # Count of index files that the next start finds damaged or removed.
         self.index_faults_due = 0
-        # How the life ends when the disk says that the power fails, or during the next flush.
+        # Kind of the life's end if the disk raises `PowerLoss`; and during the next flush, or "".
         self.end_in_turn = faults.POWER if plan.may_lose_power else faults.KILL
         self.end_in_flush = ""
         self._observer = observer
         self._start_broker = start
-        # Each broker of a world draws ids of its own.
+        # Each broker of a world draws from a seed of its own.
         own_seed = int.from_bytes(name.encode())
         self._broker_random = Random(world.seed ^ _BROKER_SEED ^ own_seed)
         self._leaks = LeakChecker()
@@ -112,7 +112,7 @@ class BrokerNode:
         self._waits = WaitChecker()
         self._planned_flush_id = 0
         self._turn_due_ms = self.clock.now_ms
-        # What follows the clean stop that is under way.
+        # Kind of the end that follows the clean stop under way, or "" if no stop is under way.
         self._end_after_stop = ""
         self._stop_deadline_ms = 0
         # A clean stop that takes longer is a violation.
@@ -160,16 +160,16 @@ class BrokerNode:
             self._on_stopped(broker)
             return
         if broker.shutdown.is_over:
-            # It only tells the others.
+            # The broker has closed its logs, and only waits for other brokers to know of its end.
             self._turn_due_ms = max(clock.now_ms + 1, clock.world_ms(broker.next_due_ms()))
             return
         self._observer.after_turn(self)
         self.violations += self._leaks.after_turn(broker)
         self.violations += self._turns.after_turn(broker)
         if self.files_per_turn is None and not self.disk.fails_reads:
-            # Trying a fetch may read, and would meet a fault that is meant for another read.
+            # The checker tries fetches, whose reads would use up a read fault meant for the broker.
             self.violations += self._waits.after_turn(broker, clock.now_ms)
-        # A process that may open no file begins no flush, and the end waits for that as for a disk.
+        # A broker that may open no file begins no flush: its stop may be late by one slow flush.
         late_ms = FLUSH_MS_MAX if broker.flushes.lacks_files else 0
         if self._end_after_stop and clock.alive_ms > self._stop_deadline_ms + late_ms:
             self.violations.append(f"a clean stop took more than {self.stop_ms_max} ms")
@@ -196,7 +196,7 @@ class BrokerNode:
             self.disk.complete_removals()
 
     def _end_flush(self, flush_id: int) -> None:
-        """End a flush, unless its machine or process is gone."""
+        """End a flush, unless the machine or the process has gone since it began."""
         if flush_id in self.disk.pending_flushes():
             event = self.disk.complete_flush(flush_id)
             if event.error:
@@ -263,8 +263,9 @@ class BrokerNode:
         return True
 
     def _check_clean_start(self, broker: Broker) -> None:
-        """Check that a clean stop left nothing to scan, but for what could not be read before, or
-        was about to be cut.
+        """Check that a start after a clean stop scanned no log.
+
+        Logs that were damaged, or about to be cut, when the broker stopped may be scanned.
         """
         for hosted in broker.topics.all():
             for partition in hosted.replicas():
@@ -293,7 +294,7 @@ class BrokerNode:
         """End this life uncleanly; the next one begins soon."""
         if self.broker is None:
             return
-        # A stop under way may have come to its clean end already.
+        # A stop that was under way may already have closed the logs cleanly.
         if self._had_turn and not self._end_after_stop:
             self.unclean_lives.append(self.life)
         self._forget_broker(kind)
@@ -304,7 +305,7 @@ class BrokerNode:
             self.lose(kind)
 
     def maybe_lose_power_soon(self) -> None:
-        """Plan a loss of power, at times: a failed write or a killed process left things open."""
+        """Plan a loss of power in half of the cases: a failed write or a kill left things open."""
         if self.plan.may_lose_power and self.random.randrange(2) == 0:
             self.clock.after(50 + self.random.randrange(600), self._lose_power)
 

@@ -26,7 +26,7 @@ START_WALL_MS: Final = 1_800_000_000_000
 
 
 class RecordingTransport:
-    """Transport that takes each chunk at once, unless `is_stuck`, and keeps it by connection."""
+    """Transport that keeps what is sent, by connection; if `stuck`, it counts it as unsent too."""
 
     def __init__(self) -> None:
         self.sent: dict[int, bytes] = {}

@@ -13,7 +13,7 @@ from typing import Final
 
 # 2026-01-01T00:00:00Z: a wall clock must look like one, since records carry it.
 WALL_START_MS: Final = 1_767_225_600_000
-# A machine has been up for a while: zero would hide a forgotten `now_ms`.
+# Monotonic time at which a run begins.  With 0, a forgotten `now_ms` would go unnoticed.
 _START_MS: Final = 1_000_000
 
 Action = Callable[[], None]
@@ -67,11 +67,11 @@ class SimulatedClock:
     def __init__(self, agenda: Agenda) -> None:
         self.now_ms = agenda.now_ms
         self.wall_offset_ms = WALL_START_MS
-        # How long the node's process has been stopped so far.
+        # Time for which the node's process has been stopped so far, in ms.
         self.stalled_ms = 0
         self.stalls = 0
         self.after = agenda.after
-        # The node's own clock is faster than the world's by so much, or slower.
+        # Speed of the node's own clock against the world's: faster by so many per mille, or slower.
         self.drift_per_mille = 0
         self._start_ms = agenda.now_ms
 

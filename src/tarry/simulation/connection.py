@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from tarry.simulation.network import SimulatedNetwork
 
 _REGION_READ_BYTES: Final = 65_536
-# `Transport.close`: what was sent leaves, at most so long.
+# Longest time that sent bytes have to reach the client after `Transport.close`.
 _CLOSE_MS_MAX: Final = 1_000
-# What a cut link holds up is tried again after so long.
+# Delay after which bytes that a cut link holds up are tried again.
 _HELD_MS: Final = 20
 
 
@@ -54,11 +54,11 @@ class ClientSocket:
         origin: SimulatedNetwork | None = None,
     ) -> None:
         self.listener = listener
-        # Where another broker began the connection; None: a client did, whose requests are
-        # observed.
+        # Network of the broker that began the connection; None if a client began it.  Only the
+        # requests of clients are observed.
         self.origin = origin
         self.connection_id = 0
-        # The broker answered more often than it was asked.
+        # True if the broker sent more answers than there were requests.
         self.has_surplus_answer = False
         self.is_connected = False
         self.is_gone_for_client = False
@@ -89,11 +89,11 @@ class ClientSocket:
     # --- The client's side.
 
     def send(self, frame: bytes, exchange: ObservedExchange | None = None) -> None:
-        """Send bytes; with an exchange they are one whole request."""
+        """Send bytes; if `exchange` is given, they are one whole request."""
         self.send_together([(frame, exchange)])
 
     def send_together(self, frames: list[tuple[bytes, ObservedExchange | None]]) -> None:
-        """Send several of them in one write."""
+        """Send several frames in one write, each with its exchange or None."""
         if self.is_gone_for_client or self._is_cut:
             return
         for frame, exchange in frames:
@@ -134,7 +134,7 @@ class ClientSocket:
     def cut(self, random: Random) -> None:
         """Cut the connection: a prefix of the bytes in flight arrives, each side learns it later.
 
-        What a side sends until then is lost.
+        Bytes that a side sends before it learns of the cut are lost.
         """
         self._is_cut = True
         _keep_prefix(self._to_broker, random)
@@ -147,7 +147,7 @@ class ClientSocket:
         return self.is_connected and not self.is_gone_for_broker and not self.is_gone_for_client
 
     def head(self) -> ObservedExchange | None:
-        """Return the oldest request that is to be answered and is not yet."""
+        """Return the oldest request that the broker still has to answer, or None."""
         return self._unanswered[0] if self._unanswered else None
 
     def has_unanswered_produce(self) -> bool:
@@ -158,7 +158,7 @@ class ClientSocket:
         )
 
     def _is_held(self, source: SimulatedNetwork | None, action: Action) -> bool:
-        """Put the action off while nothing from `source` arrives at the other side."""
+        """Put the action off, and return true, if the link from `source` is cut."""
         origin = self.origin
         if origin is None:
             return False
@@ -341,7 +341,7 @@ class ClientSocket:
 
 
 def _keep_prefix(pieces: deque[bytes], random: Random) -> int:
-    """Drop what lies past a random byte of what is under way; return what is left."""
+    """Cut the bytes in flight at a random place; return how many are left."""
     total = sum(len(piece) for piece in pieces)
     left = random.randrange(total + 1)
     kept: list[bytes] = []

@@ -17,14 +17,14 @@ from tarry.base.doors import Event, LogFile, Random, flushed
 from tarry.base.errors import DiskFull, StorageError, TooManyOpenFiles
 from tarry.simulation.inodes import DirectoryNode, FileNode
 
-# What a disk without a budget says it has left.
+# Free bytes that a disk without a capacity reports.
 _FREE_BYTES: Final = 1 << 40
 
 
 class PowerLoss(BaseException):
     """Loss of power in the middle of a turn of the broker.
 
-    No `Exception`: nobody may catch it on the way to the world, which then calls `crash`.
+    It is no `Exception`, so that no handler stops it on the way to the world, which calls `crash`.
     """
 
 
@@ -48,7 +48,7 @@ class SimulatedFile:
         data = b"".join(chunks)
         room = self._disk.room_for_write(self.path, len(data))
         if room < len(data):
-            # What was written before the failure is cut off again, and may yet survive a crash.
+            # The bytes before the failure are cut off again, but may come back after a crash.
             self.node.append(data[:room])
             self.node.truncate(position)
             raise DiskFull(f"{self.path}: the disk took {room} of {len(data)} bytes")
@@ -95,7 +95,7 @@ class _Fault:
 
 
 class _FlushUnderWay:
-    """Flush under way: what it covers, as it was when it began."""
+    """Flush under way: the files and directories that it covers, with their marks at its start."""
 
     __slots__ = ("directories", "files", "paths")
 
@@ -111,19 +111,19 @@ class SimulatedDisk:
     def __init__(self, random: Random | None = None, capacity_bytes: int | None = None) -> None:
         self.life = 1
         self.capacity_bytes = capacity_bytes
-        # With this, `begin_remove` waits for `complete_removals`, as a worker thread may lag.
+        # If true, `begin_remove` waits for `complete_removals`, like a worker thread that lags.
         self.defers_removals = False
         self._random: Random = chance.Random(0) if random is None else random
         self._root = DirectoryNode()
         self._flushes: dict[int, _FlushUnderWay] = {}
         self._flush_id = 0
-        # The directory that was meant, whatever it is called later, and the name in it.
+        # Removals under way: the directory, whatever its name is later, and the name in it.
         self._removals: list[tuple[DirectoryNode, str]] = []
         self._write_faults: list[_Fault] = []
         self._flush_faults: list[_Fault] = []
         self._read_faults: list[_Fault] = []
         self._refused_directories: dict[str, None] = {}
-        # The process may open so many files more; None: as many as it likes.
+        # Count of files that the process may still open; None if there is no limit.
         self.files_left: int | None = None
         self._operations_left = -1
         self._crash_path_part = ""
@@ -291,7 +291,7 @@ class SimulatedDisk:
 
     @property
     def fails_reads(self) -> bool:
-        """True while reads are to fail that have not come yet."""
+        """True while a read fault was asked for and has not struck."""
         return any(fault.count for fault in self._read_faults)
 
     def refuse_directory(self, path: str) -> None:
@@ -307,9 +307,9 @@ class SimulatedDisk:
         self._refused_directories.pop(path, None)
 
     def crash_after(self, operations: int, path_part: str = "") -> None:
-        """Let the power fail at the end of so many operations that change something.
+        """Let the power fail after `operations` more operations that change something.
 
-        With a part of a path they are counted from the first one on such a path.
+        With a `path_part`, they are counted from the first operation on a path that contains it.
         """
         self._operations_left = operations
         self._crash_path_part = path_part
@@ -348,7 +348,7 @@ class SimulatedDisk:
     # --- For `SimulatedFile`.
 
     def step(self, path: str) -> None:
-        """Count an operation that is about to change something; "": it has no path of its own."""
+        """Count an operation that is about to change something; `path` is "" for a flush."""
         if self._operations_left < 0 or self._crash_path_part not in path:
             return
         self._crash_path_part = ""
@@ -375,7 +375,7 @@ class SimulatedDisk:
             raise StorageError(f"{path}: permission denied")
 
     def _take_files(self, path: str, count: int) -> None:
-        """Count files that are opened.  They are not given back: those of a broker rarely are."""
+        """Count opened files.  Closing gives none back, as a broker rarely closes its files."""
         if self.files_left is None:
             return
         if count > self.files_left:

@@ -1,6 +1,6 @@
-"""Lines of level ERROR that a run may write: each tells of a fault that was injected.
+"""ERROR lines of the log that a run may write, because an injected fault explains them.
 
-Any other one tells of something that nobody has planned, or of a fault that was taken for another.
+Any other ERROR line is a violation: nobody planned its cause, or the broker misjudged a fault.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _EXPECTED: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     # file was durable.
     ("00000000000000000000.log is missing; ", (cluster_faults.OPERATED,)),
     (" cannot be loaded: ", (faults.READ_FAULT,)),
-    # By a new disk, and by an unclean election.
+    # A new disk and an unclean election lose records.
     (" has lost records of ", (cluster_faults.NEW_DISK, cluster_faults.STRANDED)),
 )
 
 
 def unexpected(lines: list[str], struck: Collection[str]) -> list[str]:
-    """Return a sentence for each line that none of the faults explains which have struck."""
+    """Return a sentence for each line that no fault in `struck` explains."""
     return [
         f"an ERROR line that no fault explains: {line}"
         for line in lines

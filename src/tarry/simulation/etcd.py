@@ -1,8 +1,8 @@
 """A simulated etcd: one store in memory, and a door to it for each broker, with faults from a seed.
 
-It keeps to what etcd promises and, where that allows more than one thing, does any of them: a
-lease ends late, an answer is lost before or after the deed, a deed comes after its caller has given
-up, a watch is late or told that its revisions are gone.
+The store keeps every promise of etcd.  Where etcd allows several outcomes, the seed chooses one: a
+lease ends late, a request or its answer is lost, a request takes effect after its caller has given
+up, a watch is late, or a watch ends because its revisions were compacted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Lease:
     def __init__(self, ttl_ms: int, deadline_ms: int) -> None:
         self.ttl_ms = ttl_ms
         self.deadline_ms = deadline_ms
-        # In the order in which they were put, each once.
+        # Keys under the lease, in the order in which they were put.
         self.keys: dict[bytes, None] = {}
 
 
@@ -63,26 +63,30 @@ class SimulatedEtcd:
         self.revision = 1
         self.compact_revision = 0
         self.cluster_id = random.getrandbits(63)
-        # A lease ends up to so long after its time.
+        # Longest time between the deadline of a lease and its end, in ms.
         self.late_expiry_ms_max = 0
         self.has_space = True
         self._rows: dict[bytes, Row] = {}
         self._leases: dict[int, _Lease] = {}
-        # What each revision changed, from `compact_revision` on; and of the keys that each revision
-        # changed, which revision was the one before, 0 if they were not there.
+        # Changes of each revision from `compact_revision` on.
+        # `_before`: for each revision, the mod revision that each changed key had before, or 0 if
+        # the key was absent.
         self._history: list[tuple[int, list[Row | Removed]]] = []
         self._before: dict[int, dict[bytes, int]] = {}
         self.doors: list[SimulatedEtcdDoor] = []
-        # Hears of each revision when it is there: who has written it, what was changed, and the
-        # rows as they were before.
+        # Called after each revision with the id of its writer, the changes, and the rows as they
+        # were before.
         self.on_revision: Callable[[int, list[Row | Removed], dict[bytes, Row]], None] | None = None
-        # The broker whose transaction is under way, 0: of nobody in particular.
+        # Id of the broker whose transaction is under way; 0 if no known broker writes.
         self.writer_id = 0
 
     # --- What calls do, each at one moment.
 
     def transact(self, compares: list[Compare], operations: list[Operation]) -> tuple[bool, int]:
-        """Do all operations if all compares hold; `EtcdRefusal` as etcd refuses."""
+        """Do all operations if all compares hold; return whether they did, and the revision.
+
+        Raise `EtcdRefusal` where etcd would refuse.
+        """
         if len(compares) > COMPARES_MAX or len(operations) > OPERATIONS_MAX:
             raise EtcdRefusal("too many operations in txn request")
         keys = [each.key for each in operations]
@@ -139,7 +143,7 @@ class SimulatedEtcd:
             self._remove(list(lease.keys))
 
     def compact(self, revision: int) -> None:
-        """Forget what was changed below this revision: no watch begins earlier."""
+        """Forget the changes below this revision: no watch begins earlier."""
         self.compact_revision = max(self.compact_revision, min(revision, self.revision))
         self._history = [each for each in self._history if each[0] >= self.compact_revision]
         for earlier in [each for each in self._before if each <= self.compact_revision]:
@@ -151,7 +155,7 @@ class SimulatedEtcd:
         return [each for each in self._history if each[0] >= revision]
 
     def advance(self, now_ms: int) -> None:
-        """Move the clock; leases whose time is over end, sooner or later."""
+        """Move the clock, and end leases past their deadline, at once or later."""
         self.now_ms = now_ms
         for lease_id in list(self._leases):
             late_ms = self._random.randrange(self.late_expiry_ms_max + 1)
@@ -222,7 +226,7 @@ class SimulatedEtcd:
 
 
 class _Watch(msgspec.Struct):
-    """A watch of one door: where it goes on."""
+    """Watch of one door, with the next revision that it reports."""
 
     call_id: int
     prefix: bytes
@@ -230,12 +234,12 @@ class _Watch(msgspec.Struct):
 
 
 class SimulatedEtcdDoor:
-    """The door `Etcd` of one broker.  `step` brings what is due; `post` gets the events.
+    """The door `Etcd` of one broker.  `step` brings what is due; `post` receives the events.
 
-    Each call reaches the store after a delay and its answer comes after another.  While `is_away`
-    nothing passes; `lose_answers` deeds to come are done and not answered, `lose_requests` are
-    neither; a call that is cancelled on its way is done all the same.  `lateness` says by how many
-    ms a transaction reaches the store later than others do.
+    Each call reaches the store after a delay, and its answer comes after another.  While `is_away`
+    is true no call passes.  The next `lose_requests` calls never reach the store; of the next
+    `lose_answers` calls the store does each one, and the answer is lost.  A call that is cancelled
+    on its way is still done.  `lateness` returns the additional delay of a transaction, in ms.
     """
 
     def __init__(
@@ -244,23 +248,23 @@ class SimulatedEtcdDoor:
         self.etcd = etcd
         self._random = random
         self._post = post
-        # The broker whose door it is, 0: of nobody in particular.
+        # Id of the broker that has this door; 0 if no known broker has it.
         self.owner_id = 0
         self.delay_ms_max = 0
         self.is_away = False
         self.lose_answers = 0
         self.lose_requests = 0
         self.lateness: Callable[[list[Operation]], int] | None = None
-        # Hears that a lease was renewed; the answer is on its way.
+        # Called when a lease was renewed, while the answer is on its way.
         self.on_renewed: Callable[[], None] | None = None
-        # A watch hears only of revisions up to this one; None: of all.
+        # Newest revision that the watches report; None if there is no limit.
         self.watch_limit: int | None = None
-        # Revisions of which no watch hears ever, as by a fault of etcd's.
+        # Revisions that no watch ever reports, as if etcd had lost their events.
         self.lost_revisions: dict[int, None] = {}
         self._last_call_id = 0
         self._order = 0
         self._due: list[tuple[int, int, Callable[[], None]]] = []
-        # Of calls that wait: what their end means.
+        # Kinds of the calls that wait, by call id: they say what a failure means.
         self._waiting: dict[int, _Kind] = {}
         self._watches: dict[int, _Watch] = {}
         etcd.doors.append(self)
@@ -327,7 +331,7 @@ class SimulatedEtcdDoor:
         if self.is_away:
             self._tell(WatchEnded(call_id, "cannot be reached"))
         else:
-            # From the next revision, if no earlier one is asked for.
+            # Without a revision from the caller, the watch begins with the next one.
             first = from_revision or self.etcd.revision + 1
             self._watches[call_id] = _Watch(call_id, prefix, first)
         return call_id
@@ -350,12 +354,12 @@ class SimulatedEtcdDoor:
 
     @property
     def is_hindered(self) -> bool:
-        """True while some call or watch of this door is not served as it should be."""
+        """True while calls of this door are lost or late, or its watches are limited."""
         has_losses = self.lose_answers > 0 or self.lose_requests > 0
         return has_losses or self.lateness is not None or self.watch_limit is not None
 
     def step(self) -> None:
-        """Bring to the store and back what is due, and let the watches hear."""
+        """Deliver requests and answers that are due, and report new revisions to watches."""
         now_ms = self.etcd.now_ms
         while self._due and self._due[0][0] <= now_ms:
             _, _, act = heapq.heappop(self._due)
@@ -365,12 +369,12 @@ class SimulatedEtcdDoor:
                 self._hear(watch)
 
     def go_away(self) -> None:
-        """Cut the link: whatever waits fails, and may be done or not."""
+        """Cut the link: each waiting call fails, and its request may be done or not."""
         self.is_away = True
         self.cut()
 
     def cut(self) -> None:
-        """Lose the link, which can be had again at once."""
+        """Lose the link once: waiting calls fail, and new ones pass at once."""
         for call_id in list(self._waiting):
             self._fail(call_id, "the link was lost")
         for call_id in list(self._watches):
@@ -378,13 +382,13 @@ class SimulatedEtcdDoor:
             self._tell(WatchEnded(call_id, "the link was lost"))
 
     def repeat(self, revisions: int) -> None:
-        """Let the watches tell their last revisions once more."""
+        """Let the watches report their last revisions once more."""
         for watch in self._watches.values():
             first = max(watch.next_revision - revisions, self.etcd.compact_revision)
             watch.next_revision = min(watch.next_revision, first)
 
     def drop(self) -> None:
-        """Lose what is on its way: requests that the store never gets, answers of what it did."""
+        """Lose the requests and the answers that are on their way."""
         self._due.clear()
 
     def come_back(self) -> None:
@@ -408,7 +412,7 @@ class SimulatedEtcdDoor:
         return call_id
 
     def _do(self, call_id: int, deed: Callable[[int], EtcdAnswer]) -> None:
-        """Do what a call asks, whether anybody still waits for it or not."""
+        """Do the request of a call, even if its caller has given up."""
         try:
             answer = deed(call_id)
         except EtcdRefusal as error:
@@ -455,6 +459,6 @@ class SimulatedEtcdDoor:
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """Kind of a call that waits: one that changes the store, or one that only asks."""
+    """Kind of a call that waits: one that changes the store, or one that only reads."""
 
     changes: bool

@@ -12,31 +12,32 @@ from tarry.base.doors import Chunk, FileRegion
 
 _LENGTH_BYTES: Final = 4
 
-# Beyond what a request allows: flushes of metadata, a round that has to end first.
+# Time that an answer may take beyond the request's own wait: for flushes of metadata, and for a
+# round that has to end first.
 SLACK_MS: Final = 1_500
 
 
 class ObservedExchange:
-    """Request under way.  -1: not yet."""
+    """Request under way.  Its times and turns are -1 until they come."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
         self.api_key = api_key
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.is_answer_expected = True
-        # How long the broker may wait by itself before it answers.
+        # Time that the broker may wait by itself before it answers, in ms.
         self.wait_ms = 0
         self.slack_ms = SLACK_MS
-        # A stop of the broker's process begins its wait anew.
+        # True if the request's wait begins again after a stall of the broker's process.
         self.is_stall_forgiven = False
-        # For a fetch that waits for its first byte: topic id, partition and offset.
+        # Topic id, partition and offset of each place at which a fetch waits for its first byte.
         self.waits_for: list[tuple[bytes, int, int]] = []
         self.end_position = 0
         self.delivered_ms = -1
         self.delivered_turn = -1
         self.answered_ms = -1
         self.answered_turn = -1
-        # The broker was stopping: it answers what waits before its time.
+        # True if the broker answered while it stopped: it then answers waiting requests early.
         self.is_answered_in_stop = False
 
 

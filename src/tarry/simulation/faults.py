@@ -12,7 +12,7 @@ from typing import Final
 from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from tarry.simulation.disk import SimulatedDisk
 
-# How a life of the broker ends before its time.
+# Ends of a life of the broker.
 POWER: Final = "power"
 KILL: Final = "kill"
 POWER_IN_TURN: Final = "power in a turn"
@@ -35,7 +35,7 @@ _ENDS: Final = (
     POWER_AFTER_CLEAN,
 )
 
-# Near which files a life ends in the middle of a turn; "": anywhere.
+# Parts of paths: a life that ends in a turn ends at an operation on such a file; "" for any file.
 PLACES: Final = ("", "", ".log", ".index", ".snapshot", "recovery-points", "-delete", "metadata")
 
 PLACES_OF_GROUPS: Final = (
@@ -60,12 +60,12 @@ PLACES_OF_SCHEDULES: Final = (
     "metadata",
 )
 
-# How the broker is restarted before everything is read for the last time.
+# Ends of the broker's life before everything is read for the last time; "" if it goes on.
 _LAST_ENDS: Final = ("", POWER, POWER, KILL, POWER_AFTER_CLEAN)
 
 _FLUSHES_MS_MAX: Final = (3, 3, 80, 600)
 
-# After these the page cache is there, durable or not.
+# Ends of a life that leave the page cache, whether its bytes are durable or not.
 KILLS: Final = (KILL, KILL_IN_TURN, KILL_IN_FLUSH)
 
 CUT: Final = "cut"
@@ -80,7 +80,7 @@ FEW_FILES: Final = "few files"
 OF_THE_DISK: Final = (WRITE_FAULT, READ_FAULT, FLUSH_FAULT, SPACE_FAULT, FEW_FILES)
 SLOW_READERS: Final = "slow readers"
 DAMAGE: Final = "damaged answer"
-# The next start meets an index file that is damaged or gone.
+# The next start finds an index file that is damaged or removed.
 INDEX_FAULT: Final = "index fault"
 
 _INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
@@ -95,7 +95,7 @@ _JUMPS_MS: Final = (-24 * _HOUR_MS, -2 * _HOUR_MS, -5_000, 5_000, 2 * _HOUR_MS, 
 class Fault:
     """Fault to inject.  `number` is a duration in ms, a distance or a count.
 
-    `place` says in which files a turn ends, or how many may be opened in a turn.
+    `place` chooses the files at which a turn ends, or the number of files a turn may open.
     """
 
     def __init__(self, at_ms: int, kind: str) -> None:
@@ -103,7 +103,7 @@ class Fault:
         self.kind = kind
         self.number = 0
         self.place = 0
-        # Which files it concerns; "" for any.
+        # Part of the paths of the files concerned; "" for any file.
         self.path_part = ""
 
     def __str__(self) -> str:
@@ -121,10 +121,10 @@ class FaultPlan:
         self.flush_ms_max = 3
         self.delay_ms_max = 2
         self.pieces_per_mille = 50
-        # Of 1,000 starts of the broker so many lose power in their recovery.
+        # Share of the broker's starts that lose power during recovery, per 1,000.
         self.crash_in_start_per_mille = 0
         self.defers_removals = False
-        # The machine may lose power; else only the process dies.
+        # True if the machine may lose power; otherwise only the process dies.
         self.may_lose_power = True
 
     def has(self, *kinds: str) -> bool:
@@ -137,7 +137,7 @@ class FaultPlan:
 
 
 def draw_faults(random: Random, duration_ms: int, places: tuple[str, ...] = PLACES) -> FaultPlan:
-    """Draw the faults of one run.  `places`: files near which a life ends within a turn."""
+    """Draw the faults of one run.  `places`: parts of paths at which a life ends within a turn."""
     plan = FaultPlan()
     if random.randrange(10) == 0:
         return plan
@@ -182,10 +182,9 @@ def without_loss_of_power(plan: FaultPlan) -> None:
 
 
 def add_damages(plan: FaultPlan, duration_ms: int) -> None:
-    """Add damages to answers of fetches in some runs, to index files in others, and a want of
-    descriptors in others again.
+    """Add damaged answers to fetches, damaged index files, or a lack of descriptors, in some runs.
 
-    Which ones is not drawn, so that nothing else of a run depends on it.
+    `duration_ms` chooses these runs, so that nothing more is drawn and the rest stays the same.
     """
     for kind, is_chosen in (
         (DAMAGE, duration_ms % 4 == 1),
@@ -237,14 +236,14 @@ def _add(
     count_max: int,
     kinds: tuple[str, ...],
 ) -> None:
-    """Add faults of these kinds, at random times, in so many of 1,000 seeds."""
+    """Add faults of these kinds, at random times, in `per_mille` of 1,000 seeds."""
     if random.randrange(1000) >= per_mille:
         return
     for _ in range(1 + random.randrange(count_max)):
         kind = kinds[random.randrange(len(kinds))]
         fault = Fault(random.randrange(duration_ms), kind)
         if kind == STALL:
-            # Clients give up after some seconds; a shorter stop finds them still there.
+            # Clients give up after some seconds.  A shorter stall ends while they still wait.
             fault.number = 1_100 + random.randrange(30_000 if random.randrange(4) == 0 else 3_000)
         elif kind == CLOCK_JUMP:
             fault.number = _JUMPS_MS[random.randrange(len(_JUMPS_MS))]

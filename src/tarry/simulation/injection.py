@@ -107,7 +107,7 @@ class FaultInjector:
         sockets = self._node.network.sockets()
         busy = [socket for socket in sockets if socket.has_unanswered_produce()]
         if busy and random.randrange(2) == 0:
-            # Whoever produced comes again, perhaps before the first try is durable.
+            # A producer whose connection is cut retries, perhaps before its first try is durable.
             sockets = busy
         if sockets:
             sockets[random.randrange(len(sockets))].cut(random)

@@ -39,7 +39,7 @@ class FileNode:
         self.content = bytearray()
         self._durable = bytearray()
         self._pending: list[WriteOperation] = []
-        # Count of operations that have left `_pending`, so that two flushes may overlap.
+        # Count of operations that have left `_pending`: the marks of flushes count them, too.
         self._settled = 0
         self._is_poisoned = False
 
@@ -57,7 +57,7 @@ class FileNode:
         del self.content[size:]
 
     def is_written_behind_cut(self) -> bool:
-        """Return whether a crash may bring back what was cut off, behind what was written since."""
+        """Return whether a crash may bring back cut bytes behind bytes written after the cut."""
         was_cut = False
         for operation in self._pending:
             if operation.data is not None and was_cut:
@@ -79,8 +79,8 @@ class FileNode:
     def poison(self, mark: int, random: Random) -> None:
         """Let part of the operations up to `mark` survive: the flush that began there failed.
 
-        As on Linux, its pages count as clean from now on: what was lost stays readable from the
-        cache, and no later flush writes it.
+        As on Linux, the pages of the file count as clean from now on: lost bytes stay readable from
+        the cache, and no later flush writes them.
         """
         count = max(0, mark - self._settled)
         for operation in self._pending[:count]:
@@ -117,7 +117,7 @@ class FileNode:
 
 
 class NameOperation:
-    """Name given to a node (perhaps taken from its `old` name), or with `new` "" taken away."""
+    """Change of a node's name from `old` to `new`; "" stands for no name."""
 
     __slots__ = ("new", "node", "old")
 
@@ -246,7 +246,7 @@ def _reach(image: bytearray, size: int) -> None:
 
 def _rename(entries: dict[str, FileNode | DirectoryNode], operation: NameOperation) -> None:
     if operation.new:
-        # A node has one name: when an earlier rename was lost, this one takes it from there.
+        # A node has one name.  If an earlier rename was lost, the node still has its older name.
         for name in [name for name, node in entries.items() if node is operation.node]:
             del entries[name]
         entries[operation.new] = operation.node

@@ -1,7 +1,7 @@
 """Simulated network: the door `Transport` on one side, client sockets on the other.
 
-Any delay, any cut of a stream into pieces, connections that overtake each other, a connection that
-ends at any byte, a peer that reads slowly or not at all, a bit of a record batch turned over.
+It simulates delays, streams cut into pieces, connections that overtake each other, connections
+that end at any byte, peers that read slowly or not at all, and record batches with a flipped bit.
 Order holds only inside one direction of one connection (`connection.py`).
 """
 
@@ -30,9 +30,9 @@ class Conditions:
 
     def __init__(self) -> None:
         self.delay_ms_max = 2
-        # Of 1,000 sends so many are cut into pieces.
+        # Share of sends that are cut into pieces, per 1,000.
         self.pieces_per_mille = 100
-        # What a peer's socket buffer takes before the broker has to keep the rest.
+        # Bytes that the socket buffer of a peer takes; the broker has to keep more than these.
         self.window_bytes = 65_536
 
 
@@ -93,7 +93,7 @@ class SimulatedTransport:
 
 
 class PeerSocket:
-    """Connection that a broker began; at the other end it comes in like any client's."""
+    """Connection that a broker began; the other broker sees it as it sees a client's."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class PeerSocket:
         self._transport.outgoing.pop(self._id, None)
 
     def send(self, chunks: list[Chunk]) -> None:
-        """Send what a broker asks another one; never parts of its own files."""
+        """Send requests to another broker; no chunk is a region of a file."""
         parts: list[bytes] = []
         for chunk in chunks:
             assert not isinstance(chunk, FileRegion)
@@ -128,7 +128,7 @@ class PeerSocket:
         self.socket.send(b"".join(parts))
 
     def _tell(self, event: Event) -> None:
-        # The life that began it may be over, or have closed it.
+        # The life that began the connection may be over, or may have closed the connection.
         if self._id in self._transport.outgoing:
             self._network.tell_life(self._transport, event)
 
@@ -143,12 +143,12 @@ class SimulatedNetwork:
         self.is_stopping = False
         # The turn of the broker that runs, or ran last.
         self.turn = 0
-        # By turn: how long the broker's process had been running when it began.
+        # For each turn, the time for which the broker's process had run when the turn began, in ms.
         self.turn_times_ms = [clock.alive_ms]
-        # So many answers to fetches are still to be damaged; and how many were.
+        # Count of fetch answers that are still to be damaged, and count of those that were.
         self.damages_due = 0
         self.damages = 0
-        # The networks of the world by address, this one too.
+        # All networks of the world by address, this one included.
         self.others: dict[tuple[str, int], SimulatedNetwork] = {}
         # Brokers from which nothing arrives here: the link is cut in this direction.
         self.deaf_to: set[SimulatedNetwork] = set()
@@ -165,7 +165,7 @@ class SimulatedNetwork:
         listener: str = "PLAINTEXT",
         origin: SimulatedNetwork | None = None,
     ) -> ClientSocket:
-        """Begin a connection; it ends as `on_connected` or `on_closed` of the peer."""
+        """Begin a connection; `peer.on_connected` or `peer.on_closed` reports its outcome."""
         socket = ClientSocket(self, peer, listener, origin)
         self.plan(0, socket.arrive)
         return socket
@@ -218,7 +218,7 @@ class SimulatedNetwork:
             self._inbox.append(event)
 
     def tell_life(self, transport: SimulatedTransport, event: Event) -> None:
-        """Tell the broker, if it is still the one with this door."""
+        """Give an event to the broker, if the life that has this door still runs."""
         if self._transport is transport:
             self._inbox.append(event)
 
@@ -253,7 +253,7 @@ class SimulatedNetwork:
         return bytes(damaged)
 
     def plan(self, not_before_ms: int, action: Action) -> int:
-        """Plan an action of one direction of a connection, after what it has planned before."""
+        """Plan an action of one direction of a connection, after the actions planned before."""
         delay_ms_max = self.conditions.delay_ms_max
         due_ms = self.clock.now_ms + self._random.randrange(delay_ms_max + 1)
         due_ms = max(due_ms, not_before_ms)

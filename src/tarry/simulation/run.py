@@ -38,10 +38,10 @@ class SeedRun(Protocol):
         """Return how often each kind of fault has struck, or was planned."""
 
     def run(self) -> list[str]:
-        """Let it happen; return a sentence for each violation."""
+        """Run the seed; return a sentence for each violation."""
 
 
-# By the name that `run_seed` takes: what makes a run of a seed and a trace.
+# Makers of runs, from a seed and a trace, by the name that `run_seed` takes.
 WORKLOADS: Final[dict[str, Callable[[int, Trace], SeedRun]]] = {
     "records": partial(WorkloadRun, RecordsWorkload),
     "schedule": partial(WorkloadRun, ScheduleWorkload),
@@ -53,7 +53,7 @@ WORKLOADS: Final[dict[str, Callable[[int, Trace], SeedRun]]] = {
     "cluster-groups": ClusterGroupsRun,
     "cluster-schedule": ClusterScheduleRun,
 }
-# Runs of both cluster workloads with one kind of trouble in each seed.
+# Runs of the cluster workloads, each with one kind of fault in all seeds.
 SETTINGS: Final[dict[str, Callable[[int, Trace], SeedRun]]] = {
     "cluster-disks": partial(ClusterRun, setting=OF_DISKS),
     "cluster-hour": partial(ClusterRun, setting=OF_AN_HOUR),
@@ -70,7 +70,7 @@ class SeedOutcome:
         self, seed: int, failure: str, digest: str, lines: list[str], faults: dict[str, int]
     ) -> None:
         self.seed = seed
-        # The first thing that is wrong, or "".
+        # Sentence about the first violation, or "" if there is none.
         self.failure = failure
         self.digest = digest
         self.lines = lines
@@ -94,7 +94,7 @@ class _TraceHandler(logging.Handler):
 
 
 def run_seed(seed: int, *, workload: str = "records", keeps_trace: bool = False) -> SeedOutcome:
-    """Run one seed to its end, or to the first thing that is wrong."""
+    """Run one seed to its end, or to the first violation."""
     trace = Trace(keeps_lines=keeps_trace)
     run = {**WORKLOADS, **SETTINGS}[workload](seed, trace)
     logger = logging.getLogger("tarry")

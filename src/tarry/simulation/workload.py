@@ -24,9 +24,9 @@ class Workload:
         self.duration_ms = 0
         self.settings: dict[str, str] = {}
         self.faults = FaultPlan()
-        # With the faults over, all is at rest within this time.
+        # Longest time until all clients are at rest, once the faults are over.
         self.quiet_ms_max = 60_000
-        # The purgatories that need not be empty then.
+        # Names of the purgatories in which operations may still wait when all clients are at rest.
         self.waits_at_rest: tuple[str, ...] = ()
 
     def prepare(self, context: RunContext, node: BrokerNode) -> None:
@@ -61,32 +61,32 @@ class Workload:
         """Return a sentence for each violation of the run."""
         raise NotImplementedError
 
-    # --- What the world tells.
+    # --- Moments of the run, reported by the world.
 
     def on_start(self) -> None:
-        """Hear that a broker is about to start."""
+        """Note that a broker is about to start."""
 
     def on_life_begins(self, broker: Broker) -> None:
-        """Hear that a broker has started and has had no turn yet."""
+        """Note that a broker has started and has had no turn yet."""
 
     def settings_of(self, life: int) -> dict[str, str]:
         """Return the settings with which this life of the broker starts."""
         return self.settings
 
     def on_heal(self) -> None:
-        """Hear that all faults are over."""
+        """Note that all faults are over."""
 
     def on_stall(self, turn: int) -> None:
-        """Hear that the broker's process was stopped, and goes on with this turn."""
+        """Note that the broker's process was stopped, and goes on with this turn."""
 
     def after_turn(self, broker: Broker) -> None:
-        """Hear that the broker has had a turn and still runs."""
+        """Note that the broker has had a turn and still runs."""
 
     def on_life_ends(self) -> None:
-        """Hear that the broker's process has ended."""
+        """Note that the broker's process has ended."""
 
     def on_collected(self, broker: Broker) -> None:
-        """Hear that a collector has done its work."""
+        """Note that a collector has read everything."""
 
 
 MakeWorkload = Callable[[Random], Workload]

@@ -20,12 +20,12 @@ from tarry.simulation.trace import Trace
 from tarry.simulation.workload import MakeWorkload
 from tarry.simulation.world import World
 
-# When all is healed, everything can be read within this time.
+# Longest time until everything is read, once all is healed.
 _COLLECTION_MS_MAX: Final = 60_000
-# When all is healed, what is due gets its recovery point within this time: rounds begin every five
-# seconds.
+# Longest time until all logs that are due have a recovery point, once all is healed: a round of
+# recovery points begins every five seconds.
 _POINTS_MS_MAX: Final = 20_000
-# For the broker to hear of the connections that were closed last.
+# Time in which the broker notices the connections that were closed last.
 _LAST_CLOSES_MS: Final = 200
 
 
@@ -55,7 +55,7 @@ class WorkloadRun(NodeObserver):
         return counts
 
     def run(self) -> list[str]:
-        """Let it happen."""
+        """Run the workload; return a sentence for each violation."""
         self.node.start()
         self.workload.begin()
         self._injector.plan()
@@ -73,7 +73,7 @@ class WorkloadRun(NodeObserver):
     # --- The phases.
 
     def _run_for(self, duration_ms: int, is_done: Callable[[], bool] | None = None) -> None:
-        """Let everything happen for so long, until `is_done`, or until something is wrong."""
+        """Run the world for so long, until `is_done`, or until there is a violation."""
         violations = self._history.violations
         end_ms = self.world.agenda.now_ms + duration_ms
         if is_done is None:
@@ -82,7 +82,7 @@ class WorkloadRun(NodeObserver):
             self.world.run_until(end_ms, lambda: bool(violations) or is_done())
 
     def _heal(self) -> None:
-        """End all faults; nothing new is begun from here on."""
+        """End all faults; clients begin no new work from here on."""
         self.node.note("all heals")
         self.context.is_quiet = True
         self.node.heal()
@@ -90,11 +90,11 @@ class WorkloadRun(NodeObserver):
         for socket in self.workload.sockets():
             socket.resume_reading()
         if self.workload.faults.has(faults.READ_FAULT):
-            # What could not be read counts as damaged until the next start.
+            # Data that a read fault hit counts as damaged until the next start: begin a new life.
             self.node.lose(faults.KILL)
 
     def _rest(self) -> None:
-        """Wait until every client is done, and complain of those that are not."""
+        """Wait until every client is done; a client that is not done is a violation."""
         history = self._history
         quiet_ms_max = self.workload.quiet_ms_max
         self._run_for(quiet_ms_max, self._is_at_rest)
@@ -118,7 +118,7 @@ class WorkloadRun(NodeObserver):
                 )
 
     def _wait_for_recovery_points(self) -> None:
-        """Wait until no log waits for a round of recovery points, and complain if one does."""
+        """Wait until no log waits for a round of recovery points; report logs that still do."""
         self._run_for(_POINTS_MS_MAX, lambda: not self._due_points())
         due = self._due_points()
         if due:

@@ -18,7 +18,7 @@ from tarry.simulation.trace import Trace
 # Host and port.
 Address = tuple[str, int]
 
-# A node that is not running has no turn before the end of time.
+# Due time of a node that does not run: it has no turn before the end of time.
 NEVER_MS: Final = 1 << 62
 
 
@@ -42,7 +42,7 @@ class World:
         self.random = Random(seed)
         self.agenda = Agenda()
         self.trace = Trace() if trace is None else trace
-        # Where a client that connects to an address arrives.
+        # Network at which a connection to an address arrives.
         self.networks: dict[Address, SimulatedNetwork] = {}
         self._nodes: list[Node] = []
 
@@ -51,7 +51,7 @@ class World:
         self._nodes.append(node)
 
     def run_until(self, end_ms: int, is_done: Callable[[], bool]) -> None:
-        """Let everything happen up to `end_ms`, or until `is_done`."""
+        """Run all nodes and planned actions up to `end_ms`, or until `is_done`."""
         agenda = self.agenda
         nodes = self._nodes
         while agenda.now_ms < end_ms and not is_done():
@@ -68,7 +68,7 @@ class World:
                     node.turn()
 
     def run_for(self, duration_ms: int) -> None:
-        """Let everything happen for so long."""
+        """Run all nodes and planned actions for so long."""
         self.run_until(self.agenda.now_ms + duration_ms, _never)
 
 

@@ -8,7 +8,7 @@ A2   unseen: acknowledged, and not read when all is quiet
 A3   duplicate: a value of an idempotent producer at two offsets
 A4   an offset with two values, over all sends and reads, restarts included
 A11  acknowledged sends of one producer whose offsets decrease
-A13  an acknowledgement with an offset that is none
+A13  an acknowledgement with an invalid offset
 A14  a loss where nothing went wrong
 A23  acknowledged data lost to a crash, a loss of power, a fault of the disk
 A27  a high watermark that goes back; a record that was read and is gone

@@ -6,7 +6,7 @@ from tarry.simulation.clients.history import Place, RunHistory, is_before, place
 
 
 def check_deletions(history: RunHistory) -> list[str]:
-    """Check that a log begins at or behind each acknowledged deletion, not behind all (A33)."""
+    """Check that a log starts past each acknowledged deletion, and past no unasked one (A33)."""
     sentences: list[str] = []
     asked: dict[Place, list[int]] = {}
     for deletion in history.deletions:
@@ -22,7 +22,7 @@ def check_deletions(history: RunHistory) -> list[str]:
                 f"records of {name} below {deletion.low_watermark} were deleted and are there from "
                 f"{final.log_start_offset} on"
             )
-        # Of "all there is" without an answer nobody knows where it ended.
+        # A deletion of all records that got no answer may have ended at any offset.
         known = deletion.low_watermark if deletion.offset < 0 else deletion.offset
         asked.setdefault(deletion.place, []).append(1 << 62 if known < 0 else known)
     for place, final in history.finals.items():

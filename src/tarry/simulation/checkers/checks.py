@@ -1,4 +1,4 @@
-"""Checkers of a whole history, in the order in which their sentences say most."""
+"""Checkers of a whole history, those first whose sentences explain most."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CHECKERS: Final[tuple[Checker, ...]] = (
 
 
 def check_history(history: RunHistory) -> list[str]:
-    """Return a sentence for each violation of a run, those that a client saw at once first."""
+    """Return a sentence for each violation of a run; those that a client noticed come first."""
     sentences = list(history.violations)
     for check in CHECKERS:
         sentences += check(history)

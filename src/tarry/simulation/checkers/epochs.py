@@ -6,7 +6,7 @@ from tarry.simulation.clients.history import Place, RunHistory, place_name
 
 
 def check_leader_epochs(history: RunHistory) -> list[str]:
-    """Check that newer metadata has no lower epoch, a higher one if the broker was lost between."""
+    """Check that leader epochs never go back, and grow over an unclean stop of the broker."""
     sentences: list[str] = []
     last: dict[Place, tuple[int, int]] = {}
     ordered = sorted(history.metadata, key=lambda seen: seen.exchange.delivered_turn)
@@ -37,9 +37,9 @@ def check_leader_epochs(history: RunHistory) -> list[str]:
 
 
 def check_epoch_ends(history: RunHistory) -> list[str]:
-    """Check that an epoch's end lies behind all its records, not behind a later epoch's.
+    """Check that an epoch ends behind its own records, and before the records of later epochs.
 
-    Who asks for an epoch in which nothing was written is told of the one before it.
+    A query for an epoch without records is answered with the epoch before it.
     """
     for end in history.epoch_ends:
         if end.epoch < 0 or not end.is_certain:

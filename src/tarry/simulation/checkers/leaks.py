@@ -1,6 +1,6 @@
-"""Checker of leaks: no operation of a closed connection waits, the timer wheel holds no more.
+"""Checker of leaks: operations of closed connections, and entries of the timer wheel.
 
-Looked at after every turn.
+It looks at the broker after every turn.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from tarry.broker.kafka_connection import KafkaConnection
 from tarry.broker.membership.membership import TIMER_ENTRIES_MAX
 from tarry.protocol import api_keys
 
-# What waits only for a request of a connection, by the purgatory's name.
+# Purgatories in which only requests of connections wait, with the API key of these requests.
 _ASKED_BY: Final = {"Fetch": api_keys.FETCH, "DeleteRecords": api_keys.DELETE_RECORDS}
-# An operation is watched under a key a partition.
+# Most watch keys of an operation, which has one for each of its partitions.
 _KEYS_MAX: Final = 20
 
 
 class LeakChecker:
-    """Checker that knows how many duties of its own a broker's timer has."""
+    """Checker that knows how many entries of the timer are duties of the broker itself."""
 
     def __init__(self) -> None:
         self._duties = 0
@@ -29,7 +29,7 @@ class LeakChecker:
         self._duties = len(broker.timer)
 
     def after_turn(self, broker: Broker) -> list[str]:
-        """Return what is too much now."""
+        """Return a sentence for each purgatory that holds too much, and for the wheel."""
         sentences: list[str] = []
         connections = len(broker.answers.connections)
         unanswered: dict[int, int] = {}

@@ -1,7 +1,7 @@
-"""Checker of liveness during the run: no client waits longer than asked, or sleeps on data.
+"""Checker of liveness during the run: no answer is late, and no fetch waits for known data.
 
-After each turn the oldest unanswered request of each connection is looked at; those behind it
-have their turn later.  Time during which the broker's process was stopped does not count.
+After each turn it looks at the oldest unanswered request of each connection; the requests behind
+that one come later.  Time during which the broker's process was stopped does not count.
 """
 
 from __future__ import annotations

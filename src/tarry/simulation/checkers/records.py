@@ -1,4 +1,4 @@
-"""Checkers of records: acknowledged ones are there, read ones stay, times lead to their records."""
+"""Checkers of records: acknowledged and read records stay, and times lead to their records."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def check_handed_out(history: RunHistory) -> list[str]:
 
 
 def check_times(history: RunHistory) -> list[str]:
-    """Check that ListOffsets for a time gives the first record not older, or else the newest."""
+    """Check that ListOffsets for a time finds the first record at or after it, or the newest."""
     sentences: list[str] = []
     for lookup in history.time_lookups:
         final = history.finals.get(lookup.place)
         if final is None:
             continue
         if lookup.asked == MAX_TIMESTAMP and 0 <= lookup.offset < final.log_start_offset:
-            # A batch of which the first records were deleted counts with all of them.
+            # A batch whose first records were deleted still counts with all its records.
             continue
         expected = _first_from(history, final, lookup)
         found = None if lookup.offset < 0 else lookup.offset

@@ -1,7 +1,7 @@
-"""Checker of recovery points: what a round has to take, a round takes.
+"""Checker of recovery points: finds the logs that a round of recovery points has to take.
 
-Without them retention frees nothing, deletions of records are never answered, and cuts of followers
-wait.  A log that cannot be saved because it is damaged, or is being cut, is left out.
+Without recovery points retention frees nothing, deletions of records are never answered, and cuts
+of followers wait.  A log that cannot be saved, since it is damaged or is being cut, is left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checkers of topics: one that was created is there under its id until it is deleted."""
+"""Checkers of topics: a created topic is there under its id until it is deleted."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Checker of turns: no broker asks for turn after turn at once and gets nowhere.
+"""Checker of turns: no broker asks for one immediate turn after the other without end.
 
-Longer work takes some tens of turns here, whose logs are small.  A broker that waits for its disk,
+Long work takes tens of turns in a run, whose logs are small.  A broker that waits for its disk,
 for time or for other brokers asks for no turn at all.
 """
 
@@ -21,11 +21,11 @@ class TurnChecker:
         self._in_a_row = 0
 
     def on_life_begins(self) -> None:
-        """Count anew."""
+        """Start the count again."""
         self._in_a_row = 0
 
     def after_turn(self, broker: Broker) -> list[str]:
-        """Return what is wrong when a turn is over."""
+        """Return a sentence if too many turns in a row asked for the next one at once."""
         if not broker.has_work_left():
             self._in_a_row = 0
             return []

@@ -1,9 +1,10 @@
-"""Checker of waits: nothing waits whose answer is known.
+"""Checker of waits: no operation waits whose answer is known.
 
-After a turn that leaves nothing to do, each operation was tried since what it waits for last
-changed.  So it is tried once more from outside, past all keys, and has to go on waiting.  One that
-completes has missed its wake-up: a produce whose high watermark has passed, a fetch with enough
-bytes, a change of metadata that is applied, a request of a broker whose life has ended.
+When a turn leaves nothing to do, the broker has tried each operation since its condition last
+changed.  The checker tries each operation once more, past all watch keys, and each has to go on
+waiting.  An operation that completes has missed its wake-up: a produce whose high watermark has
+passed, a fetch with enough bytes, a change of metadata that is applied, a request of a broker whose
+life has ended.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ _REST_MS_MAX: Final = REST_LOOK_MS * 3 // 2
 
 
 class WaitChecker:
-    """Checker that tries what waits in one broker, every 50 ms at most."""
+    """Checker that tries the operations that wait in one broker, every 50 ms at most."""
 
     def __init__(self) -> None:
         self._looked_ms = 0
-        # Partitions whose leader may not act, and the time since which they are these.
+        # Partitions whose leader may not act, and the time since which the list is the same.
         self._resting: list[ReplicatedLog] = []
         self._resting_ms = 0
 
@@ -36,7 +37,7 @@ class WaitChecker:
         self._resting = []
 
     def after_turn(self, broker: Broker, now_ms: int) -> list[str]:
-        """Return a sentence for each operation that waits in vain."""
+        """Return a sentence for each operation that waits though it could complete."""
         resting = [each for each in broker.topics.partitions() if each.leadership.rests()]
         if resting != self._resting:
             self._resting = resting

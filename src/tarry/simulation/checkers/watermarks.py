@@ -1,4 +1,4 @@
-"""Checkers of high watermark, which covers acknowledged records, and log start: none goes back."""
+"""Checkers of high watermarks and log starts: none goes back, acknowledged records count."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tarry.simulation.clients.history import ACKNOWLEDGED, Place, RunHistory, Wa
 
 
 def check_watermarks(history: RunHistory) -> list[str]:
-    """Check that neither goes back from one answer to a query asked after it (A27, A33)."""
+    """Check that no query finds a lower value than an earlier answer had (A27, A33)."""
     sentences: list[str] = []
     by_place: dict[Place, list[Watermarks]] = {}
     for watermarks in history.watermarks:

@@ -11,7 +11,7 @@ from tarry.simulation.exchange import ObservedExchange
 from tarry.simulation.network import SimulatedNetwork
 from tarry.simulation.trace import Trace
 
-# A stop of the process of less than a second counts as if it had run.
+# A stall of less than a second counts as time in which the process ran.
 _EARLY_MS: Final = 1_000
 
 
@@ -22,9 +22,9 @@ class KnownTopic:
         self.name = name
         self.topic_id = topic_id
         self.partitions = partitions
-        # Not to be deleted in this run; only then is its name enough to know its incarnation.
+        # True if it is never deleted in this run; only then does its name identify it.
         self.is_lasting = is_lasting
-        # False once somebody has asked for its deletion.
+        # False once a client has asked for its deletion.
         self.is_alive = True
 
     def places(self) -> list[Place]:
@@ -45,17 +45,17 @@ class RunContext:
         self.topics: list[KnownTopic] = []
         # Codecs that producers choose from; one may stand there several times.
         self.codecs: list[int] = [0]
-        # Topics whose records may wait: which are due how soon that they do not, in ms; -1 where
-        # not the timestamp says when they are due.
+        # Topics whose records may be parked, with the delay in ms below which they are not; -1 if
+        # the timestamp does not say when records are due.
         self.delayed_topics: dict[str, int] = {}
         self.leader_epochs: dict[Place, int] = {}
-        # Which life of the broker this is.
+        # Number of the broker's life.
         self.life = 0
-        # Nothing new is begun any more; what is under way is brought to its end.
+        # True when clients begin no new work, and only finish what is under way.
         self.is_quiet = False
-        # Nobody writes any more.
+        # True when no client writes any more.
         self.is_still = False
-        # Record batches that did not match their CRC.
+        # Count of record batches that did not match their CRC.
         self.damages_seen = 0
 
     def alive_topics(self) -> list[KnownTopic]:

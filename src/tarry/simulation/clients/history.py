@@ -18,7 +18,7 @@ Place = tuple[bytes, int]
 UNKNOWN: Final = 0
 ACKNOWLEDGED: Final = 1
 REFUSED: Final = 2
-# Acknowledged without an offset: it waits until it is due.
+# Acknowledged without an offset: the batch waits until it is due.
 PARKED: Final = 3
 
 
@@ -38,23 +38,23 @@ class SentBatch:
     def __init__(self, producer: str, place: Place, number: int, records: list[SentRecord]) -> None:
         self.producer = producer
         self.place = place
-        # The producer's own order in this partition.
+        # Number in the producer's own order of batches for this partition.
         self.number = number
         self.records = records
         self.is_idempotent = False
-        # False when a retry may overtake or repeat it, so that its place in the order is open.
+        # False if a retry may overtake or repeat the batch, so that its place in the order is open.
         self.is_ordered = False
         self.sends = 0
         self.outcome = UNKNOWN
         self.base_offset = -1
         self.error_code = 0
         self.exchange: ObservedExchange | None = None
-        # When it is due, by the broker's calendar; -1: at once, or by a setting of its topic.
+        # Due time by the broker's calendar; -1 if it is due at once, or by a setting of its topic.
         self.due_ms = -1
-        # It may be parked.
+        # True if the batch may be parked.
         self.may_wait = False
-        # The latest time that the broker's calendar had shown when it was acknowledged, and the
-        # turn before it was sent first.
+        # The latest time that the broker's calendar had shown when the batch was acknowledged, and
+        # the turn before the batch was first sent.
         self.acknowledged_ms = -1
         self.made_turn = -1
 
@@ -122,13 +122,13 @@ class EpochEnd:
         self.asked = asked
         self.epoch = epoch
         self.end_offset = end_offset
-        # Nothing that was appended later, or lost, has moved this end.
+        # True if no later append, and no loss, can have moved this end.
         self.is_certain = False
-        # It may lead still, and have no record yet.
+        # True if the epoch may still lead, and have no record yet.
         self.is_newest = False
 
 
-# The time that asks ListOffsets for the newest record (KIP-734).
+# Timestamp that asks ListOffsets for the newest record (KIP-734).
 MAX_TIMESTAMP: Final = -3
 
 
@@ -148,7 +148,7 @@ class RecordsDeletion:
     def __init__(self, place: Place, offset: int) -> None:
         self.place = place
         self.offset = offset
-        # Where the answer said that the log begins; -1: there was none, or an error.
+        # Log start in the answer; -1 if there was no answer, or an error.
         self.low_watermark = -1
 
 
@@ -175,9 +175,9 @@ class ReadRun:
     """Records that one reader got of a partition since it chose an offset."""
 
     def __init__(self, offset: int) -> None:
-        # Everything from where it began up to here, but for the gaps.
+        # End of the records that the reader got, which are all since its begin but for the gaps.
         self.end_offset = offset
-        # Where each gap begins and ends.
+        # First offset and end of each gap.
         self.gaps: list[tuple[int, int]] = []
 
 
@@ -192,19 +192,19 @@ class RunHistory:
         self.topic_changes: list[TopicChangeSeen] = []
         self.deletions: list[RecordsDeletion] = []
         self.growths: list[Growth] = []
-        # Topics of which nothing is deleted unless somebody asks for it.
+        # Topics from which records are deleted only on request.
         self.kept_topics: dict[bytes, None] = {}
         self.epoch_ends: list[EpochEnd] = []
         self.time_lookups: list[TimeLookup] = []
         self.producer_ids: list[tuple[int, int, str]] = []
         self.finals: dict[Place, FinalPartition] = {}
-        # By the reader's name and partition.
+        # Runs of records, by the reader's name and the partition.
         self.handed_out: dict[tuple[str, Place], list[ReadRun]] = {}
         # Lives of the broker that did not end cleanly, in order.
         self.unclean_lives: list[int] = []
-        # What a client could already tell to be wrong when it saw it.
+        # Violations that a client noticed at once.
         self.violations: list[str] = []
-        # Everything below this offset has been acknowledged to somebody.
+        # By partition, the offset below which all records are acknowledged to some client.
         self.acknowledged_ends: dict[Place, int] = {}
         # The latest time that the broker's calendar has shown in a turn.
         self.calendar_max_ms = -1
@@ -230,7 +230,7 @@ class RunHistory:
         batch.acknowledged_ms = self.calendar_max_ms
 
     def is_known_batch(self, place: Place, base_offset: int, data: bytes) -> bool:
-        """Return true if these very bytes were read before; else remember them.
+        """Return true if the same bytes were read before; otherwise remember them.
 
         Other bytes at the same offset are a violation, whatever they contain.
         """
@@ -254,7 +254,7 @@ class RunHistory:
         """Note that the reader got the records from one offset up to another."""
         runs = self.handed_out.setdefault((reader, place), [])
         if not runs:
-            # Readers begin at the first offset there can be.
+            # A reader that chose no offset begins at 0.
             runs.append(ReadRun(0))
         run = runs[-1]
         if offset != run.end_offset:

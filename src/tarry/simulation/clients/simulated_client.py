@@ -19,7 +19,7 @@ from tarry.simulation.connection import ClientSocket
 from tarry.simulation.exchange import SLACK_MS, ObservedExchange
 from tarry.wire.reader import Reader
 
-# How long a client waits beyond what it allows the broker to wait.
+# Time that a client waits beyond the time that it allows the broker to wait.
 PATIENCE_MS: Final = 4_000
 _BACKOFF_MS_MAX: Final = 80
 
@@ -41,11 +41,11 @@ class Query:
         self.wait_ms = wait_ms
         self.waits_for: list[tuple[bytes, int, int]] = []
         self.is_answer_expected = True
-        # What the liveness checker grants beyond `wait_ms`; its default if not set.
+        # Time that the liveness checker grants beyond `wait_ms`.
         self.slack_ms = SLACK_MS
-        # The broker begins all waiting anew when its own process was stopped.
+        # True if the broker starts all waits again after a stall of its process.
         self.is_stall_forgiven = False
-        # Hears of the exchange as soon as the request is on its way.
+        # Called with the exchange as soon as the request is on its way.
         self.on_sent: OnLost | None = None
 
 
@@ -74,7 +74,7 @@ class SimulatedClient:
         self._pending: deque[_PendingQuery] = deque()
         self._buffer = bytearray()
         self._correlation_id = 0
-        # The time of a request counts from the answer to the one before it.
+        # True if the time-out of a request counts from the answer to the request before it.
         self.is_patient = False
 
     @property
@@ -187,7 +187,7 @@ class SimulatedClient:
                 f"version {query.version}"
             )
         if self.is_patient and self._pending:
-            # What stood behind this one has waited for it, as it should.
+            # The next request had to wait for this answer: its time-out starts now.
             head = self._pending[0]
             head.deadline_ms = context.clock.now_ms + head.query.wait_ms + PATIENCE_MS
         pending.on_answer(pending.exchange, answer)
@@ -297,8 +297,9 @@ class ScriptedClient(SimulatedClient):
 
 
 class RunClient(ScriptedClient):
-    """Scripted client with a context of its own: what is wrong stands in the history of the `run`,
-    which also says when it is quiet.
+    """Scripted client with a context of its own, whose violations go to the history of `run`.
+
+    The run also says when all is quiet.
     """
 
     def __init__(self, context: RunContext, name: str, run: RunContext) -> None:

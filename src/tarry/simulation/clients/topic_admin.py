@@ -56,7 +56,7 @@ from tarry.simulation.exchange import ObservedExchange
 _TIMEOUT_MS: Final = 3_000
 _RETRY_MS: Final = 30
 _PRODUCER_ID_WAIT_MS: Final = 5_000
-# From here on a metadata answer names topic ids.
+# From this version on a metadata answer names topic ids.
 _VERSION_OF_TOPIC_IDS: Final = 10
 
 # Errors after which the same request is worth another try.
@@ -119,7 +119,7 @@ class TopicAdmin(ScriptedClient):
                     change.exchange = outcome.exchange
                     break
                 if result.error_code == errors.TOPIC_ALREADY_EXISTS:
-                    # From a try whose answer was lost, or its predecessor is being removed.
+                    # An earlier try has made it, or an older topic of its name is being removed.
                     seen = len(context.history.metadata)
                     yield from self._look()
                     is_news = len(context.history.metadata) > seen
@@ -338,8 +338,8 @@ def take_epoch_ends(
             end = EpochEnd(
                 place, exchange, asked[place], partition.leader_epoch, partition.end_offset
             )
-            # An epoch that leads no more has its end; that of the newest one is the log's, and
-            # what is not flushed of it may be lost.
+            # The end of an older epoch is final.  The newest epoch ends with the log, of which
+            # unflushed records may be lost.
             newest = context.leader_epochs.get(place, -1)
             end.is_certain = context.is_still or partition.leader_epoch < newest
             end.is_newest = partition.leader_epoch >= newest

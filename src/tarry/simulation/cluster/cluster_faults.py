@@ -27,15 +27,15 @@ _STALL_MS_MAX: Final = 4_000
 _CUT_MS_MAX: Final = 4_000
 _DIVIDED_MS_MAX: Final = 400
 _FROZEN_MS_MAX: Final = 2_000
-# Enough for who lags to leave, and for a lease to end.
+# Time for followers that lag to leave the in-sync set, and for a lease to end.
 _STRANDED_MS: Final = 3_500
 _LATE_WATCH_MS_MAX: Final = 1_500
 _REVISIONS_TOLD_AGAIN_MAX: Final = 8
-# So soon after a transaction was asked for its link is lost.
+# Time from the request of a late transaction to the loss of its link.
 _LATE_DEED_CUT_MS: Final = 10
 _LATE_DEED_MS: Final = 200
 _LATE_DEED_MS_MAX: Final = 2_500
-# About as long as a life of before lasts, and as a transaction is waited for.
+# About as long as an earlier life lasts, and as a broker waits for a transaction.
 _LATE_ADDITION_MS: Final = 1_600
 _LATE_ADDITION_MS_MAX: Final = 2_240
 
@@ -56,7 +56,7 @@ class ClusterFaults:
         self._random = world.random
         self._etcd_node = etcd_node
         self._etcd = etcd_node.etcd
-        # What is wrong after etcd was frozen; until then nothing else strikes.
+        # Violations seen after etcd was frozen.  Until `_quiet_until_ms` no other fault strikes.
         self.violations: list[str] = []
         self._quiet_until_ms = 0
         self._nodes = nodes
@@ -64,7 +64,7 @@ class ClusterFaults:
         self._scenario = scenario
         self._is_over = False
         self._has_new_disk = False
-        # How often a broker was taken from etcd, so that an earlier end does not bring it back.
+        # Count of each broker's absences from etcd: the end of an earlier absence brings none back.
         self._absences = dict.fromkeys(nodes, 0)
         checker.on_cut = self._on_cut
         self._ways: dict[str, Callable[[ClusterNode, str], None]] = {
@@ -132,7 +132,7 @@ class ClusterFaults:
         self._ways[kind](node, kind)
 
     def _is_quiet(self) -> bool:
-        """Return whether nothing may strike: what comes after frozen etcd is compared."""
+        """Return whether no fault may strike, since the state after a frozen etcd is compared."""
         return self._world.agenda.now_ms < self._quiet_until_ms
 
     def heal(self) -> None:
@@ -143,7 +143,7 @@ class ClusterFaults:
             node.reconnect()
             node.network.deaf_to.clear()
             if node.door is not None:
-                # What waits for an answer that was lost is asked again.
+                # A call whose answer was lost is asked again once its link is cut.
                 node.door.lose_answers = 0
                 node.door.lateness = None
                 node.door.on_renewed = None
@@ -166,7 +166,7 @@ class ClusterFaults:
         node.end_in_flush = kind
 
     def _fail_a_flush(self, node: ClusterNode, kind: str) -> None:
-        # From now on the broker may stop by itself.
+        # After a failed flush the broker may stop by itself.
         node.plan.faults.append(Fault(0, kind))
         node.disk.fail_flushes()
 
@@ -186,7 +186,7 @@ class ClusterFaults:
         node.busy_until_ms = node.clock.now_ms + self._random.randrange(_STALL_MS_MAX)
 
     def _stall_behind_renewal(self, node: ClusterNode, kind: str) -> None:
-        """Stop the process, for longer than a life lasts, with a renewal's answer on its way."""
+        """Stall the process for longer than a life, while the answer to a renewal is on its way."""
         door = node.door
         if door is not None:
             door.on_renewed = partial(self._stall_renewed, node, door)
@@ -203,12 +203,12 @@ class ClusterFaults:
         node.clock.after(4 * lag_ms, partial(_hurry, node))
 
     def _go_away(self, node: ClusterNode, kind: str) -> None:
-        """Die, and come back after some seconds."""
+        """Kill the broker; it comes back after some seconds."""
         self._leave_etcd(node, self._random.randrange(self._scenario.away_ms_max))
         node.lose((kinds.KILL, kinds.POWER)[self._random.randrange(2)])
 
     def _replace_disk(self, node: ClusterNode, kind: str) -> None:
-        """Die, and come back with an empty disk, once and if all others have everything."""
+        """Give the broker an empty disk, once in a run, if all replicas are in sync."""
         if self._are_all_in_sync():
             self._lose_disk(node)
 
@@ -231,7 +231,7 @@ class ClusterFaults:
         """Lose power soon after a cut, before or after it is durable."""
         if self._is_over or self._random.randrange(100) >= self._scenario.power_after_cut_percent:
             return
-        # Later the cut is mostly durable.
+        # After a longer time the cut is mostly durable.
         after_ms = self._random.randrange(self._scenario.flush_ms_max // 2 + 1)
         node.clock.after(after_ms, partial(self._lose_after_cut, node, node.life))
 
@@ -258,7 +258,7 @@ class ClusterFaults:
             node.clock.after(duration_ms, partial(here.deaf_to.discard, there))
 
     def _divide(self, node: ClusterNode, kind: str) -> None:
-        """Cut a broker's links, and end it with what only it has by then."""
+        """Cut a broker's links, then end its life with the records that only it has."""
         duration_ms = 50 + self._random.randrange(_DIVIDED_MS_MAX)
         self._cut_links_for(node, kind, duration_ms)
         end = (kinds.KILL, kinds.KILL, kinds.POWER)[self._random.randrange(3)]
@@ -297,7 +297,7 @@ class ClusterFaults:
 
     def _compact_while_away(self, node: ClusterNode, kind: str) -> None:
         duration_ms = self._random.randrange(self._scenario.away_ms_max)
-        # Before it is there again: what is planned first is done first.
+        # The compaction comes before the return: actions of one time run as they were planned.
         node.clock.after(duration_ms, partial(self._compact, node, kind))
         self._leave_etcd(node, duration_ms)
 
@@ -327,7 +327,7 @@ class ClusterFaults:
     def _late_rows(
         self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]
     ) -> int:
-        """Let the outcome be unknown, and the deed be done all the same."""
+        """Delay a write of partitions' rows and cut its link, so that its outcome is unknown."""
         puts = [each.key for each in operations if isinstance(each, Put)]
         parts = [key for key in puts if b"/parts/" in key]
         if self._scenario.delays_deleted:
@@ -349,7 +349,7 @@ class ClusterFaults:
     def _late_claim(
         self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]
     ) -> int:
-        """Let the claim be done when the life is over in which it was asked for."""
+        """Delay a claim until the life of the broker that asked for it is over."""
         if not any(self._is_claim(node, each) for each in operations):
             return 0
         for each in self._nodes:
@@ -369,14 +369,14 @@ class ClusterFaults:
         return before is not None and row.leader_id == node.broker_id != before.leader_id
 
     def _is_made_again(self, key: bytes) -> bool:
-        """Return whether a partition's row is one of the topic that is deleted again soon."""
+        """Return whether a row belongs to the topic that is deleted and made again."""
         topic = self._checker.state.topic_by_id(self._checker.place(key)[0])
         return topic is not None and topic.name == MADE_AGAIN
 
     def _late_addition(
         self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]
     ) -> int:
-        """Let who is added be behind by then: it is heard no more."""
+        """Delay an addition to an isr; meanwhile the leader hears nothing of the added broker."""
         added = self._added_late(node, door, operations)
         if added is None:
             return 0
@@ -386,7 +386,7 @@ class ClusterFaults:
     def _late_addition_of_a_new_disk(
         self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]
     ) -> int:
-        """Let who is added be in its next life by then, with nothing on its disk."""
+        """Delay an addition to an isr; meanwhile the added broker may restart without data."""
         added = self._added_late(node, door, operations)
         if added is None:
             return 0
@@ -400,7 +400,7 @@ class ClusterFaults:
     def _added_late(
         self, node: ClusterNode, door: SimulatedEtcdDoor, operations: list[Operation]
     ) -> ClusterNode | None:
-        """Return a broker that these operations would put in sync, once: the next are not late."""
+        """Return the broker that these operations add to an isr; later ones are not delayed."""
         added = self._added(node, operations)
         if added is not None:
             door.lateness = None
@@ -408,7 +408,7 @@ class ClusterFaults:
         return added
 
     def _added(self, node: ClusterNode, operations: list[Operation]) -> ClusterNode | None:
-        """Return a broker that these operations would put in sync."""
+        """Return the broker that these operations add to an isr, or None."""
         for each in operations:
             if not isinstance(each, Put) or b"/parts/" not in each.key:
                 continue
@@ -423,7 +423,7 @@ class ClusterFaults:
         return None
 
     def _may_lose_all(self, node: ClusterNode) -> bool:
-        """Return whether nobody counts on what this broker has."""
+        """Return whether this broker is in no isr, and no election may be unclean."""
         return not self._scenario.is_unclean and not any(
             node.broker_id in row.isr
             for topic in self._checker.state.topics.values()
@@ -431,7 +431,7 @@ class ClusterFaults:
         )
 
     def _deafen(self, node: ClusterNode, other: ClusterNode, duration_ms: int) -> None:
-        """Let `node` hear nothing of `other` for so long."""
+        """Cut the link from `other` to `node` for so long."""
         node.network.deaf_to.add(other.network)
         node.clock.after(duration_ms, partial(node.network.deaf_to.discard, other.network))
 
@@ -455,7 +455,7 @@ class ClusterFaults:
         self._etcd_node.freeze(duration_ms)
         self._quiet_until_ms = self._world.agenda.now_ms + duration_ms + AGAIN_MS
         before = LedBefore(self._nodes)
-        # Operators move leaders as they like.
+        # An operator may move leaders meanwhile: then nothing is compared.
         if before.is_whole and not self._scenario.is_operated:
             node.clock.after(duration_ms + AGAIN_MS, partial(self._check_again, before))
 

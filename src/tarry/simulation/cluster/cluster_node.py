@@ -24,12 +24,12 @@ SESSION_MS: Final = 2_000
 _HEARTBEAT_MS: Final = 400
 SIMULATED: Final = Release("simulated")
 _DELAY_MS_MAX: Final = 5
-# Without delays and losses a broker has read everything after so many steps.
+# Most steps of a start.  Without delays and losses a broker has read everything by then.
 _STEPS_MAX: Final = 100
 
 
 class EtcdAway(TarryError):
-    """A start met no etcd; it is tried again, as a process that waits does."""
+    """Start that would have to wait for etcd; the node tries it again later."""
 
 
 class ClusterNode(BrokerNode):
@@ -44,17 +44,17 @@ class ClusterNode(BrokerNode):
         observer: NodeObserver,
     ) -> None:
         self.broker_id = broker_id
-        # The door of the life that is under way, or was last.
+        # Door of the life that is under way, or of the last one.
         self.door: SimulatedEtcdDoor | None = None
-        # Etcd cannot be reached from this broker.
+        # True while this broker cannot reach etcd.
         self.is_cut_off = False
         self._etcd_node = etcd_node
-        # Answers that come before there is a broker.
+        # Events of etcd that come before the broker is made; None when it is made.
         self._early: list[Event] | None = None
         self._is_open = False
         # Release that the next start runs.
         self.release = SIMULATED
-        # Starts of the machine.
+        # Number of starts of the machine.
         self._boots = 1
         super().__init__(world, plan, observer, name=f"b{broker_id}", start=self._join)
         self.stop_ms_max += HAND_OVER_MS_MAX
@@ -68,7 +68,7 @@ class ClusterNode(BrokerNode):
 
     @property
     def is_ready(self) -> bool:
-        """True while clients can come."""
+        """True while clients can connect."""
         return self.broker is not None and self._is_open
 
     def cut_off(self) -> None:
@@ -94,7 +94,7 @@ class ClusterNode(BrokerNode):
         now_ms: int,
         now_wall_ms: int,
     ) -> Broker:
-        """Join the cluster at once, or fail: a process that waits for etcd begins anew here."""
+        """Join the cluster at once; raise `EtcdAway` where a process would wait for etcd."""
         self.must_wait = True
         if self.is_cut_off:
             raise EtcdAway("etcd cannot be reached")
@@ -110,7 +110,7 @@ class ClusterNode(BrokerNode):
             events, self._early = self._early, []
             joining.turn(events, now_ms, now_wall_ms)
         else:
-            # Or the key of the life before is still there, of another disk.
+            # Or the key of an earlier life, with another disk, is still in etcd.
             raise EtcdAway("etcd does not let it go on")
         self.must_wait = False
         door.delay_ms_max = _DELAY_MS_MAX
@@ -152,7 +152,7 @@ class ClusterNode(BrokerNode):
 
     def _on_stopped(self, broker: Broker) -> None:
         super()._on_stopped(broker)
-        # For a cut that did not come a recovery point may lie lower than it had to.
+        # A recovery point may be lower than needed, because of a cut that did not come.
         self._is_clean_start = False
 
     def _forget_broker(self, kind: str) -> None:
@@ -161,5 +161,5 @@ class ClusterNode(BrokerNode):
             self._boots += 1
         self._early = None
         if self.door is not None:
-            # Nobody hears of what is under way, which may be done all the same.
+            # A call under way may still be done, but its answer reaches no broker.
             self.door.go_away()

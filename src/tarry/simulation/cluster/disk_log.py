@@ -1,4 +1,4 @@
-"""Logs of replicas as they lie on simulated disks: read past the brokers' own reading."""
+"""Logs of replicas as they lie on simulated disks, read without the brokers' own code."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ class DiskLog:
         self.end_offset = int(log.log_start_offset)
         self.flushed_offset = 0
         self.high_watermark = 0
-        # The last leader epoch in which it was seen leading.
+        # The last leader epoch in which the replica was seen to lead.
         self.leader_epoch = -1
         self.batches: dict[int, DiskBatch] = {}
-        # It was cut, and what is known of its producers was not looked at since.
+        # True if the log was cut, and its producers' state was not checked since.
         self.has_unseen_cut = False
-        # Whether the replica followed at the last look, and a crash could mix two histories in it.
+        # Whether the replica followed at the last look; and whether a crash could then mix two
+        # histories in its log.
         self.was_following = False
         self.may_be_mixed = False
-        # So many committed batches were found to be here, from the first on.
+        # Count of committed batches, from the first on, that this log was found to have.
         self.verified = 0
-        # Where the reading of the last segment goes on.
+        # File of the last segment, and the position at which its reading goes on.
         self._path = ""
         self._position = 0
 
@@ -47,7 +48,7 @@ class DiskLog:
         return next(reversed(self.batches.values())).leader_epoch if self.batches else -1
 
     def cut(self, end_offset: int) -> None:
-        """Forget what lies at this offset and behind it."""
+        """Forget the batches that reach beyond this offset."""
         self.batches = {
             base: batch for base, batch in self.batches.items() if batch.end_offset <= end_offset
         }
@@ -57,13 +58,11 @@ class DiskLog:
         self._path = ""
 
     def content_from(self, start_offset: int) -> list[bytes]:
-        """Return the batches of which something lies at this offset or behind it."""
+        """Return the batches that reach beyond this offset."""
         return [batch.data for batch in self.batches.values() if batch.end_offset > start_offset]
 
     def is_newly_mixed(self, disk: SimulatedDisk) -> bool:
-        """Return whether a crash may leave a mixture of two histories since this look alone, of a
-        replica that followed before it.
-        """
+        """Return whether a crash may mix two histories in a follower's log, since this look."""
         before = self.may_be_mixed
         self.may_be_mixed = disk.is_written_behind_cut(self.log.active.path + LOG_SUFFIX)
         return self.may_be_mixed and not before and self.was_following
@@ -80,8 +79,8 @@ class DiskLog:
             while position + HEADER_SIZE <= len(content):
                 header = BatchHeader(content, position)
                 size = int(header.size)
-                # The first one may begin before the log does.  One without records was emptied by
-                # compaction: nobody has written it.
+                # The first batch may begin before the log does.  A batch without records was
+                # emptied by compaction; no leader has written it so.
                 if header.last_offset >= self.end_offset and size > HEADER_SIZE:
                     batch = DiskBatch(header, content[position : position + size])
                     found.append(batch)

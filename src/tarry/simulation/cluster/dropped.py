@@ -1,7 +1,7 @@
 """Judge of what compaction may have dropped of a companion log, by both logs of its partition.
 
-The judge knows nothing of the rule that compacts: a body is over if all that waited of it has come
-or was cancelled, and of checkpoints the last one that counts is never dropped.
+The judge does not use the rule of the compaction.  A body is over if all its entries were released
+or cancelled.  The last checkpoint that counts is never dropped.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from tarry.simulation.cluster.disk_log import DiskBatch
 
 
 class CompanionDrops:
-    """Batches of one companion log that are over; both logs are told batch by batch."""
+    """Batches of one companion log that are over, found by reading both logs."""
 
     def __init__(self) -> None:
-        # s-offsets of what has come, and of what was cancelled.
+        # s-offsets of the entries that were released or cancelled.
         self._done: dict[int, None] = {}
-        # By offset, the s-offsets of what waits in the body there.
+        # s-offsets of the entries of each body, by the body's offset.
         self._waiting: dict[int, list[int]] = {}
         self._checkpoint_offset = -1
         self._taken = [0, 0]
         self._note: tuple[int, ScheduledNote] | None = None
 
     def follow(self, companion: list[DiskBatch], records: list[DiskBatch]) -> None:
-        """Take what counts by now in the two logs."""
+        """Read the batches that were committed in the two logs since the last call."""
         for batch in companion[self._taken[1] :]:
             self._take_of_companion(batch)
         for batch in records[self._taken[0] :]:
@@ -60,5 +60,5 @@ class CompanionDrops:
             return all(each in self._done for each in self._waiting.get(batch.base_offset, []))
         if batch.base_offset == self._checkpoint_offset:
             return False
-        # A note goes with its body.
+        # A note may be dropped together with its body.
         return all(each in self._done for each in self._waiting.get(batch.base_offset + 1, []))

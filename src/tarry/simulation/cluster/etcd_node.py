@@ -1,4 +1,4 @@
-"""The simulated etcd as a process of the world: its leases end and its answers come by the time."""
+"""Process of the simulated etcd in a world: it ends leases and delivers answers in time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class EtcdNode:
 
     @property
     def is_frozen(self) -> bool:
-        """True while it reads and answers nothing."""
+        """True while etcd reads and answers nothing."""
         return self.clock.now_ms < self._frozen_until_ms
 
     def freeze(self, duration_ms: int) -> None:

@@ -42,16 +42,16 @@ from tarry.simulation.world import World
 
 BROKERS: Final = 3
 TOPIC: Final = "t0"
-# Of all keys in etcd.
+# Prefix of all keys in etcd.
 PREFIX: Final = "/simulated/"
-# All links healed, everything has to be in sync after the lease, the lag and ten seconds.
+# Longest time until everything is in sync once all is healed: lease, lag, and room beyond them.
 _HEALED_MS_MAX: Final = 60_000
 _START_MS_MAX: Final = 20_000
-# Between two looks whether all is well again.
+# Time between two looks whether all is well again.
 _LOOK_MS: Final = 25
-# Faults that were added later are drawn from a chance of their own.
+# Faults that were added later are drawn from a seed of their own.
 _WIDER_SEED: Final = 0x31DE
-# For the watches to bring the last rows.
+# Time for the watches to bring the last rows.
 _LAST_ROWS_MS: Final = 1_000
 
 CLIENT_SETTINGS: Final[dict[str, SettingValue]] = {
@@ -116,7 +116,7 @@ class FaultyCluster:
         self.producers: list[ProducerNode] = []
         self.made = MadeTopic()
         if self.scenario.is_of_disks:
-            # Long enough for a log that is refused to be led elsewhere.
+            # Long enough for another broker to lead a log that one broker's disk refuses.
             self.made.partitions = 2
             self.made.life_ms_max = 9_000
         self.faults = ClusterFaults(
@@ -141,7 +141,7 @@ class FaultyCluster:
         return {**CLIENT_SETTINGS, **self.scenario.client_settings}
 
     def run(self) -> list[str]:
-        """Let it happen."""
+        """Run the seed; return a sentence for each violation."""
         if not self.start():
             return ["the brokers and their topic did not come to be"]
         self._go_wrong()
@@ -158,22 +158,22 @@ class FaultyCluster:
     # --- For subclasses.
 
     def begin_clients(self) -> None:
-        """Start the clients: brokers and topic are there, and producers."""
+        """Start the clients, when brokers, topic and producers are there."""
         raise NotImplementedError
 
     def strike(self) -> None:
-        """Let something go wrong."""
+        """Inject the next fault."""
         if not self.scenario.is_of_an_hour:
             self.faults.strike()
         elif not self.too_few.has_begun:
             self.too_few.begin()
 
     def unfinished(self, brokers: list[Broker]) -> list[str]:
-        """Return what clients have still to do when all brokers are well."""
+        """Return what clients still have to do when all brokers are well."""
         raise NotImplementedError
 
     def wrong_at_the_end(self) -> list[str]:
-        """Return what was promised to clients and is not so."""
+        """Return a sentence for each promise to a client that does not hold."""
         raise NotImplementedError
 
     # --- What happens.
@@ -225,7 +225,7 @@ class FaultyCluster:
         return RunContext(node.clock, node.network, world.random, world.trace)
 
     def _begin_remaking(self) -> None:
-        """Let a topic be made and deleted, over and over, and be written."""
+        """Start clients that make a topic, write to it and delete it, over and over."""
         made = self.made
         remaker = Remaker(
             self.visitor_context(self.nodes[0]), "remaker", self.context, made, BROKERS
@@ -246,7 +246,7 @@ class FaultyCluster:
                 self.checker,
                 TOPIC,
                 brokers=BROKERS,
-                # Each has to survive the loss of a disk where there may be one.
+                # Each partition has to survive the loss of a disk where disks may be lost.
                 replicas_min=2 if scenario.floor == 2 else 1,
                 pause_ms_max=scenario.operator_pause_ms_max,
             ).start()
@@ -260,7 +260,7 @@ class FaultyCluster:
             "max.block.ms": _HEALED_MS_MAX,
         }
         if self.scenario.batch_bytes:
-            # Each record goes alone.
+            # Each record is sent in a batch of its own.
             settings["batch.size"] = 1
         producer = ProducerNode(
             self.world,
@@ -283,7 +283,7 @@ class FaultyCluster:
         )
 
     def _go_wrong(self) -> None:
-        """Let faults come, one after the other."""
+        """Inject faults, one after the other."""
         world = self.world
         end_ms = world.agenda.now_ms + self.scenario.duration_ms
         while world.agenda.now_ms < end_ms:
@@ -313,18 +313,18 @@ class FaultyCluster:
         return [node.broker for node in self.nodes if node.broker is not None]
 
     def unhealed(self) -> list[str]:
-        """Return what is not as it was before the faults."""
+        """Return a sentence for each thing that is not as it was before the faults."""
         brokers = self.brokers()
         found = [f"{node.name} is not ready" for node in self.nodes if not node.is_ready]
         found += [f"{one.name} is not settled" for one in self.producers if not one.is_settled]
         if found or len(brokers) < BROKERS:
             return found or ["a broker does not run"]
         found = [*self.checker.unhealed(brokers), *self.unfinished(brokers)]
-        # The last row may be on its way to a broker yet.
+        # The last row may still be on its way to a broker.
         return found or self._untold(brokers)
 
     def _untold(self, brokers: list[Broker]) -> list[str]:
-        """Return which brokers do not say what etcd says, in whatever order they came to know."""
+        """Return a sentence for each broker whose state differs from that of etcd's rows."""
         told = self._replay()
         return [
             f"b{broker.broker_id} and etcd do not say the same"
@@ -333,7 +333,7 @@ class FaultyCluster:
         ]
 
     def seen_at_once(self) -> list[str]:
-        """Return what was seen to be wrong when it happened."""
+        """Return the violations that were noticed when they happened."""
         found = [*self.rows.violations, *self.checker.violations, *self.members_seen.violations]
         found += [*self.served.violations, *self.context.history.violations]
         found += [*self.faults.violations, *self.too_few.violations]
@@ -342,11 +342,11 @@ class FaultyCluster:
         return found
 
     def violations(self) -> list[str]:
-        """Return everything that is wrong when all has healed."""
+        """Return all violations, when all has healed."""
         return [*self.seen_at_once(), *self.checker.unlike()] or self.wrong_at_the_end()
 
     def _replay(self) -> list[str]:
-        """Return the state that etcd's rows give by themselves."""
+        """Return the state that follows from etcd's rows alone."""
         keys = Keys(PREFIX)
         known = KnownRows(keys)
         state = ClusterState()

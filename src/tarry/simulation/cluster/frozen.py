@@ -1,7 +1,7 @@
 """Leaders and coordinators before etcd was frozen, compared with those soon after it woke.
 
-Its waking ends all lives at once.  Brokers that ran all the time lead what they led, in other
-lives, and have their groups as they were.
+When etcd wakes, all lives end at once.  Brokers that ran all the time must lead the same partitions
+in new lives, and must have kept their groups.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tarry.simulation.cluster.cluster_node import ClusterNode
 # After etcd has woken everything is served again within this time.
 AGAIN_MS: Final = 1_000
 
-# By name, id and index of a partition: the same name may be made again.
+# Leaders' ids by name, id and index of a partition: a name may be used by another topic later.
 Led = dict[tuple[str, bytes, int], int]
 
 
 class LedBefore:
-    """Knowledge of each broker at one moment, compared where nothing else has gone wrong."""
+    """Leaders and loaded groups at one moment, compared if no other fault strikes meanwhile."""
 
     def __init__(self, nodes: list[ClusterNode]) -> None:
         self._nodes = nodes
@@ -30,7 +30,7 @@ class LedBefore:
         self.is_whole = self._is_untroubled() and self._leaders is not None
 
     def violations(self) -> list[str]:
-        """Return what is not as it was, if no broker has died or lost a link meanwhile."""
+        """Return a sentence for each change, if no broker has died or lost a link meanwhile."""
         if [node.life for node in self._nodes] != self._lives or not self._is_untroubled():
             return []
         leaders = self._led()
@@ -65,7 +65,7 @@ class LedBefore:
         )
 
     def _led(self) -> Led | None:
-        """Return the leaders that all know; None if brokers do not agree, or one is missing."""
+        """Return the leaders on which all brokers agree; None if they differ or one is missing."""
         found: Led = {}
         for node in self._nodes:
             if node.broker is None:

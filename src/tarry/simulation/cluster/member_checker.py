@@ -1,7 +1,7 @@
 """Checker of what brokers believe after each turn: of their own lives, and of who is in sync.
 
-A life that etcd has ended is over for its broker as well.  Who was not caught up for half as long
-again as `replica.lag.time.max.ms` is in no in-sync set, as far as the floor allows.
+A life that etcd has ended must be over for its broker as well.  A follower that was behind for one
+and a half times `replica.lag.time.max.ms` must be in no in-sync set, as far as the floor allows.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.cluster.etcd_node import EtcdNode
 from tarry.simulation.cluster.replica_checker import ReplicaChecker
 
-# For the leader to write what it has seen, beside the lag and the half of it between two looks.
+# Time for the leader to write a change, beside the lag and the half of it between two looks.
 _WRITE_MS_MAX: Final = 500
-# A leader that had no turn for so long may look later.
+# A leader that had no turn for this long may look at its followers later.
 _PAUSE_MS_MAX: Final = 200
 
 
@@ -28,9 +28,9 @@ class _Led:
 
     def __init__(self, leader_epoch: int, now_ms: int) -> None:
         self.leader_epoch = leader_epoch
-        # Since when the leader may look and write without a pause.
+        # Time since which the leader may look and write without a pause.
         self.able_since_ms = now_ms
-        # Each time, in ms, with the written end from then on.
+        # Written ends of the log, each with the time since which the log ended there, in ms.
         self.ends: deque[tuple[int, int]] = deque()
 
     def write(self, now_ms: int, end: int) -> None:
@@ -42,11 +42,11 @@ class _Led:
             ends.append((now_ms, end))
 
     def behind_since_ms(self, end: int, now_ms: int) -> int:
-        """Return since when a log that ends there lacks records."""
+        """Return the time since which a log with this end lacks records."""
         return next((at_ms for at_ms, led_end in self.ends if led_end > end), now_ms)
 
     def forget_below(self, end: int) -> None:
-        """Forget what every follower has."""
+        """Forget the ends that every follower has reached."""
         while len(self.ends) > 1 and self.ends[0][1] <= end:
             self.ends.popleft()
 
@@ -58,7 +58,7 @@ class MemberChecker(NodeObserver):
         self, etcd_node: EtcdNode, checker: ReplicaChecker, prefix: str, lag_ms_max: int
     ) -> None:
         self.violations: list[str] = []
-        # Followers that were behind for longer than the lag, while their leader could act.
+        # Number of looks that found a follower behind for longer than the lag, with an able leader.
         self.late_followers = 0
         self._etcd_node = etcd_node
         self._etcd = etcd_node.etcd
@@ -80,7 +80,7 @@ class MemberChecker(NodeObserver):
         is_alive = broker.neighbours.membership.is_alive
         if is_alive:
             self._check_life(node)
-        # The lag is one of the broker's own clock.
+        # The lag counts by the broker's own clock.
         now_ms = node.clock.own_ms
         paused_ms = now_ms - self._last_turn_ms.get(node.broker_id, now_ms)
         self._last_turn_ms[node.broker_id] = now_ms
@@ -110,7 +110,7 @@ class MemberChecker(NodeObserver):
         if led is None or led.leader_epoch != partition.leadership.leader_epoch:
             led = self._led[key] = _Led(partition.leadership.leader_epoch, now_ms)
         led.write(now_ms, int(partition.log.written_end_offset))
-        # Behind a cut that is not durable a leader gives its followers nothing, so none lags.
+        # A leader gives followers nothing behind a cut that is not durable, so none of them lags.
         if not is_able or partition.log.has_undurable_cut:
             led.able_since_ms = now_ms
         followers = partition.leadership.followers
@@ -135,7 +135,7 @@ class MemberChecker(NodeObserver):
 
 
 def _may_be_put_out(row: PartitionRow, partition: ReplicatedLog, broker_id: int) -> bool:
-    """Return whether the row has a broker in sync without which the floor is kept."""
+    """Return whether the leader may remove this broker from the isr and keep the floor."""
     if row.leader_epoch != partition.leadership.leader_epoch or broker_id not in row.isr:
         return False
     return len(row.isr) > partition.leadership.floor()

@@ -31,7 +31,7 @@ class ClusterReader(ConsumerNode):
         super().__init__(world, context, "consumer", settings, history, _WORK_MS_MAX)
 
     def take_error(self, error: ClientError) -> None:
-        """Read anew from the start what an unclean election has cut."""
+        """Read a partition from its start again after an unclean election has cut its log."""
         if not isinstance(error, LogTruncated):
             super().take_error(error)
             return

@@ -1,6 +1,6 @@
 """Remaker: makes a topic, has it written, deletes it and makes it again under the same name.
 
-Who was away meanwhile finds a directory of that name on its disk, and it is another topic's.
+A broker that was away meanwhile finds a directory with that name on its disk, of an older topic.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ MADE_AGAIN: Final = "again"
 _TIMEOUT_MS: Final = 2_000
 _CREATE_VERSION: Final = 7
 _DELETE_VERSION: Final = 6
-# From here on a produce names its topic by id, so that a successor does not get its records.
+# From this version on a produce names its topic by id: a later topic does not get its records.
 _PRODUCE_VERSION: Final = 13
 _LIFE_MS_MAX: Final = 1_500
 _PAUSE_MS_MAX: Final = 300
 _VALUE_BYTES_MAX: Final = 400
-# Kafka's numbers: resources are topics, settings are set.
+# Kafka's numbers for a resource that is a topic, and for an operation that sets a setting.
 _TOPIC_RESOURCE: Final = 2
 _SET: Final = 0
 
 
 class MadeTopic:
-    """Topic of now, which a writer of each broker writes to; b"" while there is none."""
+    """Topic that is made again and again; its id is b"" while there is none."""
 
     def __init__(self) -> None:
         self.topic_id = b""
-        # How often it was made.
+        # Number of times that it was made.
         self.count = 0
         self.partitions = 1
         self.life_ms_max = _LIFE_MS_MAX
@@ -85,15 +85,15 @@ class Remaker(RunClient):
                     yield Delay(1 + random.randrange(life_ms))
                     yield from self._change()
                 yield Delay(life_ms)
-            # It may be there though nobody was told.
+            # The topic may exist even if the answer to its creation was lost.
             yield from self._delete()
             yield Delay(1 + random.randrange(_PAUSE_MS_MAX))
 
     def _make(self) -> Script:
-        """Ask for the topic once; the answer may be lost, and the topic be there."""
+        """Ask for the topic once; the topic may be made although the answer is lost."""
         random = self.context.random
         timestamps = CreatableTopicConfig("message.timestamp.after.max.ms", str(1 << 62))
-        # Named, since who is away just now is to have it too.
+        # The replicas are named, so that a broker that is away just now gets one, too.
         replicas = list(range(1, self._replicas + 1))
         random.shuffle(replicas)
         assignments = [CreatableReplicaAssignment(0, replicas)]

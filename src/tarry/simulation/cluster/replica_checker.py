@@ -1,16 +1,16 @@
 """Checker of replicas: looks at the logs of a broker after each of its turns, and at etcd's rows.
 
 What is committed stays: once a leader's high watermark has passed a batch, every replica in sync
-has it flushed (I1), and whoever leads later has it.  An offset in a leader epoch names one batch,
-on every disk (I2), written by one broker in one life.  Nobody cuts below what it knew to be
-committed, nor loses what it has told as flushed.  A leader's epochs are all in its index, since
-followers and clients ask it where they ended.
+has it flushed (I1), and every later leader has it.  An offset in a leader epoch names one batch,
+on every disk (I2), written by one broker in one life.  No replica cuts its log below what it knew
+to be committed, nor loses what it has reported as flushed.  A leader has all epochs in its index,
+since followers and clients ask it where they ended.
 
-What was deleted by a client stays deleted, whoever leads.  An unclean election may lose what the
-elected replica has not got on its disk, and nothing else: from there on its log is the truth.
+Records that a client deleted stay deleted under each leader.  An unclean election may lose only
+what the elected replica does not have on its disk: from then on the log of that replica counts.
 
-Disks are read past the brokers' own reading, so that a look changes nothing.  Logs that are
-compacted are left out, unless none of a run is long enough for it.
+Disks are read without the brokers' own code, so that a look changes nothing.  Logs that are
+compacted are left out, unless no log of the run is long enough for it.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class ReplicaChecker(NodeObserver):
 
     def __init__(self, etcd_node: EtcdNode, prefix: str = "/simulated/") -> None:
         self.violations: list[str] = []
-        # Logs that are to be compacted never are in this run, and looked at as any other.
+        # True if no log of this run is ever compacted: logs with compaction are checked as others.
         self.looks_at_compacted = False
-        # Replicas go and come: what a new one has is held against nothing.
+        # True if replicas are moved: a new replica is compared with no earlier log of its broker.
         self.replicas_move = False
         self._replicas: dict[tuple[int, Place], tuple[int, ReplicatedLog]] = {}
-        # Hears when a follower has cut its log.
+        # Called when a follower has cut its log.
         self.on_cut: Callable[[ClusterNode], None] = _hear_nothing
-        # Hears of each batch that is found in a log.
+        # Called for each batch that is found in a log.
         self.on_batch: Callable[[ClusterNode, ReplicatedLog, DiskBatch], None] = _hear_nothing
         self._committed: dict[Place, CommittedBatches] = {}
         self._drops: dict[Place, CompanionDrops] = {}
@@ -60,16 +60,16 @@ class ReplicaChecker(NodeObserver):
         self.state = ClusterState()
         self._revision = 0
         self._logs: dict[tuple[int, Place], DiskLog] = {}
-        # By place, leader epoch and base offset: the one batch, and who had it first.
+        # By place, leader epoch and base offset: the batch, and the broker that had it first.
         self._named: dict[tuple[Place, int, int], tuple[bytes, int]] = {}
-        # What no other partition has: no two batches of a run are alike.
+        # Partition by the bytes of each batch: no two batches of a run are alike.
         self._written_to: dict[bytes, Place] = {}
-        # By place and leader epoch: who led in it, in which life.
+        # By place and leader epoch: the leader's id and its life.
         self._leaders: dict[tuple[Place, int], tuple[int, int]] = {}
         self._names: dict[Place, str] = {}
         # Brokers with a new disk, which leave the replicas in sync before they serve.
         self.new_disks: dict[int, None] = {}
-        # What has happened, so that a test knows that something did.
+        # Counts of what has happened, so that a test knows that something did.
         self.compared = 0
         self.lacking = 0
         self.cuts = 0
@@ -171,7 +171,7 @@ class ReplicaChecker(NodeObserver):
         if seen is None or seen.log is not log:
             seen = self._begin(node, key, log, seen)
         elif log.log_start_offset > seen.end_offset:
-            # Begun anew behind its end.
+            # The log began again behind its old end.
             self._logs[key] = seen = DiskLog(log)
         if log.written_end_offset < seen.end_offset:
             self._cut(node, partition, place, seen)
@@ -180,7 +180,7 @@ class ReplicaChecker(NodeObserver):
                 self._take(node, place, batch)
                 self.on_batch(node, partition, batch)
             if seen.is_newly_mixed(node.disk) and not partition.leadership.is_leader:
-                # A leader may behind a write that has failed: nobody has seen that.
+                # A leader may do so after a failed write: no other broker has seen those bytes.
                 self._violate(place, f"is written at {node.name} behind a cut that is not durable")
         if seen.has_unseen_cut and not log.has_tail and not log.is_being_cut:
             seen.has_unseen_cut = False
@@ -202,11 +202,11 @@ class ReplicaChecker(NodeObserver):
     def _begin(
         self, node: ClusterNode, key: tuple[int, Place], log: Log, before: DiskLog | None
     ) -> DiskLog:
-        """Begin with a log that was opened: what was flushed before is there."""
+        """Begin with a log that was opened; check that it has what was flushed before."""
         seen = DiskLog(log)
         self._logs[key] = seen
         if before is not None and log.log_start_offset <= before.start_offset:
-            # Who had nothing may begin anew anywhere.
+            # A log that had no batches may begin again at any offset.
             if before.batches and log.log_end_offset < before.flushed_offset:
                 self._violate(
                     key[1],
@@ -221,7 +221,7 @@ class ReplicaChecker(NodeObserver):
     ) -> None:
         end_offset = int(partition.log.written_end_offset)
         is_unclean = seen.last_epoch < self._committed_of(place).unclean_epoch
-        # Who had nothing may begin anew anywhere.
+        # A log that had no batches may begin again at any offset.
         if seen.batches and end_offset < seen.high_watermark and not is_unclean:
             self._violate(
                 place,
@@ -234,7 +234,7 @@ class ReplicaChecker(NodeObserver):
         self.on_cut(node)
 
     def _check_producers(self, node: ClusterNode, partition: ReplicatedLog, place: Place) -> None:
-        """Check that nothing is known of producers that was cut with the log."""
+        """Check that the producers' state names no batch that was cut with the log."""
         end_offset = partition.log.written_end_offset
         for producer_id, batch in partition.producers.kept_batches():
             if batch.last_offset >= end_offset:
@@ -247,10 +247,10 @@ class ReplicaChecker(NodeObserver):
     def _take(self, node: ClusterNode, place: Place, batch: DiskBatch) -> None:
         self.compared += 1
         name = (place, batch.leader_epoch, batch.base_offset)
-        # A retry may go to the records though the first try was parked in the companion log.
+        # A retry may go to the log of records though its first try was parked in the companion log.
         topic_id, index, which = key_of(*place)
         written_to = self._written_to.setdefault(batch.data, (topic_id, index))
-        # The notes of two companion logs may be alike.
+        # Notes of two companion logs may be equal.
         if written_to != (topic_id, index) and which == RECORDS:
             self._violate(
                 place,
@@ -291,11 +291,11 @@ class ReplicaChecker(NodeObserver):
         return self._commit(committed, partition, seen)
 
     def _commit(self, committed: CommittedBatches, partition: ReplicatedLog, seen: DiskLog) -> bool:
-        """Take what the leader's high watermark has passed; True if it is more."""
+        """Note the batches that the leader's high watermark has passed; True if there are more."""
         before = committed.end_offset
         high_watermark = partition.high_watermark
         if partition.leadership.leader_epoch < committed.unclean_epoch:
-            # Alone in sync by its own clock, while another one was elected.
+            # The leader was alone in sync by its own clock, while another one was elected.
             own = {batch.base_offset: batch.data for batch in committed.batches}
             committed.lose(
                 [
@@ -320,7 +320,7 @@ class ReplicaChecker(NodeObserver):
         return True
 
     def _begin_after_unclean_election(self, committed: CommittedBatches, seen: DiskLog) -> None:
-        """Take what the elected replica has on its disk for what is committed."""
+        """Count as committed only what the elected replica has on its disk."""
         committed.is_in_doubt = False
         count = 0
         for batch in committed.batches:
@@ -335,13 +335,13 @@ class ReplicaChecker(NodeObserver):
         del committed.batches[count:]
         del committed.epochs[count:]
         committed.end_offset = committed.batches[-1].end_offset if count else seen.start_offset
-        # Nobody had waited for this one before records counted as deleted.
+        # The elected replica was not in sync: acknowledged deletions had not waited for it.
         committed.deleted_end = min(committed.deleted_end, seen.start_offset)
         for each in self._logs.values():
             each.verified = 0
 
     def _check_epoch_index(self, node: ClusterNode, partition: ReplicatedLog, place: Place) -> None:
-        """Check that a leader can tell where the epochs ended in which it has led."""
+        """Check that the index of a leader has its leader epoch as the latest one."""
         log = partition.log
         if partition.leadership.followers is None or log.has_tail or log.is_being_cut:
             return
@@ -379,7 +379,7 @@ class ReplicaChecker(NodeObserver):
     def _check_deleted(
         self, committed: CommittedBatches, place: Place, seen: DiskLog, who: str
     ) -> None:
-        """Check that who may lead has nothing of what a client was told to be deleted."""
+        """Check that a replica in sync has none of the records that were deleted for a client."""
         if seen.start_offset < committed.deleted_end:
             self._violate(
                 place,
@@ -390,9 +390,10 @@ class ReplicaChecker(NodeObserver):
     def _check_has_committed(
         self, place: Place, seen: DiskLog, who: str, before_epoch: int | None = None
     ) -> None:
-        """Check that a log has what was committed; by leaders of earlier epochs, if one is given:
-        who hears late that it leads, and another one does already, need not have what that one
-        has committed.
+        """Check that a log has all committed batches.
+
+        With `before_epoch`, batches that were committed in this epoch or later do not count: a
+        broker that learns late that it leads need not have what a later leader has committed.
         """
         committed = self._committed_of(place)
         if committed.is_in_doubt:
@@ -429,7 +430,7 @@ class ReplicaChecker(NodeObserver):
     # --- The end.
 
     def unhealed(self, brokers: list[Broker]) -> list[str]:
-        """Return what is not as it has to be some time after the last fault."""
+        """Return a sentence for each thing that is not well some time after the last fault."""
         self._read_rows()
         found: list[str] = []
         by_id = {broker.broker_id: broker for broker in brokers}
@@ -454,21 +455,21 @@ class ReplicaChecker(NodeObserver):
         return found
 
     def committed(self, place: Place) -> list[DiskBatch]:
-        """Return all batches that count, in order, also those that were deleted since."""
+        """Return all committed batches in order, also those that were deleted since."""
         return self._committed_of(place).batches
 
     def content(self, place: Place) -> tuple[int, list[bytes]]:
-        """Return where a partition begins and its batches; for an end at which all are alike."""
+        """Return start offset and batches of a partition, at an end at which replicas are alike."""
         logs = [seen for key, seen in self._logs.items() if key[1] == place]
         start_offset = max(seen.start_offset for seen in logs)
         return start_offset, logs[0].content_from(start_offset)
 
     def unlike(self) -> list[str]:
-        """Return where two replicas differ; for an end at which all are in sync."""
+        """Return a sentence for each replica that differs, at an end at which all are in sync."""
         found: list[str] = []
         for place, name in sorted(self._names.items()):
             if self.row(place) is None:
-                # It was deleted, when nobody had to have all of it.
+                # The topic was deleted: its replicas need not have all of it.
                 continue
             logs = {key[0]: seen for key, seen in self._logs.items() if key[1] == place}
             start_offset = max(seen.start_offset for seen in logs.values())
@@ -485,4 +486,4 @@ def _leads(broker: Broker, place: Place) -> bool:
 
 
 def _hear_nothing(*_what: object) -> None:
-    """Hear nothing."""
+    """Ignore what has happened."""

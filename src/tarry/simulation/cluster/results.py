@@ -25,7 +25,7 @@ Found = dict[Place, FoundRecords]
 
 
 def records_of(checker: ReplicaChecker, topic: KnownTopic) -> Found:
-    """Return what the replicas hold, which are alike."""
+    """Return the records that the replicas hold; all replicas are alike."""
     found: Found = {}
     for place in topic.places():
         start_offset, batches = checker.content(place)
@@ -42,8 +42,8 @@ def check_promises(
 ) -> list[str]:
     """Check that what was acknowledged with acks=all is there, once and in its producer's order.
 
-    With acks=1 a record may be lost with its leader.  Where an unclean election has lost records
-    it has lost what was known of their producers too, and others may come twice.
+    With acks=1 a record may be lost with its leader.  An unclean election that loses records loses
+    the state of their producers too, so that other records may come twice.
     """
     sentences: list[str] = []
     careful = {one.name for one in producers if one.settings.acks == -1}
@@ -80,7 +80,7 @@ def _check_promise(checker: ReplicaChecker, records: FoundRecords, batch: SentBa
 def check_handed_out(
     history: ProductHistory, context: RunContext, checker: ReplicaChecker, found: Found
 ) -> list[str]:
-    """Check that what a consumer was given is there as it was then."""
+    """Check that each record that a consumer was given is still at its offset."""
     sentences: list[str] = []
     for one in history.handed_out:
         topic = context.topic_by_name(one.place[0])

@@ -1,7 +1,7 @@
 """Checker of partitions' rows in etcd: looks at each revision as it is written.
 
-What a row becomes has to follow from what it was and from the lives of that moment, whoever wrote
-it and whatever that broker knew.  Rows of a topic that is deleted do not come back.
+Each new row has to follow from the row before it and from the lives of that moment, whichever
+broker wrote it and whatever that broker knew.  Rows of a deleted topic do not come back.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ VIOLATIONS_MAX: Final = 20
 class RowChecker:
     """Listener to all revisions of one etcd.  `violations` has a sentence for each broken rule.
 
-    `new_disks`: brokers that have lost their disks, which leave though fewer stay than the floor.
+    `new_disks`: brokers that lost their disks; they leave the isr even if too few others stay.
     """
 
     def __init__(self, etcd: SimulatedEtcd, prefix: str, new_disks: dict[int, None]) -> None:
         self.violations: list[str] = []
         self._new_disks = new_disks
-        # Leaders go back to where they are preferred, though the one of now lives.
+        # True if a preferred replica may become leader while the leader before it lives.
         self.may_prefer = False
-        # Rows that were compared with those before them.
+        # Count of rows that were compared with those before them.
         self.compared = 0
         self._etcd = etcd
         self._keys = Keys(prefix)
@@ -98,7 +98,7 @@ class RowChecker:
         after: PartitionRow,
         rows_before: dict[bytes, Row],
     ) -> Iterator[str]:
-        """Tell what is wrong with who leads, and in which epoch."""
+        """Yield what is wrong with the leader and its epoch."""
         is_same = (after.leader_id, after.broker_epoch) == (before.leader_id, before.broker_epoch)
         is_left = not set(before.replicas) <= set(after.replicas)
         steps = 0 if is_same and not is_left else 1
@@ -120,7 +120,7 @@ class RowChecker:
             yield f"is led by b{after.leader_id}, which was not in sync,"
         if is_over:
             yield f"is led in life {after.broker_epoch} of b{after.leader_id}, which is over,"
-        # Others than who leads next hand over, and a reassignment does.
+        # Only a row that the new leader writes is a claim: others hand over, or end a reassignment.
         is_claim = writer_id == after.leader_id and before.replicas == after.replicas
         is_preferred = self.may_prefer and after.leader_id == after.replicas[0]
         last = rows_before.get(self._keys.life(before.leader_id))
@@ -129,7 +129,7 @@ class RowChecker:
             yield f"is claimed while its leader b{before.leader_id} lives,"
 
     def _wrong_replicas(self, before: PartitionRow, after: PartitionRow) -> Iterator[str]:
-        """Tell what is wrong with the end of a reassignment: who goes on has everything."""
+        """Yield what is wrong with the end of a reassignment: replicas that stay are in sync."""
         if after.adding or after.removing or set(after.replicas) == set(before.replicas):
             return
         is_cancelled = after.replicas == [
@@ -141,7 +141,7 @@ class RowChecker:
     def _wrong_floor(
         self, topic: TopicState, before: PartitionRow, after: PartitionRow
     ) -> Iterator[str]:
-        """Tell whether fewer stay in sync than the floor."""
+        """Yield a sentence if fewer replicas stay in sync than the floor."""
         floor = min(int(topic.configs.get("min.insync.replicas", "1")), len(after.replicas))
         gone = [each for each in before.isr if each not in after.isr]
         if not gone or len(after.isr) >= floor or after.unclean_epoch != before.unclean_epoch:

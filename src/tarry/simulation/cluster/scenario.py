@@ -11,7 +11,7 @@ from typing import Final
 from tarry.client.settings import SettingValue
 from tarry.simulation import faults
 
-# Of one broker: how its life ends, what it cannot reach for a while, what its disk refuses.
+# Faults of one broker: how its life ends, what it cannot reach for a while, what its disk refuses.
 KILL: Final = faults.KILL
 POWER: Final = faults.POWER
 CLEAN: Final = faults.CLEAN
@@ -23,7 +23,7 @@ AWAY: Final = "away"
 NEW_DISK: Final = "new disk"
 CUT_OFF: Final = "cut off from etcd"
 LOST_ANSWERS: Final = "lost answers of etcd"
-# Of the links between brokers: one direction, both, or all of a broker's.
+# Faults of the links between brokers: one direction, both, or all links of a broker.
 DEAF: Final = "deaf"
 APART: Final = "apart"
 ALONE: Final = "alone"
@@ -31,12 +31,12 @@ ALONE: Final = "alone"
 DIVIDED: Final = "divided"
 # A broker loses power soon after it has cut a log.
 POWER_AFTER_CUT: Final = "power after a cut"
-# Of all.
+# Faults of all brokers.
 ALL_POWER: Final = "power of all"
 ETCD_AWAY: Final = "etcd away"
 COMPACTED: Final = "compacted history"
-# Of etcd to one broker: its history is compacted before the broker comes back; its watch tells
-# nothing for a while, or everything once more; a transaction is done long after it was asked for.
+# Faults of etcd to one broker: its history is compacted before the broker comes back; its watch is
+# silent for a while, or repeats its events; a transaction is done long after it was asked for.
 COMPACTED_AWAY: Final = "history compacted while away"
 LATE_WATCH: Final = "late watch"
 DOUBLED_WATCH: Final = "doubled watch"
@@ -44,29 +44,30 @@ LATE_DEED: Final = "late deed"
 LATE_ADDITION: Final = "late addition"
 # Etcd stands still for longer than a session, and ends all lives when it wakes.
 FROZEN: Final = "frozen etcd"
-# Two brokers do not hear each other, nor one of them etcd; only the third reaches all.
+# Two brokers do not reach each other, nor one of them etcd; only the third reaches all.
 BRIDGE: Final = "bridge"
-# A broker hears neither etcd nor the others; its clients hear it.
+# A broker reaches neither etcd nor the other brokers; only its clients reach it.
 ISOLATED: Final = "isolated"
-# All but one are away until it is in sync alone, then it is away and they come back.
+# All brokers but one are away until it is alone in sync; then it is away and the others come back.
 STRANDED: Final = "stranded"
 # A process stands still while the answer of a renewal is on its way to it.
 STALLED_RENEWED: Final = "stall behind a renewal"
-# Flushes of a follower take nearly as long as it may lag.
+# A broker's flushes take nearly as long as a follower may lag.
 SLOW_DISK: Final = "slow disk"
-# Leaders go, and who claims is cut off from etcd until its life is over, with its claim under way.
-# A broker's disk refuses the directory of a partition, or the process has few descriptors left.
+# REFUSED_DIRECTORY, FEW_FILES: a broker's disk refuses the directory of a partition, or its process
+# has few descriptors left.  LATE_CLAIM: a leader goes away, and the broker that claims its
+# partitions is cut off from etcd, with the claim under way, until its own life is over.
 REFUSED_DIRECTORY: Final = "refused directory"
 FEW_FILES: Final = faults.FEW_FILES
 LATE_CLAIM: Final = "late claim"
 # Fewer replicas live than a topic asks for, for an hour.
 TOO_FEW: Final = "too few in sync for an hour"
-# Not a moment, but of the whole run: clocks that are up to 5 % off, a topic made again and again.
+# Conditions of a whole run: clocks up to 5 % off, a topic made again and again, an operator.
 CLOCKS_OFF: Final = "clock off"
 TOPIC_MADE_AGAIN: Final = "topic made again"
 OPERATED: Final = "operated"
 
-# Settings of whole runs, which favour what is rare among all others.
+# Settings of whole runs; each favours something that is rare in all other runs.
 OF_DISKS: Final = "disks"
 OF_AN_HOUR: Final = "hour"
 OF_SHORT_FETCHES: Final = "short fetches"
@@ -100,13 +101,13 @@ KINDS: Final = (
     BRIDGE,
     ISOLATED,
 )
-# A third of the seeds has all of these besides.
+# A third of the seeds has all of these in addition.
 _ETCD_KINDS: Final = (COMPACTED_AWAY, LATE_WATCH, DOUBLED_WATCH, LATE_DEED, LATE_DEED)
-# Seeds with absences that outlast a lease by far.
+# Faults of seeds whose absences outlast a lease by far.
 _LONG_KINDS: Final = (CUT_OFF, ISOLATED, ISOLATED, AWAY)
 
 _FLUSHES_MS_MAX: Final = (3, 3, 60, 300)
-# Bytes of each batch; 0: as they come.  Batches as long as a sector of a disk let a crash leave a
+# Bytes of each batch; 0 if sizes vary.  Batches as long as a sector of a disk let a crash leave a
 # mixture of two histories that looks like one.
 _BATCHES_BYTES: Final = (0, 0, 512)
 _MOST_PERCENT: Final = 90
@@ -122,20 +123,20 @@ class ClusterScenario:
     may_be_unclean = True
 
     def __init__(self, random: Random) -> None:
-        # Of each broker.
+        # Settings of each broker.
         self.broker_settings: dict[str, str] = {}
         self.is_operated = self.prefers_leaders = self.strikes_two = False
-        # Of the topic that is written.
+        # Settings of the topic that producers write to.
         self.topic_configs: dict[str, str] = {}
-        # How much later than now the records of producers are due; none: they have no due time.
+        # Times from now until producers' records are due; empty if records have no due time.
         self.delays_ms: tuple[int, ...] = ()
-        # Nothing goes wrong but single disks: what others have is served.
+        # True if only single disks fail: what other brokers have must be served.
         self.is_of_disks = False
-        # Nothing goes wrong but that too few replicas live for an hour.
+        # True if the only fault is that too few replicas live for an hour.
         self.is_of_an_hour = False
         # Settings of all clients of the product.
         self.client_settings: dict[str, SettingValue] = {}
-        # Late deeds are those of the topic that is deleted and made again.
+        # True if late deeds are only those of the topic that is deleted and made again.
         self.delays_deleted = False
         self.partitions = 1 + random.randrange(3)
         self.floor = 1 + random.randrange(2)
@@ -151,13 +152,13 @@ class ClusterScenario:
         self.is_unclean = random.randrange(8) == 0 and self.may_be_unclean
         self.duration_ms = 2_500 + random.randrange(2_500)
         self.pause_ms_max = (300, 900)[random.randrange(2)]
-        # So many of a hundred cuts are followed by a loss of power.
+        # Percentage of cuts that are followed by a loss of power.
         self.power_after_cut_percent = (0, 50, _MOST_PERCENT)[random.randrange(3)]
         count = 2 + random.randrange(6)
         self.kinds = random.sample(KINDS, count)
         if self.power_after_cut_percent == _MOST_PERCENT:
-            # Cuts are long on their way to the disk, and many; what is written behind them looks
-            # like what was there.
+            # There are many cuts, and they wait long for the disk; batches written behind them look
+            # like those that were cut.
             self.flush_ms_max = max(_FLUSHES_MS_MAX)
             self.batch_bytes = max(_BATCHES_BYTES)
             self.producer_pause_ms_max = 40
@@ -166,20 +167,20 @@ class ClusterScenario:
             self.partitions = 3
         self._draw_of_etcd(random)
         if self.is_unclean:
-            # Losses are meant to happen.
+            # Losses of records are meant to happen in these runs.
             self.floor = 1
             self.lag_ms = 1_500
             self.duration_ms += 4_000
             self.kinds.append(STRANDED)
         if self.floor == 1:
-            # Who is in sync alone loses everything with its disk.
+            # A broker that is alone in sync would lose everything with its disk.
             self.kinds = [kind for kind in self.kinds if kind != NEW_DISK] or [KILL]
 
     def widen(self, random: Random) -> None:
-        """Draw more, from a chance of its own: a seed that gets nothing of it stays as it was."""
+        """Draw more, from a seed of its own: a run that gets nothing of it stays as it was."""
         self.is_operated = random.randrange(4) == 0
         self.operator_pause_ms_max = (300, 1_500)[random.randrange(2)]
-        # Leaders go back to where they are preferred by themselves as well.
+        # Brokers by themselves, too, give leadership back to preferred replicas.
         self.prefers_leaders = self.is_operated and random.randrange(3) == 0
         # Each fault comes with another one, of another broker.
         self.strikes_two = random.randrange(4) == 0
@@ -187,7 +188,7 @@ class ClusterScenario:
         if kind == 0:
             self.kinds += [STALLED_RENEWED, STALLED_RENEWED]
         elif kind == 1:
-            # A stop waits for flushes, and a start has none to lag behind.
+            # Few other kinds stay: a stop waits for slow flushes, and after a start there are none.
             short = [each for each in self.kinds if each in (APART, LATE_WATCH, AWAY)]
             self.kinds = [*short, SLOW_DISK]
             self.lag_ms = 1_500
@@ -200,7 +201,7 @@ class ClusterScenario:
         elif (
             kind == 4 and self.may_be_unclean and not self.delays_additions and self.partitions < 3
         ):
-            # Who led alone comes back to what was elected without it.
+            # A broker that led alone comes back, and another one was elected without it.
             self.is_unclean = True
             self.floor = 1
             self.lag_ms = 1_500
@@ -208,11 +209,11 @@ class ClusterScenario:
             self.kinds = [each for each in self.kinds[:1] if each != NEW_DISK]
             self.kinds += [STRANDED, STRANDED]
         elif kind == 3:
-            # Topics are deleted while those who lead them change.
+            # The topic is deleted while its leaders change.
             self.remakes_topic = self.delays_deleted = True
             self.kinds += [LATE_DEED, LATE_DEED, LATE_DEED, CUT_OFF, KILL, KILL]
         elif kind == 4:
-            # What else strikes is over before, mostly, so that all can be compared.
+            # Other faults are mostly over before etcd freezes, so that all can be compared.
             self.kinds = [*self.kinds[:2], FROZEN, FROZEN]
             self.duration_ms += 12_000
             self.pause_ms_max = 2_500
@@ -255,7 +256,7 @@ class ClusterScenario:
         self.pause_ms_max = 4_000
 
     def _draw_of_an_hour(self, random: Random) -> None:
-        """Let little happen otherwise, and seldom: an hour is long."""
+        """Draw an hour with too few replicas, in which little else happens."""
         self.is_of_an_hour = True
         self.kinds = [TOO_FEW]
         self.is_operated = self.prefers_leaders = self.strikes_two = False
@@ -290,15 +291,15 @@ class ClusterScenario:
         self.pause_ms_max = 2_500
 
     def _draw_of_etcd(self, random: Random) -> None:
-        """Draw what favours faults of etcd and of lives: rarer ones than a broker's end."""
-        # Cuts of logs are rare enough where nothing else takes their time.
+        """Draw faults of etcd and of lives, which are rarer than the end of a broker."""
+        # Seeds that favour cuts of logs get none of these faults, so that cuts have their time.
         is_of_cuts = self.power_after_cut_percent == _MOST_PERCENT
         if random.randrange(3) == 0 and not is_of_cuts:
             self.kinds += _ETCD_KINDS
-        # Whoever comes back is written to be in sync late, when it may not be any more.
+        # True if a broker that comes back is written into the isr late, when it may be behind.
         self.delays_additions = random.randrange(6) == 0 and not self.is_unclean and not is_of_cuts
         if self.delays_additions:
-            # Of one partition, so that who comes back is nowhere else in sync.
+            # With one partition, a broker that comes back is in sync nowhere else.
             self.partitions = 1
             self.lag_ms = 1_500
             self.pause_ms_max = 1_500
@@ -306,14 +307,14 @@ class ClusterScenario:
             self.kinds = [*random.sample(self.kinds, 1), KILL, KILL, AWAY]
         self.away_ms_max = _AWAY_MS_MAX
         if random.randrange(5) == 0 and not is_of_cuts:
-            # Long enough for who is away to be found out, if it goes on as if it was not.
+            # Long enough to find out a broker that is away and goes on as if it was not.
             self.away_ms_max = _LONG_AWAY_MS_MAX
             self.duration_ms += 4_000
             self.pause_ms_max = 2_500
             self.kinds = [*random.sample(self.kinds, 2), *_LONG_KINDS]
-        # How often a topic is made that is deleted again soon.
+        # True if a topic is made and deleted again and again.
         self.remakes_topic = random.randrange(5) == 0 and not is_of_cuts
-        # Of each broker in turn: so much its clock is faster, or slower.
+        # Drift of each broker's clock, in per mille; a positive drift is a faster clock.
         self.drifts_per_mille = [0, 0, 0]
         if random.randrange(3) == 0:
             self.drifts_per_mille = [

@@ -1,4 +1,4 @@
-"""Ids of scheduled records in a cluster: its ledger, and what is seen of it in the logs."""
+"""Ids of scheduled records in a cluster: a ledger of changes, and the batches seen in logs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ class ClusterScheduleIds:
         self.random = random
         self.ledger = ScheduleLedger(random)
         self.pause_ms_max = (30, 120)[random.randrange(2)]
-        # Clients that change what waits, of each broker.
+        # Number of clients of each broker that change pending records.
         self.changers = (1, 3)[random.randrange(2)]
         self.steps_clocks = random.randrange(3) == 0
         self.clock_steps = 0
         self._checker = checker
-        # By place, leader epoch and base offset: the world's time, and the leader's calendar.
+        # By place, leader epoch and base offset of a batch: the world's time, and the leader's
+        # calendar, when it was first seen.
         self._seen: dict[tuple[Place, int, int], tuple[int, int]] = {}
 
     def step_a_clock(self, nodes: list[ClusterNode]) -> None:
@@ -43,7 +44,7 @@ class ClusterScheduleIds:
             self.clock_steps += 1
 
     def see(self, node: ClusterNode, log: ReplicatedLog, batch: DiskBatch) -> None:
-        """Note when a batch was seen first: its leader has written it in that turn."""
+        """Note when a batch was first seen: its leader has written it in this turn."""
         place = (log.key[0], wire_index(log.key))
         name = (place, batch.leader_epoch, batch.base_offset)
         if name in self._seen:
@@ -54,7 +55,7 @@ class ClusterScheduleIds:
             self.ledger.parked.setdefault(place, []).append(batch.base_offset)
 
     def judge(self, places: list[Place], once: tuple[bytes, ...]) -> list[str]:
-        """Return what is wrong; values that start with one of `once` come once at most."""
+        """Return the violations; values that start with one of `once` may come once at most."""
         found: list[str] = []
         ledger = self.ledger
         values = {value for value in ledger.wishes if value.startswith(once)}
@@ -65,7 +66,7 @@ class ClusterScheduleIds:
         return found
 
     def _batches(self, place: Place) -> list[SightedBatch]:
-        """Return the batches of a log that count."""
+        """Return the committed batches of a log."""
         found: list[SightedBatch] = []
         for batch in self._checker.committed(place):
             name = (place, batch.leader_epoch, batch.base_offset)

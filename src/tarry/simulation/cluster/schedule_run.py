@@ -1,12 +1,12 @@
-"""Run of a cluster whose topic keeps records until they are due: what waits outlives its leader.
+"""Run of a cluster whose topic parks records until they are due, and whose leaders change.
 
-The cluster, its faults and its clients are those of `cluster_run`; records have timestamps that
-are still to come.  Companion logs are looked at as all logs are.  When all has healed, each record
-that was acknowledged with acks=all has come once, and none was released before the calendar of the
+The cluster, its faults and its clients are those of `cluster_run`; the timestamps of records lie in
+the future.  Companion logs are checked as all logs are.  When all has healed, each record that was
+acknowledged with acks=all was released once, and none was released before the calendar of the
 broker that released it showed its time.
 
 In some seeds headers say when records are due, and records have ids: clients cancel, replace and
-move what waits, and the judge holds what each was answered against the logs.
+move pending records, and the judge compares what each client was answered with the logs.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from tarry.simulation.cluster.schedule_ids import CLOCK_STEPS, ClusterScheduleId
 from tarry.simulation.schedule.changer import Changer
 from tarry.simulation.trace import Trace
 
-# Of these a seed has some: due at once, within a flush, after a lease, at the end of a run.
+# Delays until records are due, of which a seed has some: none, a flush, a lease, most of a run.
 _DELAYS_MS: Final = (0, 60, 150, 400, 1_500, 3_000, 6_000)
 
-# Ids are drawn from a chance of their own: seeds without ids stay as they were.
+# Ids are drawn from a seed of their own: runs without ids stay as they were.
 _IDS_SEED: Final = 0x285
 
 
@@ -52,8 +52,9 @@ class ClusterScheduleScenario(ClusterScenario):
         self.delays_ms = _DELAYS_MS[first:]
         self.has_ids = False
         if self.duration_ms % 2 == 0:
-            # Not drawn: of small segments what waits no more goes while the run lasts.  Not too
-            # small: a new leader reads one a turn.
+            # The duration chooses, nothing is drawn.  With small segments compaction drops
+            # released batches during the run.  Still smaller ones would slow down a new leader,
+            # which reads one a turn.
             self.broker_settings["log.cleaner.backoff.ms"] = str(50 + self.duration_ms % 300)
             self.topic_configs["segment.index.bytes"] = str(8 * (6 + self.duration_ms % 6))
             self.topic_configs["index.interval.bytes"] = "2000"
@@ -83,7 +84,7 @@ class ClusterScheduleRun(ClusterRun):
             self.ids = ClusterScheduleIds(random, self.checker)
         self.checker.on_batch = self._see
         self.early: list[str] = []
-        # Released batches that were seen when they were written.
+        # Count of released batches that were seen when they were written.
         self.released = 0
 
     @property
@@ -127,7 +128,7 @@ class ClusterScheduleRun(ClusterRun):
             self._check_due(node, log, batch)
 
     def _check_due(self, node: ClusterNode, log: ReplicatedLog, batch: DiskBatch) -> None:
-        """Check that what a leader has just written is due by its own calendar."""
+        """Check that a batch that a leader has just written is due by its own calendar."""
         leadership = log.leadership
         if log.which != RECORDS or not leadership.is_leader:
             return
@@ -173,9 +174,9 @@ class ClusterScheduleRun(ClusterRun):
         return ids.judge(places, (*starts, b"changer"))
 
     def _check_released(self, found: Found) -> list[str]:
-        """Check that what was acknowledged with acks=all has come, and nothing of it twice.
+        """Check that each record acknowledged with acks=all was released, and none of them twice.
 
-        Where records were deleted some of it may be gone again.
+        In a partition with deleted records some of the others may be gone, too.
         """
         sentences: list[str] = []
         careful = [one.name for one in self.producers if one.settings.acks == -1]
@@ -193,7 +194,7 @@ class ClusterScheduleRun(ClusterRun):
 
 
 def _leads(node: ClusterNode, place: Place) -> bool:
-    """Return whether this broker leads a partition, as it believes itself."""
+    """Return whether this broker believes that it leads a partition."""
     broker = node.broker
     partition = None if broker is None else broker.topics.partition(TOPIC, place[1])
     return partition is not None and partition.leadership.is_leader

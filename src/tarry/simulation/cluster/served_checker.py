@@ -1,9 +1,9 @@
-"""Checker of service while single disks refuse: what another replica in sync could serve is served.
+"""Checker of service while single disks fail: an able replica in sync serves its partition.
 
 It looks in runs in which nothing else goes wrong.  A broker is able to serve a partition if the
 others know that it serves, and if its disk refuses neither files nor the directory of the
-partition.  What an able broker is in sync of has a leader that may act within some seconds.  The
-settings of a replica are those of its topic in every turn.
+partition.  A partition with an able broker in sync has a leader that may act within some seconds.
+The settings of a replica are those of its topic in every turn.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.cluster.committed import Place
 from tarry.simulation.cluster.replica_checker import ReplicaChecker
 
-# A log counts as refused after a second, and is handed over at the next look.  Where several refuse
-# it, each has its turn.
+# Longest time without service.  A log counts as refused after a second, and is handed over at the
+# next look.  If several brokers refuse it, one after the other gets it.
 SERVED_MS_MAX: Final = 4_000
 _LOOK_MS: Final = 100
 
@@ -33,7 +33,7 @@ class ServedChecker(NodeObserver):
         self._checker = checker
         self._nodes = nodes
         self._looked_ms = 0
-        # Since when partitions are not served that could be.
+        # Time since which partitions are not served although a broker is able to.
         self._unserved: dict[Place, int] = {}
 
     def after_turn(self, node: BrokerNode) -> None:

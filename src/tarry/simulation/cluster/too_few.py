@@ -15,9 +15,9 @@ from tarry.simulation.cluster.etcd_node import EtcdNode
 from tarry.simulation.cluster.scenario import HOUR_MS
 from tarry.simulation.world import World
 
-# Starts, lives, claims and what was missed: each of them takes a second at most here.
+# Longest time until all is served again: starts, lives, claims and missed records, a second each.
 SERVED_AGAIN_MS: Final = 5_000
-# Records written by then are committed.
+# Time after which written records have to be committed.
 _COMMIT_MS: Final = 1_000
 # Time between two looks of etcd at its clock in that hour.
 _STEP_MS: Final = 100
@@ -39,11 +39,11 @@ class TooFew:
         self._world = world
         self._etcd_node = etcd_node
         self._nodes = nodes
-        # Where each log ended a moment before the look.
+        # Written end of each leader's log, a moment before the check.
         self._ends: dict[str, int] = {}
 
     def begin(self) -> None:
-        """End all brokers but one, by chance, and have them start again in an hour."""
+        """End all brokers but one, drawn by chance, and have them start again in an hour."""
         self.has_begun = True
         random = self._world.random
         staying = self._nodes[random.randrange(len(self._nodes))]

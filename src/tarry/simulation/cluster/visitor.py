@@ -1,7 +1,7 @@
 """Visitor: asks one broker over and over where partitions begin and end, and compares over time.
 
-What one broker has told is remembered by all visitors: nobody asked later may tell of an earlier
-end or start (KIP-207).  Some delete records, or ask for unclean elections.
+All visitors share what brokers have answered: a broker that is asked later must not answer with an
+earlier end or start (KIP-207).  Some visitors delete records, or ask for unclean elections.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _EARLIEST: Final = -2
 _PAUSE_MS_MAX: Final = 250
 _TIMEOUT_MS: Final = 2_000
 _UNCLEAN: Final = 1
-# So long a leader that is cut off, or waits for an answer of etcd, may still answer.
+# A leader that is cut off, or waits for etcd, may still answer with older offsets for this long.
 _STALE_MS: Final = max(TURNED_TO_MS, ANSWER_MS_MAX) + 300
 
-# What a client is told of a partition that is led elsewhere, or not yet, or whose disk is slow.
+# Errors that a client may get if a partition is led elsewhere, or not yet, or has a slow disk.
 _PASSING: Final = (
     errors.NOT_LEADER_OR_FOLLOWER,
     errors.LEADER_NOT_AVAILABLE,
@@ -63,7 +63,7 @@ class ToldEnd(NamedTuple):
 
     now_ms: int
     broker: str
-    # The leader epoch of who told it; -1: not known.
+    # Leader epoch of the broker that answered; -1 if it is not known.
     leader_epoch: int
     offset: int
 
@@ -71,14 +71,14 @@ class ToldEnd(NamedTuple):
 class ToldEnds:
     """Offsets that any client of the run was told, by partition and by what it had asked for.
 
-    Nobody tells less than it has told before, nor than a leader before it.  Who is a leader no more
-    and has not heard of it may answer for as long as its followers' last fetch allows.
+    A broker never answers less than it did before, nor less than an earlier leader did.  A deposed
+    leader that does not know of it may answer for as long as its followers' last fetch allows.
     """
 
     def __init__(self, checker: ReplicaChecker) -> None:
         self._checker = checker
         self._told: dict[tuple[Place, int], list[ToldEnd]] = {}
-        # Answers that were compared with an earlier one.
+        # Count of answers that were compared with an earlier one.
         self.compared = 0
 
     def end(self, place: Place) -> int:
@@ -88,11 +88,11 @@ class ToldEnds:
     def is_less(
         self, place: Place, asked: int, told: ToldEnd, sent_ms: int, *, is_promised: bool
     ) -> ToldEnd | None:
-        """Take an answer to what was asked at `sent_ms`; return an earlier one that told more.
+        """Note the answer to a query of `sent_ms`; return an earlier answer with a larger offset.
 
-        A start counts if it is promised, by an answer to DeleteRecords: who dies before all others
-        have its start has nobody told that records are deleted.
-        After an unclean election offsets begin anew, and a leader of before may still answer.
+        A start counts only if an answer to DeleteRecords promised it: a leader that dies before all
+        others have its start has promised nothing.
+        After an unclean election offsets begin again, and an earlier leader may still answer.
         """
         if self._checker.was_unclean(place):
             return None
@@ -112,7 +112,7 @@ class ToldEnds:
 
 
 class Visitor(RunClient):
-    """Client of one broker, until the run `begins` to be quiet."""
+    """Client of one broker that asks until the run is quiet."""
 
     def __init__(
         self,

@@ -45,7 +45,7 @@ from tarry.simulation.groups.scenario import GroupPlan
 
 _TIMEOUT_MS: Final = 3_000
 
-# A commit of nobody: refused unless the group is empty.
+# Refusals of a commit without membership, which a group takes only while it is empty.
 _RESET_REFUSALS: Final = (
     errors.ILLEGAL_GENERATION,
     errors.REBALANCE_IN_PROGRESS,

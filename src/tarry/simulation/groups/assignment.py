@@ -1,7 +1,7 @@
-"""Subscriptions and assignments of simulated members, which the broker does not read.
+"""Subscriptions and assignments of simulated members, as bytes.
 
-A subscription is Kafka's, of which the broker reads the topics; an assignment is our own: the word
-by which the leader's decision is known again, and the partitions.
+A subscription has Kafka's format; the broker reads its topics.  An assignment has a format of our
+own: a token by which the leader's decision is known again, and the partitions.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class GroupCollector(ScriptedClient):
             )
             if offsets is not None:
                 return
-            # The topic of the offsets may be gone: whoever looks for it makes it anew.
+            # The topic of the offsets may be gone: FindCoordinator makes it again.
             yield from self._ask(self._groups.find_coordinator(group))
             yield Delay(_RETRY_MS)
 
@@ -99,7 +99,7 @@ class GroupCollector(ScriptedClient):
         outcome = yield from self._ask(query)
         assert isinstance(outcome.answer, LeaveGroupResponse)
         for member in outcome.answer.members:
-            # A session may just have ended.
+            # The session of the member may just have ended.
             if member.error_code not in (errors.NONE, errors.UNKNOWN_MEMBER_ID):
                 self.context.history.violate(
                     f"member {member.member_id} of group {group} cannot be removed when all is "

@@ -44,13 +44,13 @@ from tarry.simulation.groups.history import (
 )
 from tarry.simulation.groups.scenario import GroupsScenario
 
-# Who coordinates is not known, or it is not ready: look again.
+# Errors after which a client looks for the coordinator again: it is unknown, or not ready.
 OF_THE_COORDINATOR: Final = (
     errors.COORDINATOR_LOAD_IN_PROGRESS,
     errors.COORDINATOR_NOT_AVAILABLE,
     errors.NOT_COORDINATOR,
 )
-# After these a commit did not get into the log, and never will.
+# Errors of commits that are not in the log and never will be.
 _REFUSALS: Final = (
     errors.COORDINATOR_LOAD_IN_PROGRESS,
     errors.FENCED_INSTANCE_ID,
@@ -61,7 +61,7 @@ _REFUSALS: Final = (
     errors.UNKNOWN_TOPIC_OR_PARTITION,
 )
 
-# After these nothing was deleted, and nothing will be.
+# Errors of deletions that have deleted nothing and never will.
 _DELETION_REFUSALS: Final = (
     errors.COORDINATOR_LOAD_IN_PROGRESS,
     errors.GROUP_ID_NOT_FOUND,
@@ -70,13 +70,13 @@ _DELETION_REFUSALS: Final = (
     errors.UNKNOWN_TOPIC_OR_PARTITION,
 )
 
-# Pauses are cut into these, to see soon that all is quiet.
+# Longest part of a pause, so that a client notices soon that all is quiet.
 SLICE_MS: Final = 200
 
-# The first of all creates the topic of the offsets.
+# The first FindCoordinator of a run creates the topic of the offsets, within this time.
 _CREATION_MS: Final = 1_500
 
-# Time-outs pass with the tick of the wheel, and are seen when the turn that runs is over.
+# A time-out passes with a tick of the wheel, and is noticed when the running turn is over.
 _TICK_MS: Final = 1
 _TURN_MS_MAX: Final = 50
 _VERSION_OF_NULL_TOPICS: Final = 2
@@ -95,9 +95,9 @@ class GroupsContext:
         self.context = context
         self.history = history
         self.scenario = scenario
-        # A write is under way for so long at most.
+        # Longest time for which a write is under way, in ms.
         self.flush_ms_max = 3
-        # A read of the disk may be refused in this run.
+        # True if reads of the disk may fail in this run, so that groups may not load.
         self.may_fail_to_load = False
         self._marks = 0
 
@@ -187,7 +187,7 @@ class GroupsContext:
     def take_commit(
         self, writes: list[OffsetWrite], answer: OffsetCommitResponse
     ) -> dict[Register, int]:
-        """Return the error code of each partition of a commit."""
+        """Note the outcome of each write of a commit; return the error codes by register."""
         codes: dict[TopicPartition, int] = {}
         for topic in answer.topics:
             for partition in topic.partitions:
@@ -294,7 +294,7 @@ class GroupsContext:
         return self.ask_to_write(query, write), write
 
     def take_deletion(self, write: OffsetWrite, error_code: int) -> bool:
-        """Take the result of a deletion; False if no fault of this world explains it."""
+        """Note the result of a deletion; False if no fault of this world explains it."""
         if error_code == errors.NONE:
             write.outcome = ACKNOWLEDGED
         elif error_code in _DELETION_REFUSALS:
@@ -306,7 +306,7 @@ class GroupsContext:
         return True
 
     def _check_time_out(self, write: OffsetWrite, what: str) -> None:
-        """Check that a write which was not durable in time had that time.
+        """Check that a write that timed out had its whole time.
 
         A coordinator that cannot read its log answers with the same code at once, and so does one
         that is about to delete the group.
@@ -319,7 +319,7 @@ class GroupsContext:
 
 
 class Sent:
-    """Request of a member on its way: from here on it is part of the history."""
+    """Request of a member on its way: when it is sent, it becomes part of the history."""
 
     def __init__(self, history: GroupHistory, asked: MemberRequest) -> None:
         self._history = history
@@ -332,7 +332,7 @@ class Sent:
 
 
 class _Written:
-    """Writes on their way: from here on they are part of the history."""
+    """Writes on their way: when they are sent, they become part of the history."""
 
     def __init__(self, history: GroupHistory, writes: list[OffsetWrite]) -> None:
         self._history = history

@@ -1,8 +1,8 @@
 """History of groups in one run, as their members saw it: the material of the groups' checkers.
 
-As in `history`, everything carries the turns of the broker between which it happened.  What was
-delivered and not answered may have had its effect at any time until that life of the broker ended;
-what was not delivered had none.
+As in `clients.history`, each entry has the turns of the broker between which it happened.  A
+request that was delivered and not answered may have had its effect at any time until that life of
+the broker ended; a request that was not delivered had none.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ UNKNOWN: Final = 0
 ACKNOWLEDGED: Final = 1
 REFUSED: Final = 2
 
-# After every turn that was: no broker has had it.
+# Number of a turn that never comes, after all others.
 _NEVER: Final = 1 << 62
 
-# As the partition of a deletion: all of them, of the topic or, without one, of the group; without
-# a group of all groups.
+# Partition number of a deletion that concerns all partitions: of its topic; with an empty topic, of
+# its group; with an empty group as well, of all groups.
 ALL: Final = -1
 
-# Group, topic and partition: what one offset is committed for.
+# Group, topic and partition of a committed offset.
 Register = tuple[str, str, int]
 
 
 class MemberRequest:
-    """Request of a member.  `error_code` -1: not answered, or not yet.
+    """Request of a member.  `error_code` is -1 until there is an answer.
 
-    Of a join `generation_id` is the answer's, of anything else the request's.
+    `generation_id` comes from the answer to a join, and from the request otherwise.
     """
 
     def __init__(self, kind: str, group: str, client: str, member_id: str) -> None:
@@ -51,12 +51,12 @@ class MemberRequest:
         self.generation_id = -1
         self.session_timeout_ms = 0
         self.rebalance_timeout_ms = 0
-        # The id that a join was answered with, or that this is about if it is a leave.
+        # Id in the answer to a join; of a leave, the id of the member that goes.
         self.given_id = ""
-        # What a sync was answered with: the leader's word for its assignment, and the partitions.
+        # Token and partitions in the answer to a sync; the token names the leader's decision.
         self.token = ""
         self.partitions: list[TopicPartition] = []
-        # What a commit commits.
+        # Writes of a commit.
         self.writes: list[OffsetWrite] = []
         self.error_code = -1
         self.exchange: ObservedExchange | None = None
@@ -92,9 +92,9 @@ class OffsetWrite:
         self.offset = offset
         self.leader_epoch = -1
         self.outcome = UNKNOWN
-        # A commit without a generation, which a group with members does not take.
+        # True for a commit without a generation, which a group with members refuses.
         self.is_of_nobody = False
-        # Of a deletion that follows from something else: between which turns it has its effect.
+        # First and last turn of the effect of a write without an exchange, such as an expiry.
         self.sent_turn = -1
         self.end_turn = _NEVER
         self.exchange: ObservedExchange | None = None
@@ -125,7 +125,7 @@ class OffsetRead:
         self.register = register
         self.mark = mark
         self.offset = offset
-        # None: the version of the answer does not say.
+        # None if the version of the answer has no leader epochs.
         self.leader_epoch: int | None = leader_epoch
         self.exchange = exchange
 
@@ -137,17 +137,17 @@ class GroupHistory:
         self.asked: list[MemberRequest] = []
         self.writes: list[OffsetWrite] = []
         self.reads: list[OffsetRead] = []
-        # By turn: how long the broker's process had been running, stops not counted.
+        # For each turn, the time for which the broker's process had run, without its stops, in ms.
         self.turn_times_ms = turn_times_ms
         # The last turn of each life of the broker that is over.
         self.last_turns: list[int] = []
-        # Turns before which the broker's process was stopped: every session began anew.
+        # Turns before which the broker's process was stopped: every session began again then.
         self.stall_turns: list[int] = []
-        # By group: turns in which it ceased to exist, so that its generations begin anew.
+        # For each group, the turns in which it ceased to exist: its generations begin again then.
         self.ends: dict[str, list[int]] = {}
-        # After so long offsets that nobody uses are removed.
+        # Time after which unused offsets are removed, in ms.
         self.retention_ms = 7 * 24 * 3_600_000
-        # Members may be turned away because their group is full.
+        # True if members may be refused because their group is full.
         self.has_size_limit = False
 
     def life_of(self, turn: int) -> int:

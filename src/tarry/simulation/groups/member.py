@@ -1,8 +1,8 @@
 """Member of a group: joins, works and commits; dies without leaving, pauses, comes back, leaves.
 
-One process after the other: a process that died is followed by another, static ones under the same
-instance id.  In a quiet world nobody dies any more and nobody comes back; who lives works on, and
-is settled once a heartbeat was answered in a generation that it was assigned something in.
+A process that died is followed by another one; a static member keeps its instance id.  In a quiet
+world no process dies, and none comes back.  A living member works on, and is settled once a
+heartbeat was answered in a generation in which it has an assignment.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from tarry.simulation.groups.scenario import GroupPlan, MemberPlan
 
 _RETRY_MS: Final = 40
 
-# From here on a request can name an instance.
+# First versions in which a request can name an instance.
 _JOIN_OF_INSTANCES: Final = 5
 _SYNC_OF_INSTANCES: Final = 3
 _HEARTBEAT_OF_INSTANCES: Final = 3
@@ -80,7 +80,7 @@ class SimulatedMember(RestartableClient):
         self._protocol_name: str | None = None
         self._subscription_number = 0
         self._is_coordinator_known = False
-        # Id and generation of the process before this one.
+        # Id and generation of the previous process.
         self._previous = ("", -1)
 
     def _forget_everything(self) -> None:
@@ -107,7 +107,7 @@ class SimulatedMember(RestartableClient):
                 yield from self._work()
 
     def _ask(self, query: Query, asked: MemberRequest | None = None) -> Steps[Message | None]:
-        """Ask; the answer, or None when it was lost."""
+        """Send a query; return its answer, or None if it was lost."""
         if asked is not None:
             query.on_sent = Sent(self._groups.history, asked).happen
         outcome = yield from self._ask_once(query)
@@ -139,7 +139,7 @@ class SimulatedMember(RestartableClient):
     # -- what errors do
 
     def _take_error(self, what: str, error_code: int) -> Script:
-        """React to an error as a consumer does; `ProcessDied` if it gives up."""
+        """React to an error as a consumer does; raise `ProcessDied` if a consumer gives up."""
         self.is_settled = False
         self._remark(f"{what} got {errors.error_name(error_code)}")
         if error_code in OF_THE_COORDINATOR:
@@ -277,7 +277,7 @@ class SimulatedMember(RestartableClient):
         token = self._groups.new_mark(self.name)
         shares = share_out(partitions, member_ids)
         if len(member_ids) > 1 and self._is_chance(self.plan.rejoins_per_mille):
-            # It forgets one.
+            # The leader forgets one member.
             del shares[member_ids[-1]]
         return [
             SyncGroupRequestAssignment(
@@ -299,7 +299,7 @@ class SimulatedMember(RestartableClient):
             if self._is_chance(plan.pauses_per_mille):
                 self.is_settled = False
                 yield from self._groups.pause(context.random.randrange(3 * plan.session_timeout_ms))
-                # What it does first is what nobody waits for any more.
+                # Its first request after the pause is a commit, for which its session may be over.
                 yield from self._commit()
             if self._is_chance(plan.leaves_per_mille):
                 yield from self._leave()
@@ -331,7 +331,7 @@ class SimulatedMember(RestartableClient):
         if is_revoked and self.context.is_chance(self.plan.commits_per_mille):
             yield from self._commit()
         yield from self._take_error("Heartbeat", error_code)
-        # While the coordinator is away its members stay members.
+        # A member stays a member while its coordinator is away.
         return error_code in OF_THE_COORDINATOR
 
     def _send_heartbeat(self) -> Steps[int]:
@@ -384,7 +384,7 @@ class SimulatedMember(RestartableClient):
         return self.group.name, partition[0], partition[1]
 
     def _send_late_request(self) -> Script:
-        """Send a request of the process before, or of the generation before."""
+        """Send a request with the ids of the previous process, or with an older generation."""
         member_id, generation_id = self.member_id, self.generation_id
         if self._previous[0] and self.context.random.randrange(2):
             self.member_id, self.generation_id = self._previous
@@ -402,7 +402,7 @@ class SimulatedMember(RestartableClient):
             self.member_id, self.generation_id = member_id, generation_id
 
     def _commit(self) -> Steps[bool]:
-        """Commit what was read of some partitions; whether to work on."""
+        """Commit positions of some partitions; return true if the member may work on."""
         error_code = yield from self._send_commit()
         if error_code in (errors.NONE, errors.UNKNOWN_TOPIC_OR_PARTITION):
             return True
@@ -443,7 +443,7 @@ class SimulatedMember(RestartableClient):
         return failed[0] if failed else errors.NONE
 
     def _leave(self) -> Script:
-        """Leave the group; the process ends with it, or goes on as another member."""
+        """Leave the group, and end the process."""
         asked = self._new_asked(LEAVE)
         asked.given_id = self.member_id
         versions = self._versions(0, _LEAVE_OF_SEVERAL, 5)

@@ -1,6 +1,6 @@
 """Model of a group without members: commits, committed offsets and deletions.
 
-A group is there while it has an offset, and nobody but its one client commits for it.
+The group exists while it has an offset.  Only the client of this model commits for it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tarry.protocol.messages.offset_fetch import (
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.records.pipeline_model import NOWHERE, BurstStep, PipelineModel, told
 
-# The broker's own bound on what a commit may wait (offsets.commit.timeout.ms).
+# Longest wait of a commit, by the broker's own setting (offsets.commit.timeout.ms).
 _COMMIT_MS = 5_000
 # More than offset.metadata.max.bytes allows.
 _LONG_TEXT = "x" * 5_000
@@ -123,7 +123,7 @@ class GroupPipelineModel(PipelineModel):
         return BurstStep(self.query(api_keys.OFFSET_COMMIT, request, (9, 9), _COMMIT_MS), check)
 
     def fetch_offset(self) -> BurstStep:
-        """Return what is committed."""
+        """Fetch the committed offset."""
         topics = [OffsetFetchRequestTopics(name=self.topic, partition_indexes=[0])]
         request = OffsetFetchRequest(
             groups=[OffsetFetchRequestGroup(group_id=self.group, topics=topics)]
@@ -188,10 +188,10 @@ class GroupPipelineModel(PipelineModel):
 
         return BurstStep(self.query(api_keys.LIST_GROUPS, ListGroupsRequest(), (0, 5)), check)
 
-    # -- members that are none
+    # -- requests of unknown members
 
     def beat_badly(self) -> BurstStep:
-        """Commit as an unknown member, or for a group without a name."""
+        """Send a heartbeat as an unknown member, or for a group without a name."""
         wanted = errors.UNKNOWN_MEMBER_ID
         group = self.group
         if self.context.random.randrange(2):

@@ -22,7 +22,7 @@ class ProcessDied(Exception):
 
 
 class RestartableClient(ScriptedClient):
-    """Client of one process after the other: `_forget_everything` begins one, `_live` is one."""
+    """Client with one process after another: `_forget_everything` begins one, `_live` runs it."""
 
     def __init__(self, groups_context: GroupsContext, name: str, plan: MemberPlan) -> None:
         super().__init__(groups_context.context, name)

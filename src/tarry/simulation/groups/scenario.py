@@ -7,8 +7,8 @@ from typing import Final
 
 from tarry.simulation.clients.topic_admin import TopicPlan
 
-# All members of a group support the same, and like it in their own order.  More is no use: of a
-# group that was loaded only the chosen one is known, and whoever lacks that is turned away.
+# All members of a group support the same protocols, each in its own order.  Other sets are of no
+# use: a group that was loaded knows only its chosen protocol, and refuses members without that one.
 _PROTOCOLS: Final = (("range", "roundrobin"), ("roundrobin", "range"))
 
 
@@ -21,9 +21,9 @@ class MemberPlan:
         self.session_timeout_ms = 6_000
         self.rebalance_timeout_ms = 6_000
         self.heartbeat_ms = 1_000
-        # The oldest JoinGroup that it speaks; before 4 it is let in without an id.
+        # First version of JoinGroup that the member uses; below 4 a member is let in without an id.
         self.join_version_min = 1
-        # Of 1,000 rounds of its work so many end like that.
+        # Of 1,000 rounds of the member's work, so many end in this way.
         self.deaths_per_mille = 20
         self.pauses_per_mille = 20
         self.leaves_per_mille = 15
@@ -31,7 +31,7 @@ class MemberPlan:
         self.commits_per_mille = 400
         # A commit of an earlier process or generation arrives late.
         self.late_requests_per_mille = 20
-        # Of 1,000 requests so many lose their answers.
+        # Of 1,000 requests, so many lose their answers.
         self.losses_per_mille = 20
 
     @property
@@ -46,9 +46,9 @@ class GroupPlan:
     def __init__(self, name: str) -> None:
         self.name = name
         self.members: list[MemberPlan] = []
-        # Of anything but consumers the broker understands no subscription.
+        # The broker understands subscriptions only if the type is that of consumers.
         self.protocol_type = "consumer"
-        # A consumer without membership commits for it, and nobody else does.
+        # True if one consumer without membership commits for the group, and no other client does.
         self.is_simple = False
 
     @property
@@ -72,18 +72,18 @@ class GroupsScenario:
         self.initial_delay_ms = 0
         self.commit_timeout_ms = 5_000
         self.group_size_max = 0
-        # The limit of members is another one in every life of the broker.
+        # True if the limit of members differs between the lives of the broker.
         self.is_size_changing = False
-        # Somebody deletes the topic of the offsets.
+        # True if an administrator deletes the topic of the offsets.
         self.loses_offsets_topic = False
-        # 0: longer than any run.
+        # Retention of offsets, in minutes; 0 if it is longer than any run.
         self.retention_minutes = 0
 
 
 def draw_groups_scenario(random: Random) -> GroupsScenario:
     """Draw the scenario of one run."""
     scenario = GroupsScenario()
-    # Some runs take their time: recovery points are a minute apart, and so is the retention.
+    # Some runs are long, since recovery points are a minute apart, and so is the retention.
     slowness = 1 if random.randrange(8) else 8
     scenario.duration_ms = slowness * (8_000 + random.randrange(20_000))
     scenario.admin_pause_ms_max = slowness * (500 + random.randrange(4_000))
@@ -166,7 +166,7 @@ def _draw_group(random: Random, name: str, slowness: int) -> GroupPlan:
             # Two processes with one instance id take each other's place.
             member.instance_id = f"{name}-i{random.randrange(number + 1)}"
         if random.randrange(15) == 0:
-            # Nobody can rejoin as fast; such a member is dead when all is to become Stable.
+            # No process can rejoin as fast.  Such a member has ended when groups are to be Stable.
             member.rebalance_timeout_ms = random.randrange(3) - 1
         group.members.append(member)
     return group

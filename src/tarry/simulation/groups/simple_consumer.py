@@ -15,7 +15,7 @@ _PAUSE_MS_MAX: Final = 600
 # The last version whose commits have a time of their own, after which they expire.
 _VERSION_OF_RETENTION: Final = 4
 _RETENTION_MS_MAX: Final = 20_000
-# A topic that is deleted has no offsets; a group that is being removed is not there.
+# Errors to expect: a deleted topic has no offsets, and a coordinator may be away.
 _PASSING: Final = (errors.UNKNOWN_TOPIC_OR_PARTITION, *OF_THE_COORDINATOR)
 
 
@@ -63,7 +63,7 @@ class SimpleConsumer(ScriptedClient):
     def _commit(self, registers: list[Register]) -> Script:
         writes = []
         for register in registers:
-            # Sometimes back, as a user may who wants to read again.
+            # At times the offset goes back, like that of a user who wants to read again.
             self._offset = max(0, self._offset + self.context.random.randrange(-3, 9))
             writes.append(self._groups.new_write(register, self.name, self._offset))
         query = self._groups.commit(self._group, writes)

@@ -1,6 +1,6 @@
 """Workload of groups: members, simple consumers and administrators over a few topics.
 
-With the faults over, every group is Stable with exactly those members that live, or has none,
+When the faults are over, every group becomes Stable with exactly its living members, or empty,
 within session time-out, initial delay and rebalance time-out together.  At the end all members and
 groups are removed, and nothing waits any more.
 """
@@ -41,11 +41,11 @@ from tarry.simulation.groups.scenario import GroupPlan, draw_groups_scenario
 from tarry.simulation.groups.simple_consumer import SimpleConsumer
 from tarry.simulation.workload import Workload
 
-# For connections to come again, and for a broker to start and load.
+# Time for connections to come again, and for a broker to start and load.
 _UNREST_MS: Final = 500
-# The process stands still for so long before a write of groups fails.
+# Time for which the process stands still before a write of groups fails.
 _GATHERING_MS: Final = 300
-# So long at most the administrator of topics does not notice that all is quiet.
+# Longest time until the administrator of topics notices that all is quiet.
 _ADMIN_PAUSE_MS_MAX: Final = 3_000
 
 
@@ -54,7 +54,7 @@ class GroupsWorkload(Workload):
 
     def __init__(self, random: Random) -> None:
         super().__init__()
-        # Members live on until they are removed.
+        # Operations of members may wait at rest: members live on until they are removed.
         self.waits_at_rest = ("Join", "Sync", "Heartbeat", "Commit")
         self._random = random
         self._scenario = draw_groups_scenario(random)
@@ -113,9 +113,7 @@ class GroupsWorkload(Workload):
             self._context.clock.after(self._random.randrange(self.duration_ms), self._fail_a_write)
 
     def _fail_a_write(self) -> None:
-        """Refuse what is appended next: with what has gathered meanwhile, several appends of one
-        group together.
-        """
+        """Refuse the next append; while the process stands still, several of a group gather."""
         if not self._context.is_quiet:
             self._node.busy_until_ms = self._context.clock.now_ms + _GATHERING_MS
             self._disk.fail_writes(1, OFFSETS_TOPIC)
@@ -171,12 +169,12 @@ class GroupsWorkload(Workload):
             )
         return ""
 
-    # --- What the world tells.
+    # --- Moments of the run, reported by the world.
 
     def on_start(self) -> None:
         has_read_faults = self.faults.has(READ_FAULT)
         if has_read_faults and not self._context.is_quiet and self._random.randrange(2) == 0:
-            # Recovery cannot read the groups' log, or loading cannot.
+            # Either recovery or loading cannot read the groups' log.
             self._disk.fail_reads(1, OFFSETS_TOPIC)
 
     def on_life_begins(self, broker: Broker) -> None:
@@ -246,7 +244,7 @@ class GroupsWorkload(Workload):
         history = self._context.history
         for change in history.topic_changes:
             if not change.is_creation:
-                # Its offsets go with it, some time after somebody has asked for that.
+                # The offsets of a topic go some time after a request to delete the topic.
                 write = OffsetWrite(("", change.name, ALL), "", -1)
                 write.sent_turn = change.sent_turn
                 self._history.writes.append(write)

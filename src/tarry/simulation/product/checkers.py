@@ -10,7 +10,7 @@ from tarry.simulation.product.history import HandOut, ProductHistory, Told
 
 
 def check_promised(context: RunContext, history: ProductHistory) -> list[str]:
-    """Check that every record whose receipt is good is in the log, wherever that may be."""
+    """Check that each record with a good receipt is in the log, at whatever offset."""
     for place, values in history.promised.items():
         found = {record.value for record in context.history.reads.get(place, {}).values()}
         for value in values:
@@ -45,7 +45,7 @@ def check_members(history: ProductHistory, ends: dict[TopicPartition, int]) -> l
 
 
 def _skipped(place: TopicPartition, end: int, handed_out: list[HandOut]) -> list[str]:
-    """Check that every record is handed out, and that nobody begins behind what was."""
+    """Check that every record is handed out, and that no member skips records."""
     reached = 0
     for one in handed_out:
         if one.first > reached:
@@ -59,11 +59,10 @@ def _skipped(place: TopicPartition, end: int, handed_out: list[HandOut]) -> list
 def _taken_back(
     history: ProductHistory, place: TopicPartition, handed_out: list[HandOut]
 ) -> list[str]:
-    """Check that a member reads no more of a partition once another member has read on, and it
-    can know.
+    """Check that a member reads no more of a partition once another member has read on.
 
-    A member to which the partition is assigned anew begins at or behind the offset that was
-    committed at that moment.
+    A member that cannot know of the other one is excused.  A member to which the partition is
+    assigned again begins at or behind the offset that was committed at that moment.
     """
     reader = ""
     assigned: dict[str, int] = {}

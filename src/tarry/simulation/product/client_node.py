@@ -23,7 +23,7 @@ from tarry.simulation.connection import ClientSocket
 from tarry.simulation.exchange import ObservedExchange
 from tarry.simulation.world import NEVER_MS, World
 
-# A look-up of a name, or a refused connection, is heard of so much later.
+# Delay until a client learns of a resolved name, or of a refused connection.
 _LOCAL_MS: Final = 1
 _LENGTH_BYTES: Final = 4
 
@@ -55,21 +55,21 @@ class ClientNode:
         self.name = name
         self.core: ClientCore = core
         self.clock = world.agenda.new_clock()
-        # The process has ended, by itself or killed.
+        # True once the process has ended, by itself or killed.
         self.is_gone = False
-        # The process is stopped until then.
+        # Time until which the process is stopped.
         self._stalled_until_ms = 0
         self._due_ms = self.clock.now_ms
         self._links: dict[int, _Link] = {}
         self._events: list[LinkEvent] = []
         self._user = self.user()
         self._operation: Operation[Any] | None = None
-        # When the user gives the operation up.
+        # Time at which the user gives the operation up.
         self._gives_up_ms = NEVER_MS
-        # The user works until then, if it does not wait for an operation.
+        # Time until which the user works, if it does not wait for an operation.
         self._works_until_ms = self.clock.now_ms
         self._is_driven_in_background = False
-        # Somebody outside the world waits for an operation of the core.
+        # True while code outside the world waits for an operation of the core.
         self._is_attended = False
         world.add(self)
 
@@ -78,7 +78,7 @@ class ClientNode:
         raise NotImplementedError
 
     def on_callback(self, event: GroupEvent, operation: Operation[Any]) -> None:
-        """Hear of an event of the group, in a callback of this operation.  For subclasses."""
+        """Note an event of the group, in a callback of this operation.  For subclasses."""
 
     def on_request(self, api_key: int, frame: bytes) -> None:
         """Look at a request that is about to leave.  Subclasses override it."""
@@ -104,7 +104,7 @@ class ClientNode:
         self._look_at_time()
 
     def kill(self) -> None:
-        """End the process: its sockets close, and nobody is told more than that."""
+        """End the process: its sockets close without a last request."""
         self.is_gone = True
         self._look_at_time()
         for link in self._links.values():
@@ -112,13 +112,13 @@ class ClientNode:
         self._links.clear()
 
     def attend(self) -> None:
-        """Turn the core now, and for every event until `leave`: somebody outside the world waits
-        for an operation."""
+        """Turn the core now, and for every event until `leave`: code outside the world waits for
+        an operation."""
         self._is_attended = True
         self._due_ms = max(self.clock.now_ms, self._stalled_until_ms)
 
     def leave(self) -> None:
-        """Turn the core for its own duties alone from now on, and once more for what was begun."""
+        """Turn the core only for its own duties from now on, and once more for begun requests."""
         self._is_attended = False
         self._is_driven_in_background = True
         self._due_ms = NEVER_MS if self.is_gone else max(self.clock.now_ms, self._stalled_until_ms)
@@ -160,7 +160,7 @@ class ClientNode:
         else:
             self._is_driven_in_background = False
             if self._go_on():
-                # What the user has begun leaves at once.
+                # Requests that the user has begun leave at once.
                 self._turn_core()
         self._look_at_time()
 
@@ -191,7 +191,7 @@ class ClientNode:
             operation = self._operation
             outcome: object = None
             if operation is not None:
-                # As in an event loop: a cancelled task takes no step, unless it is its first.
+                # As in an event loop: a cancelled task takes no step, except its first one.
                 outcome = self._step(operation) if is_new or not self._gives_up() else CANCELLED
                 is_new = False
                 if outcome is None:
@@ -299,7 +299,7 @@ class ClientNode:
         exchange.is_stall_forgiven = True
         return exchange
 
-    # What this client grants a broker for an answer, and whether a produce has one.
+    # Time that this client grants a broker for an answer, and whether a produce has an answer.
     patience_ms = 60_000
     is_answered = True
 

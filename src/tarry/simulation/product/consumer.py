@@ -19,13 +19,13 @@ from tarry.simulation.world import World
 _POLL_MS: Final = 500
 _RECORDS_MAX: Final = 50
 _QUIET_WORK_MS_MAX: Final = 20
-# Of so many polls one is cancelled, unless it is done by then: at once, soon, or at any time.
+# One of so many polls is cancelled, unless it is done by then: at once, soon, or at any time.
 _CANCELS_EVERY: Final = 4
 _CANCEL_MS: Final = (1, 10, _POLL_MS)
 
 
 class ConsumerNode(ClientNode):
-    """Client that reads all partitions from their start, and seeks back at times, to its end."""
+    """Client that reads all partitions from their start and at times seeks back, until its end."""
 
     def __init__(
         self,

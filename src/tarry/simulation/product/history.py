@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from tarry.base.ids import TopicPartition
 
-# Name of a topic, and partition.
-
 
 class HandOut(NamedTuple):
     """Consecutive records of one partition that a user got from one poll."""
@@ -26,13 +24,13 @@ class HandOut(NamedTuple):
 
 
 class Told(NamedTuple):
-    """Event of the group that a user heard of."""
+    """Event of the group of which a user was told."""
 
     now_ms: int
     client: str
     kind: int
     places: list[TopicPartition]
-    # Where the group stood then, as far as any member knew.
+    # Committed offsets of the group at that moment, as far as any member knew.
     committed: dict[TopicPartition, int]
 
 
@@ -41,17 +39,17 @@ class ProductHistory:
 
     def __init__(self) -> None:
         self.handed_out: list[HandOut] = []
-        # Values whose producers were told that they are in the log, by partition.
+        # Values whose producers have a good receipt, by partition.
         self.promised: dict[tuple[bytes, int], list[bytes]] = {}
         self.told: list[Told] = []
         # The largest offset that a member knew to be committed, by partition.
         self.committed: dict[TopicPartition, int] = {}
-        # Partitions whose last commit before they were given up was refused.
+        # Partitions whose last commit, before they went to another member, was refused.
         self.uncommitted: dict[TopicPartition, None] = {}
-        # From here on no client and no broker fails any more; -1: not yet.
+        # Time from which on no client and no broker fails any more; -1 before it.
         self.calm_ms = -1
-        # When clients got answers to heartbeats of coordinators that may not have known them, and
-        # for how long such an answer lets a member go on.
+        # By client, times of answers to heartbeats from coordinators that may not have known the
+        # client; and the time for which such an answer lets a member go on.
         self.blind_heartbeats: dict[str, list[int]] = {}
         self.session_ms = 0
 

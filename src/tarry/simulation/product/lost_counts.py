@@ -1,9 +1,9 @@
-"""Lost counts: the broker forgets the last batch of a producer, while an answer of another is lost.
+"""Lost counts: the broker forgets the last batch of a producer while another answer is lost.
 
 A leader that was elected out of sync, or a broker of another make, refuses the next batch of such a
 producer: its sequence does not follow.  The producer takes a new epoch then, for all partitions.
-What it has sent to another partition, and whose answer was lost, may be in the log under the old
-number, which it has to keep.
+A batch to another partition, whose answer was lost, may be in the log with its old epoch and
+sequence: a retry has to keep both.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tarry.simulation.product.producer import ProducerNode
 LOST_COUNT: Final = "lost count beside a lost answer"
 
 _LOOK_MS: Final = 2
-# After one has struck the producer has time to come to rest.
+# Pause after a loss, in which the producer comes to rest.
 _PAUSE_MS: Final = 400
 
 
 class LostCounts:
-    """Losses of counts, each as soon as there is a producer with both, until the run is quiet."""
+    """Losses of counts, each as soon as a producer allows one, until the run is quiet."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class LostCounts:
         self._producers = producers
 
     def look(self) -> None:
-        """Strike if there is a producer to strike at, and look again."""
+        """Strike a producer that allows it, if there is one, and look again later."""
         if self._context.is_quiet:
             return
         broker = self._node.broker
@@ -74,7 +74,7 @@ def _is_known(broker: Broker, queue: PartitionQueue) -> bool:
     if partition is None:
         return False
     known = partition.producers.batches_of(queue.producer_id)
-    # The batch before it is of the same epoch, so that the next one cannot be the epoch's first.
+    # The batch before the last one has the same epoch: the next one is not the epoch's first.
     return (
         len(known) >= 2
         and known[-2].epoch == known[-1].epoch == queue.producer_epoch

@@ -23,7 +23,7 @@ from tarry.simulation.product.history import Told
 from tarry.wire.reader import Reader
 
 _CLOSE_MS: Final = 2_000
-# Of so many polls with records one is followed by a commit of the user.
+# One of so many polls with records is followed by a commit of the user.
 _COMMITS_EVERY: Final = 6
 
 
@@ -31,17 +31,17 @@ class MemberNode(ConsumerNode):
     """Client that polls, works and commits automatically, now and then by itself too, until it is
     told to leave."""
 
-    # Where the user has finished, by partition: what a commit may say.
+    # By partition, the offset up to which the user has finished: the most that a commit may say.
     _finished: dict[TopicPartition, int]
-    # Where the user had finished when it was told that a partition goes.
+    # By partition, the offset that the user had finished when it was told that the partition goes.
     _gone: dict[TopicPartition, int]
-    # Partitions that the user was told to own.
+    # Partitions of which the user was told that it owns them.
     _told: dict[TopicPartition, None]
-    # Commits without a wait whose callback was not called yet.
+    # Count of commits without a wait whose callback was not called yet.
     _unanswered: int
-    # It has ended because its instance belongs to another process.
+    # True if the process has ended because its instance belongs to another process.
     is_fenced = False
-    # The body of its loop raises, amid records, after so many polls with some; 0: never.
+    # One of so many polls with records ends the user's loop with a failure; 0 if none does.
     fails_every = 0
     has_failed = False
 
@@ -52,7 +52,7 @@ class MemberNode(ConsumerNode):
 
     def user(self) -> User:
         context = self.context
-        # Of its own, so that what it draws changes nothing else of a run.
+        # A generator of its own, so that what the member draws changes nothing else of a run.
         chance = Random(f"{self.world.seed} {self.name}")
         self._finished = {}
         self._current: dict[TopicPartition, int] = {}
@@ -61,7 +61,7 @@ class MemberNode(ConsumerNode):
         self._unanswered = 0
         self.consumer_core.subscribe([topic.name for topic in context.topics])
         while not self.is_to_end:
-            # What was handed out before is finished with the next poll.
+            # Records that were handed out before are finished when the user polls again.
             self._finished.update(self._current)
             self._current = {}
             yield from self.poll()
@@ -74,7 +74,7 @@ class MemberNode(ConsumerNode):
                 self.has_failed = True
                 break
         if self.has_failed:
-            # What it has begun is read again by others.
+            # Other members read again the records that this one has begun.
             self.history.uncommitted.update(dict.fromkeys(self._current))
         else:
             self._finished.update(self._current)
@@ -93,8 +93,7 @@ class MemberNode(ConsumerNode):
             )
 
     def _commit_async(self) -> None:
-        """Commit what the user has finished, and at times what has gone to others, which is
-        refused."""
+        """Commit finished offsets, and at times those of partitions that went to other members."""
         self._finished.update(self._current)
         what = dict(self._finished)
         if self.context.random.randrange(2) == 0:
@@ -124,7 +123,7 @@ class MemberNode(ConsumerNode):
             super().take_error(error)
         elif isinstance(error, GroupFailed):
             # Another process has taken this instance's place, or had it once: a broker that loses
-            # its power may go back to that one.
+            # power may go back to an older process.
             self.is_fenced = True
             self.kill()
         else:
@@ -136,7 +135,7 @@ class MemberNode(ConsumerNode):
 
     def on_callback(self, event: GroupEvent, operation: Operation[Any]) -> None:
         self._learn_commits()
-        # What goes with a close is committed behind the callback.
+        # With a close, a partition that goes is committed after the callback.
         self._follow(event, is_over=isinstance(operation, Poll))
         if event.kind == REVOKED and isinstance(operation, Poll):
             self._note_last_commit(operation.commit, event.places)
@@ -151,7 +150,7 @@ class MemberNode(ConsumerNode):
         )
 
     def _follow(self, event: GroupEvent, *, is_over: bool) -> None:
-        """Check that what comes was not there, and what goes was."""
+        """Check that an assigned partition was not owned before, and that a revoked one was."""
         is_assigned = event.kind == ASSIGNED
         for place in event.places:
             if event.kind == REVOKED and place not in self.consumer_core.membership.owned:
@@ -179,7 +178,7 @@ class MemberNode(ConsumerNode):
             self.history.uncommitted.update(dict.fromkeys(places))
 
     def _learn_commits(self) -> None:
-        """Note what the coordinator has taken."""
+        """Note the commits that the coordinator has taken."""
         committed = self.history.committed
         for place, offset in self.consumer_core.committer.committed.items():
             if place in self.consumer_core.membership.owned:
@@ -206,5 +205,5 @@ class MemberNode(ConsumerNode):
                     )
 
     def _begun(self, place: TopicPartition) -> int:
-        """Return where the group stood, which a member without records may commit again."""
+        """Return the committed offset, which a member without records may commit again."""
         return self.history.committed.get(place, 0)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _RECORDS_MAX: Final = 4
 _VALUE_BYTES_MAX: Final = 120
-# Of a batch with one record without a key, around a value of more than 63 bytes.
+# Bytes around a value of more than 63 bytes, in a batch with one record without a key.
 _BATCH_BYTES_AROUND: Final = 70
 _FLUSH_MS_MAX: Final = 60_000
 
@@ -48,13 +48,13 @@ class ProducerNode(ClientNode):
         self._numbers: dict[tuple[bytes, int], int] = {}
         self._values = 0
         self._under_way: list[tuple[RecordReceipt, SentBatch]] = []
-        # Each batch has so many bytes, if it holds one record; 0: as they come.
+        # Size of each batch in bytes, if it holds one record; 0 if sizes vary.
         self.batch_bytes = 0
-        # How much later than now records are due, by their timestamps; none: they are due now.
+        # Times from now until records are due, by their timestamps; empty if they are due now.
         self.delays_ms: tuple[int, ...] = ()
-        # Draws what the headers of records ask for; none: they have no headers.
+        # Ledger that draws the headers of records; None if records have no headers.
         self.ledger: ScheduleLedger | None = None
-        # It may send records although the run is quiet.
+        # Number of rounds in which it sends records although the run is quiet.
         self.extra_records = 0
         self.producer_core = ProducerCore(self.settings, world.random, world.agenda.now_ms)
         super().__init__(world, name, self.producer_core)
@@ -67,7 +67,7 @@ class ProducerNode(ClientNode):
         )
 
     def queues(self) -> list[PartitionQueue]:
-        """Return what is under way to each partition."""
+        """Return the queue of each partition, with what is under way to it."""
         return self.producer_core.accumulator.queues()
 
     def user(self) -> User:
@@ -89,7 +89,7 @@ class ProducerNode(ClientNode):
             self._take_receipts()
 
     def _send_record(self) -> User:
-        """Send one record; whether it gets out is told later."""
+        """Send one record; its outcome is noted later."""
         context = self.context
         random = context.random
         topic = context.topics[random.randrange(len(context.topics))]

@@ -8,7 +8,7 @@ from typing import Final
 from tarry.client.settings import SettingValue
 from tarry.simulation.clients.topic_admin import TopicPlan
 
-# Faults of a client, by name; several times what is to happen more often.
+# Faults of a client, by name; a caller names a kind several times to draw it more often.
 KILL: Final = "kill"
 STALL: Final = "stall"
 SLOW: Final = "slow"
@@ -44,9 +44,9 @@ class ProductScenario:
         self.work_ms_max = 100
         self.consumer_settings: dict[str, SettingValue] = {}
         self.member_settings: dict[str, SettingValue] = {}
-        # Of 4 members so many are static.
+        # Number of members that are static, the first ones.
         self.static_members = 0
-        # When which fault of a client happens.
+        # Time and kind of each fault of a client.
         self.client_faults: list[tuple[int, str]] = []
 
 
@@ -97,7 +97,7 @@ def _draw(random: Random) -> ProductScenario:
     scenario.duration_ms = 1_500 + random.randrange(2_500)
     for number in range(1 + random.randrange(2)):
         plan = TopicPlan(f"lasting-{number}", 1 + random.randrange(3), is_lasting=True)
-        # A clock that jumps back must not make a batch that is sent again come from the future.
+        # A clock that jumps back must not make a retried batch come from the future.
         plan.configs["message.timestamp.after.max.ms"] = str(1 << 62)
         plan.configs["index.interval.bytes"] = str(random.randrange(400))
         if random.randrange(2) == 0:

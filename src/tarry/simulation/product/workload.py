@@ -45,7 +45,7 @@ _LOOK_MS: Final = 50
 _SLOW_MS: Final = 3_000
 _SLOW_DELAY_MS_MAX: Final = 700
 _CALM_MS: Final = 2_500
-# Of so many polls with records one is followed by a body that fails.
+# One of so many polls with records is followed by a failure of the user's loop.
 _FAILS_EVERY: Final = 8
 
 
@@ -66,7 +66,7 @@ class ProductWorkload(Workload):
         self._history = ProductHistory()
         self._nodes: list[ClientNode] = []
         self._names: dict[str, int] = {}
-        # Clients whose start is planned.
+        # Number of clients whose start is planned.
         self._coming = 0
         self._has_begun = False
         self._is_ending = False
@@ -96,7 +96,7 @@ class ProductWorkload(Workload):
             self._context.clock.after(at_ms, partial(self._go_wrong, kind))
 
     def begin_readers(self) -> None:
-        """Plan the start of everybody who reads.  For subclasses."""
+        """Plan the start of all readers.  For subclasses."""
         raise NotImplementedError
 
     def _plan(self, add: Callable[[], None]) -> None:
@@ -210,7 +210,7 @@ class ProductWorkload(Workload):
         }
 
     def is_done(self, broker: Broker) -> bool:
-        # The broker has heard of the ends; only the administrator is still there.
+        # The broker has noticed the ends of all clients; only the administrator is connected.
         sockets = self._node.network.sockets()
         return self._is_ending and not self._living() and len(sockets) <= 1
 
@@ -244,7 +244,7 @@ class ClientsWorkload(ProductWorkload):
         return [node for node in self._living() if isinstance(node, ProducerNode)]
 
     def begin_readers(self) -> None:
-        # Which seeds is not drawn, so that nothing else of the others depends on it.
+        # The duration chooses the seeds, so that nothing more of a run is drawn.
         if self.duration_ms % 4 == 1:
             self._lost_counts.look()
         for _ in range(self._scenario.consumers):
@@ -277,7 +277,7 @@ class MembersWorkload(ProductWorkload):
         super().__init__(random, draw_members_scenario)
         self._calm_end_ms = -1
         self._static_left = self._scenario.static_members
-        # In a third of the seeds.
+        # In a third of the seeds the loops of users fail at times.
         self._fails_every = _FAILS_EVERY if self.duration_ms % 3 == 0 else 0
 
     def begin_readers(self) -> None:
@@ -310,7 +310,7 @@ class MembersWorkload(ProductWorkload):
             super()._replace(node)
 
     def _change_members(self, kind: str, node: ClientNode) -> None:
-        # Whoever is told to leave may still be there; one stays.
+        # A member that was told to leave may still be there.  At least one member stays.
         members = [member for member in self._members() if not member.is_to_end]
         if kind == kinds.COME:
             self._add_member()

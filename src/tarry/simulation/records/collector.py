@@ -174,7 +174,7 @@ class RecordCollector(ScriptedClient):
         asked = {place: offset for _topic, place, offset in aims}
         for place, answer in fetch_answers(context, outcome.exchange, outcome.answer):
             if answer.error_code == errors.OFFSET_OUT_OF_RANGE:
-                # Retention goes on; but the log start must say so.
+                # Retention may have removed the records; then the log start must say so.
                 yield from self._follow_log_starts()
                 offsets[place] = max(asked[place], self._finals[place].log_start_offset)
                 if offsets[place] > asked[place]:

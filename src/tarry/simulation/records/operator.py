@@ -1,6 +1,6 @@
 """Operator: deletes records, lets topics grow and changes settings during the run.
 
-What was answered must hold for whoever asks later, whatever happens to the broker in between.
+An acknowledged change must hold for all later queries, whatever happens to the broker in between.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _TOPIC: Final = 2
 _BROKER: Final = 4
 _BROKER_ID: Final = "1"
 
-# What is changed, type and key: nothing that a client would have to behave otherwise for.
+# Settings to change, with resource type and key: none of them changes how clients must behave.
 _CHANGED: Final = (
     (_TOPIC, "segment.ms"),
     (_TOPIC, "index.interval.bytes"),
@@ -64,12 +64,12 @@ _CHANGED: Final = (
 
 
 class Operator(ScriptedClient):
-    """Operator that makes one change after the other, and alone sets the settings that it knows."""
+    """Operator that makes one change after the other; no other client sets its settings."""
 
     def __init__(self, context: RunContext, name: str, *, pause_ms_max: int) -> None:
         super().__init__(context, name)
         self._pause_ms_max = pause_ms_max
-        # What was answered: resource and key → value.
+        # Values that were acknowledged, by resource type, resource name and key.
         self._values: dict[tuple[int, str, str], str] = {}
 
     def script(self) -> Script:
@@ -97,7 +97,7 @@ class Operator(ScriptedClient):
         context = self.context
         place = topic.places()[context.random.randrange(topic.partitions)]
         end = context.history.acknowledged_ends.get(place, 0)
-        # Mostly little, so that enough is left to look at.
+        # Mostly few records are deleted, so that enough are left to read.
         offset = context.random.randrange(end + 1) if context.is_chance(300) else end // 4
         if context.is_chance(50):
             offset = -1
@@ -144,7 +144,7 @@ class Operator(ScriptedClient):
             )
             if outcome is not None and isinstance(outcome.answer, CreatePartitionsResponse):
                 code = outcome.answer.results[0].error_code
-                # A try whose answer was lost may have done it.
+                # An earlier try whose answer was lost may have added the partition.
                 if code == errors.NONE or (is_tried and code == errors.INVALID_PARTITIONS):
                     context.history.growths.append(Growth(topic.topic_id, count, outcome.exchange))
                     break
@@ -181,7 +181,7 @@ class Operator(ScriptedClient):
                 context.version(0, 1),
                 IncrementalAlterConfigsRequest([AlterConfigsResource(kind, name, changes)]),
                 decode_incremental_alter_configs_response,
-                # The broker's own bound: the request has none.
+                # The broker's own bound on the wait: the request has none.
                 30_000,
             )
             if outcome is not None and isinstance(outcome.answer, IncrementalAlterConfigsResponse):
@@ -197,7 +197,7 @@ class Operator(ScriptedClient):
             yield Delay(_RETRY_MS)
 
     def _verify(self) -> Script:
-        """Check that DescribeConfigs tells what was answered."""
+        """Check that DescribeConfigs returns the acknowledged values."""
         context = self.context
         resources: dict[tuple[int, str], list[str]] = {}
         for kind, name, key in self._values:

@@ -1,9 +1,9 @@
-"""Model of the answers to one client that alone uses a topic and a group, requests in order.
+"""Model of the answers to one client that alone uses a topic, with its requests in order.
 
-Each method makes one request and the check of its answer, and moves the state on as if the
-request had been handled already: Kafka handles those of a connection one at a time, so that
-whatever is written behind it must be told the new state.  Some requests are bad in their own way,
-and are to be refused with the one right code.
+Each method makes one request with the check of its answer, and changes the model as if the request
+had been handled already.  Kafka handles the requests of a connection one at a time, so that each
+later request must see the new state.  Some requests are invalid, each in its own way, and must be
+refused with the one right code.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ from tarry.wire.reader import Window, window_of
 LATEST: Final = -1
 EARLIEST: Final = -2
 TIMEOUT_MS: Final = 3_000
-# No partition has this number, and no epoch is so late.
+# Number that no partition has, and that is above all leader epochs.
 NOWHERE: Final = 99
 _WAIT_MS_MAX: Final = 200
 _PARTITIONS_MAX: Final = 4
 _RECORDS_MAX: Final = 4
 
-# A world with faults may answer so at any time; what came of the request is not known then.
+# Errors that faults may cause at any time; the outcome of the request is not known then.
 _PASSING: Final = (
     errors.REQUEST_TIMED_OUT,
     errors.KAFKA_STORAGE_ERROR,
@@ -79,10 +79,10 @@ _PASSING: Final = (
     errors.NOT_COORDINATOR,
 )
 
-# In place of what is wrong: the answer tells of a fault of the world, and no more is known.
+# Result of a check whose answer reports a fault of the world: the state is not known any more.
 LOST_TRACK: Final = "lost track"
 
-# What is wrong with an answer, LOST_TRACK, or "".
+# Check of an answer: it returns what is wrong, LOST_TRACK, or "".
 Check = Callable[[Message], str]
 
 
@@ -115,7 +115,7 @@ class PipelineModel:
         self.partitions = 1
         self.start_offset = 0
         self.end_offset = 0
-        # False once it is known that something of it was not made.
+        # False once some part of the topic or group could not be made.
         self.is_usable = True
 
     def steps(self) -> list[Callable[[], BurstStep]]:
@@ -245,7 +245,7 @@ class PipelineModel:
         return self._fetch(offset, wanted, wait_ms=wait_ms)
 
     def fetch_at_the_end(self) -> BurstStep:
-        """Fetch from the end: only this client would write, and it waits behind its own fetch."""
+        """Fetch from the end and find nothing: later writes of this client wait behind it."""
         wanted = (errors.NONE, self.end_offset, self.start_offset, 0)
         wait_ms = 1 + self.context.random.randrange(_WAIT_MS_MAX)
         return self._fetch(self.end_offset, wanted, wait_ms=wait_ms)

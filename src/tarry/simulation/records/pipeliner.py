@@ -1,8 +1,8 @@
 """Pipeliner: client that sends bursts of requests, each in one write, without a wait in between.
 
-Every answer is compared with what a broker that handles one request at a time would give.  The
-client is alone with its topic and its group; when it loses its connection, or an answer tells of a
-fault of the world, it does not know any more how they are, and takes new ones.
+Every answer is compared with what a broker that handles one request at a time would give.  No other
+client uses its topic and its group.  When it loses its connection, or an answer reports a fault of
+the world, it does not know their state any more, and makes new ones.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from tarry.simulation.records.pipeline_model import LOST_TRACK, TIMEOUT_MS, Burs
 
 _RETRY_MS: Final = 50
 _PAUSE_MS_MAX: Final = 200
-# Making the topic of the groups.
+# Longest wait for the topic of the groups to be made.
 _CREATION_MS: Final = 30_000
-# Real clients have a handful of requests under way, and some of them hundreds.
+# Sizes of bursts: real clients have a handful of requests under way, and some of them hundreds.
 _BURSTS: Final = (2, 3, 3, 4, 5, 8, 20, 200)
-# A burst as large is made of queries that are answered at once, and one that waits.
+# A larger burst has quick queries and a fetch that waits, before this many of any kind.
 _LARGE: Final = 20
 
 
@@ -52,7 +52,7 @@ class Pipeliner(SimulatedClient):
         self._pause_ms_max = pause_ms_max
         self._number = 0
         self._under_way = 0
-        # None: a topic is being made.
+        # None while a topic and a group are being made.
         self._model: GroupPipelineModel | None = None
 
     @property
@@ -177,7 +177,7 @@ class _BurstAttempt:
 
 
 def _preparations(fresh: GroupPipelineModel) -> list[Query]:
-    # A clock that jumps back must not make a record come from the future, or one ahead an old one.
+    # A jump of the clock must make no record too new for the topic, or too old for its retention.
     configs = [
         CreatableTopicConfig(name="message.timestamp.after.max.ms", value=str(1 << 62)),
         CreatableTopicConfig(name="retention.ms", value="-1"),

@@ -1,8 +1,8 @@
 """Producer like real clients: batches by partition, several requests in flight, retries.
 
-An idempotent one sends a batch again with the same sequence until it is answered, in order, and
-only when nothing of its partition is in flight any more; a plain one gives up after some retries
-and may leave duplicates.  With acks=0 nobody knows.
+An idempotent producer sends a batch again with the same sequence until it is answered, in order,
+and only when nothing of its partition is in flight any more.  A plain producer gives up after some
+retries and may leave duplicates.  With acks=0 a producer does not learn the outcome.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class ProducerPlan:
         self.records_max = 4
         self.value_bytes_max = 60
         self.pause_ms_max = 100
-        # How old a record may be when it is sent.
+        # Bound on the age of a record when it is sent, in ms.
         self.lateness_ms_max = 50
-        # How much later than now batches are due, one of these; empty: they are not.
+        # Times from now until batches are due; empty if they have no due time.
         self.delays_ms: tuple[int, ...] = ()
-        # A plain producer that tells its user of a disk that fails instead of trying again.
+        # True for a plain producer that reports a failing disk to its user instead of retrying.
         self.gives_up_on_storage_errors = False
-        # After its first batches it rests for so long: brokers forget producers that do.
+        # Time of a rest after its first batches, in ms: brokers forget producers that rest.
         self.rest_ms = 0
 
 
@@ -87,14 +87,14 @@ class _Lane:
         self.in_flight: list[_Outgoing] = []
         self.next_number = 0
         self.next_sequence = 0
-        # Something failed: nothing is sent until all that is in flight has come back.
+        # True after a failure: nothing is sent until all that is in flight has come back.
         self.is_draining = False
 
     def is_in_window(self) -> bool:
         """Return true if the next batch is near enough to the first unacknowledged one.
 
-        A broker knows a producer's last five batches: one that may have to come again must not be
-        older, even if some behind it are acknowledged already.
+        A broker knows a producer's last five batches.  A batch that may be retried must not be
+        older, even if some batches behind it are acknowledged already.
         """
         first = min(outgoing.sent.number for outgoing in self.in_flight + self.queue)
         return self.queue[0].sent.number < first + _WINDOW_BATCHES
@@ -160,7 +160,7 @@ class SimulatedProducer(SimulatedClient):
     def _begin_epoch(self) -> None:
         """Begin the next epoch with sequence 0 in some producers, like Java's client (KIP-360).
 
-        The others go on: the broker knows them, or has forgotten them and takes any sequence.
+        Other producers go on: the broker knows them, or has forgotten them and takes any sequence.
         """
         if self._values_made % 2 == 0 and self._producer_id >= 0:
             self._producer_epoch += 1
@@ -189,7 +189,7 @@ class SimulatedProducer(SimulatedClient):
         sent.is_ordered = self.plan.is_idempotent
         sent.made_turn = context.network.turn
         sent.may_wait = lane.topic.name in context.delayed_topics
-        # One that was to wait, and was lost, is due when it comes again, behind later ones.
+        # A retry of a batch that was to wait may be due at once, and come behind later batches.
         sent.is_ordered = sent.is_ordered and not sent.may_wait
         if sent.may_wait and context.delayed_topics[lane.topic.name] >= 0:
             sent.due_ms = max(record.timestamp for record in records)
@@ -338,7 +338,7 @@ class SimulatedProducer(SimulatedClient):
         lane = self._lanes[outgoing.sent.place]
         lane.in_flight.remove(outgoing)
         if not lane.topic.is_alive:
-            # Whoever deletes a topic wants nothing more in it.
+            # Nothing more is sent to a topic that is deleted.
             lane.queue.clear()
             return
         if not self.plan.is_idempotent and outgoing.sent.sends >= _PLAIN_SENDS_MAX:

@@ -46,7 +46,7 @@ class ReaderPlan:
         self.min_bytes = 1
         self.partition_bytes_max = 65_536
         self.places_max = 3
-        # Of 1,000 polls so many go somewhere else.
+        # Of 1,000 polls, so many come after a jump to another offset.
         self.jumps_per_mille = 100
         self.pause_ms_max = 20
 
@@ -131,7 +131,7 @@ class SimulatedReader(ScriptedClient):
         self.context.history.begin_reading(self.name, place, offset)
 
     def _jump(self, choice: tuple[KnownTopic, Place]) -> Script:
-        """Jump to the end, to the start, or into the middle of the records already read."""
+        """Jump to the start, or into the records already read; or only ask for the end."""
         context = self.context
         topic, place = choice
         kind = context.random.randrange(3)

@@ -3,7 +3,7 @@
 The first batch holds the offset that was asked for, each batch follows the one before it without
 a gap, and nothing lies at or past the high watermark of the same answer.  Whole batches that were
 read before are compared byte by byte and not decoded again.  A batch that does not match its CRC is
-not handed out, nor what follows it: the reader fetches from there once more, as real clients do.
+not handed out, nor any batch behind it: the reader fetches from there again, as real clients do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tarry.wire.reader import Window
 
 _RECORD_BYTES_MAX: Final = 1 << 20
 
-# What a reader may be told in a world with faults; anything else is a violation.
+# Errors that a reader may get in a world with faults; any other error is a violation.
 _EXPECTED: Final = (
     errors.NONE,
     errors.OFFSET_OUT_OF_RANGE,
@@ -41,9 +41,9 @@ def read_answer(
     exchange: ObservedExchange,
     reader: str = "",
 ) -> int:
-    """Take one partition's answer into the history; return the offset to go on from.
+    """Note one partition's answer in the history; return the offset to go on from.
 
-    With a reader's name the checkers learn what was handed out to it.
+    If `reader` is given, the records are noted as handed out to it.
     """
     if answer.error_code != errors.NONE:
         if answer.error_code not in _EXPECTED:

@@ -33,7 +33,7 @@ class RecordsScenario:
 def draw_records_scenario(random: Random) -> RecordsScenario:
     """Draw the scenario of one run: small enough to be cheap, odd enough to be interesting."""
     scenario = RecordsScenario()
-    # Some runs take their time: recovery points are a minute apart.
+    # Some runs are long, since recovery points are a minute apart.
     slowness = 1 if random.randrange(4) else 15
     scenario.duration_ms = slowness * (1_500 + random.randrange(8_000))
     scenario.admin_pause_ms_max = 300 * slowness
@@ -53,7 +53,7 @@ def draw_records_scenario(random: Random) -> RecordsScenario:
         scenario.producers.append(_draw_producer(random, number, slowness))
     for _ in range(1 + random.randrange(2)):
         scenario.readers.append(_draw_reader(random, slowness))
-    # Not drawn: the runs without one stay what they were.
+    # The duration chooses the runs with an operator: all others stay as they were.
     scenario.has_operator = scenario.duration_ms % 3 == 0
     if scenario.duration_ms >= _LONG_MS:
         _let_producers_expire(scenario)
@@ -87,9 +87,9 @@ def _ask_for_compression(scenario: RecordsScenario) -> None:
 def _draw_topic(random: Random, name: str, *, is_lasting: bool) -> TopicPlan:
     plan = TopicPlan(name, 1 + random.randrange(3), is_lasting=is_lasting)
     configs = plan.configs
-    # An index entry for every batch or two, and a new segment for every few entries.
-    # A clock that jumps back must not make a batch that is sent again come from the future.
+    # A clock that jumps back must not make a retried batch come from the future.
     configs["message.timestamp.after.max.ms"] = str(1 << 62)
+    # An index entry for every batch or two, and a new segment for every few entries.
     configs["index.interval.bytes"] = str(random.randrange(400))
     if random.randrange(2) == 0:
         configs["segment.index.bytes"] = str(8 * (3 + random.randrange(8)))

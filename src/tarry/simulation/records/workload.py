@@ -34,7 +34,7 @@ _FILES_PER_ROUND: Final = 6
 class RecordsWorkload(Workload):
     """Producers, readers, administrators and their checkers."""
 
-    # Near which files a life ends in the middle of a turn.
+    # Parts of paths: a life that ends in a turn ends at an operation on such a file.
     places = PLACES
 
     def __init__(self, random: Random) -> None:
@@ -87,10 +87,10 @@ class RecordsWorkload(Workload):
 
     def on_life_begins(self, broker: Broker) -> None:
         if self.faults.has(FEW_FILES):
-            # A few logs are small: with as many files as a broker takes they would never be full.
+            # A run has few logs: with a broker's own limit no round of points would be full.
             broker.logs.recovery_points.limit_files(_FILES_PER_ROUND)
         if self.duration_ms % 2 == 0:
-            # Metadata of a few topics is small: a snapshot after every few changes.
+            # The metadata of a few topics is small: write a snapshot after every few changes.
             assert isinstance(broker.store, EmbeddedStore)
             broker.store.snapshot_bytes_min = _SNAPSHOT_BYTES
 

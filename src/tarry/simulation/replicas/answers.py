@@ -43,11 +43,11 @@ class PeerAnswers:
     """Answers of one peer of the cluster."""
 
     def __init__(self, cluster: PeerCluster, peer_id: int) -> None:
-        # The last answer to a fetch had nothing that its consumer waits for.
+        # True if the last answer to a fetch had nothing that its consumer waits for.
         self.is_bare = False
         self._cluster = cluster
         self._peer_id = peer_id
-        # Any: each request has a class of its own.
+        # Each API has a request of another class, so the parameter is Any.
         self._answers: dict[int, Callable[[Any, int], Message]] = {
             api_keys.API_VERSIONS: self._api_versions,
             api_keys.METADATA: self._metadata,

@@ -18,8 +18,8 @@ class Copy:
 
     def __init__(self) -> None:
         self.end_offset = 0
-        # The leader learns it when the follower asks for more; a follower whose disk was lost has
-        # less than that until then.
+        # End of the copy as the leader knows it from the follower's last request.  A follower
+        # that has lost its disk has less than this until its next request.
         self.known_end_offset = 0
 
 
@@ -32,11 +32,11 @@ class PeerCluster:
         self.addresses: dict[int, tuple[str, int]] = {
             peer_id: (f"peer-{peer_id}", 9092) for peer_id in PEER_IDS
         }
-        # By partition: who leads it.
+        # Leader of each partition.
         self._leaders = [PEER_IDS[index % len(PEER_IDS)] for index in range(partitions)]
-        # By peer that lags: what it knew of leaders and their epochs when it began to.
+        # By lagging peer, the leaders and epochs that it knew when it began to lag.
         self._lagging: dict[int, list[tuple[int, int]]] = {}
-        # Called when there may be an answer for those who wait.
+        # Called when waiting fetches may have an answer.
         self.on_change: Callable[[], None] | None = None
 
     def places(self) -> list[TopicPartition]:
@@ -63,11 +63,11 @@ class PeerCluster:
         ]
 
     def lag(self, peer_id: int) -> None:
-        """Let a peer hear of no new leader until `catch_up`."""
+        """Keep a peer from learning of new leaders until `catch_up`."""
         self._lagging.setdefault(peer_id, self._now())
 
     def catch_up(self, peer_id: int) -> None:
-        """Let a peer know the leaders of now."""
+        """Let a peer learn of the present leaders."""
         self._lagging.pop(peer_id, None)
 
     def move(self, index: int) -> None:
@@ -85,8 +85,8 @@ class PeerCluster:
         return self.copies[index].end_offset
 
     def preferred(self, peer_id: int, index: int, rack: str, offset: int) -> int:
-        """Return the follower in this rack that has the offset as far as the leader, `peer_id`,
-        knows; -1: none, or the leader stands there itself."""
+        """Return the follower in this rack that has the offset, as far as the leader `peer_id`
+        knows; -1 if there is none, or if the leader is in this rack."""
         if not rack or self.rack(peer_id) == rack:
             return -1
         for other_id in PEER_IDS:

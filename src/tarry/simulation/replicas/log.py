@@ -1,7 +1,7 @@
 """Log of a partition with transactions, and what a copy of it may give.
 
-A copy is the log up to an offset.  What a broker says of transactions follows from what its copy
-has: a marker that is not there yet leaves its transaction open.
+A copy is the log up to an offset.  A broker judges transactions by its copy: a transaction is open
+while the copy lacks its marker.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MARKER_VALUE: Final = b"\0\0\0\0\0\0"
 
 
 class LoggedBatch(NamedTuple):
-    """Batch with what it holds; `end_offset` is the one behind it."""
+    """Batch with its records; `end_offset` is the offset behind the last one."""
 
     offset: int
     end_offset: int
@@ -40,7 +40,7 @@ class LoggedTransaction:
         self.is_aborted = False
 
     def is_open_before(self, end_offset: int) -> bool:
-        """Return true if a copy that ends there has its beginning and not its marker."""
+        """Return true if a copy with this end has the transaction's begin, and not its marker."""
         is_ended = 0 <= self.marker_offset < end_offset
         return self.first_offset < end_offset and not is_ended
 
@@ -64,7 +64,7 @@ class TransactionLog:
         self.end_offset = 0
         self.leader_epoch = FIRST_EPOCH
         self.transactions: list[LoggedTransaction] = []
-        # By producer.
+        # Open transactions, by producer id.
         self.open: dict[int, LoggedTransaction] = {}
 
     # --- The leader writes.
@@ -153,8 +153,8 @@ class TransactionLog:
         return found, upper
 
     def aborted(self, offset: int, upper: int, end_offset: int) -> list[LoggedTransaction]:
-        """Return the transactions that are aborted in a copy which ends at `end_offset`, and reach
-        into the offsets from `offset` up to `upper`; as Kafka names them, by where they ended."""
+        """Return the aborted transactions of a copy that ends at `end_offset`, if they reach into
+        the offsets from `offset` up to `upper`; in the order of their markers, as Kafka does."""
         found = [
             one
             for one in self.transactions

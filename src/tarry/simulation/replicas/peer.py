@@ -25,7 +25,7 @@ class PeerRequest:
     def __init__(self, header: RequestHeader, message: Message, deadline_ms: int) -> None:
         self.header = header
         self.message = message
-        # A fetch without records waits until then.
+        # Time until which a fetch without records waits.
         self.deadline_ms = deadline_ms
 
 

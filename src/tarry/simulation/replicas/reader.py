@@ -40,7 +40,7 @@ class ReaderNode(ClientNode):
         self.readings: list[SoughtReading] = []
         self.violations: list[str] = []
         self.is_to_end = False
-        # It chooses no other offset any more.
+        # True if the reader seeks no other offset any more.
         self.is_quiet = False
         self._leader_epochs: dict[int, int] = {}
         self._cluster = cluster
@@ -56,7 +56,7 @@ class ReaderNode(ClientNode):
         return self.consumer_core.fetcher.positions[place].position
 
     def readable_end(self, place: TopicPartition) -> int:
-        """Return up to where this reader may read a log now."""
+        """Return the offset up to which this reader may read a log now."""
         log = self._cluster.logs[place[1]]
         return log.stable_end(log.end_offset) if self.is_committed else log.end_offset
 

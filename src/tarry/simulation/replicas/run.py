@@ -1,7 +1,7 @@
 """Run of readers beside two peers: writes, replication, faults, and a quiet end.
 
-When all has healed but a copy that was lost, each reader comes to the end of what it may read, from
-the leader where the copy does not have it.  A reader that has no more than the copy waits for it.
+When all has healed except a lost copy, each reader reads to the end that it may see, from the
+leader where the copy lacks records.  A reader that has no more than the copy waits for the copy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STALL_MS_MAX: Final = 3_000
 _LAG_MS_MAX: Final = 1_500
 _QUIET_MS_MAX: Final = 30_000
 _BEHIND_MS_MAX: Final = 1_500
-# Faults that were added later are drawn from a chance of their own.
+# Faults that were added later are drawn from a seed of their own.
 _WIDER_SEED: Final = 0x31DE
 
 
@@ -52,7 +52,7 @@ class ReplicaRun:
         self._values = 0
         self._is_quiet = False
         self._has_lost_copy = False
-        # Until then a partition is not copied.
+        # By partition, the time until which it is not copied.
         self._lags_until_ms = [0] * self._scenario.partitions
 
     @property
@@ -64,7 +64,7 @@ class ReplicaRun:
         return counts
 
     def run(self) -> list[str]:
-        """Let it happen."""
+        """Run the seed; return a sentence for each violation."""
         for index in range(self._scenario.partitions):
             self._write(index)
             self._copy(index)

@@ -8,14 +8,14 @@ from typing import Final
 from tarry.client.settings import SettingValue
 from tarry.wire import compression
 
-# What goes wrong, by name.
+# Faults, by name.
 LAG: Final = "lag"
 LOST_COPY: Final = "lost copy"
 RESTART: Final = "restart"
 CUT: Final = "cut"
 SLOW: Final = "slow"
 STALL: Final = "stall"
-# Another peer leads a partition; one peer does not hear of such things for a while.
+# A partition gets another leader; a peer does not learn of new leaders for a while.
 MOVE: Final = "move"
 LAGGING_PEER: Final = "lagging peer"
 _FAULTS: Final = (LAG, LAG, LOST_COPY, LOST_COPY, RESTART, CUT, SLOW, STALL)
@@ -30,16 +30,16 @@ class ReplicaScenario:
         self.duration_ms = 1_500 + random.randrange(2_500)
         self.partitions = 1 + random.randrange(3)
         self.producers = 1 + random.randrange(3)
-        # Writes, and steps of replication, come within so many ms.
+        # Longest time between two writes, and between two steps of replication, in ms.
         self.write_ms_max = (30, 200)[random.randrange(2)]
         self.copy_ms_max = (20, 300)[random.randrange(2)]
         self.codec = _CODECS[random.randrange(len(_CODECS))]
-        # A transaction is still open at the end.
+        # True if a transaction is still open at the end.
         self.leaves_one_open = random.randrange(3) == 0
-        # The last copy is lost when all else heals, and comes back behind the rest.
+        # True if the last copy is lost when all else heals, and comes back after that.
         self.loses_last_copy = random.randrange(2) == 0
         self.readers = [_draw_reader(random) for _ in range(1 + random.randrange(2))]
-        # Of so many batches one has lost its last record to a compaction; 0: none.
+        # One of so many batches has lost its last record to a compaction; 0 if none has.
         self.compacted_every = 0
         self.faults: list[tuple[int, str]] = []
         for _ in range(random.randrange(6)):
@@ -47,20 +47,20 @@ class ReplicaScenario:
             self.faults.append((at_ms, _FAULTS[random.randrange(len(_FAULTS))]))
 
     def widen(self, random: Random) -> None:
-        """Draw more, from a chance of its own: a seed that gets nothing of it stays as it was."""
+        """Draw more, from a seed of its own: a run that gets nothing of it stays as it was."""
         if random.randrange(3) == 0:
             for kind in (MOVE, LAGGING_PEER):
                 for _ in range(2 + random.randrange(4)):
                     self.faults.append((random.randrange(self.duration_ms), kind))
             self.faults.sort()
             self.compacted_every = (0, 3)[random.randrange(2)]
-            # Whose copy leads next must not be lost meanwhile.
+            # A copy that leads next must not be lost before.
             self.faults = [each for each in self.faults if each[1] != LOST_COPY]
             self.loses_last_copy = False
 
 
 def _draw_reader(random: Random) -> dict[str, SettingValue]:
-    """Draw the settings of a reader; an offset out of range would show in each reset."""
+    """Draw the settings of a reader; whatever the reset, an offset out of range would show."""
     settings: dict[str, SettingValue] = {
         "bootstrap.servers": "peer-1:9092,peer-2:9092",
         "request.timeout.ms": 2_000,

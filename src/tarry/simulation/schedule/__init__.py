@@ -1,1 +1,1 @@
-"""Workload of scheduled records: what is due later comes once, in its order, never early."""
+"""Workload of scheduled records: each is released once, in its order, and never early."""

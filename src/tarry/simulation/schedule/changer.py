@@ -1,8 +1,8 @@
 """Changer: sends records with ids to one broker, cancels them by header, and cancels and moves
-what waits by the broker's own API.
+pending records by the broker's own API.
 
-It speaks the protocol by hand and sends nothing twice, so that each of its records comes once at
-most, and whatever it was answered has to be true.
+It speaks the protocol by hand and sends nothing twice.  Each of its records is released once at
+most, and each answer that it gets has to be true.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _VALUE_BYTES_MAX: Final = 120
 # A change by s-offset names one of so many entries that were parked last.
 _NEWEST: Final = 20
 
-# After these a change may have been made, as the API's page says.
+# Errors after which a change may have been made, as the API's page says.
 _UNCLEAR: Final = (errors.NOT_LEADER_OR_FOLLOWER, errors.REQUEST_TIMED_OUT)
-# Errors that a change may be answered besides: the leader has just begun, or its disk is full.
+# Other errors that a change may get: the leader has just begun, or its disk is full.
 _REFUSALS: Final = (
     errors.COORDINATOR_LOAD_IN_PROGRESS,
     errors.NOT_ENOUGH_REPLICAS,
@@ -58,8 +58,9 @@ _REFUSALS: Final = (
 
 
 class Changer(RunClient):
-    """Client of one broker, until the run is quiet; `leads` tells what the broker leads, as it
-    believes itself.
+    """Client of one broker that works until the run is quiet.
+
+    `leads` says whether the broker believes that it leads a partition.
     """
 
     def __init__(
@@ -184,8 +185,8 @@ class Changer(RunClient):
             if result.outcome not in right:
                 self._violate(asked, f"has the outcome {result.outcome}")
         elif code in _REFUSALS or (code in _UNCLEAR and result.error_message):
-            # A broker that does not lead refuses in a sentence.  Without a sentence it has led and
-            # tried, and the outcome is not clear.
+            # A broker that does not lead answers with a message.  Without a message the broker has
+            # led and tried, and the outcome is not clear.
             asked.is_refused = code != errors.REQUEST_TIMED_OUT
         elif code not in _UNCLEAR:
             self._violate(asked, f"fails with {error_name(code)}: {result.error_message}")

@@ -1,6 +1,6 @@
-"""Checkers of scheduled records: each that was acknowledged comes, in its order.
+"""Checkers of scheduled records: each acknowledged record is released, and in its order.
 
-That none of an idempotent producer comes twice is checked as of all records.
+The checkers of all records find a record of an idempotent producer that is there twice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def check_schedule(history: RunHistory) -> list[str]:
 
 
 def check_parked(history: RunHistory) -> list[str]:
-    """Check that each record that was acknowledged to be parked has come at the end."""
+    """Check that each record that was acknowledged to be parked was released by the end."""
     sentences: list[str] = []
     offsets = _offsets(history)
     deleted = {deletion.place for deletion in history.deletions}
@@ -29,7 +29,7 @@ def check_parked(history: RunHistory) -> list[str]:
         if batch.outcome != PARKED or batch.place not in history.finals:
             continue
         if batch.place in deleted or batch.place[0] not in history.kept_topics:
-            # It may have come and be deleted since.
+            # The record may have been released and deleted since.
             continue
         for record in batch.records:
             if (batch.place, record.value) not in offsets:
@@ -42,10 +42,10 @@ def check_parked(history: RunHistory) -> list[str]:
 
 
 def check_release_order(history: RunHistory) -> list[str]:
-    """Check that a batch that had to come before another one did.
+    """Check that a batch was released before another one where it had to be.
 
-    It had to if it is due earlier, or at the same time and arrived before, and was acknowledged
-    before the other one was due by any calendar that the broker has shown.
+    It had to be if it is due earlier, or is due at the same time and arrived earlier, and if it
+    was acknowledged before the other one was due by any calendar that the broker has shown.
     """
     sentences: list[str] = []
     offsets = _offsets(history)
@@ -77,7 +77,7 @@ def _must_come_before(batch: SentBatch, other: SentBatch) -> bool:
 
 
 def _offsets(history: RunHistory) -> dict[tuple[Place, bytes], int]:
-    """Return where each value was read first."""
+    """Return the first offset at which each value was read."""
     offsets: dict[tuple[Place, bytes], int] = {}
     for place, reads in history.reads.items():
         for offset in sorted(reads):

@@ -1,5 +1,5 @@
-"""Ids of scheduled records at one broker: a topic of their own, who changes what waits in it, and
-when each batch was seen in one of its logs.
+"""Ids of scheduled records at one broker: their topic, the clients that change pending records,
+and the time at which each batch was first seen in one of the topic's logs.
 
 The other clients of the run know nothing of this topic.
 """
@@ -26,12 +26,12 @@ from tarry.simulation.schedule.seen import SightedBatch, parked_records, release
 _TOPIC: Final = "with-ids"
 _DELAYS_MS: Final = (0, 60, 90, 150, 400, 1_500, 4_000)
 DELAY_MS_MAX: Final = 4_000
-# Calendar time of an append in an earlier life: the run has not seen it.
+# Calendar time of an append in an earlier life, which the run has not seen.
 _UNSEEN_MS: Final = 0
 
 
 class _FirstSight:
-    """Batch of a log as it was seen first."""
+    """Batch of a log, with the times at which it was first seen."""
 
     def __init__(self, batch: DiskBatch, seen_ms: int, wall_ms: int) -> None:
         self.batch = batch
@@ -40,14 +40,14 @@ class _FirstSight:
 
 
 class _SeenLog:
-    """Log as it was seen after each turn, also what its start has passed since."""
+    """Log as it was seen after each turn, with the batches that now lie below its start."""
 
     def __init__(self) -> None:
         self.disk_log: DiskLog | None = None
         self.batches: dict[int, _FirstSight] = {}
 
     def look(self, node: BrokerNode, log: ReplicatedLog, calendar_max_ms: int) -> list[int]:
-        """Take what is new, and forget what is gone; return where new records begin."""
+        """Note new batches, and forget cut ones; return base offsets of new records."""
         seen = self.disk_log
         is_new = seen is None or seen.log is not log.log
         if seen is None or is_new:
@@ -91,9 +91,9 @@ class BrokerScheduleIds:
         self.ledger.delays_ms = _DELAYS_MS[random.randrange(len(_DELAYS_MS)) :]
         self._run = run
         self._node = node
-        # Of clients that know this topic alone.
+        # Context of clients that know this topic alone.
         self._context = RunContext(node.clock, node.network, run.random, run.trace)
-        # The administrator makes the topic and goes.
+        # The administrator makes the topic and does nothing else.
         self._context.is_quiet = True
         plan = TopicPlan(_TOPIC, 1 + random.randrange(2), is_lasting=True)
         plan.configs["delay.enable"] = "true"
@@ -104,7 +104,7 @@ class BrokerScheduleIds:
             plan.configs["segment.index.bytes"] = str(8 * (8 + random.randrange(8)))
             plan.configs["index.interval.bytes"] = "400"
         self._admin = TopicAdmin(self._context, "admin-of-ids", [plan])
-        # A run that takes its time has no more of them than others.
+        # A long run has no more changes than others.
         self._pause_ms_max = (1, 4, 15)[random.randrange(3)] * max(20, duration_ms // 400)
         self._changer_count = 1 + random.randrange(4)
         self._changers: list[Changer] = []
@@ -152,7 +152,7 @@ class BrokerScheduleIds:
             changer.start()
 
     def is_done(self, broker: Broker) -> bool:
-        """Return whether the clients are done, and nothing waits."""
+        """Return whether the clients are done, and no record is pending."""
         if not all(client.is_done for client in (self._admin, *self._changers)):
             return False
         for index in range(self._context.topics[0].partitions):
@@ -165,7 +165,7 @@ class BrokerScheduleIds:
         return True
 
     def judge(self) -> list[str]:
-        """Return what is wrong."""
+        """Return a sentence for each violation."""
         found: list[str] = [*self._context.history.violations]
         ledger = self.ledger
         once = set(ledger.wishes)

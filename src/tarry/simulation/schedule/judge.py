@@ -1,8 +1,8 @@
-"""Judge of scheduled records with ids: holds what clients asked and were answered against the logs.
+"""Judge of scheduled records with ids: compares clients' requests and answers with the logs.
 
-The logs are what is committed at the end, with the moment at which each record was seen first in
-its leader's log, and the leader's calendar then.  What an answer names is known exactly: by the
-s-offset of what waits, or the offset of what was released.
+The logs hold the records that are committed at the end, each with the time at which it was first
+seen in its leader's log, and with the leader's calendar then.  An answer names a record exactly: by
+the s-offset of a pending entry, or by the offset of a released record.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tarry.simulation.schedule.ledger import UNSAID, AskedChange, ScheduleLedger
 from tarry.simulation.schedule.seen import SeenRecord
 
 _SHOWN: Final = 20
-# When that is due which nobody has parked.
+# Due time of an entry that no known request explains.
 _NEVER_MS: Final = 1 << 62
 
 
 class Judge:
     """Judge of one partition: `parked` and `came` are the records of its two logs, in order.
 
-    `once` are the values that were parked once, and come once at most, whatever is lost.
+    `once` are the values that are parked once, and released once at most, whatever is lost.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class Judge:
         self._wishes = [wish for wish in ledger.wishes.values() if wish.place == place]
         self._changes = [each for each in ledger.changes if each.place == place]
         self._came_at = {each.offset: each for each in came}
-        # By s-offset of their entries.
+        # Parked records by the s-offset of their entry.
         self._parked_at: dict[int, list[SeenRecord]] = {}
         self._waits: dict[bytes, list[SeenRecord]] = {}
-        # Where each id was named by a record, in the order of the log.
+        # For each id, the s-offsets of the records that named it, in the order of the log.
         self._named: dict[bytes, list[int]] = {}
         for each in parked:
             self._parked_at.setdefault(each.s_offset, []).append(each)
@@ -63,7 +63,7 @@ class Judge:
                 continue
             for moved in self._parked_at.get(asked.told_s_offset, []):
                 if moved.value in self._once:
-                    # It counts, whatever its producer was told.
+                    # A moved record counts as acknowledged, whatever its producer was told.
                     self._ledger.wishes[moved.value].is_promised = True
         for wish in self._wishes:
             for sentence in self._judge_record(wish):
@@ -75,7 +75,7 @@ class Judge:
                 yield f"{self._name}: {asked} {sentence}"
 
     def _entries(self, value: bytes) -> list[int]:
-        """Return the s-offsets of the entries in which a record has waited, in their order."""
+        """Return the s-offsets of the entries in which a record was parked, in their order."""
         return [each.s_offset for each in self._waits.get(value, [])]
 
     # --- Records.
@@ -112,7 +112,7 @@ class Judge:
             yield from self._judge_replaced(wish, each)
 
     def _judge_replaced(self, wish: SentWish, released: SeenRecord) -> Iterator[str]:
-        """Check that nobody who was told so had taken the id of a record before it was released."""
+        """Check that no acknowledged record had taken the id of a record before its release."""
         named = self._named.get(wish.schedule_id, [])
         for s_offset in named[bisect_right(named, released.s_offset) :]:
             other = self._parked_at[s_offset][0]
@@ -126,9 +126,9 @@ class Judge:
                 return
 
     def _judge_order(self) -> Iterator[str]:
-        """Check that nothing came before what was due earlier and had been promised before.
+        """Check that no record came before one that was due earlier and promised before.
 
-        What has been moved is left out: when it was due is not known exactly.
+        Records that were moved are left out: their due time is not known exactly.
         """
         before: list[tuple[SeenRecord, int]] = []
         for offset in sorted(self._came_at):
@@ -169,7 +169,7 @@ class Judge:
         )
 
     def _due_ms(self, wish: SentWish, s_offset: int) -> int:
-        """Return when what waits in this entry is due, at the earliest."""
+        """Return the earliest time at which this entry of a record is due."""
         waited = self._parked_at[s_offset][0]
         due_ms = waited.wall_ms + wish.after_ms if wish.after_ms != UNSAID else wish.at_ms
         waits = self._entries(wish.value)
@@ -219,7 +219,7 @@ class Judge:
                     yield f"is told that {value!r} is at {asked.told_offset}, where it is not"
 
     def _judge_unknown(self, asked: AskedChange) -> Iterator[str]:
-        """Check that nothing came afterwards that had waited by that name before."""
+        """Check that no record that had waited under this name came after the answer."""
         if asked.schedule_id is None:
             named = self._parked_at.get(asked.s_offset, [])
         else:
@@ -242,7 +242,7 @@ class Judge:
 
 
 def _may_name(asked: AskedChange, wish: SentWish, s_offset: int) -> bool:
-    """Return whether a change may be about a record that waits in this entry."""
+    """Return whether a change may concern a record that waits in this entry."""
     if asked.schedule_id is None:
         return asked.s_offset == s_offset
     return asked.schedule_id == wish.schedule_id

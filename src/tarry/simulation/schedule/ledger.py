@@ -1,6 +1,6 @@
-"""Ledger of what clients asked for by ids: records that were sent, cancels and moves, and answers.
+"""Ledger of clients' requests by ids: records that were sent, cancels, moves, and answers.
 
-It is shared by all clients of a run; `judge` holds it against the logs at the end.
+All clients of a run share it; `judge` compares it with the logs at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SECOND_MS: Final = 1_000
 
 
 class SentWish:
-    """Record that was sent, with the words of its headers."""
+    """Record that was sent, with what its headers ask for."""
 
     def __init__(self, place: Place, value: bytes, schedule_id: bytes, sent_ms: int) -> None:
         self.place = place
@@ -35,7 +35,7 @@ class SentWish:
         self.after_ms = UNSAID
         self.is_cancel = False
         self.sent_ms = sent_ms
-        # Acknowledged by all replicas in sync, and when, if that is known.
+        # True if all replicas in sync acknowledged the record; and the time of that, if known.
         self.is_promised = False
         self.promised_ms = UNSAID
 
@@ -64,20 +64,21 @@ class AskedChange:
         self.place = place
         self.schedule_id = schedule_id
         self.s_offset = s_offset
-        # UNSAID: it cancels.
+        # UNSAID for a cancel.
         self.due_ms = due_ms
         self.sent_ms = sent_ms
         self.answered_ms = UNSAID
         self.outcome = NO_OUTCOME
-        # Nothing was changed, the answer says; without an outcome and this it may have been.
+        # True if the answer says that nothing was changed.  Without it and without an outcome the
+        # change may have been made.
         self.is_refused = False
-        # As the answer has them.
+        # s-offset and offset in the answer.
         self.told_s_offset = UNSAID
         self.told_offset = UNSAID
 
     @property
     def is_unclear(self) -> bool:
-        """True if nobody knows whether the change was made."""
+        """True if it is not known whether the change was made."""
         return self.outcome == NO_OUTCOME and not self.is_refused
 
     def __str__(self) -> str:
@@ -90,12 +91,12 @@ class ScheduleLedger:
     """Ledger of one run: how many ids it has, how late records are due, and all that was asked."""
 
     def __init__(self, random: Random) -> None:
-        # Few ids: nearly each record replaces one that waits.
+        # With few ids, nearly each record replaces one that waits.
         self.id_count = (3, 12, 60)[random.randrange(3)]
         self.delays_ms: tuple[int, ...] = (0,)
         self.wishes: dict[bytes, SentWish] = {}
         self.changes: list[AskedChange] = []
-        # S-offsets at which something was parked, the newest last.
+        # s-offsets of parked entries, the newest last.
         self.parked: dict[Place, list[int]] = {}
 
     def draw_id(self, random: Random) -> bytes:

@@ -1,4 +1,4 @@
-"""Scenario of scheduled records: that of records, with topics that delay and producers that ask."""
+"""Scenario of scheduled records: that of records, with topics and producers that delay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tarry.simulation.clients.topic_admin import TopicPlan
 from tarry.simulation.records.producer import ProducerPlan
 from tarry.simulation.records.scenario import RecordsScenario, draw_records_scenario
 
-# Due at once, in the same turn or the next one, within a flush, after a crash, at the end of a run.
+# Delays: none, the same turn or the next one, within a flush, after a crash, the end of a run.
 _DELAYS_MS: Final = (0, 60, 70, 90, 150, 400, 1_500, 6_000)
 DELAY_DEFAULT_MS_MAX: Final = 4_000
 _DEFAULTS_MS: Final = (1, 30, 500, DELAY_DEFAULT_MS_MAX)
@@ -23,7 +23,7 @@ def draw_schedule_scenario(random: Random) -> RecordsScenario:
     for producer in scenario.producers:
         _schedule(random, producer)
     if scenario.duration_ms % 2 == 0 and 0 < scenario.duration_ms % 5 < 4:
-        # Not drawn: of small segments what waits no more goes while the run lasts.
+        # The duration chooses: with small segments compaction drops released batches in the run.
         scenario.settings["log.cleaner.backoff.ms"] = str(50 + scenario.duration_ms % 300)
         for plan in scenario.topics:
             plan.configs["segment.index.bytes"] = str(8 * (3 + scenario.duration_ms % 6))
@@ -49,7 +49,7 @@ def _delay(random: Random, plan: TopicPlan) -> None:
         configs["delay.default.ms"] = str(_DEFAULTS_MS[random.randrange(len(_DEFAULTS_MS))])
     else:
         configs["delay.source"] = "timestamp"
-        # Refused beside it.
+        # The broker refuses this setting beside delays by timestamp.
         configs.pop("message.timestamp.type", None)
     if random.randrange(4) == 0:
         configs["delay.min.ms"] = str(random.randrange(300))

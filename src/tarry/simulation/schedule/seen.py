@@ -1,7 +1,7 @@
-"""Records of the two logs of a partition with scheduled records, as they were seen first.
+"""Records of the two logs of a scheduled partition, with the times at which they were seen.
 
-An entry is what waits and is released together: some records of a batch, or all.  The note before
-the batch says which; it is named by the s-offset of its first record.
+An entry is released as a whole: it has some of the records of a batch, or all.  The note before
+the batch says which; the name of an entry is the s-offset of its first record.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _BATCH_BYTES_MAX: Final = 1 << 30
 
 
 class SightedBatch(NamedTuple):
-    """Batch of a log that counts: when it was seen first, in the world's time and by the calendar
-    of who led."""
+    """Committed batch of a log, with the world's time and the leader's calendar when it was
+    first seen."""
 
     data: bytes
     seen_ms: int
@@ -28,18 +28,18 @@ class SightedBatch(NamedTuple):
 
 
 class SeenRecord(NamedTuple):
-    """Record of a log that counts."""
+    """Record of a committed batch."""
 
     offset: int
     value: bytes
     seen_ms: int
     wall_ms: int
-    # Of its entry; -1: it has not waited.
+    # s-offset of its entry; -1 if it was not parked.
     s_offset: int
 
 
 def parked_records(batches: Iterable[SightedBatch]) -> list[SeenRecord]:
-    """Return the records of a companion log, whose batches these are, in their order."""
+    """Return the records of a companion log with these batches, in their order."""
     found: list[SeenRecord] = []
     note: ScheduledNote | None = None
     for batch in batches:
@@ -59,7 +59,7 @@ def parked_records(batches: Iterable[SightedBatch]) -> list[SeenRecord]:
 
 
 def released_records(batches: Iterable[SightedBatch]) -> list[SeenRecord]:
-    """Return the records of a partition, whose batches these are, in their order."""
+    """Return the records of a partition with these batches, in their order."""
     found: list[SeenRecord] = []
     for batch in batches:
         header = BatchHeader(batch.data, 0)

@@ -1,9 +1,9 @@
 """Workload of scheduled records: that of records, over topics whose records wait until due.
 
-The calendar is the broker's: what is read before it has ever shown the due time came early.
+A record is early if it is read before the broker's calendar has ever shown its due time.
 
-In some runs there is a topic besides in which headers say when records are due, and clients cancel,
-replace and move what waits by ids.
+Some runs have one more topic, in which headers say when records are due, and clients cancel,
+replace and move pending records by ids.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tarry.simulation.schedule.scenario import (
     draw_schedule_scenario,
 )
 
-# Not drawn: the runs without ids stay what they were.
+# Remainders of the duration that choose the runs with ids: all others stay as they were.
 _IDS_OF_SEVEN: Final = (0, 4, 6)
 _IDS_SEED: Final = 0x1D5
 
-# A broker that has started, or whose last batch fell due, has released all by then: what the disk
+# Longest time until all is released, after a start or the last due time: a write that the disk
 # refused is tried again each second.
 _RELEASED_MS: Final = 4_000
-# A calendar that was set back further than this is put right at the end.
+# At the end of a run the calendar is set forward if the last due time is further away than this.
 _WAIT_MS: Final = 10_000
 
 
@@ -54,7 +54,7 @@ class ScheduleWorkload(RecordsWorkload):
     def prepare(self, context: RunContext, node: BrokerNode) -> None:
         super().prepare(context, node)
         self._history = context.history
-        # How many reads of each partition were looked at, and batches by their values.
+        # Count of reads of each partition that were checked; and batches by place and value.
         self._looked_at: dict[Place, int] = {}
         self._batches: dict[tuple[Place, bytes], SentBatch] = {}
         self._batch_count = 0
@@ -63,7 +63,7 @@ class ScheduleWorkload(RecordsWorkload):
         if self.duration_ms % 7 in _IDS_OF_SEVEN:
             random = Random(self.duration_ms ^ _IDS_SEED)
             self._ids = BrokerScheduleIds(random, context, node, self.duration_ms)
-        # What is due sooner may come at once.
+        # A record with a shorter delay may be released at once.
         self._delay_ms_min = 0
         for plan in self._scenario.topics:
             context.delayed_topics[plan.name] = delay_ms_min(plan)
@@ -86,7 +86,7 @@ class ScheduleWorkload(RecordsWorkload):
         clock = self._context.clock
         due_ms = self._last_due_ms()
         if self._ids is not None:
-            # Its clients count from the calendar, whatever it has shown.
+            # The clients of ids count from the calendar, whatever it has shown.
             due_ms = max(due_ms, self._history.calendar_max_ms + DELAY_MS_MAX)
         clock.wall_offset_ms += max(0, due_ms - _WAIT_MS - clock.now_wall_ms)
 
@@ -126,7 +126,7 @@ class ScheduleWorkload(RecordsWorkload):
     def check(self) -> list[str]:
         found = check_schedule(self._history)
         if self._ids is not None and not found:
-            # A run that was broken off has not come to its end.
+            # The judge needs a whole run: one that was broken off has not come to its end.
             found = self._ids.judge()
         return found
 
@@ -134,7 +134,7 @@ class ScheduleWorkload(RecordsWorkload):
         batch = self._batches.get((place, value))
         if batch is None:
             return
-        # One that is known to be parked waits until it is due.
+        # A batch that is known to be parked waits until it is due.
         grace_ms = 0 if batch.outcome == PARKED else self._delay_ms_min
         if batch.due_ms - grace_ms > self._history.calendar_max_ms:
             self._history.violate(

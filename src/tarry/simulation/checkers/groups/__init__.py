@@ -1,7 +1,7 @@
 """Checkers of groups: what a correct coordinator never lets its members see.
 
-A member of the group is who was told so by SyncGroup; an offset is a register that is written by
-commits and deletions and read by OffsetFetch.  `log_replay` and `rounds` look at the broker itself.
+A client is a member of a group once SyncGroup said so.  A committed offset is a register: commits
+and deletions write it, OffsetFetch reads it.  `log_replay` and `rounds` look at the broker itself.
 """
 
 from tarry.simulation.checkers.groups.checks import check_groups

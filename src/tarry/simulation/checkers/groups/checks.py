@@ -1,4 +1,4 @@
-"""Checkers of a whole history of groups, in the order in which their sentences say most."""
+"""Checkers of a whole history of groups, those first whose sentences explain most."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Checkers of generations: one assignment each, one owner a partition, no older one accepted.
+"""Checkers of generations: each has one assignment, and requests of older ones are refused.
 
-A generation that only a join was told of is lost with the life of the broker; one that a sync was
-told of is durable.  A group that ceased to exist begins anew with its first generation.
+A generation of which only JoinGroup told ends with the life of the broker; a generation of which
+SyncGroup told is durable.  A group that ceased to exist starts again with its first generation.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _is_older(history: GroupHistory, asked: MemberRequest, seen: _Evidence) -> b
     turn = asked.delivered_turn
     if asked.generation_id >= seen.generation_id or seen.turn >= turn:
         return False
-    # Before its groups are loaded a broker answers any heartbeat.
+    # A broker that has not loaded its groups yet accepts every heartbeat.
     is_of_life = not seen.is_durable or asked.kind == HEARTBEAT
     if is_of_life and history.life_of(seen.turn) != history.life_of(turn):
         return False

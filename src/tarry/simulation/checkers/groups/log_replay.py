@@ -1,11 +1,11 @@
-"""Replay of the log of `__consumer_offsets`: gives the live groups' durable part after each turn.
+"""Replay of the log of `__consumer_offsets`, compared with the live groups after each turn.
 
-What was added since the last turn is applied to a replica; whenever segments were exchanged or
-dropped, and in every new life, the replica is made anew from the whole log.  The bytes are the
-disk's own, read past the product's reading code.
+Records that a turn has added are applied to a replica of the groups.  When segments were exchanged
+or dropped, and in every new life, the replica is rebuilt from the whole log.  The bytes come from
+the simulated disk, not from the product's reading code.
 
-A tombstone that nobody asked for is there because a time was over, and a group that is removed
-leaves no offsets behind.
+A tombstone that no request asked for must belong to an offset that has expired.  A group that is
+removed must leave no offsets behind.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class _Replica:
     """Groups of one partition as its log has them."""
 
     def __init__(self, log: Log, kinds: Kinds) -> None:
-        # Another one has the place of this one if its topic was deleted and made again.
+        # The log that was read; a partition whose topic was deleted and made again has another one.
         self.log = log
         self.groups = Groups(kinds)
         self.end_offset = -1
-        # Nothing was read yet: what comes is as old as the log.
+        # True until the first read: its records may be as old as the log.
         self.is_new = True
-        # The segment in which the end offset lies, and where in its file.
+        # Base offset of the segment in which the end offset lies, and position in its file.
         self.place = (-1, 0)
         # Base offset and size of each segment, as they were when they were read.
         self.segments: list[tuple[int, int]] = []
@@ -66,7 +66,7 @@ class LogReplay:
         self._history = history
         self._is_topic_deleted = is_topic_deleted
         self._replicas: dict[int, _Replica] = {}
-        # By partition: the live groups that were seen last, to know when one ceases to exist.
+        # For each partition, the live groups of the last look: they show which group has ended.
         self._known: dict[int, dict[str, GroupState]] = {}
         # Partitions whose groups were loaded in this life.
         self._followed: dict[int, None] = {}
@@ -79,7 +79,7 @@ class LogReplay:
         self._followed = {}
 
     def forget_others(self, broker: Broker) -> None:
-        """Forget partitions that this broker does not lead now: what it has may be cut."""
+        """Forget partitions that this broker does not lead now: their logs may be cut."""
         for index in [each for each in self._replicas if each not in broker.groups.shards]:
             del self._replicas[index]
             self._followed.pop(index, None)
@@ -110,7 +110,7 @@ class LogReplay:
         return [sentence] if sentence else _differences(shard, replica)
 
     def _read(self, replica: _Replica, log: Log, end_offset: int, turn: int) -> str:
-        """Apply what was added; what is wrong with it."""
+        """Apply the added records; return a sentence about the first violation, or ""."""
         sentence = ""
         for record, timestamp in self._records(log, replica, end_offset):
             if isinstance(record, OffsetTombstone) and not replica.is_new:
@@ -135,7 +135,7 @@ class LogReplay:
         since_ms = committed.commit_timestamp_ms
         recorded = _recorded(group)
         if recorded is not None and recorded.protocol_type and not recorded.members:
-            # KIP-211: in a group that members have used it counts from when the last one went.
+            # KIP-211: in a group that had members, retention begins when the last one has left.
             since_ms = recorded.state_timestamp_ms
         register = (record.group_id, record.topic, record.partition)
         if timestamp - since_ms >= self._history.retention_ms:
@@ -200,7 +200,7 @@ class LogReplay:
 
 
 def _has_only_grown(before: list[tuple[int, int]], now: list[tuple[int, int]]) -> bool:
-    """Return true if segments were only appended to: the last one of before may have grown."""
+    """Return true if the log has only grown at its end since it had the segments `before`."""
     if len(now) < len(before) or not before:
         return len(now) >= len(before)
     if now[: len(before) - 1] != before[:-1]:

@@ -1,7 +1,7 @@
-"""Checkers of committed offsets: a register a partition, whose reads see the newest valid write.
+"""Checkers of committed offsets: each is a register, and a read sees its newest valid write.
 
-A write counts for sure once it was acknowledged, or read by anybody: what is fetched is durable.
-A read may then not see anything that had its whole effect before that write was even delivered.
+A write is confirmed once it was acknowledged or read, since a fetched offset is durable.  Later
+reads must not see a write that ended before the confirmed write was delivered.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Register:
     def __init__(self) -> None:
         self.writes: list[OffsetWrite] = []
         self.by_mark: dict[str, OffsetWrite] = {}
-        # By place in `writes`; none: it is not sure that it counts at all.
+        # For each of `writes`, the turn since which it counts; None if it may not count at all.
         self.confirmed_turns: list[int | None] = []
 
     def add(self, write: OffsetWrite) -> None:
@@ -133,7 +133,7 @@ def _overwriter(register: _Register, end_turn: int, read: OffsetRead) -> OffsetW
 
 
 def _begin(write: OffsetWrite) -> int | None:
-    """Return the first turn in which the write can have an effect; None: never delivered."""
+    """Return the first turn in which the write can have an effect; None if it was lost."""
     if write.exchange is None:
         return write.sent_turn
     turn = write.exchange.delivered_turn

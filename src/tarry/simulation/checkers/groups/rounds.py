@@ -1,9 +1,9 @@
 """Checkers of rounds: the invariants of each live group between two turns.
 
-A round that works and has nothing on its way to the log is what its record says; who is watched is
-a member or an id that was given out, each of them once; nobody is kept for ever; a join phase does
-not end before its time while such an id is open, and ends when all have joined; and when the
-broker's own process was stopped, everybody has a whole session before him.
+A stable round with no append under way is as its record in the log says.  Each member, and each
+member id that was given out, has one session, which ends some time.  A join phase ends when all
+have joined; while a given id has not joined, it ends no earlier than its deadline.  After a stall
+of the broker's process each session has its whole time left.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def wrong_with_round(group: ClassicGroup) -> str:
 
 
 def waits_in_vain(group: ClassicGroup) -> str:
-    """Return what members of a group wait for though it is known, or ""."""
+    """Return a sentence if members wait for something that is there already, or ""."""
     now = group.round
     if now.phase == PREPARING_REBALANCE and not now.is_initial and now.has_everyone_joined():
         return f"all of {list(now.members)} have joined, and the join phase goes on"

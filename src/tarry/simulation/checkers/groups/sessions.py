@@ -1,4 +1,4 @@
-"""Checkers of sessions: no member heard in time is removed, a static one has one id at a time."""
+"""Checkers of sessions: no member is removed too early, and a static member has one id."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tarry.simulation.groups.history import (
     MemberRequest,
 )
 
-# In which order the things of one turn are looked at: what may have removed a member counts before
-# and after everything else, since its place in the turn is not known.
+# Order of the steps of one turn.  A request that may remove a member counts before and after all
+# others, since its place in the turn is not known.
 _FORGET: Final = 0
 _UNKNOWN: Final = 1
 _HEAR: Final = 2
@@ -30,10 +30,10 @@ Timeouts = dict[tuple[str, str], tuple[int, int]]
 
 
 def check_sessions(history: GroupHistory) -> list[str]:
-    """Check that no member just heard, and no id just given out, is unknown.
+    """Check that no member is unknown soon after it was heard, or after it was given its id.
 
-    In a working group a member goes when its session ends, when it leaves, or when it does not
-    rejoin within the rebalance time-out; so whichever is smaller passes before it is unknown.
+    A member goes when its session ends, when it leaves, or when it does not rejoin within the
+    rebalance time-out.  The smaller of both time-outs has to pass before it is unknown.
     """
     heard: Heard = {}
     timeouts: Timeouts = {}
@@ -63,7 +63,8 @@ def _steps(asked: MemberRequest) -> list[tuple[int, int, MemberRequest]]:
     steps: list[tuple[int, int, MemberRequest]] = []
     turn = asked.answered_turn
     is_unknown = asked.error_code == errors.UNKNOWN_MEMBER_ID
-    # A join that waits may end with its member; one that is refused at once changed nothing.
+    # A join that waited may have ended with the removal of its member.  A join that was refused
+    # at once has removed nobody.
     if asked.kind == LEAVE or (asked.kind == JOIN and not (is_unknown and _is_at_once(asked))):
         steps.append((asked.delivered_turn, _FORGET, asked))
         steps.append((asked.delivered_turn, _FORGET_AGAIN, asked))
@@ -98,8 +99,8 @@ def _note_timeouts(timeouts: Timeouts, asked: MemberRequest) -> None:
 def _hear(history: GroupHistory, heard: Heard, asked: MemberRequest) -> None:
     key = (asked.group, asked.given_id if asked.kind == JOIN else asked.member_id)
     if asked.kind == HEARTBEAT:
-        # A heartbeat alone may be that of a member that has yet to sync, or was answered before
-        # the groups were loaded.
+        # A heartbeat alone proves no membership: its member may have to sync yet, or the broker
+        # may have answered before it loaded its groups.
         seen = heard.get(key)
         if seen is None:
             return
@@ -109,7 +110,7 @@ def _hear(history: GroupHistory, heard: Heard, asked: MemberRequest) -> None:
 
 
 def _forget(heard: Heard, asked: MemberRequest) -> None:
-    """Forget a member that may be gone, and those whose instance may have another process."""
+    """Forget a member that may be gone, and other members with its instance id."""
     heard.pop((asked.group, asked.given_id if asked.kind == LEAVE else asked.member_id), None)
     if asked.instance_id is not None:
         for key, seen in list(heard.items()):
@@ -131,7 +132,7 @@ def _unknown_too_early(
         return ""
     session_ms, rebalance_ms = timeouts[(asked.group, asked.member_id)]
     is_pending = seen.kind == JOIN
-    # It may join, and until then it is no member; without members its group can be deleted.
+    # A pending id is no member yet: it may only join, and its group may be deleted meanwhile.
     if is_pending and (asked.kind != JOIN or _is_group_deleted(history, seen, asked)):
         return ""
     kept_ms = session_ms if is_pending else min(session_ms, rebalance_ms)
@@ -211,7 +212,7 @@ def _fenced_by(
 def check_commits_of_nobody(history: GroupHistory) -> list[str]:
     """Check that a commit without a generation is refused during a member's session."""
     if history.has_size_limit:
-        # A broker that starts may turn members away.
+        # With a size limit, a broker that starts may turn members away.
         return []
     timeouts: Timeouts = {}
     for asked in history.asked:

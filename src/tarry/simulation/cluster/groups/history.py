@@ -1,13 +1,13 @@
 """History of groups in a cluster: what any client was told, compared over time and brokers.
 
-A generation that a sync has told of is durable: nobody uses its number for another assignment, and
-nothing of an older one is taken any more.  A committed offset is a register; who reads it is told
-the last commit, whoever coordinates.  A coordinator that is deposed and has not heard of it may
-tell what was so for as long as its followers' last fetch allows, and writes nothing.
+A generation of which SyncGroup has told is durable: its number is used for no other assignment, and
+requests of older generations are refused.  A committed offset is a register: each read returns the
+last commit, whichever broker coordinates.  A coordinator that does not know that it is deposed
+may answer with an older state for as long as its followers' last fetch allows, and writes nothing.
 
 A coordinator that has not read its log yet knows no member and answers every heartbeat without an
-error, as Kafka's does.  Such a heartbeat says nothing of a generation, and who got it goes on in
-good faith until the next one.
+error, as Kafka's does.  Such a heartbeat proves no generation, and the member that got it goes on
+in good faith until its next heartbeat.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tarry.cluster.etcd.etcd_store import ANSWER_MS_MAX
 from tarry.partition.followers import TURNED_TO_MS
 from tarry.simulation.product.history import ProductHistory
 
-# So long who is deposed, or waits for an answer of etcd, may tell what was so before.
+# A deposed coordinator, or one that waits for etcd, may answer with an older state for this long.
 STALE_MS: Final = max(TURNED_TO_MS, ANSWER_MS_MAX) + 300
 
 _NEVER: Final = 1 << 62
@@ -43,7 +43,7 @@ class MovedOffset:
     """Committed offset of one partition, written and read by clients of all brokers."""
 
     def __init__(self) -> None:
-        # Reads that were compared with an earlier commit.
+        # Count of reads that were compared with an earlier commit.
         self.compared = 0
         self._commits: list[CommitSeen] = []
 
@@ -54,7 +54,7 @@ class MovedOffset:
         return seen
 
     def missed_by(self, number: int, broker: str, sent_ms: int) -> CommitSeen | None:
-        """Return a commit that a read, which told `number`, should have told instead; -1: none."""
+        """Return a newer commit that a read missed when it returned `number` (-1: no commit)."""
         told_ms = -1 if number < 1 else self._commits[number - 1].answered_ms
         found: CommitSeen | None = None
         for each in self._commits:
@@ -69,17 +69,17 @@ class MovedOffset:
 
 
 class MovedGroup:
-    """Generations of one group as its members were told of them; and what their users were."""
+    """Generations of one group as its members were told of them, with what each was given."""
 
     def __init__(self, product_history: ProductHistory) -> None:
         self.product_history = product_history
         self.violations: list[str] = []
-        # Assignments that were compared with another of their generation.
+        # Count of assignments that were compared with another one of their generation.
         self.compared = 0
-        # By generation: when a sync first told of it, and what each member was given.
+        # By generation: time at which a sync first told of it, and the partitions of each member.
         self._told_ms: dict[int, int] = {}
         self._given: dict[int, dict[str, list[TopicPartition]]] = {}
-        # When brokers began and ended to load the group, and who does since when.
+        # Times at which brokers began and ended to load the group; and begins of loads under way.
         self._loads: list[tuple[int, int]] = []
         self._loading: dict[str, int] = {}
 
@@ -96,24 +96,24 @@ class MovedGroup:
         return ended or any(begun <= to_ms for begun in self._loading.values())
 
     def on_joined(self, member: str, generation: int, sent_ms: int) -> None:
-        """Take an answer to a join."""
+        """Check the generation in an answer to a join."""
         self._check_age("was let into", member, generation, sent_ms - STALE_MS)
 
     def on_heartbeat(self, member: str, generation: int, sent_ms: int, now_ms: int) -> None:
-        """Take a heartbeat whose answer, without an error, came now."""
+        """Check the generation of a heartbeat that was answered now without an error."""
         if self._was_loaded(sent_ms, now_ms):
             self.product_history.blind_heartbeats.setdefault(member, []).append(now_ms)
             return
         self._check_age("may go on in", member, generation, sent_ms - STALE_MS)
 
     def on_committed(self, member: str, generation: int, sent_ms: int) -> None:
-        """Take a commit that was accepted: it is durable, so the generation must be the last."""
+        """Check an accepted commit: it is durable, so its generation must be the last."""
         self._check_age("could commit in", member, generation, sent_ms)
 
     def on_synced(
         self, member: str, generation: int, places: list[TopicPartition], now_ms: int
     ) -> None:
-        """Take what a member was given in a generation."""
+        """Check the partitions that a member was given in a generation."""
         self._told_ms.setdefault(generation, now_ms)
         given = self._given.setdefault(generation, {})
         self.compared += len(given) > 0

@@ -1,4 +1,4 @@
-"""Member whose talk with its coordinators is overheard."""
+"""Member of a group whose requests to coordinators, and their answers, are observed."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class OverheardMember(MemberNode):
         work_ms_max: int,
     ) -> None:
         self._group = group
-        # By connection and correlation id.
+        # Requests on their way, by connection and correlation id.
         self._asked: dict[tuple[int, int], _Overheard] = {}
-        # Of each connection: bytes of an answer that has not come to its end.
+        # Bytes of an answer that is not complete yet, by connection.
         self._buffers: dict[int, bytearray] = {}
         super().__init__(world, context, name, settings, group.product_history, work_ms_max)
 

@@ -1,5 +1,8 @@
-"""Observer of coordinators that move: who gives a group up answers all that waits, and who has one
-knows what its log holds, no more and no less."""
+"""Observer of coordinators that move from one broker to another.
+
+A broker that gives a group up answers all requests that wait.  A broker that has a group knows
+exactly what the group's log holds.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,11 @@ class CoordinatorWatch(NodeObserver):
 
     def __init__(self, group: MovedGroup) -> None:
         self.violations: list[str] = []
-        # How often a broker was seen to coordinate the group that did not before.
+        # Number of times that a broker was seen to become the group's coordinator.
         self.moves = 0
         self._group = group
         self._coordinators: dict[str, bool] = {}
-        # By broker: since when it may not act for any group that it has, by its own clock.
+        # Time since which a broker may not act for any of its groups, by its own clock.
         self._resting_ms: dict[str, int] = {}
         self._replays: dict[str, LogReplay] = {}
 
@@ -46,17 +49,17 @@ class CoordinatorWatch(NodeObserver):
         self._group.note_loading(node.name, node.world.agenda.now_ms, is_loading=False)
 
     def after_turn(self, node: BrokerNode) -> None:
-        """Look at what waits, and at what is known."""
+        """Check which operations wait in the broker, and what it knows of groups."""
         broker = node.broker
         if broker is None:
             return
         replay = self._replays.get(node.name)
         if replay is None:
             replay = self._replays[node.name] = LogReplay(node.disk, GroupHistory(), _is_deleted)
-        # It may have got a new one.
+        # The node may have got a new disk.
         replay.disk = node.disk
         replay.forget_others(broker)
-        # What counts since the end of this turn is applied, and answered, in the next one.
+        # Records that are committed at the end of this turn are applied, and answered, in the next.
         if not broker.groups.has_work_left():
             for sentence in replay.after_turn(broker, node.network.turn):
                 self._violate(f"{node.name}: {sentence}")
@@ -76,7 +79,7 @@ class CoordinatorWatch(NodeObserver):
                 self._violate(f"{node.name} answers more often than it was asked")
             head = socket.head()
             if (
-                # Who stops takes nothing new, and its connections end with it.
+                # A broker that stops takes no new requests, and its connections end with it.
                 node.is_serving
                 and head is not None
                 and head.api_key in _OF_MEMBERS
@@ -89,7 +92,7 @@ class CoordinatorWatch(NodeObserver):
                 )
 
     def _check_rounds(self, node: BrokerNode, broker: Broker) -> None:
-        """Check that nobody waits for a round or an assignment that is there."""
+        """Check that no member waits for a round or an assignment that is there already."""
         for shard in broker.groups.shards.values():
             if shard.runtime.error_code == errors.NONE:
                 for group_id, group in shard.groups.by_id.items():
@@ -99,7 +102,7 @@ class CoordinatorWatch(NodeObserver):
                         self._violate(f"{node.name}: group {group_id}: {sentence}")
 
     def _check_who_rests(self, node: BrokerNode, broker: Broker) -> None:
-        """Check that a broker lets nobody wait for groups that another one may coordinate."""
+        """Check that no request waits in a broker whose groups another one may coordinate."""
         shards = broker.groups.shards.values()
         if not shards or not all(shard.runtime.rests() for shard in shards):
             self._resting_ms.pop(node.name, None)

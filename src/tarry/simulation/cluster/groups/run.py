@@ -63,7 +63,7 @@ class ClusterGroupsRun(FaultyCluster):
             OffsetsVisitor(context, name, self.context, self.offset, TOPIC).start()
             if self.scenario.is_of_disks:
                 MadeTopicVisitor(context, f"made-{name}", self.context, node).start()
-        # The group is there when faults begin; else few would strike one.
+        # Faults begin when the group has its first assignment; otherwise few would strike a group.
         end_ms = world.agenda.now_ms + _FIRST_ROUND_MS_MAX
         world.run_until(end_ms, lambda: any(member.owned for member in self.members))
 
@@ -96,7 +96,7 @@ class ClusterGroupsRun(FaultyCluster):
 
     def _strike_member(self, kind: str) -> None:
         random = self.world.random
-        # Whoever was told to leave may still be there; one stays.
+        # A member that was told to leave may still be there.  At least one member stays.
         staying = [member for member in self.living_members() if not member.is_to_end]
         member = staying[random.randrange(len(staying))]
         if kind == kinds.MEMBER_COMES:

@@ -11,7 +11,7 @@ from tarry.simulation.cluster.scenario import ClusterScenario
 GROUP: Final = "readers"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
-# What happens to a member.
+# Faults of a member, by name.
 MEMBER_KILLED: Final = "member killed"
 MEMBER_STALLED: Final = "member stalled"
 MEMBER_COMES: Final = "member comes"
@@ -23,20 +23,20 @@ _ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
 class ClusterGroupsScenario(ClusterScenario):
     """Scenario of one seed."""
 
-    # What a group has read is not to be lost.
+    # Unclean elections would lose records that the group has read.
     may_be_unclean = False
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
         self.deletes_records = False
-        # A round takes its time, and a commit: faults must leave it to them.
+        # A rebalance takes time, and so does a commit: pauses between faults must be long enough.
         self.duration_ms += 2_000
         self.pause_ms_max = max(self.pause_ms_max, (400, 900, 1_600)[random.randrange(3)])
         self.producer_acks = ("all",) if random.randrange(2) else ("all", "1")
         self.producer_pause_ms_max = 150
         self.batch_bytes = 0
         self.members = 1 + random.randrange(3)
-        # Of a hundred moments so many bring a fault to a member besides.
+        # Percentage of faults that come with a fault of a member.
         self.member_faults_percent = (0, 20, 50)[random.randrange(3)]
         self.broker_settings = {
             "group.min.session.timeout.ms": "500",
@@ -46,8 +46,8 @@ class ClusterGroupsScenario(ClusterScenario):
             "min.insync.replicas": str(self.floor),
         }
         if self.duration_ms % 2 == 0:
-            # Walks over all groups, whatever the shards are doing.  Which seeds have them is not
-            # drawn, so that nothing else of a run depends on it.
+            # The check of retention walks over all groups, whatever the shards are doing.  The
+            # duration chooses these seeds, so that nothing more of a run is drawn.
             self.broker_settings["offsets.retention.check.interval.ms"] = "700"
         self.member_settings: dict[str, SettingValue] = {
             "group.id": GROUP,

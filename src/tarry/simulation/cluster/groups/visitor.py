@@ -1,6 +1,6 @@
 """Visitor of offsets: commits and reads the offset of one group at one broker, over and over.
 
-What one visitor has committed the others have to be told, whoever coordinates the group by then.
+All visitors must read what one visitor has committed, whichever broker coordinates the group then.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.cluster.groups.history import MovedOffset
 from tarry.simulation.cluster.remaker import MADE_AGAIN
 
-# It has no members.
+# Group of the visitors; it has no members.
 VISITED_GROUP: Final = "visited"
 _PAUSE_MS_MAX: Final = 120
 _COMMIT_MS: Final = 5_000
 _COMMIT_VERSION: Final = 8
 _FETCH_VERSION: Final = 8
 
-# What a client is told while a group moves, or while too few replicas are in sync.
+# Errors that a client may get while a group moves, or while too few replicas are in sync.
 _PASSING: Final = (
     errors.NOT_COORDINATOR,
     errors.COORDINATOR_LOAD_IN_PROGRESS,
     errors.COORDINATOR_NOT_AVAILABLE,
-    # Not every broker has heard of the topic.
+    # Some brokers may not know the topic yet.
     errors.UNKNOWN_TOPIC_OR_PARTITION,
 )
 
@@ -118,13 +118,13 @@ class OffsetsVisitor(RunClient):
 class MadeTopicVisitor(RunClient):
     """Visitor that commits offsets of the topic that is made again and again, and reads them.
 
-    What its broker's metadata knows has offsets there, whether the broker has its logs or not.
+    A broker whose metadata knows the topic has to keep its offsets, even without logs of the topic.
     """
 
     def __init__(self, context: RunContext, name: str, run: RunContext, node: ClusterNode) -> None:
         super().__init__(context, name, run)
         self._node = node
-        # Answers that were looked at, so that a test knows that there were some.
+        # Count of answers that were checked, so that a test knows that there were some.
         self.compared = 0
 
     def script(self) -> Script:
