@@ -41,6 +41,7 @@ logger = logging.getLogger("tarry.broker")
 RELEASED_PER_TURN_MAX: Final = 100
 # Steps of loading in one turn: each takes a millisecond or two at most.
 _LOAD_STEPS_PER_TURN: Final = 4
+# Bytes that one turn releases, at most.
 RELEASED_BYTES_PER_TURN_MAX: Final = 1024 * 1024
 # Time until a write that the disk has refused is tried again.
 RETRY_MS: Final = 1_000
